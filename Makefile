@@ -1,0 +1,50 @@
+PYTHON ?= python3
+PORT ?= 8443
+DATA ?= data
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := apiserver registry admission controller tenant_apiserver benchmarks tests
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
+COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
+	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
+
+.PHONY: run test check fmt manifests requirements clean
+.DEFAULT_GOAL := run
+
+run: $(VENV)/run.stamp  ## the stand-alone server, with a real kubectl beside it
+	PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
+
+test: $(VENV)/dev.stamp  ## every test
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/dev.stamp  ## format, lint, types, layers
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+fmt: $(VENV)/dev.stamp
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+manifests: $(VENV)/run.stamp  ## regenerate what is generated from the types
+	$(BIN)/python -m tenant_apiserver.manifests manifests
+
+requirements: $(VENV)/dev.stamp  ## pin anew; the newest versions that fit
+	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade kubectl.in && $(COMPILE) --upgrade dev.in
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; say which: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/run.stamp: requirements/requirements.txt requirements/kubectl.txt | $(VENV)/bin/python
+	$(PIP_INSTALL) -r requirements/requirements.txt -r requirements/kubectl.txt
+	touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp pyproject.toml
+	$(PIP_INSTALL) -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

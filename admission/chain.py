@@ -1,0 +1,110 @@
+"""The admission chain: mutators first, then guards and validators, each in the order in which they were given.
+
+A guard is left only when the write is done: what was judged is stored before the next request is judged (T18).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from typing import Literal, Protocol, runtime_checkable
+
+from apiserver.admission import Attributes
+from apiserver.resource import Object
+
+Phase = Literal["admit", "validate"]
+
+
+class Plugin(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def handles(self, attributes: Attributes) -> bool:
+        """Whether the request concerns the plugin. Cheap, and without side effects."""
+        ...
+
+
+@runtime_checkable
+class Mutating(Plugin, Protocol):
+    async def admit(self, attributes: Attributes) -> Object:
+        """The object to go on with: the given one, or a changed copy. Raises StatusError to refuse."""
+        ...
+
+
+@runtime_checkable
+class Guarding(Plugin, Protocol):
+    def guard(self, attributes: Attributes) -> AbstractAsyncContextManager[None]:
+        """Held from here until the write is done, around the validators that come later. Raises StatusError."""
+        ...
+
+
+@runtime_checkable
+class Validating(Plugin, Protocol):
+    async def validate(self, attributes: Attributes) -> None:
+        """Raises StatusError to refuse."""
+        ...
+
+
+class Observer(Protocol):
+    """Where the time that plugins take goes: apiserver_admission_controller_admission_duration_seconds."""
+
+    def __call__(self, *, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None: ...
+
+
+def unobserved(*, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None:
+    """An Observer that keeps nothing."""
+
+
+class Chain:
+    """Implements apiserver.admission.Admission (H1, H3)."""
+
+    def __init__(
+        self,
+        plugins: Sequence[Plugin],
+        *,
+        observe: Observer = unobserved,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._plugins = tuple(plugins)
+        self._observe = observe
+        self._clock = clock
+
+    async def mutate(self, attributes: Attributes) -> Object:
+        for plugin in self._plugins:
+            if isinstance(plugin, Mutating) and plugin.handles(attributes):
+                with self._observed(plugin, attributes, "admit"):
+                    admitted = await plugin.admit(attributes)
+                attributes = dataclasses.replace(attributes, object=admitted)
+        assert attributes.object is not None
+        return attributes.object
+
+    @asynccontextmanager
+    async def validating(self, attributes: Attributes) -> AsyncIterator[None]:
+        async with AsyncExitStack() as guards:
+            for plugin in self._plugins:
+                if not isinstance(plugin, Guarding | Validating) or not plugin.handles(attributes):
+                    continue
+                with self._observed(plugin, attributes, "validate"):
+                    if isinstance(plugin, Guarding):
+                        await guards.enter_async_context(plugin.guard(attributes))
+                    if isinstance(plugin, Validating):
+                        await plugin.validate(attributes)
+            yield
+
+    @contextmanager
+    def _observed(self, plugin: Plugin, attributes: Attributes, phase: Phase) -> Iterator[None]:
+        started = self._clock()
+        rejected = True
+        try:
+            yield
+            rejected = False
+        finally:
+            self._observe(
+                name=plugin.name,
+                operation=attributes.operation,
+                phase=phase,
+                rejected=rejected,
+                seconds=self._clock() - started,
+            )

@@ -1,0 +1,69 @@
+"""A lock that requests of one kind share, and that keeps requests of different kinds apart."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass(eq=False, slots=True)
+class _Waiter:
+    group: str | None
+    admitted: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class GroupLock:
+    """Held by one group at a time: by all of the group's requests together, by those without a group one by one.
+
+    First come, first served: who waits is not overtaken, so no group starves another.
+    """
+
+    def __init__(self) -> None:
+        self._group: str | None = None
+        self._holders = 0
+        self._waiters: deque[_Waiter] = deque()
+
+    @asynccontextmanager
+    async def hold(self, group: str | None) -> AsyncIterator[None]:
+        """`group` None shares with nobody."""
+        await self._acquire(group)
+        try:
+            yield
+        finally:
+            self._release()
+
+    async def _acquire(self, group: str | None) -> None:
+        if not self._waiters and self._admits(group):
+            self._enter(group)
+            return
+        waiter = _Waiter(group)
+        self._waiters.append(waiter)
+        try:
+            await waiter.admitted
+        except asyncio.CancelledError:
+            if waiter.admitted.done() and not waiter.admitted.cancelled():
+                self._release()
+            else:
+                self._waiters.remove(waiter)
+                self._wake()
+            raise
+
+    def _release(self) -> None:
+        self._holders -= 1
+        self._wake()
+
+    def _wake(self) -> None:
+        while self._waiters and self._admits(self._waiters[0].group):
+            waiter = self._waiters.popleft()
+            self._enter(waiter.group)
+            waiter.admitted.set_result(None)
+
+    def _admits(self, group: str | None) -> bool:
+        return not self._holders or (group is not None and group == self._group)
+
+    def _enter(self, group: str | None) -> None:
+        self._group = group
+        self._holders += 1

@@ -1,0 +1,81 @@
+"""What a host may be: canonical when it is set, short enough for a label (N-6), and held by one Tenant (S-08).
+
+A write is judged by what it changes; what stands already passes. Refusals name no other Tenant (S-15).
+"""
+
+from __future__ import annotations
+
+from admission.rules import TENANTS, WRITES, Rule, name_in_refusal
+from apiserver import errors
+from apiserver.admission import Attributes
+from apiserver.errors import FieldError, invalid
+from apiserver.resource import Key
+from registry.names import host_errors
+from registry.tenant.facts import TenantFacts, facts_of
+from registry.tenant.tree import ChangedTree, TenantTree, effective_host
+
+_FIELD = "spec.host"
+MAX_LABEL_VALUE = 63
+
+
+def host_problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None, root_host: str) -> list[FieldError]:
+    """What is wrong with the hosts that making `old` into `new` leads to; `old` is None on create."""
+    if new.host and (old is None or new.host != old.host):
+        spelling = [invalid(_FIELD, new.host, problem) for problem in host_errors(new.host)]
+        if spelling:
+            return spelling
+    changes = changed_hosts(tree, new, old, root_host)
+    own = changes.get(new.key, "")
+    if len(own) > MAX_LABEL_VALUE:
+        why = f"the effective host has {len(own)} characters, and must have no more than {MAX_LABEL_VALUE}"
+        return [invalid(_FIELD, own, why)]
+    return _duplicates(tree, changes)
+
+
+def changed_hosts(tree: TenantTree, new: TenantFacts, old: TenantFacts | None, root_host: str) -> dict[Key, str]:
+    """The new effective hosts, of the Tenant and its descendants, that differ from those before."""
+    after = ChangedTree(tree, new)
+    host = effective_host(after, new, root_host)
+    before = effective_host(tree, old, root_host) if old is not None else None
+    if host is None or (before is not None and before.value == host.value):
+        return {}
+    changes = {new.key: host.value}
+    for each in after.descendants(new):
+        inherited = effective_host(after, each, root_host)
+        if inherited is not None and inherited.namespace == host.namespace:
+            changes[each.key] = inherited.value
+    return changes
+
+
+def _duplicates(tree: TenantTree, changes: dict[Key, str]) -> list[FieldError]:
+    taken: dict[str, Key] = {}
+    problems = []
+    for key, host in changes.items():
+        others = [each for each in tree.tenants_with_host(host) if each.key not in changes]
+        if others or host in taken:
+            problems.append(FieldError("FieldValueDuplicate", _FIELD, host, "another tenant has this host"))
+        taken[host] = key
+    return problems
+
+
+class TenantHosts:
+    """Relies on TreeGuard for the tree to hold still."""
+
+    name = "TenantHosts"
+    _rule = Rule(TENANTS, WRITES)
+
+    def __init__(self, *, tree: TenantTree, root_host: str) -> None:
+        self._tree = tree
+        self._root_host = root_host
+
+    def handles(self, attributes: Attributes) -> bool:
+        return self._rule.matches(attributes)
+
+    async def validate(self, attributes: Attributes) -> None:
+        assert attributes.object is not None
+        old = facts_of(attributes.old_object) if attributes.old_object is not None else None
+        new = facts_of(attributes.object)
+        if old is not None and old.host == new.host:
+            return
+        if problems := host_problems(self._tree, new, old, self._root_host):
+            raise errors.Invalid(attributes.resource.group_kind, name_in_refusal(attributes), problems)

@@ -1,0 +1,61 @@
+"""What plugins need to know of Namespaces: as an informer saw them, and as the host has them now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from apiserver.errors import StatusError
+from apiserver.resource import Key, Object
+from registry.host import NAMESPACES, Host
+
+
+class NamespaceSource(Protocol):
+    async def synced(self, seconds: float) -> bool:
+        """Whether `get` can be relied upon; waits so long for it."""
+        ...
+
+    def get(self, name: str) -> Object | None:
+        """From the cache."""
+        ...
+
+    async def live(self, name: str) -> Object | None:
+        """From the host. Raises its StatusError, HostUnreachable."""
+        ...
+
+
+class Lister(Protocol):
+    def get(self, key: Key) -> Object | None: ...
+
+
+class HostNamespaces:
+    """A NamespaceSource over an informer of Namespaces: its store, and the event that it sets once it is filled."""
+
+    def __init__(self, *, host: Host, lister: Lister, synced: asyncio.Event) -> None:
+        self._host = host
+        self._lister = lister
+        self._synced = synced
+
+    async def synced(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._synced.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def get(self, name: str) -> Object | None:
+        return self._lister.get(Key("", name))
+
+    async def live(self, name: str) -> Object | None:
+        try:
+            return await self._host.get(NAMESPACES, "", name)
+        except StatusError as e:
+            if e.code == 404:
+                return None
+            raise
+
+
+def is_terminating(namespace: Object) -> bool:
+    phase = (namespace.get("status") or {}).get("phase")
+    return phase == "Terminating" or bool(namespace["metadata"].get("deletionTimestamp"))

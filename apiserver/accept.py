@@ -1,0 +1,45 @@
+"""The Accept header: its clauses in the order in which they are tried (E1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One media range with its parameters; keys are lower case, q is taken out."""
+
+    media_range: str
+    parameters: Mapping[str, str]
+
+    def matches(self, media_type: str) -> bool:
+        kind, _, subtype = self.media_range.partition("/")
+        if subtype == "*":
+            return kind == "*" or media_type.startswith(f"{kind}/")
+        return media_type == self.media_range
+
+
+def accept_clauses(accept: str) -> Sequence[Clause]:
+    """Best first: by q, then by how exact a clause is, then as written. No clause at all means anything.
+
+    A clause with q=0 is tried last, but tried (E1).
+    """
+    ranked = []
+    for text in accept.split(","):
+        media_range, *rest = (part.strip() for part in text.split(";"))
+        if media_range:
+            pairs = (part.partition("=") for part in rest)
+            parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
+            quality = _quality(parameters.pop("q", "1"))
+            ranked.append((-quality, media_range.count("*"), Clause(media_range.lower(), parameters)))
+    ranked.sort(key=lambda entry: entry[:2])
+    return [clause for *_, clause in ranked] or [Clause("*/*", {})]
+
+
+def _quality(text: str) -> float:
+    try:
+        quality = float(text)
+    except ValueError:
+        return 1.0
+    return quality if 0 <= quality <= 1 else 1.0

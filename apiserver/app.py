@@ -1,0 +1,93 @@
+"""build_app(): storages, filters and documents become one aiohttp application.
+
+There is a single route. What a path means is decided here, after authorization, so that a 404 or 405 comes as a
+Status and only to callers who may know (B16).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from apiserver import errors, request_info
+from apiserver.context import Filter, Handler, RequestContext, compose
+from apiserver.installer import ApiGroup, Endpoint
+from apiserver.request_info import Query, RequestInfo
+from apiserver.response import json_response
+
+Responder = Callable[[RequestContext], Awaitable[web.StreamResponse | None]]
+"""Answers a non-resource path, or None if the path is not its own."""
+
+_AUDIT_ID_LIMIT = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    """Everything that is served: endpoints by (group, version) and 'resource[/subresource]', and other paths."""
+
+    endpoints: Mapping[tuple[str, str], Mapping[str, Endpoint]]
+    responders: Sequence[Responder]
+    paths: Callable[[], Sequence[str]]
+
+
+def build_app(api: Api, filters: Sequence[Filter]) -> web.Application:
+    handler = compose(filters, _Dispatcher(api))
+    # bodies are limited by the handlers, which answer 413 as a Status
+    app = web.Application(client_max_size=0)
+
+    async def entry(http: web.Request) -> web.StreamResponse:
+        return await handler(_context(http))
+
+    app.router.add_route("*", "/{path:.*}", entry)
+    return app
+
+
+def endpoints_of(groups: Sequence[ApiGroup]) -> dict[tuple[str, str], Mapping[str, Endpoint]]:
+    return {(group.group, group.version): group.endpoints for group in groups}
+
+
+def _context(http: web.Request) -> RequestContext:
+    raw_path, _, raw_query = http.raw_path.partition("?")
+    query = Query(raw_query)
+    audit_id = http.headers.get("Audit-ID", "")[:_AUDIT_ID_LIMIT] or str(uuid.uuid4())
+    try:
+        info = request_info.parse(http.method, raw_path, query)
+    except ValueError:
+        # a broken escape: no resource can be meant, so it is looked for and not found like any unknown path
+        info = RequestInfo(method=http.method, path=raw_path, verb=http.method.lower())
+    return RequestContext(http=http, info=info, query=query, audit_id=audit_id)
+
+
+class _Dispatcher:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def __call__(self, context: RequestContext) -> web.StreamResponse:
+        info = context.info
+        if not info.is_resource:
+            return await self._document(context)
+        return await self._find(info)(context)
+
+    def _find(self, info: RequestInfo) -> Handler:
+        endpoints = self._api.endpoints.get((info.group, info.version), {})
+        name = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+        endpoint = endpoints.get(name)
+        if endpoint is None or info.extra_parts or not endpoint.reachable(info):
+            raise errors.UnknownPath
+        handler = endpoint.handler(info)
+        if handler is None:
+            raise errors.MethodNotAllowed
+        return handler
+
+    async def _document(self, context: RequestContext) -> web.StreamResponse:
+        for responder in self._api.responders:
+            response = await responder(context)
+            if response is not None:
+                return response
+        if context.info.path.startswith(("/apis/", "/api/")) and context.info.path.strip("/").count("/") == 2:
+            raise errors.UnknownPath
+        code = 200 if context.info.path in ("/", "/index.html") else 404
+        return json_response(context, {"paths": list(self._api.paths())}, code=code, indent=True)

@@ -1,0 +1,185 @@
+"""Audit events at level Metadata, one JSON object a line, written by a thread of their own (I16 to I20)."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from apiserver.context import RequestContext, User
+from apiserver.errors import StatusError
+
+_LOG = logging.getLogger("apiserver.audit")
+_AGENT_LIMIT = 1024
+_QUEUE_SIZE = 10_000
+
+Event = Mapping[str, Any]
+
+
+def event(context: RequestContext, stage: str, *, received: datetime, status: Mapping[str, Any] | None) -> Event:
+    """The event of a stage: RequestReceived, ResponseStarted, ResponseComplete or Panic."""
+    info = context.info
+    user = context.impersonator or context.user
+    described: dict[str, Any] = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "auditID": context.audit_id,
+        "stage": stage,
+        "requestURI": _clean(context.http.raw_path),
+        "verb": info.verb,
+        "user": _user(user),
+        "sourceIPs": source_ips(context),
+        "userAgent": _agent(context.http.headers.get("User-Agent", "")),
+    }
+    if context.impersonator is not None:
+        described["impersonatedUser"] = _user(context.user)
+    if info.is_resource:
+        described["objectRef"] = _without_empty(
+            resource=info.resource,
+            namespace=info.namespace,
+            name=info.name,
+            apiGroup=info.group,
+            apiVersion=info.version,
+            subresource=info.subresource,
+        )
+    if status is not None:
+        described["responseStatus"] = {"metadata": {}, **status}
+    described["requestReceivedTimestamp"] = _micro(received)
+    described["stageTimestamp"] = _micro(datetime.now(UTC))
+    if context.annotations:
+        described["annotations"] = dict(context.annotations)
+    return described
+
+
+def status_of(error: StatusError) -> dict[str, Any]:
+    """responseStatus of a refused request."""
+    given = {"status": "Failure", "message": _clean(error.message), "reason": error.reason}
+    return {**_without_empty(**given), "code": error.code}
+
+
+def source_ips(context: RequestContext) -> list[str]:
+    """X-Forwarded-For, X-Real-Ip if new, the peer's address if it differs from the last (I18)."""
+    headers = context.http.headers
+    found = [ip for part in headers.get("X-Forwarded-For", "").split(",") if (ip := _ip(part))]
+    real = _ip(headers.get("X-Real-Ip", ""))
+    if real and real not in found:
+        found.append(real)
+    remote = _ip(context.http.remote or "")
+    if remote and (not found or found[-1] != remote):
+        found.append(remote)
+    return found
+
+
+class AuditLog:
+    """Appends events to a file, '-' for standard output. Over `max_bytes` (0: never) the file is renamed to `.1`,
+    older ones up to `.backups`.
+
+    `write` never blocks: when the disk does not keep up for long, events are dropped and `on_lost` is told.
+    """
+
+    def __init__(
+        self, path: Path, *, max_bytes: int = 0, backups: int = 1, on_lost: Callable[[], None] = lambda: None
+    ) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._backups = backups
+        self._on_lost = on_lost
+        self._events: queue.Queue[Event | None] = queue.Queue(_QUEUE_SIZE)
+        self._file = self._open()
+        self._thread = threading.Thread(target=self._run, name="audit-log", daemon=True)
+        self._thread.start()
+
+    def write(self, document: Event) -> None:
+        try:
+            self._events.put_nowait(document)
+        except queue.Full:
+            self._on_lost()
+
+    def close(self) -> None:
+        """Write what is waiting and end. Blocks."""
+        self._events.put(None)
+        self._thread.join()
+        if self._to_file:
+            self._file.close()
+
+    @property
+    def _to_file(self) -> bool:
+        return str(self._path) != "-"
+
+    def _open(self) -> BinaryIO:
+        if not self._to_file:
+            return sys.stdout.buffer
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        return os.fdopen(descriptor, "ab")
+
+    def _run(self) -> None:
+        failing = False
+        while (document := self._events.get()) is not None:
+            try:
+                self._append(orjson.dumps(document) + b"\n")
+                failing = False
+            except (OSError, orjson.JSONEncodeError) as error:
+                self._on_lost()
+                if not failing:
+                    _LOG.error("audit events are lost: %s", error)
+                failing = True
+
+    def _append(self, line: bytes) -> None:
+        if self._to_file and self._max_bytes and self._file.tell() + len(line) > self._max_bytes:
+            self._rotate()
+        self._file.write(line)
+        self._file.flush()
+
+    def _rotate(self) -> None:
+        names = [self._path, *(self._path.with_name(f"{self._path.name}.{n}") for n in range(1, self._backups + 1))]
+        for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
+            if newer.exists():
+                newer.replace(older)
+        fresh = self._open()
+        self._file.close()
+        self._file = fresh
+
+
+def received_at(context: RequestContext) -> datetime:
+    """When the request came, by the wall clock."""
+    return datetime.fromtimestamp(time.time() - (time.monotonic() - context.received), UTC)
+
+
+def _user(user: User) -> dict[str, Any]:
+    extra = {key: list(values) for key, values in user.extra.items()}
+    return _without_empty(username=user.name, uid=user.uid, groups=list(user.groups), extra=extra)
+
+
+def _without_empty(**fields: Any) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value}
+
+
+def _agent(text: str) -> str:
+    return _clean(text if len(text) <= _AGENT_LIMIT else f"{text[:_AGENT_LIMIT]}...TRUNCATED")
+
+
+def _clean(text: str) -> str:
+    """Without what is left of bytes that are no UTF-8: JSON cannot hold it."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _ip(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text.strip()))
+    except ValueError:
+        return ""
+
+
+def _micro(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

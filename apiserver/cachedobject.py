@@ -1,0 +1,122 @@
+"""An object as the watch cache holds it: encoded once, as bytes that every reader shares."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from apiserver.resource import Key, Object, Resource
+
+_logger = logging.getLogger(__name__)
+_NO_LABELS: Mapping[str, str] = {}
+_OWN_FIELDS = ("apiVersion", "kind", "metadata")
+
+
+class CachedObject:
+    """One state of one object.
+
+    `json` is the whole object, compact; `labels` are what selectors see; `cells` the table cells from Name to the one
+    before Age, as JSON without brackets; `created` the creationTimestamp in seconds of the epoch, 0 for none.
+    """
+
+    __slots__ = ("_metadata_end", "_metadata_start", "cells", "created", "json", "key", "labels", "rv", "uid")
+
+    def __init__(
+        self,
+        *,
+        key: Key,
+        rv: int,
+        uid: str,
+        labels: Mapping[str, str],
+        json: bytes,
+        cells: bytes,
+        created: int,
+        metadata: tuple[int, int],
+    ) -> None:
+        self.key = key
+        self.rv = rv
+        self.uid = uid
+        self.labels = labels
+        self.json = json
+        self.cells = cells
+        self.created = created
+        self._metadata_start, self._metadata_end = metadata
+
+    @property
+    def metadata(self) -> bytes:
+        """The JSON of its metadata."""
+        return self.json[self._metadata_start : self._metadata_end]
+
+    def object(self) -> Object:
+        """The object, parsed anew: the caller may change it."""
+        parsed: Object = orjson.loads(self.json)
+        return parsed
+
+
+def encode(resource: Resource, obj: Object, *, labels: Mapping[str, str] | None = None) -> CachedObject:
+    """`labels`, where given, are what selectors see in place of the object's own. `obj` is not kept."""
+    metadata = obj["metadata"]
+    head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}","metadata":'.encode()
+    encoded = to_json(metadata)
+    others = {name: value for name, value in obj.items() if name not in _OWN_FIELDS}
+    tail = b"," + to_json(others)[1:] if others else b"}"
+    own = metadata.get("labels") if labels is None else labels
+    return CachedObject(
+        key=Key(sys.intern(metadata.get("namespace") or ""), metadata.get("name") or ""),
+        rv=int(metadata.get("resourceVersion") or 0),
+        uid=metadata.get("uid") or "",
+        labels=_interned(own) if own else _NO_LABELS,
+        json=head + encoded + tail,
+        cells=_cells(resource, obj),
+        created=_epoch(metadata.get("creationTimestamp")),
+        metadata=(len(head), len(head) + len(encoded)),
+    )
+
+
+def at_version(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
+    """The content of `obj` under another resourceVersion, as a deletion shows it (F5, F6)."""
+    content = obj.object()
+    content["metadata"]["resourceVersion"] = str(rv)
+    return encode(resource, content, labels=obj.labels)
+
+
+def to_json(value: Any) -> bytes:
+    """Compact JSON."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # integers over 64 bits and nesting over 254 levels are beyond orjson, not beyond JSON
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
+
+
+def _interned(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """Few keys and values make up the labels of many objects: keep one string of each."""
+    return {sys.intern(key): sys.intern(value) for key, value in labels.items()}
+
+
+def _cells(resource: Resource, obj: Object) -> bytes:
+    name = obj["metadata"].get("name") or ""
+    try:
+        values = list(resource.cells(obj))
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+        # an object that clients shaped freely must not stop the stream that it comes in
+        _logger.warning("no table cells for %s %s", resource.group_resource, name, exc_info=True)
+        values = []
+    width = len(resource.columns)
+    values = [*values[:width], *[None] * (width - len(values))]
+    return to_json([name, *values])[1:-1]
+
+
+def _epoch(timestamp: object) -> int:
+    if not isinstance(timestamp, str):
+        return 0
+    try:
+        return int(datetime.fromisoformat(timestamp).timestamp())
+    except ValueError:
+        return 0

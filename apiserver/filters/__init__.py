@@ -1,0 +1,57 @@
+"""What every request goes through before its handler, in run order; a file a filter (I1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from apiserver.authorization import Authorizer
+from apiserver.context import Filter
+from apiserver.filters.access_log import AccessLog
+from apiserver.filters.audit import Audit, Sink
+from apiserver.filters.authentication import Authentication, Identify
+from apiserver.filters.authorization import Authorization
+from apiserver.filters.deadline import Deadline
+from apiserver.filters.headers import Headers
+from apiserver.filters.impersonation import Impersonation, RefuseImpersonation
+from apiserver.filters.inflight import Inflight
+from apiserver.filters.metering import Metering
+from apiserver.filters.recovery import Recovery
+from apiserver.frontproxy import RequestHeaderConfig
+from apiserver.metrics import Metrics
+from apiserver.request_info import RequestInfo
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterConfig:
+    """What the filters depend on. Without an `audit` sink nothing is audited.
+
+    `impersonation` is off behind an aggregator, which has consumed the headers. `served` tells whether a request is
+    about a resource that there is.
+    """
+
+    authenticator: Identify
+    authorizer: Authorizer
+    request_headers: Callable[[], RequestHeaderConfig]
+    metrics: Metrics
+    served: Callable[[RequestInfo], bool]
+    max_requests_inflight: int
+    impersonation: bool
+    audit: Sink | None = None
+
+
+def build_filters(config: FilterConfig) -> list[Filter]:
+    """The filters, the first to run first. The application also needs `headers.install`."""
+    auditing: list[Filter] = [Audit(config.audit, config.metrics)] if config.audit is not None else []
+    return [
+        AccessLog(),
+        Metering(config.metrics, config.served),
+        Headers(),
+        Recovery(),
+        Deadline(),
+        Authentication(config.authenticator, config=config.request_headers),
+        *auditing,
+        Impersonation(config.authorizer) if config.impersonation else RefuseImpersonation(),
+        Inflight(config.max_requests_inflight, config.metrics),
+        Authorization(config.authorizer),
+    ]

@@ -1,0 +1,52 @@
+"""Tells the audit log of a request's stages: received, started (watches), complete or panicked (I17)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from aiohttp import web
+
+from apiserver import audit
+from apiserver.context import Handler, RequestContext
+from apiserver.errors import StatusError
+from apiserver.filters.headers import on_start
+from apiserver.metrics import Metrics
+
+
+class Sink(Protocol):
+    def write(self, document: audit.Event) -> None:
+        """Must not block."""
+        ...
+
+
+class Audit:
+    """Behind authentication: who could not be identified is in the access log."""
+
+    def __init__(self, sink: Sink, metrics: Metrics) -> None:
+        self._sink = sink
+        self._metrics = metrics
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        self._tell(context, "RequestReceived", None)
+        if context.info.is_watch:
+            on_start(context, lambda response: self._started(context, response))
+        try:
+            response = await next(context)
+        except StatusError as error:
+            self._tell(context, "ResponseComplete", audit.status_of(error))
+            raise
+        except Exception:
+            self._tell(context, "Panic", {"status": "Failure", "reason": "InternalError", "code": 500})
+            raise
+        self._tell(context, "ResponseComplete", {"code": response.status})
+        return response
+
+    def _started(self, context: RequestContext, response: web.StreamResponse) -> None:
+        # a refusal that comes instead of a stream is complete already
+        if response.status == 200:
+            self._tell(context, "ResponseStarted", {"code": 200})
+
+    def _tell(self, context: RequestContext, stage: str, status: Mapping[str, Any] | None) -> None:
+        self._sink.write(audit.event(context, stage, received=audit.received_at(context), status=status))
+        self._metrics.audit_event()

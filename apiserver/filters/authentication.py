@@ -1,0 +1,40 @@
+"""Finds out who asks. A request that hides identity headers from a proxy is refused (S-03)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from aiohttp import web
+
+from apiserver.context import Handler, RequestContext, User
+from apiserver.errors import BadRequest
+from apiserver.frontproxy import RequestHeaderConfig, claims_identity
+
+
+class Identify(Protocol):
+    async def authenticate(self, context: RequestContext) -> User:
+        """Raises StatusError."""
+        ...
+
+
+class Authentication:
+    """`config` gives the request-header settings, whose header names count as identity headers."""
+
+    def __init__(self, authenticator: Identify, *, config: Callable[[], RequestHeaderConfig]) -> None:
+        self._authenticator = authenticator
+        self._config = config
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        headers = context.http.headers
+        if "Connection" in headers:
+            self._check_hops(headers.getall("Connection"))
+        context.user = await self._authenticator.authenticate(context)
+        return await next(context)
+
+    def _check_hops(self, values: list[str]) -> None:
+        """Proxies drop the headers that Connection names; naming one of these is an attempt to shed an identity."""
+        named = [name.strip().lower() for value in values for name in value.split(",")]
+        hidden = [name for name in named if name == "authorization" or name.startswith("impersonate-")]
+        if hidden or claims_identity(named, self._config()):
+            raise BadRequest("the Connection header must not name headers of authentication")

@@ -1,0 +1,45 @@
+"""POST on a collection (D26, D34, D74)."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from apiserver import errors, meta, rest
+from apiserver.context import RequestContext
+from apiserver.handlers import body
+from apiserver.handlers.scope import Scope, write_options
+from apiserver.negotiation import negotiate
+from apiserver.options import create_options
+from apiserver.resource import Object
+from apiserver.response import encode_object
+
+_SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+
+
+async def create(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    storage = scope.storage
+    assert isinstance(storage, rest.Creater)
+    options = create_options(context.query, context.http.headers.get("User-Agent", ""))
+    media = negotiate(context.http.headers.get("Accept", ""))
+    obj = await body.read_object(context, scope.resource, options.field_validation)
+    body.reconcile_namespace(context, obj, scope.resource)
+    document = write_options("CreateOptions", options)
+    obj = wipe(context, obj)
+    obj = scope.field_manager.create(obj, manager=options.field_manager, now=meta.now_rfc3339())
+    obj = await scope.mutate(context, "CREATE", obj, None, document)
+    validate = scope.validate(context, "CREATE", document)
+    stored = await storage.create(context, obj, validate, dry_run=options.dry_run)
+    return encode_object(context, scope.resource, stored, code=201, media=media)
+
+
+def wipe(context: RequestContext, obj: Object) -> Object:
+    """Drop what only the server sets, and owners named twice (D34, D45). Raises BadRequest for a resourceVersion."""
+    metadata = obj["metadata"]
+    if metadata.get("resourceVersion"):
+        raise errors.BadRequest("resourceVersion should not be set on objects to be created")
+    metadata.pop("resourceVersion", None)
+    for field in _SYSTEM_FIELDS:
+        metadata.pop(field, None)
+    if warning := meta.dedup_owner_references(obj):
+        context.warn(warning)
+    return obj

@@ -1,0 +1,92 @@
+"""What a handler knows of the endpoint that it serves; made once an endpoint by the installer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver import rest
+from apiserver.admission import Admission, Attributes, Operation
+from apiserver.authorization import Authorizer
+from apiserver.context import RequestContext
+from apiserver.managedfields import FieldManager
+from apiserver.options import WriteOptions
+from apiserver.resource import Key, Object, Resource
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    resource: Resource
+    subresource: str
+    storage: rest.Storage
+    admission: Admission
+    authorizer: Authorizer
+    field_manager: FieldManager
+    shutdown: asyncio.Event
+
+    def key(self, context: RequestContext) -> Key:
+        info = context.info
+        return Key(info.namespace if self.resource.namespaced else "", info.name)
+
+    def namespace(self, context: RequestContext) -> str:
+        return context.info.namespace if self.resource.namespaced else ""
+
+    async def mutate(
+        self,
+        context: RequestContext,
+        operation: Operation,
+        new: Object,
+        old: Object | None,
+        options: Mapping[str, Any],
+    ) -> Object:
+        return await self.admission.mutate(self._attributes(context, operation, new, old, options))
+
+    def validate(self, context: RequestContext, operation: Operation, options: Mapping[str, Any]) -> rest.Validate:
+        """Validating admission of one operation, for the storage to hold around its write."""
+
+        @asynccontextmanager
+        async def validate(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+            attributes = self._attributes(context, operation, new, old, options)
+            async with self.admission.validating(attributes):
+                yield
+
+        return validate
+
+    def _attributes(
+        self,
+        context: RequestContext,
+        operation: Operation,
+        new: Object | None,
+        old: Object | None,
+        options: Mapping[str, Any],
+    ) -> Attributes:
+        subject = new if new is not None else old
+        name = subject["metadata"].get("name", "") if subject is not None else ""
+        return Attributes(
+            operation=operation,
+            resource=self.resource,
+            subresource=self.subresource,
+            namespace=(subject or {}).get("metadata", {}).get("namespace", "") or self.namespace(context),
+            name=name or context.info.name,
+            object=new,
+            old_object=old,
+            user=context.user,
+            dry_run=bool(options.get("dryRun")),
+            options=options,
+            context=context,
+        )
+
+
+def write_options(kind: str, options: WriteOptions) -> dict[str, Any]:
+    """The options as admission sees them (H43): `kind` is CreateOptions, UpdateOptions or PatchOptions."""
+    document: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1", "fieldManager": options.field_manager}
+    if options.dry_run:
+        document["dryRun"] = ["All"]
+    if options.field_validation:
+        document["fieldValidation"] = options.field_validation
+    if options.force is not None:
+        document["force"] = options.force
+    return document

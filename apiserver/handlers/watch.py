@@ -1,0 +1,112 @@
+"""GET of a collection's or an object's changes: a stream of frames, a line each (F1 to F16)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import cast
+
+from aiohttp import web
+
+from apiserver import errors, rest
+from apiserver.cachedobject import to_json
+from apiserver.context import RequestContext
+from apiserver.history import Event
+from apiserver.negotiation import negotiate
+from apiserver.options import watch_options
+from apiserver.views import View, bookmark_metadata, view_of
+from apiserver.watch import Bookmark, Item, Watch
+
+# How long after its end a stream may take to reach its client.
+_GRACE_SECONDS = 10.0
+_WRITE_BYTES = 256 * 1024
+
+
+async def watch(context: RequestContext, storage: rest.Watcher, shutdown: asyncio.Event) -> web.StreamResponse:
+    """Runs until the watch is over: at its deadline, at `shutdown`, or when the client is gone or too slow."""
+    info, resource = context.info, cast(rest.Storage, storage).resource
+    media = negotiate(context.http.headers.get("Accept", ""), watch=True)
+    view = view_of(resource, media, context.query.get("includeObject"))
+    options = watch_options(context.query, info)
+    try:
+        changes = await storage.watch(context, info.namespace if resource.namespaced else "", options)
+    except (errors.Expired, errors.TooLargeResourceVersion) as error:
+        # clients take a refused watch for one that may be tried again; the event tells them to list anew
+        response = await _open(context, media.content_type)
+        await response.write(_frame("ERROR", to_json(error.status())))
+        return response
+    try:
+        response = await _open(context, media.content_type)
+        await _serve(context, response, changes, view, shutdown)
+    except ConnectionError:
+        # the client is gone, which is how most watches end
+        pass
+    finally:
+        await changes.aclose()
+    return response
+
+
+async def _open(context: RequestContext, content_type: str) -> web.StreamResponse:
+    """A response whose headers have left: clients wait for them before there is anything to tell (F1)."""
+    response = web.StreamResponse(headers={"Content-Type": content_type})
+    response.enable_chunked_encoding()
+    await response.prepare(context.http)
+    return response
+
+
+async def _serve(
+    context: RequestContext, response: web.StreamResponse, changes: Watch, view: View, shutdown: asyncio.Event
+) -> None:
+    changes.on_cut(lambda: _abort(context))
+    stop = asyncio.create_task(shutdown.wait(), name="watch-until-shutdown")
+    stop.add_done_callback(lambda _: changes.end())
+    try:
+        async with asyncio.timeout_at(changes.deadline + _GRACE_SECONDS):
+            await _pump(context, response, changes, view)
+    except TimeoutError:
+        _abort(context)
+    finally:
+        stop.cancel()
+
+
+async def _pump(context: RequestContext, response: web.StreamResponse, changes: Watch, view: View) -> None:
+    async for batch in changes:
+        if _is_gone(context):
+            return
+        frames: list[bytes] = []
+        size = 0
+        now = time.time()
+        for item in batch:
+            frame = _encode(item, view, now)
+            if size and size + len(frame) > _WRITE_BYTES:
+                await response.write(b"".join(frames))
+                frames, size = [], 0
+            frames.append(frame)
+            size += len(frame)
+            view = view.following()
+        if frames:
+            await response.write(frames[0] if len(frames) == 1 else b"".join(frames))
+
+
+def _encode(item: Item, view: View, now: float) -> bytes:
+    if isinstance(item, Event):
+        return item.frame(view, now)
+    if isinstance(item, Bookmark):
+        return _frame("BOOKMARK", view.bookmark(bookmark_metadata(item.rv, item.annotations)))
+    return _frame("ERROR", to_json(item.error.status()))
+
+
+def _frame(type_: str, document: bytes) -> bytes:
+    return b"".join((b'{"type":"', type_.encode(), b'","object":', document, b"}\n"))
+
+
+def _is_gone(context: RequestContext) -> bool:
+    transport = context.http.transport
+    return transport is None or transport.is_closing()
+
+
+def _abort(context: RequestContext) -> None:
+    """Drop the connection of a client that does not read."""
+    transport = context.http.transport
+    if transport is not None:
+        transport.abort()

@@ -1,0 +1,66 @@
+"""What a label key and a label value may look like, in the words of k8s.io/apimachinery/pkg/util/validation."""
+
+from __future__ import annotations
+
+import re
+
+_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_NAME_TEXT = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_NAME_EXAMPLES = f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
+_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+_VALUE = f"({_NAME})?"
+_VALUE_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'{_VALUE}')"
+)
+_MAX_NAME = 63
+_MAX_SUBDOMAIN = 253
+
+_NAME_PATTERN = re.compile(_NAME)
+_SUBDOMAIN_PATTERN = re.compile(_SUBDOMAIN)
+_VALUE_PATTERN = re.compile(_VALUE)
+
+
+def key_errors(key: str) -> list[str]:
+    """What keeps `key` from being a label key; empty if nothing does."""
+    parts = key.split("/")
+    if len(parts) > 2:
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a qualified name {_NAME_TEXT} {_NAME_EXAMPLES} {optional}"]
+    errors = [f"prefix part {error}" for error in _prefix_errors(parts[0])] if len(parts) == 2 else []
+    name = parts[-1]
+    if not name:
+        errors.append("name part must be non-empty")
+    elif len(name.encode()) > _MAX_NAME:
+        errors.append(f"name part {_too_long(_MAX_NAME)}")
+    if not _NAME_PATTERN.fullmatch(name):
+        errors.append(f"name part {_NAME_TEXT} {_NAME_EXAMPLES}")
+    return errors
+
+
+def value_errors(value: str) -> list[str]:
+    """What keeps `value` from being a label value; empty if nothing does."""
+    errors = [_too_long(_MAX_NAME)] if len(value.encode()) > _MAX_NAME else []
+    if not _VALUE_PATTERN.fullmatch(value):
+        errors.append(_VALUE_TEXT)
+    return errors
+
+
+def _prefix_errors(prefix: str) -> list[str]:
+    if not prefix:
+        return ["must be non-empty"]
+    errors = [_too_long(_MAX_SUBDOMAIN)] if len(prefix.encode()) > _MAX_SUBDOMAIN else []
+    if not _SUBDOMAIN_PATTERN.fullmatch(prefix):
+        errors.append(_SUBDOMAIN_TEXT)
+    return errors
+
+
+def _too_long(limit: int) -> str:
+    return f"must be no more than {limit} bytes"

@@ -1,0 +1,47 @@
+"""The annotation of client-side `kubectl apply`, which server-side apply takes over from and keeps in step (G29)."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+from apiserver.fieldset import EMPTY, FieldSet
+from apiserver.jsonvalue import nests_deeper
+from apiserver.resource import Object
+from apiserver.schema import MAX_KEPT_NESTING
+from apiserver.typed import Atom
+from apiserver.typed_check import check
+from apiserver.typed_compare import compare
+from apiserver.typed_fields import to_field_set
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_ANNOTATIONS_LIMIT = 256 * 1024
+
+
+def fields(atom: Atom, live: Object) -> FieldSet:
+    """What `kubectl apply` without --server-side last set and still stands: kubectl may take it over."""
+    annotation = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    try:
+        config = json.loads(annotation or "")
+    except (ValueError, RecursionError):
+        return EMPTY
+    if not isinstance(config, dict) or config.get("apiVersion") != live["apiVersion"]:
+        return EMPTY
+    if nests_deeper(config, MAX_KEPT_NESTING) or check(atom, config) or check(atom, live):
+        return EMPTY
+    comparison = compare(atom, config, live)
+    return to_field_set(atom, config) - comparison.set - comparison.removed
+
+
+def refresh(applied: Object, config: Object) -> Object:
+    """`applied` with the annotation, if it has it, telling of `config`; without it if it would be too big."""
+    metadata = applied.get("metadata") or {}
+    annotations = dict(metadata.get("annotations") or {})
+    if not annotations.get(LAST_APPLIED):
+        return applied
+    wanted = copy.deepcopy(config)
+    (wanted["metadata"].get("annotations") or {}).pop(LAST_APPLIED, None)
+    annotations[LAST_APPLIED] = json.dumps(wanted, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
+        del annotations[LAST_APPLIED]
+    return {**applied, "metadata": {**metadata, "annotations": annotations}}

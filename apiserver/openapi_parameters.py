@@ -1,0 +1,84 @@
+"""The query and path parameters of every operation, by the sets that verbs take (C47)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Parameter = Mapping[str, Any]
+
+
+def _query(name: str, kind: str, description: str) -> Parameter:
+    return {"name": name, "in": "query", "description": description, "schema": {"type": kind}}
+
+
+def _path(name: str, description: str) -> Parameter:
+    return {"name": name, "in": "path", "description": description, "required": True, "schema": {"type": "string"}}
+
+
+PRETTY = _query("pretty", "string", "Indent the output. The default is true for browsers, curl and wget.")
+NAMESPACE = _path("namespace", "The namespace of the object.")
+
+
+def name_of(kind: str) -> Parameter:
+    return _path("name", f"name of the {kind}")
+
+
+_BOOKMARKS = _query("allowWatchBookmarks", "boolean", "Whether a watch may send events of type BOOKMARK.")
+_CONTINUE = _query("continue", "string", "The token that the previous part of the list ended with.")
+_FIELD_SELECTOR = _query("fieldSelector", "string", "Selects by fields: metadata.name and metadata.namespace.")
+_LABEL_SELECTOR = _query("labelSelector", "string", "Selects by labels.")
+_LIMIT = _query("limit", "integer", "The most items to answer with; the rest follows by continue.")
+_RESOURCE_VERSION = _query("resourceVersion", "string", "The version to read at, or to start a watch from.")
+_MATCH = _query("resourceVersionMatch", "string", "How resourceVersion counts for a list: Exact or NotOlderThan.")
+_INITIAL_EVENTS = _query(
+    "sendInitialEvents", "boolean", "Begin a watch with the objects that there are, and a bookmark at their end."
+)
+_TIMEOUT = _query("timeoutSeconds", "integer", "Seconds after which the list or watch ends.")
+_WATCH = _query("watch", "boolean", "Stream changes instead of a list.")
+
+_DRY_RUN = _query("dryRun", "string", "All: run every check, store nothing.")
+_FIELD_MANAGER = _query("fieldManager", "string", "Who makes the change; at most 128 bytes. Apply requires it.")
+_FIELD_VALIDATION = _query(
+    "fieldValidation", "string", "What to do on unknown and duplicate fields: Ignore, Warn (the default) or Strict."
+)
+_FORCE = _query("force", "boolean", "Take fields over from other managers. Only for apply.")
+
+_GRACE_PERIOD = _query("gracePeriodSeconds", "integer", "Seconds that the deletion may take; 0 means at once.")
+_UNSAFE = _query(
+    "ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Accepted and without effect: nothing to ignore."
+)
+_ORPHAN = _query("orphanDependents", "boolean", "Deprecated: see propagationPolicy.")
+_PROPAGATION = _query("propagationPolicy", "string", "What becomes of dependents: Orphan, Background or Foreground.")
+
+READ: Sequence[Parameter] = (_RESOURCE_VERSION,)
+LIST: Sequence[Parameter] = (
+    _BOOKMARKS,
+    _CONTINUE,
+    _FIELD_SELECTOR,
+    _LABEL_SELECTOR,
+    _LIMIT,
+    _RESOURCE_VERSION,
+    _MATCH,
+    _INITIAL_EVENTS,
+    _TIMEOUT,
+    _WATCH,
+)
+CREATE: Sequence[Parameter] = (_DRY_RUN, _FIELD_MANAGER, _FIELD_VALIDATION)
+PATCH: Sequence[Parameter] = (*CREATE, _FORCE)
+DELETE: Sequence[Parameter] = (_DRY_RUN, _GRACE_PERIOD, _UNSAFE, _ORPHAN, _PROPAGATION)
+DELETE_COLLECTION: Sequence[Parameter] = (
+    _CONTINUE,
+    _DRY_RUN,
+    _FIELD_SELECTOR,
+    _GRACE_PERIOD,
+    _UNSAFE,
+    _LABEL_SELECTOR,
+    _LIMIT,
+    _ORPHAN,
+    _PROPAGATION,
+    _RESOURCE_VERSION,
+    _MATCH,
+    _INITIAL_EVENTS,
+    _TIMEOUT,
+)

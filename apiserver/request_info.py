@@ -1,0 +1,127 @@
+"""URL and method to RequestInfo, once a request, from the raw path (B3 to B6, L1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote, unquote_plus
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+_COLLECTION_VERBS = {"get": "list", "delete": "deletecollection"}
+_FALSE = ("0", "false")
+
+
+class Query:
+    """Query parameters as Go reads them: a repeated scalar's first value counts (D54, L4)."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, raw: str = "") -> None:
+        self._values: dict[str, list[str]] = {}
+        for pair in raw.split("&") if raw else ():
+            if pair and ";" not in pair:
+                key, _, value = pair.partition("=")
+                self._values.setdefault(unquote_plus(key), []).append(unquote_plus(value))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def get(self, key: str, default: str = "") -> str:
+        values = self._values.get(key)
+        return values[0] if values else default
+
+    def all(self, key: str) -> list[str]:
+        return self._values.get(key, [])
+
+    def flag(self, key: str) -> bool | None:
+        """None if absent; present and empty, and any value but 0 and false, is true."""
+        if key not in self._values:
+            return None
+        return self._values[key][0].lower() not in _FALSE
+
+
+@dataclass(frozen=True, slots=True)
+class RequestInfo:
+    """What a request is about. For non-resource requests `verb` is the lower-case method and `path` all there is.
+
+    `collection_path` tells whether the path names no object; a list of one object by
+    `fieldSelector=metadata.name=x` has `name` set all the same, for authorization (B5).
+    """
+
+    method: str
+    path: str
+    verb: str
+    is_resource: bool = False
+    group: str = ""
+    version: str = ""
+    namespace: str = ""
+    resource: str = ""
+    subresource: str = ""
+    name: str = ""
+    collection_path: bool = False
+    extra_parts: tuple[str, ...] = ()
+    """Path segments behind the subresource: no resource of ours has any."""
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def is_watch(self) -> bool:
+        return self.verb == "watch"
+
+
+def parse(method: str, raw_path: str, query: Query) -> RequestInfo:
+    """RequestInfo of a method and a still escaped path without its query. Raises ValueError on a broken escape."""
+    path = unquote(raw_path)
+    parts = [unquote(part, errors="strict") for part in raw_path.strip("/").split("/")]
+    none = RequestInfo(method=method, path=path, verb=method.lower())
+    if parts[0] == "apis" and len(parts) >= 4:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    elif parts[0] == "api" and len(parts) >= 3:
+        group, version, rest = "", parts[1], parts[2:]
+    else:
+        return none
+    verb = _VERBS.get(method, method.lower())
+    prefix_watch = rest[0] == "watch" and len(rest) > 1
+    if prefix_watch:
+        rest = rest[1:]
+    namespace = ""
+    if rest[0] == "namespaces" and len(rest) > 1:
+        namespace = rest[1]
+        # /namespaces/x/tenants is about tenants, /namespaces/x and its subresources about the namespace
+        if len(rest) > 2 and rest[2] not in ("status", "finalize"):
+            rest = rest[2:]
+    resource, name = rest[0], rest[1] if len(rest) > 1 else ""
+    subresource = rest[2] if len(rest) > 2 else ""
+    collection = not name
+    if (prefix_watch and verb == "get") or (verb == "get" and query.flag("watch")):
+        verb = "watch"
+    elif collection:
+        verb = _COLLECTION_VERBS.get(verb, verb)
+    if not name and verb in ("list", "watch", "deletecollection"):
+        name = _single_name(query.get("fieldSelector"))
+    return RequestInfo(
+        method=method,
+        path=path,
+        verb=verb,
+        is_resource=True,
+        group=group,
+        version=version,
+        namespace=namespace,
+        resource=resource,
+        subresource=subresource,
+        name=name,
+        collection_path=collection,
+        extra_parts=tuple(rest[3:]),
+    )
+
+
+def _single_name(field_selector: str) -> str:
+    """The x of a `metadata.name=x` term, if it could be a name (B5)."""
+    for term in field_selector.split(","):
+        key, operator, value = term.partition("=")
+        if key == "metadata.name" and operator:
+            value = value.removeprefix("=")
+            if value and value not in (".", "..") and "/" not in value and "%" not in value:
+                return value
+    return ""

@@ -1,0 +1,93 @@
+"""What the server knows of a resource: its names, its schema and its table columns. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON has it."""
+
+Schema = Mapping[str, Any]
+"""A structural OpenAPI v3 schema: type, properties, items, additionalProperties (a schema, never a boolean),
+enum, pattern, default, nullable, and the `x-kubernetes-…` extensions."""
+
+
+class Key(NamedTuple):
+    """Where an object lives; the namespace of a cluster-scoped one is empty. Sorts as lists are sorted (D61)."""
+
+    namespace: str
+    name: str
+
+
+class GroupResource(NamedTuple):
+    group: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+class GroupKind(NamedTuple):
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A table column; `priority` above 0 is shown by `kubectl get -o wide` only."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+def no_cells(obj: Object) -> Sequence[object]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One resource in one version of one group.
+
+    `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata. With
+    `preserve_unknown_fields` other top-level fields are kept as they come.
+    `columns` stand between Name and Age in tables; `cells` gives their values for an object, in order.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    description: str = ""
+    properties: Mapping[str, Schema] = field(default_factory=dict)
+    preserve_unknown_fields: bool = False
+    columns: tuple[Column, ...] = ()
+    cells: Callable[[Object], Sequence[object]] = no_cells
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
+
+    @cached_property
+    def group_resource(self) -> GroupResource:
+        return GroupResource(self.group, self.plural)
+
+    @cached_property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)

@@ -1,0 +1,111 @@
+"""What a storage may offer. The installer serves a verb if the storage has it, so a class line lists its verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from apiserver.context import RequestContext
+from apiserver.resource import Key, Object, Resource
+
+if TYPE_CHECKING:
+    from apiserver.options import DeleteOptions, ListOptions, WatchOptions
+    from apiserver.watchcache import CachedObject, Watch
+
+Validate = Callable[[Object | None, Object | None], AbstractAsyncContextManager[None]]
+"""(object, old object) -> validating admission, to be held around the write. On delete the object is None."""
+
+Change = Callable[[Object | None], Awaitable[Object]]
+"""From the stored object (a copy that may be changed; None if there is none) to the wanted one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A list, or a part of one."""
+
+    items: Sequence[CachedObject]
+    resource_version: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """`gone` is False while finalizers keep the object; `object` is its last (or current) state."""
+
+    object: Object
+    gone: bool
+
+
+class Storage(Protocol):
+    @property
+    def resource(self) -> Resource: ...
+
+
+@runtime_checkable
+class Getter(Protocol):
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        """The object, not older than resourceVersion `at_least`. Raises NotFound, TooLargeResourceVersion."""
+        ...
+
+
+@runtime_checkable
+class Lister(Protocol):
+    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
+        """Objects of a namespace ('' for all), sorted by key. Raises Expired, BadRequest, TooLargeResourceVersion."""
+        ...
+
+
+@runtime_checkable
+class Watcher(Protocol):
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+        """A cursor over changes. Raises Expired if the start is no longer held."""
+        ...
+
+
+@runtime_checkable
+class Creater(Protocol):
+    async def create(self, context: RequestContext, obj: Object, validate: Validate, *, dry_run: bool) -> Object:
+        """The stored object. Raises AlreadyExists, Invalid, and what `validate` raises."""
+        ...
+
+
+@runtime_checkable
+class Updater(Protocol):
+    async def update(
+        self,
+        context: RequestContext,
+        key: Key,
+        change: Change,
+        validate: Validate,
+        *,
+        dry_run: bool,
+        validate_create: Validate | None = None,
+    ) -> tuple[Object, bool]:
+        """The stored object and whether it was created. `change` may be called again on a fresh read after a
+        conflict, unless it returned an object with a resourceVersion of the caller's. A missing object is NotFound
+        unless `validate_create` is given. Raises Conflict, Invalid, and what `change` and `validate` raise."""
+        ...
+
+
+@runtime_checkable
+class GracefulDeleter(Protocol):
+    async def delete(self, context: RequestContext, key: Key, options: DeleteOptions, validate: Validate) -> Deleted:
+        """Raises NotFound, Conflict (preconditions), and what `validate` raises."""
+        ...
+
+
+@runtime_checkable
+class CollectionDeleter(Protocol):
+    async def delete_collection(
+        self,
+        context: RequestContext,
+        namespace: str,
+        listing: ListOptions,
+        options: DeleteOptions,
+        validate: Validate,
+    ) -> tuple[Sequence[Object], int]:
+        """The deleted objects and the list's resourceVersion. Objects that are gone meanwhile are passed over."""
+        ...

@@ -1,0 +1,162 @@
+"""The HTTPS listener, and how it ends: readyz red, no new connections, watches over, requests finished (I12, I13)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+
+from apiserver.filters import headers
+
+_LOG = logging.getLogger("apiserver.serving")
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_BACKLOG = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Seconds and bytes. `idle` also bounds how long a client may take to send the head of a request; it is longer
+    than the 90 s after which clients of client-go give up idle connections, so that they do it first. Bodies are
+    bounded by the deadline of their request."""
+
+    handshake: float = 10.0
+    idle: float = 100.0
+    unread: float = 60.0
+    line: int = 1024 * 1024
+    headers: int = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shutdown:
+    """The end of the process in its stages. `draining` turns readyz red; `shutdown` ends watches."""
+
+    draining: asyncio.Event
+    shutdown: asyncio.Event
+    delay: float = 0.0
+    """Seconds from the first to the second, for load balancers to notice."""
+    grace: float = 8.0
+    """Seconds that requests in flight have from then on."""
+
+    def check(self) -> None:
+        """The readyz check `shutdown`."""
+        if self.draining.is_set():
+            raise RuntimeError("process is shutting down")
+
+
+class Listener:
+    """An open HTTPS port."""
+
+    def __init__(self, runner: web.AppRunner, server: asyncio.Server) -> None:
+        self._runner = runner
+        self._server = server
+        self.port: int = server.sockets[0].getsockname()[1]
+
+    def stop_accepting(self) -> None:
+        self._server.close()
+
+    async def close(self) -> None:
+        """Wait for requests in flight, as long as the listener's grace allows, then cut what is left."""
+        self.stop_accepting()
+        await self._runner.cleanup()
+
+
+async def listen(
+    app: web.Application,
+    *,
+    tls: ssl.SSLContext,
+    host: str,
+    port: int,
+    grace: float = 8.0,
+    limits: Limits | None = None,
+) -> Listener:
+    """Open a port, 0 for any, on an IP address. Raises OSError."""
+    limits = limits or Limits()
+    headers.install(app)
+    runner = web.AppRunner(
+        app,
+        access_log=None,
+        handler_cancellation=True,
+        # aiohttp waits that long twice: for handlers to end, and again once it has cancelled them
+        shutdown_timeout=grace / 2,
+        keepalive_timeout=limits.idle,
+        max_line_size=limits.line,
+        max_field_size=limits.line,
+        max_headers=limits.headers,
+        # compressed bodies are not part of the protocol (D28), and small ones can unpack to huge ones
+        auto_decompress=False,
+    )
+    await runner.setup()
+    try:
+        return Listener(runner, await _open(runner, tls, _socket(host, port, limits), limits))
+    except BaseException:
+        await runner.cleanup()
+        raise
+
+
+async def _open(runner: web.AppRunner, tls: ssl.SSLContext, bound: socket.socket, limits: Limits) -> asyncio.Server:
+    """aiohttp's own sites leave a client a minute for its TLS handshake."""
+    handlers = runner.server
+    assert handlers is not None
+    try:
+        return await asyncio.get_running_loop().create_server(
+            handlers,
+            sock=bound,
+            ssl=tls,
+            backlog=_BACKLOG,
+            ssl_handshake_timeout=limits.handshake,
+            ssl_shutdown_timeout=limits.handshake,
+        )
+    except BaseException:
+        bound.close()
+        raise
+
+
+async def run(listener: Listener, stages: Shutdown, *, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set or a SIGTERM or SIGINT comes, then end in order, within delay and grace."""
+    remove = _on_signals(stop)
+    try:
+        await stop.wait()
+        _LOG.info("shutting down")
+        stages.draining.set()
+        await asyncio.sleep(stages.delay)
+    finally:
+        stages.draining.set()
+        stages.shutdown.set()
+        await listener.close()
+        remove()
+
+
+def _on_signals(stop: asyncio.Event) -> Callable[[], None]:
+    loop = asyncio.get_running_loop()
+    for each in _SIGNALS:
+        loop.add_signal_handler(each, stop.set)
+
+    def remove() -> None:
+        for each in _SIGNALS:
+            loop.remove_signal_handler(each)
+
+    return remove
+
+
+def _socket(host: str, port: int, limits: Limits) -> socket.socket:
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            # accepted connections inherit it: a client that does not read its answer is cut by the kernel
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(limits.unread * 1000))
+        opened.bind(address)
+    except BaseException:
+        opened.close()
+        raise
+    return opened

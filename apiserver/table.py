@@ -1,0 +1,84 @@
+"""Tables: columns from Name to Age, rows of encoded cells, and the age as kubectl writes it (E10 to E15)."""
+
+from __future__ import annotations
+
+from apiserver.cachedobject import CachedObject, to_json
+from apiserver.errors import BadRequest
+from apiserver.resource import Column, Resource
+
+INCLUDES = ("None", "Metadata", "Object")
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
+_NAME = Column(
+    "Name",
+    format="name",
+    description="Name must be unique within a namespace; it cannot be changed.",
+)
+_AGE = Column("Age", description="The time since the object was created.")
+
+
+def column_definitions(resource: Resource) -> bytes:
+    """JSON of columnDefinitions: every key of every column is there (E11)."""
+    columns = (_NAME, *resource.columns, _AGE)
+    return to_json(
+        [
+            {
+                "name": column.name,
+                "type": column.type,
+                "format": column.format,
+                "description": column.description,
+                "priority": column.priority,
+            }
+            for column in columns
+        ]
+    )
+
+
+def include_object(value: str) -> str:
+    """What a row's object holds: None, Metadata or Object (E14). Raises BadRequest."""
+    if value and value not in INCLUDES:
+        raise BadRequest(
+            f'Unable to convert to Table as requested: includeObject: Invalid value: "{value}": '
+            "must be 'Metadata', 'Object', 'None', or empty"
+        )
+    return value or "Metadata"
+
+
+def age(created: int, now: float) -> bytes:
+    """The age cell of an object created at `created`, both in seconds of the epoch."""
+    return human_duration(int(now) - created).encode() if created else b"<unknown>"
+
+
+def human_duration(seconds: int) -> str:
+    """A duration in the two or fewer largest units that tell something, as `kubectl get` has it."""
+    if seconds < -1:
+        # two seconds of difference between clocks are taken for now
+        return "<invalid>"
+    if seconds < 2 * _MINUTE:
+        return f"{max(seconds, 0)}s"
+    if seconds < 10 * _MINUTE:
+        return _two(seconds, _MINUTE, "m", 1, "s")
+    if seconds < 3 * _HOUR:
+        return f"{seconds // _MINUTE}m"
+    if seconds < 8 * _HOUR:
+        return _two(seconds, _HOUR, "h", _MINUTE, "m")
+    if seconds < 2 * _DAY:
+        return f"{seconds // _HOUR}h"
+    if seconds < 8 * _DAY:
+        return _two(seconds, _DAY, "d", _HOUR, "h")
+    if seconds < 2 * _YEAR:
+        return f"{seconds // _DAY}d"
+    if seconds < 8 * _YEAR:
+        return _two(seconds, _YEAR, "y", _DAY, "d")
+    return f"{seconds // _YEAR}y"
+
+
+def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+    rest = seconds % large // small
+    return f"{seconds // large}{large_unit}" + (f"{rest}{small_unit}" if rest else "")
+
+
+def row(obj: CachedObject, shown: bytes, now: float) -> bytes:
+    """A row around `shown`, the JSON of its object."""
+    return b"".join((b'{"cells":[', obj.cells, b',"', age(obj.created, now), b'"],"object":', shown, b"}"))

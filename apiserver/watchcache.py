@@ -1,0 +1,291 @@
+"""The watch cache: the current objects of one kind, encoded, with their recent history; every read is served here.
+
+One writer feeds it synchronously, in resourceVersion order. Nothing here parses or encodes an object for a reader.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
+
+from apiserver import errors, paging
+from apiserver.audience import Audience
+from apiserver.cachedobject import CachedObject, at_version, encode
+from apiserver.differences import difference
+from apiserver.expectations import Expectations
+from apiserver.history import Event, EventType, History, HistoryLimits
+from apiserver.options import EXACT, ListOptions, WatchOptions
+from apiserver.paging import LATEST, Snapshots, State, Token
+from apiserver.progress import Progress
+from apiserver.resource import Key, Resource
+from apiserver.rest import Page
+from apiserver.selection import Range, Selection
+from apiserver.watch import Start, Watch
+
+__all__ = ["CachedObject", "Event", "EventType", "HistoryLimits", "Watch", "WatchCache", "encode"]
+
+Listener = Callable[[Event], None]
+
+_DEFAULT_HISTORY = HistoryLimits()
+_READY_SECONDS = 2.0
+_CATCH_UP_SECONDS = 3.0
+_EXPIRED_TOKEN = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+_by_key = attrgetter("key")
+
+
+class WatchCache:
+    def __init__(
+        self,
+        resource: Resource,
+        *,
+        history: HistoryLimits = _DEFAULT_HISTORY,
+        clock: Callable[[], float] = time.monotonic,
+        bookmark_interval: float = 60.0,
+    ) -> None:
+        """`bookmark_interval` is in seconds; up to a quarter of it is added by chance."""
+        self.resource = resource
+        self.ready = False
+        self.rv = 0
+        self._clock = clock
+        self._limits = history
+        self._bookmark_interval = bookmark_interval
+        self._index: dict[Key, CachedObject] = {}
+        self._items: list[CachedObject] = []
+        self._history = History(history, 0)
+        self._snapshots = Snapshots(clock)
+        self._expectations = Expectations(clock)
+        self._progress = Progress()
+        self._audience = Audience()
+        self._listeners: list[Listener] = []
+
+    # What the writer calls.
+
+    def replace(self, objects: Sequence[CachedObject], rv: int) -> None:
+        """Hold exactly `objects`, as listed at `rv`: the difference becomes events. The first call makes the cache
+        ready. A list that contradicts what is held (an older one, of a restored host) ends all watches with 410."""
+        events = difference(self.resource, self._index, self.rv, objects, rv, now=self._clock())
+        continues = self.ready and rv >= self.rv and all(event.rv > self.rv for event in events)
+        if not continues:
+            self._restart(rv)
+        for event in events:
+            self._commit(event, news=continues)
+        self.rv = rv
+        self.ready = True
+        self._progress.notify()
+
+    def apply(self, type_: EventType, obj: CachedObject) -> None:
+        """Take one change. A deletion's `obj` has the last content and the deletion's resourceVersion. What is not
+        later than the cache has been seen before and changes nothing (F17)."""
+        if obj.rv <= self.rv:
+            return
+        held = self._index.get(obj.key)
+        if type_ == "DELETED":
+            if held is not None:
+                self._commit(Event("DELETED", obj, held, self._clock()))
+        else:
+            if held is not None and held.uid != obj.uid:
+                # a deletion was not told of; it happened at some version in between (F19)
+                gone = at_version(self.resource, held, self.rv + 1)
+                self._commit(Event("DELETED", gone, held, self._clock()))
+                held = None
+            self._commit(Event("MODIFIED" if held is not None else "ADDED", obj, held, self._clock()))
+        self.advance(obj.rv)
+
+    def advance(self, rv: int) -> None:
+        """Nothing happened up to `rv` but what the cache knows: a bookmark of its source."""
+        self.rv = max(self.rv, rv)
+        self._progress.notify()
+
+    def subscribe(self, callback: Listener) -> Callable[[], None]:
+        """Have `callback` called, synchronously, with every change from now on; the result ends that."""
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback)
+
+    def expect(self, rv: int) -> None:
+        """The next read waits for `rv`: what this process wrote, it reads."""
+        self._expectations.version(rv)
+
+    def expect_gone(self, key: Key, uid: str) -> None:
+        """The same for a deletion whose resourceVersion is not known."""
+        self._expectations.gone(key, uid)
+
+    def close(self) -> None:
+        """End all watches cleanly."""
+        for watch in self._audience:
+            watch.end()
+
+    # What readers call.
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[CachedObject]:
+        return iter(tuple(self._items))
+
+    @property
+    def watchers(self) -> int:
+        return len(self._audience)
+
+    def items(self, namespace: str = "") -> Iterable[CachedObject]:
+        """The objects of a namespace ('' for all) in key order."""
+        end = Key(f"{namespace}\0", "") if namespace else None
+        return self._state().within((Key(namespace, ""), end))
+
+    def peek(self, key: Key) -> CachedObject | None:
+        return self._index.get(key)
+
+    async def fresh(self) -> None:
+        """Wait for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (D63)."""
+        await self.wait_for(0)
+
+    async def wait_for(self, rv: int) -> None:
+        """Wait for `rv`, and for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (D63)."""
+
+        def arrived() -> bool:
+            return self.rv >= rv and self._expectations.met(self.rv, self._index)
+
+        if not arrived() and not await self._progress.until(arrived, _CATCH_UP_SECONDS):
+            raise errors.TooLargeResourceVersion(max(rv, self._expectations.rv, self.rv + 1), self.rv)
+
+    async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
+        """Raises TooManyRequests while the cache is being filled, TooLargeResourceVersion; so do list and watch."""
+        await self._filled()
+        await self.wait_for(at_least)
+        return self._index.get(key)
+
+    async def list(self, namespace: str, options: ListOptions) -> Page:
+        """D59 to D62. Raises Expired, BadRequest for a continue token that is none."""
+        await self._filled()
+        selection = Selection(namespace, options.label_selector, options.field_selector)
+        keys = selection.range(self.resource)
+        if options.continue_token:
+            token = paging.decode_token(options.continue_token, namespaced=self.resource.namespaced)
+            state = await self._state_of(token)
+            keys = max(keys[0], token.start), keys[1]
+            return self._page(state, keys, selection, options.limit)
+        rv = options.resource_version or 0
+        await self.wait_for(rv)
+        state = self._state()
+        if options.match == EXACT or (rv and options.limit and not options.match):
+            exact = self._state_at(rv)
+            if exact is None:
+                raise errors.Expired("The resourceVersion for the provided list is too old.")
+            state = exact
+        # resourceVersion "0" means whatever is at hand, and that is everything
+        limit = options.limit if options.resource_version != 0 else 0
+        return self._page(state, keys, selection, limit)
+
+    async def watch(self, namespace: str, options: WatchOptions) -> Watch:
+        """F8 to F14. Raises Expired."""
+        await self._filled()
+        selection = Selection(namespace, options.label_selector, options.field_selector)
+        rv = options.resource_version or 0
+        initial = options.send_initial_events or (options.send_initial_events is None and not rv)
+        if initial:
+            await self.wait_for(rv)
+        start = self._start_with_state(selection, options) if initial else self._start_after(selection, rv)
+        # from here to the entry into the audience nothing may be awaited, or a change would be missed (L9)
+        watch = Watch(
+            resource=self.resource,
+            selection=selection,
+            start=start,
+            position=lambda: self.rv,
+            closed=self._audience.discard,
+            bookmark_interval=self._bookmark_interval if options.bookmarks else None,
+            timeout_seconds=options.timeout_seconds,
+        )
+        self._audience.add(watch)
+        return watch
+
+    async def _filled(self) -> None:
+        if not self.ready and not await self._progress.until(lambda: self.ready, _READY_SECONDS):
+            raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
+
+    def _start_with_state(self, selection: Selection, options: WatchOptions) -> Start:
+        items = self._state().within(selection.range(self.resource))
+        if not selection.everything:
+            items = [obj for obj in items if selection.matches(obj)]
+        return Start(initial=items, mark_end=options.bookmarks, after=self.rv)
+
+    def _start_after(self, selection: Selection, rv: int) -> Start:
+        """A start at `rv`; at the present for 0."""
+        start = rv or self.rv
+        missed = self._history.after(start)
+        if missed is None:
+            raise errors.Expired(f"too old resource version: {rv} ({self._history.since})")
+        first, end = selection.range(self.resource)
+        concerned = [event for event in missed if first <= event.object.key and (end is None or event.object.key < end)]
+        return Start(missed=concerned, after=start)
+
+    def _state(self) -> State:
+        return State(self.rv, tuple(self._items))
+
+    async def _state_of(self, token: Token) -> State:
+        if token.rv == LATEST:
+            await self.wait_for(0)
+            return self._state()
+        await self.wait_for(token.rv)
+        state = self._state_at(token.rv)
+        if state is None:
+            raise errors.Expired(_EXPIRED_TOKEN, continue_token=paging.encode_token(Token(LATEST, token.start)))
+        return state
+
+    def _state_at(self, rv: int) -> State | None:
+        """The state at `rv`, which is not in the future; None if it cannot be told any more."""
+        state = self._snapshots.get(rv)
+        if state is None:
+            events = self._history.after(rv)
+            if events is None:
+                return None
+            state = paging.rewind(self._state(), events, rv) if events else State(rv, tuple(self._items))
+        return state
+
+    def _page(self, state: State, keys: Range, selection: Selection, limit: int) -> Page:
+        items = state.within(keys)
+        total = len(items)
+        if not selection.everything:
+            items = [obj for obj in items if selection.matches(obj)]
+        if not limit or len(items) <= limit:
+            return Page(items, state.rv)
+        self._snapshots.keep(state)
+        shown = items[:limit]
+        token = paging.encode_token(Token(state.rv, paging.following(shown[-1].key)))
+        return Page(shown, state.rv, token, total - limit if selection.everything else None)
+
+    def _commit(self, event: Event, *, news: bool = True) -> None:
+        """Make `event` part of the state; with `news` of the history too, and tell the watches that it concerns."""
+        self._hold(event)
+        if news:
+            self.rv = event.rv
+            self._history.append(event)
+            for watch in self._audience.of(event.object.key):
+                watch.offer(event)
+                watch.cut_if_behind(self._history.since)
+        for listener in tuple(self._listeners):
+            listener(event)
+
+    def _hold(self, event: Event) -> None:
+        key = event.object.key
+        position = bisect_left(self._items, key, key=_by_key)
+        held = key in self._index
+        if event.type == "DELETED":
+            del self._index[key], self._items[position]
+            self._expectations.deleted(key, event.object.uid)
+        elif held:
+            self._index[key] = self._items[position] = event.object
+        else:
+            self._index[key] = event.object
+            self._items.insert(position, event.object)
+
+    def _restart(self, rv: int) -> None:
+        self._history = History(self._limits, rv)
+        self._snapshots.clear()
+        for watch in self._audience:
+            watch.fail(errors.Expired(f"too old resource version: {self.rv} ({rv})"))

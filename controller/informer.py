@@ -1,0 +1,275 @@
+"""One list and one watch of a kind of the host, however many listen; it recovers from anything but cancellation.
+
+Handlers are called synchronously, in resourceVersion order, in the order in which they were added.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+
+from apiserver.errors import StatusError
+from apiserver.resource import Key, Object
+from controller.backoff import Backoff
+from controller.objectstore import EncodedObjects, ObjectStore, encode, key_of
+from registry.frames import MalformedFrame
+from registry.host import Host, HostResource, HostUnreachable, WatchEvent
+
+_logger = logging.getLogger(__name__)
+_PAGE = 500
+_WATCH_SECONDS = 300
+# An API server that does not know sendInitialEvents may ignore it and never send the bookmark that ends them.
+_INITIAL_EVENTS_SECONDS = 60.0
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_GONE = 410
+# The host has forgotten versions that it once gave out: it was restored from a backup.
+_FROM_THE_FUTURE = "ResourceVersionTooLarge"
+_LONGEST_RETRY_AFTER = 30
+# A watch that ends at once is tried again after a pause, not in a tight loop.
+_VERY_SHORT_SECONDS = 1.0
+
+
+class EventHandler(Protocol):
+    """What an informer tells. None of these may block or raise."""
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        """Everything there is, at version `rv`: after a start, and after a gap in what was seen."""
+        ...
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        """ADDED, MODIFIED or DELETED. `obj` may not be changed; of a deleted object it is the last state."""
+        ...
+
+    def bookmark(self, rv: int) -> None:
+        """Nothing else happened up to `rv`."""
+        ...
+
+    def unreachable(self, error: StatusError | None) -> None:
+        """The host cannot be watched, for this reason; None: it can again."""
+        ...
+
+
+class Informer:
+    """`store` holds the objects, unless `keep` is False: for a kind whose handlers keep what they need.
+
+    `synced` is set once everything was seen for the first time, and stays set.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        resource: HostResource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        keep: bool = True,
+        backoff: Backoff | None = None,
+        sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
+    ) -> None:
+        self._host = host
+        self._resource = resource
+        self._namespace = namespace
+        self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
+        self._keep = keep
+        self._backoff = backoff or Backoff()
+        self._sleep = sleep
+        self._handlers: list[EventHandler] = []
+        self._rv = 0
+        self._watch_list = True
+        self._host_error: StatusError | None = None
+        self._awake = asyncio.Event()
+        self.synced = asyncio.Event()
+        self.store = ObjectStore()
+
+    @property
+    def resource(self) -> HostResource:
+        return self._resource
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the last call to the host went well."""
+        return self._host_error is None
+
+    @property
+    def resource_version(self) -> int:
+        """The version up to which everything was seen, 0 before the first list or while a new one is due."""
+        return self._rv
+
+    def add_handler(self, handler: EventHandler) -> None:
+        """To be called before `run`."""
+        self._handlers.append(handler)
+
+    async def run(self) -> None:
+        """Runs until it is cancelled."""
+        while True:
+            delay = await self._round()
+            if delay:
+                await self._pause(delay)
+
+    def retry_now(self) -> None:
+        """Do not wait any longer before the next try: someone has just had an answer from the host."""
+        self._awake.set()
+
+    async def _pause(self, delay: float) -> None:
+        self._awake.clear()
+        waits = [asyncio.ensure_future(self._sleep(delay)), asyncio.ensure_future(self._awake.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+
+    async def _round(self) -> float:
+        """List if needed, then watch until the stream ends. Seconds to wait before the next round."""
+        try:
+            if self._host_error is not None:
+                await self._probe()
+            if self._rv or self._watch_list:
+                return await self._watch()
+            await self._list()
+            return 0.0
+        except StatusError as e:
+            return self._failed(e)
+        except Exception:
+            # neither a damaged object nor a handler's mistake may end the informer: all is read anew
+            _logger.exception("informer of %s: starting over", self._resource.plural)
+            self._rv = 0
+            return self._backoff.next()
+
+    def _failed(self, error: StatusError) -> float:
+        if error.code == _GONE or any(cause.get("reason") == _FROM_THE_FUTURE for cause in error.causes):
+            _logger.info("informer of %s: version %d is not held, listing anew", self._resource.plural, self._rv)
+            self._rv = 0
+            return self._backoff.next()
+        if not self._rv and self._watch_list and not isinstance(error, HostUnreachable):
+            # with which code it is refused depends on what is missing: the parameter (400, 422), the storage's
+            # support for it (an etcd before 3.4.31), or for the moment the cache
+            self._watch_list = False
+            return 0.0
+        if isinstance(error, MalformedFrame):
+            # resuming would only lead to the same frame again
+            self._rv = 0
+        if self._host_error is None:
+            cause = error.__cause__ or error
+            _logger.warning("informer of %s: the host cannot be watched: %s", self._resource.plural, cause)
+        self._tell_reachability(error)
+        return max(self._backoff.next(), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
+
+    async def _probe(self) -> None:
+        """After an outage, the smallest call that shows that it is over: a quiet watch shows nothing for a minute."""
+        await self._host.list(self._resource, self._namespace, limit=1, **self._selectors)
+        self._backoff.reset()
+        self._tell_reachability(None)
+
+    def _tell_reachability(self, error: StatusError | None) -> None:
+        if error is None and self._host_error is None:
+            return
+        self._host_error = error
+        for handler in self._handlers:
+            handler.unreachable(error)
+
+    async def _list(self) -> None:
+        encoded: list[bytes] = []
+        token, rv = "", 0
+        while True:
+            page = await self._host.list(
+                self._resource, self._namespace, limit=_PAGE, continue_token=token, **self._selectors
+            )
+            rv = rv or int(page["metadata"]["resourceVersion"])
+            encoded += (encode(self._typed(item)) for item in page.get("items") or ())
+            token = page["metadata"].get("continue") or ""
+            if not token:
+                break
+        self._replace(encoded, rv)
+
+    def _typed(self, item: Object) -> Object:
+        """Items of a list need not say what they are."""
+        return {**item, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
+
+    def _replace(self, encoded: Sequence[bytes], rv: int) -> None:
+        items = EncodedObjects(encoded)
+        if self._keep:
+            self.store.replace(items)
+        for handler in self._handlers:
+            handler.replace(items, rv)
+        self._rv = rv
+        self._tell_reachability(None)
+        self._backoff.reset()
+        self.synced.set()
+
+    async def _watch(self) -> float:
+        """Follow the stream to its end. Without a version to start from, it begins with all that there is."""
+        started = asyncio.get_running_loop().time()
+        initial: dict[Key, bytes] | None = None if self._rv else {}
+        try:
+            async with (
+                asyncio.timeout(None if self._rv else _INITIAL_EVENTS_SECONDS) as deadline,
+                self._events() as events,
+            ):
+                async for event in events:
+                    if initial is None:
+                        self._apply(event)
+                    elif self._gather(event, initial):
+                        self._replace(list(initial.values()), int(event.object["metadata"]["resourceVersion"]))
+                        initial = None
+                        deadline.reschedule(None)
+        except TimeoutError:
+            self._watch_list = False
+            return 0.0
+        if initial is not None:
+            self._watch_list = False
+        lasted = asyncio.get_running_loop().time() - started
+        return 0.0 if lasted >= _VERY_SHORT_SECONDS else self._backoff.next()
+
+    @asynccontextmanager
+    async def _events(self) -> AsyncIterator[AsyncIterator[WatchEvent]]:
+        events = self._host.watch(
+            self._resource,
+            self._namespace,
+            resource_version=str(self._rv or ""),
+            send_initial_events=not self._rv,
+            timeout_seconds=_WATCH_SECONDS,
+            **self._selectors,
+        )
+        try:
+            yield events
+        finally:
+            if isinstance(events, AsyncGenerator):
+                await events.aclose()
+
+    def _gather(self, event: WatchEvent, initial: dict[Key, bytes]) -> bool:
+        """Collect an initial event; whether it was the bookmark after the last one."""
+        if event.type == "BOOKMARK":
+            annotations = event.object["metadata"].get("annotations") or {}
+            return annotations.get(_INITIAL_EVENTS_END) == "true"
+        if event.type == "DELETED":
+            initial.pop(key_of(event.object), None)
+        else:
+            initial[key_of(event.object)] = encode(event.object)
+        return False
+
+    def _apply(self, event: WatchEvent) -> None:
+        rv = int(event.object["metadata"]["resourceVersion"])
+        if rv <= self._rv:
+            return
+        if event.type == "BOOKMARK":
+            for handler in self._handlers:
+                handler.bookmark(rv)
+        else:
+            self._store(event)
+            for handler in self._handlers:
+                handler.apply(event.type, event.object, rv)
+        self._rv = rv
+        self._backoff.reset()
+
+    def _store(self, event: WatchEvent) -> None:
+        if not self._keep:
+            return
+        if event.type == "DELETED":
+            self.store.remove(event.object)
+        else:
+            self.store.put(event.object)

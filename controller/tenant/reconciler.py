@@ -1,0 +1,69 @@
+"""Brings the host to what a Tenant asks for: clean up, observe, take each step, write what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Protocol
+
+from apiserver.errors import StatusError
+from apiserver.resource import Key
+from controller.conditions import Finding
+from controller.tenant.cleanup import Cleanup
+from controller.tenant.events import NamespaceEvents
+from controller.tenant.observed import Observed, Observer
+from controller.tenant.status import StatusWriter
+from registry.tenant.tree import TenantTree
+
+
+class Step(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def condition(self) -> str:
+        """The type of the condition that says so when the host refuses what the step writes."""
+        ...
+
+    async def run(self, observed: Observed) -> Sequence[Finding]:
+        """What was found. Raises StatusError, NotLeading."""
+        ...
+
+
+class TenantReconciler:
+    """A step that the host refuses stops no other step. While a Tenant is being deleted, nothing is written for it."""
+
+    def __init__(self, *, cleanup: Cleanup, observer: Observer, steps: Sequence[Step], status: StatusWriter) -> None:
+        self._cleanup = cleanup
+        self._observer = observer
+        self._steps = tuple(steps)
+        self._status = status
+
+    async def reconcile(self, key: Key) -> None:
+        await self._cleanup.run(key)
+        observed = self._observer.observe(key)
+        if observed is None or observed.facts.terminating:
+            return
+        findings: list[Finding] = []
+        refusals: list[StatusError] = []
+        for step in self._steps:
+            try:
+                findings += await step.run(observed)
+            except StatusError as e:
+                if not _is_refusal(e):
+                    raise
+                refusals.append(e)
+                findings.append(Finding(step.condition, "False", "Refused", f"the host refused the {step.name}: {e}"))
+        await self._status.write(observed, findings)
+        if refusals:
+            raise refusals[0]
+
+
+def _is_refusal(error: StatusError) -> bool:
+    """Whether the host answered, and will answer the same until something is changed."""
+    return 400 <= error.code < 500 and error.code not in (401, 404, 409, 410, 429)
+
+
+def every_tenant(tree: TenantTree, namespaces: NamespaceEvents) -> Iterable[Key]:
+    """The keys to begin with: the Tenants that exist, and those whose Namespaces are left."""
+    return dict.fromkeys(chain((facts.key for facts in tree), namespaces.tenants()))

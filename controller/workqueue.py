@@ -1,0 +1,160 @@
+"""Keys to work on: each at most once in the queue, never with two workers, late if it failed before.
+
+The rules are those of k8s.io/client-go/util/workqueue; the clock is the event loop's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from collections.abc import Callable, Hashable
+from typing import Generic, Protocol, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+_FIRST_SECONDS = 0.005
+_LONGEST_SECONDS = 1000.0
+_MOST_DOUBLINGS = 32
+
+
+class QueueMetrics(Protocol):
+    """Durations are in seconds."""
+
+    def depth(self, keys: int) -> None: ...
+
+    def added(self) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def waited(self, seconds: float) -> None: ...
+
+    def worked(self, seconds: float) -> None: ...
+
+
+class NoMetrics:
+    def depth(self, keys: int) -> None: ...
+
+    def added(self) -> None: ...
+
+    def retried(self) -> None: ...
+
+    def waited(self, seconds: float) -> None: ...
+
+    def worked(self, seconds: float) -> None: ...
+
+
+class RateLimiter(Generic[K]):
+    """Exponential by key: 5 ms, doubled with each failure up to 1000 s, and up to a tenth more by chance, so that
+    keys that failed together are not tried together."""
+
+    def __init__(
+        self,
+        *,
+        first: float = _FIRST_SECONDS,
+        longest: float = _LONGEST_SECONDS,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._first = first
+        self._longest = longest
+        self._jitter = jitter
+        self._failures: dict[K, int] = {}
+
+    def next(self, key: K) -> float:
+        """Seconds to wait after one more failure."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = failures + 1
+        doublings = min(failures, _MOST_DOUBLINGS)
+        return min(self._longest, math.ldexp(self._first, doublings) * (1 + self._jitter() / 10))
+
+    def forget(self, key: K) -> None:
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        return self._failures.get(key, 0)
+
+
+class WorkQueue(Generic[K]):
+    """A key that is added while it is worked on is queued again when that is done."""
+
+    def __init__(self, *, limiter: RateLimiter[K] | None = None, metrics: QueueMetrics | None = None) -> None:
+        self._limiter = limiter if limiter is not None else RateLimiter[K]()
+        self._metrics = metrics if metrics is not None else NoMetrics()
+        self._ready: asyncio.Queue[K] = asyncio.Queue()
+        self._waiting: dict[K, float] = {}
+        self._working: dict[K, float] = {}
+        self._again: set[K] = set()
+        self._later: dict[K, asyncio.TimerHandle] = {}
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, key: K) -> None:
+        if key in self._waiting or key in self._again:
+            return
+        self._metrics.added()
+        if key in self._working:
+            self._again.add(key)
+        else:
+            self._enqueue(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Add the key then; of several times for one key, the earliest holds."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        loop = asyncio.get_running_loop()
+        scheduled = self._later.get(key)
+        if scheduled is not None:
+            if scheduled.when() <= loop.time() + seconds:
+                return
+            scheduled.cancel()
+        self._later[key] = loop.call_later(seconds, self._due, key)
+
+    def add_rate_limited(self, key: K) -> None:
+        """Add the key after a failure of it."""
+        self._metrics.retried()
+        self.add_after(key, self._limiter.next(key))
+
+    def forget(self, key: K) -> None:
+        """The key did not fail: its next failure is the first one."""
+        self._limiter.forget(key)
+
+    def failures(self, key: K) -> int:
+        return self._limiter.failures(key)
+
+    async def get(self) -> K:
+        """The next key; whoever gets it calls `done`."""
+        key = await self._ready.get()
+        now = _now()
+        self._metrics.waited(now - self._waiting.pop(key))
+        self._metrics.depth(len(self._waiting))
+        self._working[key] = now
+        return key
+
+    def done(self, key: K) -> None:
+        self._metrics.worked(_now() - self._working.pop(key))
+        if key in self._again:
+            self._again.discard(key)
+            self._enqueue(key)
+
+    def unfinished_seconds(self) -> float:
+        """How long the keys that are worked on have been so, together."""
+        now = _now()
+        return sum(now - started for started in self._working.values())
+
+    def longest_running_seconds(self) -> float:
+        return max((_now() - started for started in self._working.values()), default=0.0)
+
+    def _due(self, key: K) -> None:
+        del self._later[key]
+        self.add(key)
+
+    def _enqueue(self, key: K) -> None:
+        self._waiting[key] = _now()
+        self._ready.put_nowait(key)
+        self._metrics.depth(len(self._waiting))
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

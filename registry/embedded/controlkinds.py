@@ -1,0 +1,154 @@
+"""The kinds that rule the API itself: RBAC, admission, aggregation."""
+
+from __future__ import annotations
+
+from apiserver.resource import Column
+from registry import rbac
+from registry.embedded import cells, schemas
+from registry.embedded.accessrules import BindingRules, RoleRules
+from registry.embedded.kinds import Kind
+from registry.embedded.naming import path_segment_errors
+from registry.embedded.schemas import ANYTHING, STRING, STRINGS, list_map, list_of, loose, struct
+
+_ADMISSION = "admissionregistration.k8s.io"
+
+_RULE = struct(
+    {
+        "verbs": STRINGS,
+        "apiGroups": STRINGS,
+        "resources": STRINGS,
+        "resourceNames": STRINGS,
+        "nonResourceURLs": STRINGS,
+    }
+)
+_RULES = list_of(_RULE, **{"x-kubernetes-list-type": "atomic"})
+_SUBJECT = struct({"kind": STRING, "apiGroup": STRING, "name": STRING, "namespace": STRING})
+_BINDING = {
+    "subjects": list_of(_SUBJECT, **{"x-kubernetes-list-type": "atomic"}),
+    "roleRef": struct(
+        {"apiGroup": STRING, "kind": STRING, "name": STRING},
+        **{"x-kubernetes-map-type": "atomic"},
+    ),
+}
+_BINDING_COLUMNS = (
+    Column("Role", description="What is granted."),
+    Column("Users", description="Users to whom it is granted.", priority=1),
+    Column("Groups", description="Groups to which it is granted.", priority=1),
+    Column("ServiceAccounts", description="Service accounts to which it is granted.", priority=1),
+)
+
+ROLE = Kind(
+    group=rbac.GROUP,
+    kind="Role",
+    plural="roles",
+    description="Role is a set of permissions in a namespace.",
+    name_errors=path_segment_errors,
+    properties={"rules": _RULES},
+    rules=RoleRules(namespaced=True),
+)
+CLUSTERROLE = Kind(
+    group=rbac.GROUP,
+    kind="ClusterRole",
+    plural="clusterroles",
+    namespaced=False,
+    description="ClusterRole is a set of permissions that is granted in one namespace or in all.",
+    name_errors=path_segment_errors,
+    properties={"rules": _RULES, "aggregationRule": ANYTHING},
+    rules=RoleRules(namespaced=False),
+)
+ROLEBINDING = Kind(
+    group=rbac.GROUP,
+    kind="RoleBinding",
+    plural="rolebindings",
+    description="RoleBinding grants a role in a namespace.",
+    name_errors=path_segment_errors,
+    properties=_BINDING,
+    columns=_BINDING_COLUMNS,
+    cells=cells.binding,
+    rules=BindingRules(namespaced=True),
+)
+CLUSTERROLEBINDING = Kind(
+    group=rbac.GROUP,
+    kind="ClusterRoleBinding",
+    plural="clusterrolebindings",
+    namespaced=False,
+    description="ClusterRoleBinding grants a role in all namespaces.",
+    name_errors=path_segment_errors,
+    properties=_BINDING,
+    columns=_BINDING_COLUMNS,
+    cells=cells.binding,
+    rules=BindingRules(namespaced=False),
+)
+_NAMED = loose({"name": STRING}, required=("name",))
+_POLICY_SPEC = loose({"matchConditions": list_map(_NAMED, "name"), "variables": list_map(_NAMED, "name")})
+_WEBHOOKS = {"webhooks": list_map(_NAMED, "name")}
+
+CONTROL_KINDS = (
+    ROLE,
+    CLUSTERROLE,
+    ROLEBINDING,
+    CLUSTERROLEBINDING,
+    Kind(
+        group=_ADMISSION,
+        kind="ValidatingAdmissionPolicy",
+        plural="validatingadmissionpolicies",
+        namespaced=False,
+        description="ValidatingAdmissionPolicy says what may be written, in CEL.",
+        status=True,
+        generation=True,
+        properties={"spec": _POLICY_SPEC, "status": schemas.STATUS},
+        columns=(
+            Column("Validations", "integer", description="How many expressions there are."),
+            Column("ParamKind", description="Kind of its parameters."),
+        ),
+        cells=cells.admissionpolicy,
+    ),
+    Kind(
+        group=_ADMISSION,
+        kind="ValidatingAdmissionPolicyBinding",
+        plural="validatingadmissionpolicybindings",
+        namespaced=False,
+        description="ValidatingAdmissionPolicyBinding puts a policy into effect.",
+        generation=True,
+        properties={"spec": ANYTHING},
+        columns=(Column("PolicyName", description="The policy."), Column("ParamRef", description="Its parameters.")),
+        cells=cells.admissionpolicybinding,
+    ),
+    Kind(
+        group=_ADMISSION,
+        kind="ValidatingWebhookConfiguration",
+        plural="validatingwebhookconfigurations",
+        namespaced=False,
+        description="ValidatingWebhookConfiguration names webhooks that may refuse a write.",
+        generation=True,
+        properties=_WEBHOOKS,
+        columns=(Column("Webhooks", "integer", description="How many there are."),),
+        cells=cells.webhooks,
+    ),
+    Kind(
+        group=_ADMISSION,
+        kind="MutatingWebhookConfiguration",
+        plural="mutatingwebhookconfigurations",
+        namespaced=False,
+        description="MutatingWebhookConfiguration names webhooks that may change what is written.",
+        generation=True,
+        properties=_WEBHOOKS,
+        columns=(Column("Webhooks", "integer", description="How many there are."),),
+        cells=cells.webhooks,
+    ),
+    Kind(
+        group="apiregistration.k8s.io",
+        kind="APIService",
+        plural="apiservices",
+        namespaced=False,
+        categories=("api-extensions",),
+        description="APIService tells who serves a version of a group.",
+        status=True,
+        properties={"spec": ANYTHING, "status": schemas.STATUS},
+        columns=(
+            Column("Service", description="The Service that is asked."),
+            Column("Available", description="Whether it answers."),
+        ),
+        cells=cells.apiservice,
+    ),
+)

@@ -1,0 +1,54 @@
+"""A queue of keys and the one task that works them off: what the embedded host does in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from apiserver import errors
+
+K = TypeVar("K", bound=Hashable)
+
+_logger = logging.getLogger(__name__)
+_SOON_SECONDS = 0.05
+_LATER_SECONDS = 5.0
+
+
+class Worker(Generic[K]):
+    """Calls `process` with one key after the other. A key that waits is not added twice; one that failed comes back."""
+
+    def __init__(self, name: str, process: Callable[[K], Awaitable[None]]) -> None:
+        self._name = name
+        self._process = process
+        self._queue: asyncio.Queue[K] = asyncio.Queue()
+        self._waiting: set[K] = set()
+
+    def add(self, key: K) -> None:
+        if key not in self._waiting:
+            self._waiting.add(key)
+            self._queue.put_nowait(key)
+
+    async def join(self) -> None:
+        """Until there is nothing to do."""
+        await self._queue.join()
+
+    async def run(self) -> None:
+        while True:
+            key = await self._queue.get()
+            # what changes from here on is another reason to look
+            self._waiting.discard(key)
+            try:
+                await self._process(key)
+            except (errors.Conflict, errors.NotFound):
+                # somebody else was faster, so there is something new to look at
+                self._again(key, _SOON_SECONDS)
+            except Exception:
+                _logger.exception("%s failed, and will be tried again", self._name)
+                self._again(key, _LATER_SECONDS)
+            finally:
+                self._queue.task_done()
+
+    def _again(self, key: K, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self.add, key)

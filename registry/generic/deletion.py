@@ -1,0 +1,90 @@
+"""What a DELETE makes of an object: the rules of finalizers and propagation (D79, D89 to D92). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from apiserver.options import DeleteOptions
+from apiserver.resource import Object
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+
+
+class Termination(Protocol):
+    """What keeps objects of a kind, and what shows that they are on their way out."""
+
+    def held(self, obj: Object) -> bool:
+        """Whether something has to be done before the object may go."""
+        ...
+
+    def mark(self, obj: Object) -> None:
+        """Called in place, once, when the deletion begins."""
+        ...
+
+
+class ByFinalizers:
+    """The Termination of nearly all kinds: metadata.finalizers."""
+
+    def held(self, obj: Object) -> bool:
+        return bool(obj["metadata"].get("finalizers"))
+
+    def mark(self, obj: Object) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The object after a DELETE. Not `changed`, it is as it was; `gone`, it has to be removed."""
+
+    object: Object
+    changed: bool
+    gone: bool
+
+
+def delete(current: Object, options: DeleteOptions, termination: Termination, *, now: str) -> Outcome:
+    """`current` is not changed. A second DELETE of an object that is on its way out may still ask for another
+    propagation, and changes nothing else (D91)."""
+    metadata = dict(current["metadata"])
+    finalizers = propagation_finalizers(metadata.get("finalizers") or (), options)
+    changed = finalizers != list(metadata.get("finalizers") or ())
+    if finalizers:
+        metadata["finalizers"] = finalizers
+    else:
+        metadata.pop("finalizers", None)
+    obj = {**current, "metadata": metadata}
+    if not termination.held(obj):
+        return Outcome(obj, True, True)
+    if "deletionTimestamp" not in metadata:
+        changed = True
+        metadata["deletionTimestamp"] = now
+        metadata["deletionGracePeriodSeconds"] = 0
+        if "generation" in metadata:
+            metadata["generation"] += 1
+        termination.mark(obj)
+    return Outcome(obj, changed, False)
+
+
+def propagation_finalizers(finalizers: Sequence[str], options: DeleteOptions) -> list[str]:
+    """The finalizers of an object that is deleted with these options (D90)."""
+    orphan, foreground = _wanted(finalizers, options)
+    kept = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
+    asked = [*([ORPHAN] if orphan else []), *([FOREGROUND] if foreground else [])]
+    unchanged = sorted(asked) == sorted(each for each in finalizers if each in (ORPHAN, FOREGROUND))
+    return list(finalizers) if unchanged else [*kept, *asked]
+
+
+def _wanted(finalizers: Sequence[str], options: DeleteOptions) -> tuple[bool, bool]:
+    if options.orphan_dependents is not None:
+        return options.orphan_dependents, False
+    match options.propagation_policy:
+        case "Orphan":
+            return True, False
+        case "Foreground":
+            return False, True
+        case "Background":
+            return False, False
+        case _:
+            return ORPHAN in finalizers, FOREGROUND in finalizers

@@ -1,0 +1,315 @@
+"""The rest verbs over any backend: what Kubernetes calls the generic registry.
+
+Reads come from the backend's watch cache. A write starts from a stored object, runs strategy and validating
+admission, and carries the stored object's resourceVersion, so that nothing written meanwhile is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from apiserver import errors, meta, rest
+from apiserver.context import RequestContext
+from apiserver.managedfields import same_content
+from apiserver.options import DeleteOptions, ListOptions, Preconditions, WatchOptions
+from apiserver.resource import Key, Object, Resource
+from apiserver.watchcache import CachedObject, Watch, WatchCache
+from registry.generic.strategy import Strategy
+
+# A change without a resourceVersion of the caller's is tried on fresh reads this often: Kubernetes tries a patch
+# five times, which 50 writers on one object exhaust; more tries cost only those who collide.
+_TRIES = 32
+_NAME_TRIES = 8
+_DELETE_WORKERS = 16
+_KEPT_ON_UPDATE = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+
+
+class Backend(Protocol):
+    """Where a kind's objects are kept."""
+
+    @property
+    def cache(self) -> WatchCache: ...
+
+    def before_read(self, context: RequestContext) -> None:
+        """Warn the caller where the cache may be out of date."""
+        ...
+
+    async def read(self, key: Key, *, live: bool) -> Object | None:
+        """The object, of which the caller may change the copy; `live` asks the place of truth itself."""
+        ...
+
+    async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
+        """The object as stored. Raises AlreadyExists."""
+        ...
+
+    async def update(self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext) -> Object:
+        """The object as stored. Raises Conflict if the stored one is no longer `current`, NotFound if it is gone."""
+        ...
+
+    async def delete(
+        self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext
+    ) -> rest.Deleted:
+        """Raises Conflict if the stored object is no longer `current`, NotFound if it is gone."""
+        ...
+
+    async def confirm_absent(self, key: Key) -> bool:
+        """Whether an object that the cache lacks does not exist; False promises that the cache will have it."""
+        ...
+
+
+class Store(
+    rest.Getter,
+    rest.Lister,
+    rest.Watcher,
+    rest.Creater,
+    rest.Updater,
+    rest.GracefulDeleter,
+    rest.CollectionDeleter,
+):
+    def __init__(self, *, backend: Backend, strategy: Strategy) -> None:
+        self._backend = backend
+        self._strategy = strategy
+
+    @property
+    def resource(self) -> Resource:
+        return self._strategy.resource
+
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        self._backend.before_read(context)
+        found = await self._backend.cache.get(key, at_least=at_least)
+        if found is None and not await self._backend.confirm_absent(key):
+            found = await self._backend.cache.get(key, at_least=at_least)
+        if found is None:
+            raise self._not_found(key)
+        return found
+
+    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> rest.Page:
+        self._backend.before_read(context)
+        return await self._backend.cache.list(namespace, options)
+
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+        self._backend.before_read(context)
+        return await self._backend.cache.watch(namespace, options)
+
+    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+        metadata = obj["metadata"]
+        if metadata.get("name") or not metadata.get("generateName"):
+            return await self._create(context, obj, validate, dry_run=dry_run)
+        for _ in range(_NAME_TRIES):
+            candidate = copy.deepcopy(obj)
+            candidate["metadata"]["name"] = meta.generate_name(metadata["generateName"])
+            try:
+                return await self._create(context, candidate, validate, dry_run=dry_run)
+            except errors.AlreadyExists:
+                continue
+        raise errors.GenerateNameExhausted(self.resource.group_resource, candidate["metadata"]["name"])
+
+    async def _create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+        self._strategy.prepare_for_create(obj)
+        metadata = obj["metadata"]
+        metadata["uid"] = meta.new_uid()
+        metadata["creationTimestamp"] = meta.now_rfc3339()
+        problems = self._strategy.name_errors(obj) if metadata.get("name") else []
+        problems = [*meta.validate_metadata(obj, self.resource), *problems, *self._strategy.validate(obj)]
+        if problems:
+            raise errors.Invalid(self.resource.group_kind, metadata.get("name", ""), problems)
+        self._warn(context, obj)
+        async with validate(obj, None):
+            return await self._backend.create(obj, dry_run=dry_run, context=context)
+
+    async def update(
+        self,
+        context: RequestContext,
+        key: Key,
+        change: rest.Change,
+        validate: rest.Validate,
+        *,
+        dry_run: bool,
+        validate_create: rest.Validate | None = None,
+    ) -> tuple[Object, bool]:
+        live = False
+        for attempt in range(_TRIES):
+            try:
+                current = await self._current(key, live=live)
+                if current is not None:
+                    fresh = _Read(key, current, live)
+                    return await self._update(context, fresh, change, validate, dry_run=dry_run), False
+                if validate_create is None:
+                    raise self._not_found(key)
+                new = await change(None)
+                return await self.create(context, new, validate_create, dry_run=dry_run), True
+            except (_Moved, errors.AlreadyExists) as conflict:
+                if attempt == _TRIES - 1:
+                    raise _cause(conflict) from conflict
+                live = True
+        raise AssertionError("the last try returns or raises")
+
+    async def _update(
+        self,
+        context: RequestContext,
+        read: _Read,
+        change: rest.Change,
+        validate: rest.Validate,
+        *,
+        dry_run: bool,
+    ) -> Object:
+        key, current = read.key, read.object
+        new = await change(copy.deepcopy(current))
+        self._carry_over(new, read)
+        self._strategy.prepare_for_update(new, current)
+        problems = [
+            *meta.validate_metadata(new, self.resource),
+            *meta.validate_metadata_update(new, current),
+            *self._strategy.validate_update(new, current),
+        ]
+        if problems:
+            raise errors.Invalid(self.resource.group_kind, key.name, problems)
+        self._warn(context, new)
+        async with validate(new, current):
+            if same_content(new, current):
+                return current
+            try:
+                return await self._backend.update(key, new, current, dry_run=dry_run, context=context)
+            except errors.Conflict as conflict:
+                raise _Moved(conflict) from conflict
+
+    def _carry_over(self, new: Object, read: _Read) -> None:
+        """What a client may leave out or not change (D47); a resourceVersion of its own must be the current one."""
+        key = read.key
+        metadata: dict[str, Any] = new["metadata"]
+        stored: dict[str, Any] = read.object["metadata"]
+        wanted = metadata.get("resourceVersion")
+        if wanted and wanted != stored["resourceVersion"]:
+            conflict = errors.Conflict(self.resource.group_resource, key.name)
+            # the caller may have read from another replica what this one's cache has yet to see
+            raise conflict if read.live else _Moved(conflict)
+        uid = metadata.get("uid")
+        if uid and uid != stored["uid"]:
+            why = (
+                f"StorageError: invalid object, Code: 4, Key: {'/'.join(part for part in key if part)}, "
+                f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+                f"UID in object meta: {stored['uid']}"
+            )
+            raise errors.Conflict(self.resource.group_resource, key.name, why)
+        metadata["resourceVersion"] = stored["resourceVersion"]
+        metadata["uid"] = stored["uid"]
+        metadata.pop("selfLink", None)
+        for field in _KEPT_ON_UPDATE:
+            if field in stored:
+                metadata[field] = stored[field]
+            else:
+                metadata.pop(field, None)
+
+    async def delete(
+        self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.Validate
+    ) -> rest.Deleted:
+        live = False
+        for attempt in range(_TRIES):
+            current = await self._current(key, live=live)
+            if current is None:
+                raise self._not_found(key)
+            mismatch = _precondition_mismatch(options.preconditions, current)
+            if mismatch and live:
+                raise errors.Conflict(self.resource.group_kind, key.name, mismatch)
+            if mismatch:
+                live = True
+                continue
+            async with validate(None, current):
+                try:
+                    return await self._backend.delete(key, current, options, context=context)
+                except errors.Conflict:
+                    if attempt == _TRIES - 1:
+                        raise
+                    live = True
+        raise AssertionError("the last try returns or raises")
+
+    async def delete_collection(
+        self,
+        context: RequestContext,
+        namespace: str,
+        listing: ListOptions,
+        options: DeleteOptions,
+        validate: rest.Validate,
+    ) -> tuple[Sequence[Object], int]:
+        page = await self.list(context, namespace, listing)
+        slots = asyncio.Semaphore(_DELETE_WORKERS)
+
+        async def delete(item: CachedObject) -> Object | None:
+            async with slots:
+                try:
+                    return (await self.delete(context, item.key, options, validate)).object
+                except errors.NotFound:
+                    return None
+
+        results = await asyncio.gather(*(delete(item) for item in page.items), return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if isinstance(result, dict)], page.resource_version
+
+    async def _current(self, key: Key, *, live: bool) -> Object | None:
+        """The stored object; one that the cache lacks is looked for at the place of truth before it is missing."""
+        found = await self._backend.read(key, live=live)
+        if found is None and not live:
+            found = await self._backend.read(key, live=True)
+        return found
+
+    def _warn(self, context: RequestContext, obj: Object) -> None:
+        for text in self._strategy.warnings(obj):
+            context.warn(text)
+
+    def _not_found(self, key: Key) -> errors.NotFound:
+        return errors.NotFound(self.resource.group_resource, key.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    key: Key
+    object: Object
+    live: bool
+
+
+class _Moved(Exception):
+    """The stored object is no longer what the change was made from."""
+
+    def __init__(self, conflict: errors.Conflict) -> None:
+        self.conflict = conflict
+
+
+def _cause(error: _Moved | errors.AlreadyExists) -> errors.StatusError:
+    return error.conflict if isinstance(error, _Moved) else error
+
+
+def _precondition_mismatch(preconditions: Preconditions, current: Object) -> str:
+    """Why the preconditions do not hold, in the words of D89; empty if they do."""
+    metadata = current["metadata"]
+    uid, version = preconditions.uid, preconditions.resource_version
+    if uid is not None and uid != metadata["uid"]:
+        return (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+    if version is not None and version != metadata["resourceVersion"]:
+        return (
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+            f"({metadata['resourceVersion']}). The object might have been modified"
+        )
+    return ""
+
+
+class ReadOnlyStatus(rest.Getter):
+    """The `status` subresource of an object whose status nobody but its reconciler writes."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def resource(self) -> Resource:
+        return self._store.resource
+
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        return await self._store.get(context, key, at_least=at_least)

@@ -1,0 +1,292 @@
+"""Host over HTTP: kubernetes-asyncio's configuration, TLS and credentials, and raw JSON instead of generated models.
+
+Nothing is tried twice here, but for a call whose credentials had to be renewed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any, cast
+
+import aiohttp
+import orjson
+from aiohttp import ClientResponse, ClientTimeout
+from kubernetes_asyncio import config
+from kubernetes_asyncio.client import Configuration
+from kubernetes_asyncio.client.rest import RESTClientObject
+from kubernetes_asyncio.config import ConfigException
+from yarl import URL
+
+from apiserver import errors
+from apiserver.resource import Object
+from registry.frames import Frames
+from registry.host import HostResource, HostUnreachable, WatchEvent
+
+_CONNECT_TIMEOUT = 10.0
+_REQUEST_TIMEOUT = 30.0
+# A host sends a bookmark about every minute: a stream that is silent for longer may be a dead connection.
+_WATCH_SILENCE = 100.0
+_TOKEN_SECONDS = 30.0
+_POOL = 100
+_USER_AGENT = "tenant-apiserver"
+_NOT_ACCEPTED = "the host API does not accept the credentials of this server"
+# What goes wrong between two machines; ValueError is a body that is not JSON.
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+
+Refresh = Callable[[], Awaitable[None]]
+
+
+class HostClient:
+    """A Host. Watches have connections of their own, so that they never keep a call waiting.
+
+    `refresh` renews the configuration's credentials; it is called when the host no longer accepts them.
+    """
+
+    def __init__(self, configuration: Configuration, *, refresh: Refresh | None = None) -> None:
+        self._configuration = configuration
+        self._refresh = refresh
+        self._token_checked = float("-inf")
+        self._base = (configuration.host or "").rstrip("/")
+        self._calls = RESTClientObject(configuration, maxsize=_POOL)
+        self._watches = RESTClientObject(configuration, maxsize=0)
+
+    @classmethod
+    async def connect(cls, kubeconfig: Path | None = None) -> HostClient:
+        """A client of the cluster that `kubeconfig` names, else of the cluster that this process runs in, else of the
+        one that kubectl would use. Raises ValueError if there is none."""
+        configuration = Configuration()
+        if kubeconfig is None and await asyncio.to_thread(_load_in_cluster, configuration):
+            return cls(configuration)
+
+        async def load() -> None:
+            await _load_kubeconfig(configuration, kubeconfig)
+
+        await load()
+        return cls(configuration, refresh=load)
+
+    async def close(self) -> None:
+        await self._calls.close()
+        await self._watches.close()
+
+    async def get(self, res: HostResource, namespace: str, name: str) -> Object:
+        return await self._call("GET", res.path(namespace, name))
+
+    async def list(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> Object:
+        query = {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "resourceVersion": resource_version,
+            "limit": str(limit or ""),
+            "continue": continue_token,
+        }
+        return await self._call("GET", res.path(namespace), query=query)
+
+    async def create(
+        self, res: HostResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
+    ) -> Object:
+        path = res.path(namespace or obj["metadata"].get("namespace", ""))
+        return await self._call("POST", path, query=_write_query(dry_run, field_manager), body=obj)
+
+    async def update(
+        self, res: HostResource, obj: Object, *, subresource: str = "", dry_run: bool = False, field_manager: str = ""
+    ) -> Object:
+        metadata = obj["metadata"]
+        path = res.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        return await self._call("PUT", path, query=_write_query(dry_run, field_manager), body=obj)
+
+    async def patch(
+        self,
+        res: HostResource,
+        namespace: str,
+        name: str,
+        body: Any,
+        *,
+        content_type: str,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Object:
+        query = _write_query(dry_run, field_manager) | {"force": "true" if force else ""}
+        path = res.path(namespace, name, subresource)
+        return await self._call("PATCH", path, query=query, body=body, content_type=content_type)
+
+    async def delete(
+        self, res: HostResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
+    ) -> Object:
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", **options} if options else None
+        return await self._call("DELETE", res.path(namespace, name), body=body)
+
+    async def review(self, path: str, body: Object) -> Object:
+        return await self._call("POST", path, body=body)
+
+    async def watch(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        send_initial_events: bool = False,
+        timeout_seconds: int = 300,
+    ) -> AsyncIterator[WatchEvent]:
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "timeoutSeconds": str(timeout_seconds),
+        }
+        if send_initial_events:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        url = self._url(res.path(namespace), query)
+        async with aclosing(self._stream(url)) as events:
+            async for event in events:
+                yield event
+
+    async def _stream(self, url: URL) -> AsyncGenerator[WatchEvent, None]:
+        timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_WATCH_SILENCE)
+        frames = Frames()
+        streaming = False
+        try:
+            headers = await self._headers("")
+            async with self._watches.pool_manager.get(url, headers=headers, **self._options(timeout)) as response:
+                if response.status != 200:
+                    await self._answer(response)
+                    raise HostUnreachable
+                streaming = True
+                async for chunk in response.content.iter_any():
+                    for event in frames.feed(chunk):
+                        yield event
+        except _Unauthorized as e:
+            await self._renew(e)
+            raise HostUnreachable(_NOT_ACCEPTED) from e
+        except _FAILURES as e:
+            # a stream that falls silent has ended; whether the host is still there, the next call finds out
+            if not (streaming and isinstance(e, aiohttp.SocketTimeoutError)):
+                raise HostUnreachable from e
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        url = self._url(path, query or {})
+        data = orjson.dumps(body) if body is not None else None
+        try:
+            return await self._send(method, url, data, content_type)
+        except _Unauthorized as e:
+            await self._renew(e)
+        try:
+            return await self._send(method, url, data, content_type)
+        except _Unauthorized as e:
+            raise HostUnreachable(_NOT_ACCEPTED) from e
+
+    async def _send(self, method: str, url: URL, data: bytes | None, content_type: str) -> Object:
+        timeout = ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=_CONNECT_TIMEOUT)
+        try:
+            headers = await self._headers(content_type if data is not None else "")
+            session = self._calls.pool_manager
+            async with session.request(method, url, data=data, headers=headers, **self._options(timeout)) as response:
+                return await self._answer(response)
+        except _FAILURES as e:
+            raise HostUnreachable from e
+
+    async def _answer(self, response: ClientResponse) -> Object:
+        """The document of an answer. Raises the StatusError that it is, and ValueError if it is no document."""
+        body = await response.read()
+        if response.status == 401:
+            raise _Unauthorized
+        document = orjson.loads(body)
+        if not isinstance(document, dict):
+            raise ValueError("the host's answer is not an object")
+        if response.status >= 300:
+            if document.get("kind") != "Status":
+                raise ValueError(f"the host's answer {response.status} is not a Status")
+            raise errors.from_status(document, response.status)
+        return document
+
+    async def _renew(self, refused: _Unauthorized) -> None:
+        if self._refresh is None:
+            raise HostUnreachable(_NOT_ACCEPTED) from refused
+        try:
+            await self._refresh()
+        except _FAILURES as e:
+            raise HostUnreachable(_NOT_ACCEPTED) from e
+
+    async def _headers(self, content_type: str) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
+        if content_type:
+            headers["Content-Type"] = content_type
+        await self._follow_token()
+        if token := self._configuration.api_key.get("BearerToken"):
+            headers["Authorization"] = token
+        elif self._configuration.username:
+            headers["Authorization"] = self._configuration.get_basic_auth_token()
+        return headers
+
+    async def _follow_token(self) -> None:
+        """Let the configuration look for a rotated service account token now and then."""
+        hook, now = self._configuration.refresh_api_key_hook, asyncio.get_running_loop().time()
+        if hook is not None and now >= self._token_checked + _TOKEN_SECONDS:
+            self._token_checked = now
+            await asyncio.to_thread(cast(Callable[[Configuration], object], hook), self._configuration)
+
+    def _options(self, timeout: ClientTimeout) -> dict[str, Any]:
+        options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False}
+        if self._calls.proxy:
+            options["proxy"] = self._calls.proxy
+        if self._calls.server_hostname:
+            options["server_hostname"] = self._calls.server_hostname
+        return options
+
+    def _url(self, path: str, query: Mapping[str, str]) -> URL:
+        given = {name: value for name, value in query.items() if value}
+        return URL(self._base + path, encoded=True).with_query(given)
+
+
+class _Unauthorized(Exception):
+    """The host does not know who this server is: never the fault of the caller that is being served."""
+
+
+def _load_in_cluster(configuration: Configuration) -> bool:
+    """Whether this process runs in a cluster, whose credentials `configuration` then has."""
+    try:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except ConfigException:
+        return False
+    return True
+
+
+async def _load_kubeconfig(configuration: Configuration, path: Path | None) -> None:
+    """Raises ValueError. A thread has a loop for it: files are read, and a credential plugin may run."""
+    loading = config.load_kube_config(
+        config_file=str(path) if path is not None else None, client_configuration=configuration
+    )
+    try:
+        await asyncio.to_thread(asyncio.run, loading)
+    except (ConfigException, OSError) as e:
+        raise ValueError(f"no usable kubeconfig: {e}") from e
+
+
+def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:
+    return {"dryRun": "All" if dry_run else "", "fieldManager": field_manager}

@@ -1,0 +1,146 @@
+"""Names on the wire, and the rules that make them. Pure.
+
+What other components of a platform read must be spelled as here; what is ours alone is under `apps.cozystack.io/`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from apiserver.errors import FieldError, invalid
+
+GROUP = "apps.cozystack.io"
+KIND = "Tenant"
+
+# Services that a Tenant's spec turns on, or leaves to the nearest ancestor that has them; `gateway` is a case apart.
+FLAGS = ("etcd", "monitoring", "ingress", "seaweedfs", "computeplane")
+
+ROOT_NAME = "root"
+ROOT_NAMESPACE = "tenant-root"
+NAMESPACE_PREFIX = "tenant-"
+RELEASE_PREFIX = "tenant-"
+
+# A HelmRelease that holds a Tenant.
+APPLICATION_KIND_LABEL = "apps.cozystack.io/application.kind"
+APPLICATION_GROUP_LABEL = "apps.cozystack.io/application.group"
+APPLICATION_NAME_LABEL = "apps.cozystack.io/application.name"
+SHARD_LABEL = "sharding.fluxcd.io/key"
+USER_KEY_PREFIX = "apps.cozystack.io-"
+RELEASE_SELECTOR = f"{APPLICATION_KIND_LABEL}={KIND},{APPLICATION_GROUP_LABEL}={GROUP}"
+
+# Annotations of that HelmRelease which clients never see.
+MANAGED_FIELDS_ANNOTATION = "apps.cozystack.io/managed-fields"
+FINDINGS_ANNOTATION = "apps.cozystack.io/tenant-status"
+LONG_KEYS_ANNOTATION = "apps.cozystack.io/long-keys"
+APP_VERSION_ANNOTATION = "apps.cozystack.io/app-version"
+
+TENANT_FINALIZER = "apps.cozystack.io/tenant"
+FLUX_FINALIZER = "finalizers.fluxcd.io"
+HIDDEN_FINALIZERS = frozenset((TENANT_FINALIZER, FLUX_FINALIZER))
+
+# A Tenant's own annotation.
+CASCADE_ANNOTATION = "tenant.cozystack.io/allow-cascading-deletion"
+
+# The Namespace of a Tenant.
+ANCESTOR_LABEL_PREFIX = "tenant.cozystack.io/"
+NAMESPACE_LABEL_PREFIX = "namespace.cozystack.io/"
+HOST_LABEL = f"{NAMESPACE_LABEL_PREFIX}host"
+GATEWAY_LABEL = f"{NAMESPACE_LABEL_PREFIX}gateway"
+NO_DELETE_LABEL = "platform.cozystack.io/no-delete"
+SCHEDULING_CLASS_LABEL = "scheduler.cozystack.io/scheduling-class"
+
+_NAME = re.compile(r"[a-z][a-z0-9]*")
+_NAME_RULE = (
+    "tenant names must start with a lowercase letter and contain only lowercase letters and digits; "
+    "dashes are not allowed"
+)
+# A Helm release's name holds 53 characters, and `tenant-` stands before the Tenant's.
+MAX_NAME = 53 - len(RELEASE_PREFIX)
+MAX_NAMESPACE = 63
+MAX_HOST = 253
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def is_root(namespace: str, name: str) -> bool:
+    return namespace == ROOT_NAMESPACE and name == ROOT_NAME
+
+
+def workload_namespace(parent_namespace: str, name: str) -> str:
+    """The namespace of a Tenant that lives in `parent_namespace` (R-039 to R-041)."""
+    if parent_namespace == ROOT_NAMESPACE:
+        return ROOT_NAMESPACE if name == ROOT_NAME else NAMESPACE_PREFIX + name
+    return f"{parent_namespace}-{name}"
+
+
+def release_name(name: str) -> str:
+    return RELEASE_PREFIX + name
+
+
+def tenant_name(release: str) -> str | None:
+    """The Tenant that a HelmRelease of this name holds, None if the name is no Tenant's."""
+    return release[len(RELEASE_PREFIX) :] or None if release.startswith(RELEASE_PREFIX) else None
+
+
+def tenant_name_errors(parent_namespace: str, name: str) -> list[FieldError]:
+    """Everything that is wrong with the name of a new Tenant in this namespace (R-032 to R-034, R-044, D41)."""
+    problems = []
+    if not _NAME.fullmatch(name):
+        problems.append(_NAME_RULE)
+    if len(name) > MAX_NAME:
+        problems.append(f"tenant names must be no more than {MAX_NAME} characters")
+    if name == "super":
+        problems.append(
+            "the name is reserved: the group <namespace>-super-admin of a tenant of that name would be its parent's"
+        )
+    namespace = workload_namespace(parent_namespace, name)
+    if len(namespace) > MAX_NAMESPACE:
+        problems.append(
+            f'the workload namespace "{namespace}" would have {len(namespace)} characters, '
+            f"and must have no more than {MAX_NAMESPACE}"
+        )
+    return [invalid("metadata.name", name, problem) for problem in problems]
+
+
+def canonical_host(host: str) -> str:
+    """One spelling a host, to compare by: lower case, no trailing dot (S-08, N-5)."""
+    return host.lower().removesuffix(".")
+
+
+def host_errors(host: str) -> list[str]:
+    """What keeps `host` from being a domain in its one canonical form (S-08); nothing for a good one."""
+    if not host:
+        return ["must not be empty"]
+    problems = []
+    if "*" in host:
+        problems.append("must not hold a wildcard")
+    if host != canonical_host(host):
+        problems.append(f'must be in lower case and without a trailing dot: "{canonical_host(host)}"')
+    if len(host) > MAX_HOST:
+        problems.append(f"must be no more than {MAX_HOST} characters")
+    labels = canonical_host(host).removeprefix("*.").split(".")
+    if not all(_DNS_LABEL.fullmatch(label) for label in labels):
+        problems.append(
+            "must be a DNS name: labels of at most 63 lower case letters, digits and '-', that start and end with a "
+            "letter or digit, separated by dots"
+        )
+    elif labels[-1].isdigit():
+        problems.append("must be a DNS name, not an IP address: the last label must not be a number")
+    return problems
+
+
+def user_key(stored: str) -> str | None:
+    """The key of a user's label or annotation that is stored under `stored`, None if that is no user's."""
+    if not stored.startswith(USER_KEY_PREFIX):
+        return None
+    key = stored[len(USER_KEY_PREFIX) :]
+    return key if key and not key.startswith("/") else None
+
+
+def stored_key(key: str) -> str | None:
+    """Where a user's label or annotation is stored: `apps.cozystack.io-` before its key.
+
+    None if that is longer than a key may be (63 characters for a name, 253 for a prefix).
+    """
+    prefix, slash, _ = key.rpartition("/")
+    fits = len(USER_KEY_PREFIX) + len(prefix if slash else key) <= (253 if slash else 63)
+    return USER_KEY_PREFIX + key if fits else None

@@ -1,0 +1,236 @@
+"""RBAC, decided: rules, an index of roles and bindings, and who may do what by them. No I/O.
+
+The embedded host authorizes by this, and whoever has to know what a user may see asks the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from apiserver.authorization import AccessAttributes, Decision
+from apiserver.context import User
+from apiserver.resource import Object
+
+GROUP = "rbac.authorization.k8s.io"
+ALL = "*"
+
+_SERVICE_ACCOUNT = "system:serviceaccount"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A PolicyRule. It is about resources, or about `paths`."""
+
+    verbs: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    def allows(self, access: AccessAttributes) -> bool:
+        if not _has(self.verbs, access.verb):
+            return False
+        if not access.is_resource:
+            return any(path_matches(path, access.path) for path in self.paths)
+        return (
+            _has(self.groups, access.group)
+            and resource_matches(self.resources, access.resource, access.subresource)
+            and (not self.names or access.name in self.names)
+        )
+
+
+class Subject(NamedTuple):
+    """`kind` is User or Group. A ServiceAccount is the user that it acts as."""
+
+    kind: str
+    name: str
+
+
+class RoleKey(NamedTuple):
+    """A Role's namespace and name; a ClusterRole's namespace is empty."""
+
+    namespace: str
+    name: str
+
+
+class BindingKey(NamedTuple):
+    """A RoleBinding's namespace and name; a ClusterRoleBinding's namespace is empty."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    key: BindingKey
+    role: RoleKey
+    subjects: tuple[Subject, ...]
+
+
+class Grant(NamedTuple):
+    """What a user holds by one binding, through one of its subjects."""
+
+    binding: Binding
+    subject: Subject
+    rules: Sequence[Rule]
+
+
+class RoleIndex:
+    """Roles and bindings, kept one object at a time. Bindings are found by subject, so that the number of tenants
+    does not count."""
+
+    def __init__(self) -> None:
+        self._rules: dict[RoleKey, tuple[Rule, ...]] = {}
+        self._bindings: dict[BindingKey, Binding] = {}
+        self._by_subject: dict[Subject, dict[BindingKey, Binding]] = {}
+
+    def put_role(self, key: RoleKey, rules: Iterable[Rule]) -> None:
+        self._rules[key] = tuple(rules)
+
+    def drop_role(self, key: RoleKey) -> None:
+        self._rules.pop(key, None)
+
+    def rules_of(self, key: RoleKey) -> Sequence[Rule] | None:
+        """None if there is no such role."""
+        return self._rules.get(key)
+
+    def put_binding(self, binding: Binding) -> None:
+        self.drop_binding(binding.key)
+        self._bindings[binding.key] = binding
+        for subject in binding.subjects:
+            self._by_subject.setdefault(subject, {})[binding.key] = binding
+
+    def drop_binding(self, key: BindingKey) -> None:
+        binding = self._bindings.pop(key, None)
+        for subject in binding.subjects if binding is not None else ():
+            bound = self._by_subject[subject]
+            bound.pop(key, None)
+            if not bound:
+                del self._by_subject[subject]
+
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+        """What `user` holds in the whole cluster, then what they hold in `namespace`, if one is given."""
+        scopes = ("", namespace) if namespace else ("",)
+        for scope in scopes:
+            for subject in _subjects_of(user):
+                for key, binding in self._by_subject.get(subject, {}).items():
+                    if key.namespace == scope and (rules := self._rules.get(binding.role)) is not None:
+                        yield Grant(binding, subject, rules)
+
+    def rules_for(self, user: User, namespace: str) -> list[Rule]:
+        """Every rule that counts for `user` in a namespace, '' for the cluster alone; each once."""
+        return list(dict.fromkeys(rule for grant in self.grants(user, namespace) for rule in grant.rules))
+
+    def decide(self, access: AccessAttributes) -> Decision:
+        """Allowed, or no opinion: RBAC never denies."""
+        namespace = access.namespace if access.is_resource else ""
+        for grant in self.grants(access.user, namespace):
+            if any(rule.allows(access) for rule in grant.rules):
+                return Decision(allowed=True, reason=_reason(grant))
+        return Decision()
+
+
+def resource_matches(resources: Sequence[str], resource: str, subresource: str) -> bool:
+    if ALL in resources:
+        return True
+    if not subresource:
+        return resource in resources
+    return f"{resource}/{subresource}" in resources or f"{ALL}/{subresource}" in resources
+
+
+def path_matches(pattern: str, path: str) -> bool:
+    """A pattern is a path, or ends in `*`."""
+    return path.startswith(pattern[:-1]) if pattern.endswith(ALL) else path == pattern
+
+
+def parse_rules(document: object) -> tuple[Rule, ...]:
+    """The rules of a Role or ClusterRole. What is not well-formed grants nothing."""
+    items = document if isinstance(document, list) else []
+    return tuple(_rule(item) for item in items if isinstance(item, dict))
+
+
+def role_key(reference: Mapping[str, Any], namespace: str) -> RoleKey | None:
+    """The role that a roleRef names, seen from a binding in `namespace`; None if no role can be meant."""
+    name, kind = reference.get("name"), reference.get("kind")
+    if reference.get("apiGroup", GROUP) != GROUP or not isinstance(name, str):
+        return None
+    if kind == "ClusterRole":
+        return RoleKey("", name)
+    return RoleKey(namespace, name) if kind == "Role" and namespace else None
+
+
+def parse_binding(obj: Object) -> Binding | None:
+    """A RoleBinding or ClusterRoleBinding; None if it can grant nothing."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    role = role_key(obj.get("roleRef") or {}, namespace)
+    if role is None:
+        return None
+    subjects = [_subject(item, namespace) for item in obj.get("subjects") or () if isinstance(item, dict)]
+    key = BindingKey(namespace, metadata["name"])
+    return Binding(key, role, tuple(dict.fromkeys(subject for subject in subjects if subject is not None)))
+
+
+def service_account_user(namespace: str, name: str, uid: str = "") -> User:
+    """The user that a ServiceAccount is."""
+    groups = (f"{_SERVICE_ACCOUNT}s", f"{_SERVICE_ACCOUNT}s:{namespace}")
+    return User(name=f"{_SERVICE_ACCOUNT}:{namespace}:{name}", uid=uid, groups=groups)
+
+
+def rule_document(rule: Rule) -> Object:
+    """The rule as a PolicyRule."""
+    fields = {
+        "verbs": rule.verbs,
+        "apiGroups": rule.groups,
+        "resources": rule.resources,
+        "resourceNames": rule.names,
+        "nonResourceURLs": rule.paths,
+    }
+    return {name: list(values) for name, values in fields.items() if values}
+
+
+def _subjects_of(user: User) -> Iterator[Subject]:
+    yield Subject("User", user.name)
+    for group in dict.fromkeys(user.groups):
+        yield Subject("Group", group)
+
+
+def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
+    kind, name = item.get("kind"), item.get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    if kind in ("User", "Group"):
+        return Subject(kind, name)
+    home = item.get("namespace") or namespace
+    return Subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
+
+
+def _rule(item: Mapping[str, Any]) -> Rule:
+    return Rule(
+        verbs=_strings(item.get("verbs")),
+        groups=_strings(item.get("apiGroups")),
+        resources=_strings(item.get("resources")),
+        names=_strings(item.get("resourceNames")),
+        paths=_strings(item.get("nonResourceURLs")),
+    )
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _has(values: Sequence[str], value: str) -> bool:
+    return ALL in values or value in values
+
+
+def _reason(grant: Grant) -> str:
+    binding = grant.binding
+    bound_by = "RoleBinding" if binding.key.namespace else "ClusterRoleBinding"
+    name = f"{binding.key.name}/{binding.key.namespace}" if binding.key.namespace else binding.key.name
+    role = "Role" if binding.role.namespace else "ClusterRole"
+    return (
+        f'RBAC: allowed by {bound_by} "{name}" of {role} "{binding.role.name}" '
+        f'to {grant.subject.kind} "{grant.subject.name}"'
+    )

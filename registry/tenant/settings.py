@@ -1,0 +1,43 @@
+"""What a new Tenant's HelmRelease is made of, apart from the Tenant itself. Every part is a setting."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseSettings:
+    """Defaults are Cozystack's. Durations are in Go's notation; an empty name leaves a part out."""
+
+    chart_kind: str = "ExternalArtifact"
+    chart_name: str = "cozystack-tenant-application-default-tenant"
+    chart_namespace: str = "cozy-system"
+    interval: str = "5m0s"
+    install_timeout: str = "15m0s"
+    upgrade_timeout: str = "15m0s"
+    strategy: str = "RetryOnFailure"
+    retry_interval: str = "30s"
+    max_history: int = 5
+    values_secret: str = "cozystack-values"
+    shard: str = "tenants"
+
+    def release_spec(self) -> dict[str, Any]:
+        """`spec` of a new HelmRelease, without `values`."""
+        chart = {"kind": self.chart_kind, "name": self.chart_name, "namespace": self.chart_namespace}
+        spec: dict[str, Any] = {
+            "chartRef": {field: value for field, value in chart.items() if value},
+            "interval": self.interval,
+            "maxHistory": self.max_history,
+            "install": self._action(self.install_timeout),
+            "upgrade": self._action(self.upgrade_timeout),
+        }
+        if self.values_secret:
+            spec["valuesFrom"] = [{"kind": "Secret", "name": self.values_secret}]
+        return spec
+
+    def _action(self, timeout: str) -> dict[str, Any]:
+        action: dict[str, Any] = {"timeout": timeout}
+        if self.strategy:
+            action["strategy"] = {"name": self.strategy, "retryInterval": self.retry_interval}
+        return action

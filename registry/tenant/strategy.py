@@ -1,0 +1,107 @@
+"""Defaults and validation of Tenants: every error at once, before any I/O."""
+
+from __future__ import annotations
+
+import copy
+from functools import cached_property
+
+from apiserver import errors, meta
+from apiserver.errors import FieldError
+from apiserver.resource import Object, Resource
+from apiserver.schema import apply_defaults, type_errors
+from registry import quantity
+from registry.names import tenant_name_errors
+from registry.types import tenant_resource
+
+_OWN_FIELDS = ("appVersion", "spec")
+_INT64 = range(-(2**63), 2**63)
+
+
+class TenantStrategy:
+    """The Strategy of Tenants. Status is not a client's: it is dropped on create and kept on update (D99)."""
+
+    @cached_property
+    def resource(self) -> Resource:
+        return tenant_resource()
+
+    def prepare_for_create(self, obj: Object) -> None:
+        obj.pop("status", None)
+        self._settle(obj)
+
+    def prepare_for_update(self, new: Object, old: Object) -> None:
+        new.pop("status", None)
+        if "status" in old:
+            new["status"] = copy.deepcopy(old["status"])
+        self._settle(new)
+
+    def name_errors(self, obj: Object) -> list[FieldError]:
+        metadata = obj["metadata"]
+        return tenant_name_errors(metadata.get("namespace", ""), metadata.get("name", ""))
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        problems = self._type_errors(obj)
+        return problems or quota_errors(_quotas(obj), {})
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        problems = self._type_errors(new)
+        return problems or quota_errors(_quotas(new), _quotas(old))
+
+    def warnings(self, obj: Object) -> list[str]:
+        return []
+
+    def _settle(self, obj: Object) -> None:
+        """Materialise the defaults (D98). A null is a field left out, as in a custom resource."""
+        spec = obj.get("spec")
+        if spec is None:
+            spec = obj["spec"] = {}
+        if obj.get("appVersion", "") in ("", None):
+            obj.pop("appVersion", None)
+        if not isinstance(spec, dict):
+            return
+        refuse_internal_keys(spec)
+        for field in [field for field, value in spec.items() if value is None]:
+            del spec[field]
+        apply_defaults(self.resource.properties["spec"], spec)
+
+    def _type_errors(self, obj: Object) -> list[FieldError]:
+        properties = self.resource.properties
+        problems: list[FieldError] = []
+        for field in _OWN_FIELDS:
+            if field in obj:
+                problems += type_errors(properties[field], obj[field], field)
+        return problems
+
+
+def refuse_internal_keys(spec: Object) -> None:
+    """Keys with a leading underscore are the platform's own Helm values (D98). Raises BadRequest."""
+    internal = sorted(key for key in spec if key.startswith("_"))
+    if internal:
+        quoted = ", ".join(f'"{key}"' for key in internal)
+        raise errors.BadRequest(f"spec must not hold keys that start with an underscore: {quoted}")
+
+
+def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:
+    """What is wrong with quotas that differ from the stored ones (R-011)."""
+    problems: list[FieldError] = []
+    for key, value in quotas.items():
+        if key in stored and stored[key] == value:
+            continue
+        path = f"spec.resourceQuotas[{key}]"
+        problems += [errors.invalid(path, key, text) for text in meta.qualified_name_errors(key)]
+        problems += [errors.invalid(path, value, text) for text in _quantity_errors(value)]
+    return problems
+
+
+def _quantity_errors(value: str | int) -> list[str]:
+    if isinstance(value, int) and value not in _INT64:
+        return ["must be a 64-bit integer, or a quantity written as text"]
+    try:
+        amount = quantity.parse(value)
+    except ValueError as e:
+        return [str(e)]
+    return ["must be greater than or equal to 0"] if amount < 0 else []
+
+
+def _quotas(obj: Object) -> Object:
+    quotas = (obj.get("spec") or {}).get("resourceQuotas")
+    return quotas if isinstance(quotas, dict) else {}

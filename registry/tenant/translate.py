@@ -1,0 +1,59 @@
+"""What the host says of a HelmRelease, said of the Tenant that it holds (L17). Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from apiserver import errors
+from apiserver.errors import StatusError
+from apiserver.resource import GroupKind, GroupResource, Key
+from registry.host import HELMRELEASES
+from registry.names import GROUP, KIND, release_name
+
+TENANTS = GroupResource(GROUP, "tenants")
+TENANT_KIND = GroupKind(GROUP, KIND)
+_RELEASES = GroupResource(HELMRELEASES.group, HELMRELEASES.plural)
+_RELEASE_KIND = GroupKind(HELMRELEASES.group, HELMRELEASES.kind)
+
+
+def for_tenant(error: StatusError, key: Key) -> StatusError:
+    """The same refusal with the same code, of our resource. What is not about the HelmRelease stays as it is."""
+    if not _is_about(error, key):
+        return error
+    match error.reason:
+        case "NotFound":
+            return errors.NotFound(TENANTS, key.name)
+        case "AlreadyExists":
+            deleting = error.message.startswith("object is being deleted")
+            return errors.AlreadyExists(TENANTS, key.name, deleting=deleting)
+        case "Conflict":
+            why = error.message.partition(f'"{release_name(key.name)}": ')[2] or errors.Conflict.MODIFIED
+            by_kind = (error.details or {}).get("kind") == HELMRELEASES.kind
+            return errors.Conflict(TENANT_KIND if by_kind else TENANTS, key.name, why)
+        case _:
+            details = _details(error.details or {}, key)
+            return StatusError(error.code, error.reason, _text(error.message, key), details=details)
+
+
+def _is_about(error: StatusError, key: Key) -> bool:
+    details = error.details or {}
+    named = details.get("kind") in (HELMRELEASES.plural, HELMRELEASES.kind) and details.get("group") == _RELEASES.group
+    return named and details.get("name") == release_name(key.name)
+
+
+def _details(details: dict[str, Any], key: Key) -> dict[str, Any]:
+    kind = TENANTS.resource if details.get("kind") == HELMRELEASES.plural else KIND
+    translated = details | {"group": GROUP, "kind": kind, "name": key.name}
+    if causes := details.get("causes"):
+        translated["causes"] = [
+            {field: _text(value, key) if isinstance(value, str) else value for field, value in cause.items()}
+            for cause in causes
+        ]
+    return translated
+
+
+def _text(text: str, key: Key) -> str:
+    release = release_name(key.name)
+    for ours, theirs in ((TENANTS, _RELEASES), (TENANT_KIND, _RELEASE_KIND)):
+        text = text.replace(f'{theirs} "{release}"', f'{ours} "{key.name}"')
+    return text.replace("spec.values", "spec")

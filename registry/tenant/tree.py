@@ -1,0 +1,201 @@
+"""The tree of Tenants: who is whose parent, and what a Tenant has of its ancestors.
+
+A Tenant's parent is the Tenant whose workload namespace it lives in. Names are never taken apart (R-050).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+
+from apiserver.resource import Key
+from apiserver.watchcache import Event
+from registry.names import canonical_host
+from registry.tenant.facts import TenantFacts, facts_of
+from registry.types import EffectiveGateway, EffectiveHost
+
+
+class Tree(ABC):
+    """Tenants by where they live. Every walk ends, also in a tree that is damaged."""
+
+    @abstractmethod
+    def by_namespace(self, namespace: str) -> TenantFacts | None:
+        """The Tenant whose workload namespace this is."""
+
+    @abstractmethod
+    def children(self, namespace: str) -> Sequence[TenantFacts]:
+        """The Tenants that live in this workload namespace, by name."""
+
+    def parent(self, facts: TenantFacts) -> TenantFacts | None:
+        """None for the root, and for a Tenant in a namespace that is no Tenant's."""
+        found = self.by_namespace(facts.key.namespace)
+        return found if found is not None and found.key != facts.key else None
+
+    def ancestors(self, facts: TenantFacts) -> Sequence[TenantFacts]:
+        """The parent, its parent and so on, nearest first."""
+        found: dict[Key, TenantFacts] = {}
+        parent = self.parent(facts)
+        while parent is not None and parent.key not in found and parent.key != facts.key:
+            found[parent.key] = parent
+            parent = self.parent(parent)
+        return tuple(found.values())
+
+    def descendants(self, facts: TenantFacts) -> Sequence[TenantFacts]:
+        """Children, their children and so on: a parent before its children, siblings by name."""
+        found: dict[Key, TenantFacts] = {facts.key: facts}
+        waiting = list(reversed(self.children(facts.namespace)))
+        while waiting:
+            each = waiting.pop()
+            if each.key not in found:
+                found[each.key] = each
+                waiting.extend(reversed(self.children(each.namespace)))
+        return tuple(found.values())[1:]
+
+
+def effective_host(tree: Tree, facts: TenantFacts, root_host: str) -> EffectiveHost | None:
+    """`spec.host`, else <name>.<domain of the parent>; the root's is `root_host` (R-054 to R-058), in canonical form.
+
+    None for a Tenant without an ancestor that has a domain. The result may be longer than a label holds (N-6).
+    """
+    names: list[str] = []
+    for each in (facts, *tree.ancestors(facts)):
+        own = _own_host(each, root_host)
+        if own:
+            return EffectiveHost(value=".".join([*names, own]), namespace=each.namespace)
+        names.append(each.key.name)
+    return None
+
+
+def _own_host(facts: TenantFacts, root_host: str) -> str:
+    return canonical_host(facts.host) or (root_host if facts.is_root else "")
+
+
+def effective_gateway(tree: Tree, facts: TenantFacts) -> EffectiveGateway:
+    """The nearest of the Tenant and its ancestors that has `gateway: true`; false inherits like absent (C-09)."""
+    for each in (facts, *tree.ancestors(facts)):
+        if each.gateway:
+            return EffectiveGateway(value=True, namespace=each.namespace)
+    return EffectiveGateway(value=False, namespace="")
+
+
+class TenantTree(Tree):
+    """An index that a watch cache keeps up to date, an event at a time: `cache.subscribe(tree.on_event)`."""
+
+    def __init__(self, facts: Iterable[TenantFacts] = (), *, root_host: str = "") -> None:
+        self._root_host = root_host
+        self._facts: dict[Key, TenantFacts] = {}
+        self._owners: dict[str, dict[Key, TenantFacts]] = {}
+        self._children: dict[str, dict[Key, TenantFacts]] = {}
+        self._sorted: dict[str, tuple[TenantFacts, ...]] = {}
+        self._host_of: dict[Key, str] = {}
+        self._by_host: dict[str, set[Key]] = {}
+        for each in facts:
+            self.put(each)
+
+    def on_event(self, event: Event) -> None:
+        if event.type == "DELETED":
+            self.remove(event.object.key)
+        else:
+            self.put(facts_of(event.object.object()))
+
+    def put(self, facts: TenantFacts) -> None:
+        affected = self._forget(facts.key)
+        self._facts[facts.key] = facts
+        self._owners.setdefault(facts.namespace, {})[facts.key] = facts
+        self._children.setdefault(facts.key.namespace, {})[facts.key] = facts
+        self._sorted.pop(facts.key.namespace, None)
+        self._update_hosts([facts, *affected, *self.children(facts.namespace)])
+
+    def remove(self, key: Key) -> None:
+        affected = self._forget(key)
+        self._set_host(key, "")
+        self._update_hosts(affected)
+
+    def get(self, key: Key) -> TenantFacts | None:
+        return self._facts.get(key)
+
+    def __iter__(self) -> Iterator[TenantFacts]:
+        return iter(tuple(self._facts.values()))
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def by_namespace(self, namespace: str) -> TenantFacts | None:
+        """Should two Tenants of old have one workload namespace, it is the older one's."""
+        owners = self._owners.get(namespace)
+        return min(owners.values(), key=lambda each: (each.created, each.key)) if owners else None
+
+    def children(self, namespace: str) -> Sequence[TenantFacts]:
+        found = self._sorted.get(namespace)
+        if found is None:
+            held = self._children.get(namespace, {}).values()
+            # the root lives in its own workload namespace, and is nobody's child
+            found = tuple(sorted((each for each in held if each.namespace != namespace), key=_by_key))
+            self._sorted[namespace] = found
+        return found
+
+    def tenants_with_host(self, host: str) -> Sequence[TenantFacts]:
+        """The Tenants whose effective host this is, in any spelling."""
+        return tuple(self._facts[key] for key in sorted(self._by_host.get(canonical_host(host), ())))
+
+    def _forget(self, key: Key) -> Sequence[TenantFacts]:
+        """Take a Tenant out; the children that it leaves behind."""
+        old = self._facts.pop(key, None)
+        if old is None:
+            return ()
+        for index, namespace in ((self._owners, old.namespace), (self._children, key.namespace)):
+            index[namespace].pop(key)
+            if not index[namespace]:
+                del index[namespace]
+        self._sorted.pop(key.namespace, None)
+        return self.children(old.namespace)
+
+    def _update_hosts(self, changed: Iterable[TenantFacts]) -> None:
+        """Bring the host index up to date, downwards from `changed` as far as hosts change."""
+        waiting, seen = list(changed), set[Key]()
+        while waiting:
+            facts = waiting.pop()
+            effective = effective_host(self, facts, self._root_host)
+            host = effective.value if effective else ""
+            if self._set_host(facts.key, host) and facts.key not in seen:
+                waiting.extend(self.children(facts.namespace))
+            seen.add(facts.key)
+
+    def _set_host(self, key: Key, host: str) -> bool:
+        old = self._host_of.pop(key, "")
+        if host:
+            self._host_of[key] = host
+        if old == host:
+            return False
+        if old:
+            self._by_host[old].discard(key)
+            if not self._by_host[old]:
+                del self._by_host[old]
+        if host:
+            self._by_host.setdefault(host, set()).add(key)
+        return True
+
+
+class ChangedTree(Tree):
+    """`tree` as it would be with one Tenant added or changed: what a write would lead to."""
+
+    def __init__(self, tree: Tree, changed: TenantFacts) -> None:
+        self._tree = tree
+        self._changed = changed
+
+    def by_namespace(self, namespace: str) -> TenantFacts | None:
+        found = self._tree.by_namespace(namespace)
+        if found is not None and found.key != self._changed.key:
+            return found
+        return self._changed if namespace == self._changed.namespace else None
+
+    def children(self, namespace: str) -> Sequence[TenantFacts]:
+        changed = self._changed
+        found = [each for each in self._tree.children(namespace) if each.key != changed.key]
+        if changed.key.namespace == namespace != changed.namespace:
+            found.append(changed)
+        return tuple(sorted(found, key=_by_key))
+
+
+def _by_key(facts: TenantFacts) -> Key:
+    return facts.key

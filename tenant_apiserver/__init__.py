@@ -1,0 +1,3 @@
+"""The command: options -> validate -> build -> run."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,34 @@
+"""tenant-apiserver serve | standalone | kubeconfig | version."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from tenant_apiserver import __version__
+from tenant_apiserver.options import Kubeconfig, Serve, Standalone, parse
+
+
+def main() -> None:
+    """Exits 2 for a bad option, 1 if the server cannot start or dies, 0 after a clean end."""
+    options = parse(sys.argv[1:], os.environ)
+    match options:
+        case Serve():
+            # imported late: `version` and a bad flag need not wait for the server's libraries
+            from tenant_apiserver.serve import serve
+
+            raise SystemExit(serve(options))
+        case Standalone():
+            from tenant_apiserver.standalone import standalone
+
+            raise SystemExit(standalone(options))
+        case Kubeconfig():
+            from tenant_apiserver.credentials import kubeconfig
+
+            raise SystemExit(kubeconfig(options))
+        case _:
+            print(f"tenant-apiserver {__version__}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,177 @@
+"""From groups, identities and checks to the application: what `serve` and `standalone` have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import web
+
+from admission.chain import Observer, Phase
+from apiserver import rest, serving
+from apiserver.admission import Admission
+from apiserver.app import Api, build_app, endpoints_of
+from apiserver.audit import AuditLog
+from apiserver.authorization import Authorizer
+from apiserver.discovery import Discovery
+from apiserver.filters import FilterConfig, build_filters
+from apiserver.filters.audit import Sink
+from apiserver.filters.authentication import Identify
+from apiserver.frontproxy import RequestHeaderConfig
+from apiserver.health import READINESS, HealthChecks
+from apiserver.installer import ApiGroup, install
+from apiserver.metrics import Metrics
+from apiserver.openapi import OpenAPI
+from apiserver.request_info import RequestInfo
+from apiserver.serving import Listener, Shutdown
+from apiserver.tls import ServerTls
+from apiserver.version import Version
+from controller.informer import Informer
+from tenant_apiserver import __version__
+from tenant_apiserver.options import Common
+from tenant_apiserver.tenants import TenantApi
+
+TITLE = "Tenant API"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Storages of a version of a group, keyed 'resource' or 'resource/subresource', behind their admission."""
+
+    group: str
+    version: str
+    storages: Mapping[str, rest.Storage]
+    admission: Admission
+
+
+@dataclass(frozen=True, kw_only=True)
+class Process:
+    """What everything in the process shares."""
+
+    metrics: Metrics = field(default_factory=Metrics)
+    health: HealthChecks = field(default_factory=HealthChecks)
+    stages: Shutdown = field(
+        default_factory=lambda: Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event(), grace=8.0)
+    )
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+def build(
+    process: Process,
+    *,
+    groups: Sequence[Group],
+    authenticator: Identify,
+    authorizer: Authorizer,
+    request_headers: Callable[[], RequestHeaderConfig],
+    max_requests_inflight: int,
+    impersonation: bool,
+    audit: Sink | None,
+) -> web.Application:
+    installed = [_install(process, group, authorizer) for group in groups]
+    endpoints = endpoints_of(installed)
+    filters = build_filters(
+        FilterConfig(
+            authenticator=authenticator,
+            authorizer=authorizer,
+            request_headers=request_headers,
+            metrics=process.metrics,
+            served=lambda info: _is_served(endpoints, info),
+            max_requests_inflight=max_requests_inflight,
+            impersonation=impersonation,
+            audit=audit,
+        )
+    )
+    served = [group.served() for group in installed]
+    discovery, version = Discovery(served), Version(f"tenant-apiserver-{__version__}")
+    openapi = OpenAPI(served, title=TITLE, version=__version__)
+    health, metrics = process.health, process.metrics
+    api = Api(
+        endpoints=endpoints,
+        responders=(health.respond, discovery.respond, openapi.respond, version.respond, metrics.respond),
+        paths=lambda: sorted({*health.paths(), *discovery.paths(), *openapi.paths(), *version.paths(), "/metrics"}),
+    )
+    return build_app(api, filters)
+
+
+def add_checks(process: Process, informers: Sequence[Informer]) -> None:
+    """The checks that Kubernetes' own servers have (I5), and whether the host can be reached."""
+    health = process.health
+    health.add("log", lambda: None)
+
+    def synced() -> None:
+        missing = [informer.resource.plural for informer in informers if not informer.synced.is_set()]
+        if missing:
+            raise RuntimeError(f"informers not synced: {', '.join(missing)}")
+
+    def host() -> None:
+        # the cache goes on serving while the host is away, so readiness does not depend on it (I24); the log tells
+        if not any(informer.synced.is_set() for informer in informers):
+            raise RuntimeError("the host API has not been reached yet")
+
+    health.add("informer-sync", synced, endpoints=READINESS)
+    health.add("host", host, endpoints=READINESS)
+    health.add("poststarthook/start-apiserver-admission-initializer", lambda: None)
+    health.add("poststarthook/generic-apiserver-start-informers", lambda: None)
+    health.add("shutdown", process.stages.check, endpoints=READINESS)
+
+
+def tenant_group(tenants: TenantApi) -> Group:
+    return Group(group=tenants.group, version=tenants.version, storages=tenants.storages, admission=tenants.admission)
+
+
+def admission_observer(metrics: Metrics) -> Observer:
+    """Admission's time under Kubernetes' name for it (I14)."""
+
+    def observe(*, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None:
+        metrics.observe_admission(name, phase, operation, rejected=rejected, seconds=seconds)
+
+    return observe
+
+
+def audit_log(path: Path | None, metrics: Metrics) -> AuditLog | None:
+    return AuditLog(path, on_lost=metrics.audit_lost) if path is not None else None
+
+
+async def listen(app: web.Application, tls: ServerTls, options: Common, process: Process) -> Listener:
+    return await serving.listen(
+        app,
+        tls=tls.listening,
+        host=options.bind_address,
+        port=options.secure_port,
+        grace=process.stages.grace,
+    )
+
+
+async def run(
+    process: Process, work: Mapping[str, Callable[[], Awaitable[None]]], opened: Callable[[], Awaitable[Listener]]
+) -> None:
+    """Serve, with `work` in the background, until a signal. The first part of the work to fail ends the process,
+    loudly."""
+    async with asyncio.TaskGroup() as group:
+        listener = await opened()
+        tasks = [group.create_task(_named(call), name=name) for name, call in work.items()]
+        await serving.run(listener, process.stages, stop=process.stop)
+        for task in tasks:
+            task.cancel()
+
+
+async def _named(call: Callable[[], Awaitable[None]]) -> None:
+    await call()
+
+
+def _install(process: Process, group: Group, authorizer: Authorizer) -> ApiGroup:
+    return install(
+        group=group.group,
+        version=group.version,
+        storages=group.storages,
+        admission=group.admission,
+        authorizer=authorizer,
+        shutdown=process.stages.shutdown,
+    )
+
+
+def _is_served(endpoints: Mapping[tuple[str, str], Mapping[str, object]], info: RequestInfo) -> bool:
+    name = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+    return name in endpoints.get((info.group, info.version), {})

@@ -1,0 +1,51 @@
+"""Kubeconfig files of the embedded host: server, CA and a client certificate, all inside the file."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+def render(*, server: str, ca: bytes, certificate: bytes, key: bytes, user: str, namespace: str) -> str:
+    """A kubeconfig of one cluster, user and context; `ca`, `certificate` and `key` are PEM."""
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "standalone", "cluster": {"server": server, "certificate-authority-data": _base64(ca)}}],
+        "users": [
+            {
+                "name": user,
+                "user": {"client-certificate-data": _base64(certificate), "client-key-data": _base64(key)},
+            }
+        ],
+        "contexts": [
+            {"name": "standalone", "context": {"cluster": "standalone", "user": user, "namespace": namespace}}
+        ],
+        "current-context": "standalone",
+    }
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def server_of(path: Path) -> str:
+    """The server that a kubeconfig of ours points at."""
+    document = yaml.safe_load(path.read_text())
+    return str(document["clusters"][0]["cluster"]["server"])
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner may read, whole or not at all."""
+    scratch = path.with_name(f".{path.name}.new")
+    descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()

@@ -1,0 +1,65 @@
+"""The process's log: one line an event, as text or as JSON."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from typing import Any
+
+import orjson
+
+_STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# -v 0 is warnings and errors, 1 to 3 the life of the process and its requests, 4 and more what it is doing.
+_DEBUG_FROM = 4
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line; what a caller passes as `extra` become keys of it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        document: dict[str, Any] = {
+            "ts": _timestamp(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "msg": record.getMessage(),
+            **_extra(record),
+        }
+        if record.exc_info:
+            document["exception"] = self.formatException(record.exc_info)
+        return orjson.dumps(document, default=str).decode()
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, message and `extra` as key=value."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        extra = "".join(f" {key}={value!r}" for key, value in _extra(record).items())
+        line = f"{_timestamp(record)} {record.levelname:<7} {record.name}: {record.getMessage()}{extra}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+def configure(*, form: str, verbosity: int) -> None:
+    """Send the log to standard error; `form` is 'text' or 'json', `verbosity` 0 to 10."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(_level(verbosity))
+    # aiohttp tells of every malformed request and TLS alert that a client causes; those are not our news
+    logging.getLogger("aiohttp").setLevel(logging.CRITICAL if verbosity < _DEBUG_FROM else logging.DEBUG)
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL if verbosity < _DEBUG_FROM else logging.DEBUG)
+
+
+def _level(verbosity: int) -> int:
+    if verbosity >= _DEBUG_FROM:
+        return logging.DEBUG
+    return logging.INFO if verbosity else logging.WARNING
+
+
+def _timestamp(record: logging.LogRecord) -> str:
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03}Z"
+
+
+def _extra(record: logging.LogRecord) -> dict[str, Any]:
+    return {key: value for key, value in vars(record).items() if key not in _STANDARD}

@@ -1,0 +1,192 @@
+"""`serve`: the Tenant API behind a cluster's aggregator; the cluster is the host."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import uvloop
+
+from apiserver.accessreview import AccessReview
+from apiserver.authentication import Union
+from apiserver.authorization import standard_authorizer
+from apiserver.frontproxy import FrontProxy, RequestHeaderConfig
+from apiserver.tls import ServerTls, follow_file
+from apiserver.tokenreview import BearerToken, TokenReviewer
+from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from controller.informer import Informer
+from registry.host import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
+from registry.hostclient import HostClient
+from tenant_apiserver import assembly, delegation, logs
+from tenant_apiserver.assembly import Process
+from tenant_apiserver.config import PlatformConfig, load
+from tenant_apiserver.controllers import Controllers, Platform
+from tenant_apiserver.credentials import Pki
+from tenant_apiserver.delegation import Delegation, TrustedCallers
+from tenant_apiserver.options import Serve
+from tenant_apiserver.serving_certificate import ServiceReference, ServingCertificate
+from tenant_apiserver.servingmodes import CertificateSource, GivenFiles, HostSecret, OwnDirectory
+from tenant_apiserver.tenants import tenant_api
+
+API_SERVICES = ("v1alpha1.apps.cozystack.io",)
+
+_logger = logging.getLogger("tenant_apiserver")
+
+
+def serve(options: Serve) -> int:
+    """The exit status: 0 after a signal, 1 if there is no host to serve for, 2 for settings that are wrong."""
+    logs.configure(form=options.log_format, verbosity=options.v)
+    try:
+        config = load(options.config)
+    except ValueError as error:
+        print(f"tenant-apiserver serve: --config: {error}", file=sys.stderr)
+        return 2
+    return uvloop.run(_serve(options, config))
+
+
+async def _serve(options: Serve, config: PlatformConfig) -> int:
+    try:
+        host = await HostClient.connect(options.kubeconfig)
+    except ValueError as error:
+        print(f"tenant-apiserver serve: --kubeconfig: {error}", file=sys.stderr)
+        return 1
+    try:
+        await _Server(options, config, host).run()
+    finally:
+        await host.close()
+    return 0
+
+
+class _Server:
+    def __init__(self, options: Serve, config: PlatformConfig, host: HostClient) -> None:
+        self._options = options
+        self._host = host
+        self._process = Process()
+        root_host, settings = config.publishing.host or options.root_host, config.release.settings()
+        metrics = self._process.metrics
+        self._tenants = tenant_api(
+            host=host,
+            root_host=root_host,
+            settings=settings,
+            observe=assembly.admission_observer(metrics),
+        )
+        self._delegation = Delegation(fixed=_fixed(options), on_change=self._trust)
+        self._callers = Informer(
+            host, CONFIGMAPS, namespace=delegation.NAMESPACE, field_selector=f"metadata.name={delegation.NAME}"
+        )
+        self._callers.add_handler(self._delegation)
+        self._controllers = Controllers(
+            Platform(
+                host=host,
+                tenants=self._tenants,
+                root_host=root_host,
+                settings=settings,
+                metrics=metrics,
+            ),
+            chosen=options.controllers,
+            lease_namespace=options.service_namespace if options.leader_elect else "",
+        )
+        self._certificate = _certificate(options, host)
+        self._tls: ServerTls | None = None
+
+    async def run(self) -> None:
+        options, process = self._options, self._process
+        audit = assembly.audit_log(options.audit_log_path, process.metrics)
+        pair = await self._certificate.obtain()
+        tls = self._tls = ServerTls(pair, self._delegation.current.bundle())
+        app = assembly.build(
+            process,
+            groups=[assembly.tenant_group(self._tenants)],
+            authenticator=self._authenticator(),
+            authorizer=standard_authorizer(self._access_review()),
+            request_headers=self._delegation.request_header,
+            max_requests_inflight=options.max_requests_inflight,
+            impersonation=False,
+            audit=audit.write if audit else None,
+        )
+        informers = (*self._tenants.informers, self._callers)
+        assembly.add_checks(process, informers)
+        work: dict[str, Callable[[], Awaitable[None]]] = {
+            **{f"informer-{informer.resource.plural}": informer.run for informer in informers},
+            "serving-certificate": partial(self._certificate.follow, tls),
+            "controllers": self._controllers.run,
+            **self._followed_cas(),
+        }
+        try:
+            await assembly.run(process, work, partial(assembly.listen, app, tls, options, process))
+        finally:
+            if audit:
+                await asyncio.to_thread(audit.close)
+
+    def _authenticator(self) -> Union:
+        """In the order of A1."""
+        metrics, peers = self._process.metrics, PeerCertificates()
+        settings = self._delegation
+        reviewer = TokenReviewer(partial(self._host.review, TOKEN_REVIEWS_PATH))
+        return Union(
+            (
+                FrontProxy(
+                    config=settings.request_header,
+                    peers=peers,
+                    verifier=CertificateVerifier(lambda: settings.request_header().ca_pem),
+                ),
+                ClientCertificate(peers=peers, verifier=CertificateVerifier(settings.client_ca)),
+                BearerToken(
+                    reviewer,
+                    tolerance=self._options.host_outage_tolerance,
+                    on_stale=partial(metrics.stale_verdict, "tokenreviews"),
+                ),
+            )
+        )
+
+    def _access_review(self) -> AccessReview:
+        return AccessReview(
+            partial(self._host.review, SUBJECT_ACCESS_REVIEWS_PATH),
+            tolerance=self._options.host_outage_tolerance,
+            on_stale=partial(self._process.metrics.stale_verdict, "subjectaccessreviews"),
+        )
+
+    def _followed_cas(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """CA files that flags name, read again when they change."""
+        options = self._options
+        followed = {"client-ca": options.client_ca_file, "requestheader-ca": options.requestheader_client_ca_file}
+        return {
+            f"follow-{name}": partial(follow_file, path, lambda _: self._delegation.fix(_fixed(options)))
+            for name, path in followed.items()
+            if path is not None
+        }
+
+    def _trust(self, bundle: bytes) -> None:
+        if self._tls is not None:
+            try:
+                self._tls.replace_client_cas(bundle)
+            except ValueError as error:
+                _logger.warning("the CAs of clients are not usable, the old ones stay: %s", error)
+
+
+def _fixed(options: Serve) -> TrustedCallers:
+    """What flags say of callers. Raises OSError if a file is gone."""
+    client_ca, proxy_ca = options.client_ca_file, options.requestheader_client_ca_file
+    return TrustedCallers(
+        client_ca=client_ca.read_bytes() if client_ca else b"",
+        request_header=RequestHeaderConfig(
+            ca_pem=proxy_ca.read_bytes() if proxy_ca else b"",
+            allowed_names=options.requestheader_allowed_names,
+            username_headers=options.requestheader_username_headers,
+            uid_headers=options.requestheader_uid_headers,
+            group_headers=options.requestheader_group_headers,
+            extra_prefixes=options.requestheader_extra_headers_prefix,
+        ),
+    )
+
+
+def _certificate(options: Serve, host: HostClient) -> CertificateSource:
+    service = ServiceReference(namespace=options.service_namespace, name=options.service_name)
+    if options.tls_cert_file is not None and options.tls_private_key_file is not None:
+        return GivenFiles(options.tls_cert_file, options.tls_private_key_file)
+    if options.cert_dir is not None:
+        return OwnDirectory(Pki(options.cert_dir), service.dns_names)
+    return HostSecret(ServingCertificate(host=host, service=service, api_services=API_SERVICES))

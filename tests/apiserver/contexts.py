@@ -1,0 +1,62 @@
+"""Requests as the filters see them, without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from unittest.mock import Mock
+
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+from cryptography.hazmat.primitives.serialization import Encoding
+from multidict import CIMultiDict
+
+from apiserver import request_info
+from apiserver.certificates import KeyPair, parse_bundle
+from apiserver.context import RequestContext, User
+from apiserver.request_info import Query
+
+ALICE = User(name="alice", groups=("system:authenticated",))
+
+
+class Tls:
+    """The part of an SSLObject that is read: a peer's certificate and what it sent behind it."""
+
+    def __init__(self, pair: KeyPair, intermediates: Sequence[KeyPair] = ()) -> None:
+        self._chain = [_der(each) for each in (pair, *intermediates)]
+
+    def getpeercert(self, binary_form: bool = False) -> bytes:
+        assert binary_form
+        return self._chain[0]
+
+    def get_unverified_chain(self) -> list[bytes]:
+        return self._chain
+
+
+def make_context(
+    method: str = "GET",
+    target: str = "/apis/example.org/v1/namespaces/ns/widgets/w",
+    headers: Mapping[str, str] | Sequence[tuple[str, str]] = (),
+    *,
+    tls: Tls | None = None,
+    user: User | None = None,
+) -> RequestContext:
+    transport = Mock()
+    known: dict[str, Any] = {"ssl_object": tls, "peername": ("192.0.2.1", 4711)}
+    transport.get_extra_info = known.get
+    http = make_mocked_request(method, target, headers=CIMultiDict(headers), transport=transport)
+    path, _, raw_query = target.partition("?")
+    query = Query(raw_query)
+    context = RequestContext(http=http, info=request_info.parse(method, path, query), query=query, audit_id="audit-1")
+    if user is not None:
+        context.user = user
+    return context
+
+
+async def ok(context: RequestContext) -> web.StreamResponse:
+    """A handler that answers 200."""
+    return web.Response(body=b"ok")
+
+
+def _der(pair: KeyPair) -> bytes:
+    return parse_bundle(pair.certificate)[0].public_bytes(Encoding.DER)

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from apiserver.accept import Clause, accept_clauses
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        pytest.param("", ["*/*"], id="nothing said is anything"),
+        pytest.param(" , ", ["*/*"], id="only commas"),
+        pytest.param("application/yaml,application/json", ["application/yaml", "application/json"], id="as written"),
+        pytest.param("application/json;q=0.5,application/yaml", ["application/yaml", "application/json"], id="by q"),
+        pytest.param("*/*,application/*,text/plain", ["text/plain", "application/*", "*/*"], id="exact ones first"),
+        pytest.param("text/plain;q=0,*/*;q=0.1", ["*/*", "text/plain"], id="q of 0 is last"),
+        pytest.param("text/plain;q=x,*/*", ["text/plain", "*/*"], id="an unreadable q is 1"),
+        pytest.param("text/plain;q=7,application/json", ["text/plain", "application/json"], id="a q above 1 is 1"),
+        pytest.param("Application/JSON", ["application/json"], id="case does not matter"),
+    ],
+)
+def test_clauses_come_in_the_order_in_which_they_are_tried(accept: str, expected: list[str]) -> None:
+    assert [clause.media_range for clause in accept_clauses(accept)] == expected
+
+
+def test_parameters_are_read_without_q_and_quotes() -> None:
+    [clause] = accept_clauses('application/json; g="meta.k8s.io" ;V=v1;q=0.3')
+    assert clause.parameters == {"g": "meta.k8s.io", "v": "v1"}
+
+
+@pytest.mark.parametrize(
+    ("media_range", "matches"),
+    [
+        pytest.param("*/*", True, id="anything"),
+        pytest.param("application/*", True, id="its kind"),
+        pytest.param("application/json", True, id="itself"),
+        pytest.param("text/*", False, id="another kind"),
+        pytest.param("application/yaml", False, id="another subtype"),
+        pytest.param("app/*", False, id="a kind that is only a prefix"),
+    ],
+)
+def test_a_media_range_matches_what_it_covers(media_range: str, matches: bool) -> None:
+    assert Clause(media_range, {}).matches("application/json") is matches

@@ -1,0 +1,133 @@
+"""SubjectAccessReviews: what is asked, what is kept, and what holds while the host is away (B7 to B11)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apiserver.accessreview import AccessReview, review_spec
+from apiserver.authorization import AccessAttributes, Decision
+from apiserver.context import User
+from apiserver.errors import ServiceUnavailable, StatusError
+from apiserver.resource import Object
+from apiserver.selectors import Requirement
+from apiserver.verdicts import VerdictCache
+
+ALICE = User("alice", uid="7", groups=("a", "b"), extra={"k/l": ("v",)})
+WIDGET = AccessAttributes(
+    user=ALICE, verb="get", group="example.org", version="v1", resource="widgets", namespace="ns", name="w"
+)
+
+
+class Host:
+    def __init__(self, **status: Any) -> None:
+        self.status = status
+        self.error: StatusError | None = None
+        self.asked = 0
+
+    async def __call__(self, body: Object) -> Object:
+        self.asked += 1
+        if self.error is not None:
+            raise self.error
+        return {**body, "status": self.status}
+
+
+def test_the_question_holds_the_user_and_the_resource() -> None:
+    assert review_spec(WIDGET) == {
+        "user": "alice",
+        "uid": "7",
+        "groups": ["a", "b"],
+        "extra": {"k/l": ["v"]},
+        "resourceAttributes": {
+            "namespace": "ns",
+            "verb": "get",
+            "group": "example.org",
+            "version": "v1",
+            "resource": "widgets",
+            "name": "w",
+        },
+    }
+
+
+def test_the_question_about_a_path_is_short() -> None:
+    assert review_spec(AccessAttributes(user=User("bob"), verb="get", path="/metrics")) == {
+        "user": "bob",
+        "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
+    }
+
+
+def test_selectors_that_a_review_knows_are_asked_for() -> None:
+    asked = replace(
+        WIDGET,
+        verb="list",
+        field_requirements=(Requirement("metadata.name", "In", ("w",)),),
+        label_requirements=(Requirement("a", "Exists"), Requirement("n", "Gt", ("1",))),
+    )
+    attributes = review_spec(asked)["resourceAttributes"]
+    assert attributes["fieldSelector"] == {
+        "requirements": [{"key": "metadata.name", "operator": "In", "values": ["w"]}]
+    }
+    assert attributes["labelSelector"] == {"requirements": [{"key": "a", "operator": "Exists"}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "decision"),
+    [
+        pytest.param({"allowed": True, "reason": "RBAC"}, Decision(allowed=True, reason="RBAC"), id="allowed"),
+        pytest.param({"allowed": False}, Decision(), id="no opinion"),
+        pytest.param({"allowed": False, "denied": True}, Decision(denied=True), id="denied"),
+        pytest.param({"allowed": True, "denied": True}, Decision(denied=True), id="denied and allowed"),
+        pytest.param({"allowed": "false"}, Decision(), id="not a boolean"),
+        pytest.param({}, Decision(), id="nothing"),
+    ],
+)
+async def test_what_the_host_says_is_the_decision(status: dict[str, Any], decision: Decision) -> None:
+    assert await AccessReview(Host(**status), on_stale=lambda: None).authorize(WIDGET) == decision
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(replace(WIDGET, user=replace(ALICE, name="bob")), id="another user"),
+        pytest.param(replace(WIDGET, user=replace(ALICE, groups=("a",))), id="other groups"),
+        pytest.param(replace(WIDGET, user=replace(ALICE, uid="8")), id="another uid"),
+        pytest.param(replace(WIDGET, user=replace(ALICE, extra={"k/l": ("w",)})), id="other extra"),
+        pytest.param(replace(WIDGET, verb="delete"), id="another verb"),
+        pytest.param(replace(WIDGET, namespace="ns2"), id="another namespace"),
+        pytest.param(replace(WIDGET, name="w2"), id="another name"),
+        pytest.param(replace(WIDGET, subresource="status"), id="a subresource"),
+        pytest.param(replace(WIDGET, label_requirements=(Requirement("a", "Exists"),)), id="a selector"),
+    ],
+)
+async def test_a_decision_holds_for_the_same_question_only(other: AccessAttributes) -> None:
+    host = Host(allowed=True)
+    authorizer = AccessReview(host, on_stale=lambda: None)
+    for attributes in (WIDGET, replace(WIDGET), other, other):
+        await authorizer.authorize(attributes)
+    assert host.asked == 2
+
+
+async def test_a_question_that_is_too_long_is_not_kept() -> None:
+    host = Host(allowed=True)
+    authorizer = AccessReview(host, on_stale=lambda: None)
+    for _ in range(2):
+        await authorizer.authorize(replace(WIDGET, name="x" * 10_000))
+    assert host.asked == 2
+
+
+async def test_what_was_allowed_stays_allowed_while_the_host_is_away() -> None:
+    now = [0.0]
+    stale: list[int] = []
+    host = Host(allowed=True)
+    cache: VerdictCache[Decision] = VerdictCache(
+        ttl=10, tolerance=300, lasting=lambda decision: decision.allowed, clock=lambda: now[0]
+    )
+    authorizer = AccessReview(host, on_stale=lambda: stale.append(1), cache=cache)
+    await authorizer.authorize(WIDGET)
+    now[0], host.error = 60.0, ServiceUnavailable("connection refused")
+    assert await authorizer.authorize(WIDGET) == Decision(allowed=True, stale=True)
+    assert stale == [1]
+    with pytest.raises(ServiceUnavailable):
+        await authorizer.authorize(replace(WIDGET, verb="delete"))

@@ -1,0 +1,99 @@
+"""Encoded objects: what they tell without being parsed, and what they cost."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.cachedobject import at_version, encode, to_json
+from apiserver.resource import Key, Object, Resource
+
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
+
+
+def thing(**metadata: object) -> Object:
+    return {"apiVersion": "v1", "kind": "Thing", "metadata": {"name": "x", **metadata}}
+
+
+def test_what_reads_need_is_at_hand() -> None:
+    obj = encode(
+        THINGS,
+        thing(
+            namespace="a",
+            resourceVersion="12",
+            uid="u",
+            labels={"l": "1"},
+            creationTimestamp="1970-01-01T00:01:00Z",
+        ),
+    )
+    assert (obj.key, obj.rv, obj.uid, obj.labels, obj.created) == (Key("a", "x"), 12, "u", {"l": "1"}, 60)
+
+
+def test_an_object_that_is_not_stored_yet_can_be_encoded() -> None:
+    obj = encode(THINGS, thing())
+    assert (obj.key, obj.rv, obj.uid, obj.labels, obj.created) == (Key("", "x"), 0, "", {}, 0)
+
+
+def test_selectors_may_see_other_labels_than_are_shown() -> None:
+    obj = encode(THINGS, thing(labels={"shown": "1"}), labels={"hidden": "2"})
+    assert obj.labels == {"hidden": "2"}
+    assert obj.object()["metadata"]["labels"] == {"shown": "1"}
+
+
+def test_every_caller_gets_a_copy_of_its_own() -> None:
+    obj = encode(THINGS, thing())
+    obj.object()["metadata"]["name"] = "changed"
+    assert obj.object() == thing()
+
+
+def test_the_same_content_at_a_later_version() -> None:
+    obj = at_version(THINGS, encode(THINGS, thing(resourceVersion="5"), labels={"hidden": "1"}), 9)
+    assert (obj.rv, obj.object(), obj.labels) == (9, thing(resourceVersion="9"), {"hidden": "1"})
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), json_values, max_size=4), json_values)
+def test_any_object_survives(metadata: Object, spec: object) -> None:
+    written = thing(annotations=metadata) | {"spec": spec}
+    obj = encode(THINGS, written)
+    assert obj.object() == written
+    assert json.loads(obj.metadata) == written["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        pytest.param({"n": 2**70}, b'{"n":1180591620717411303424}', id="an integer over 64 bits"),
+        pytest.param("\ud800", b'"?"', id="a lone surrogate"),
+    ],
+)
+def test_what_the_fast_encoder_cannot_do_is_encoded_all_the_same(value: object, expected: bytes) -> None:
+    assert to_json(value) == expected
+
+
+def test_nesting_beyond_the_fast_encoder_is_encoded() -> None:
+    nested: object = 1
+    for _ in range(300):
+        nested = [nested]
+    assert to_json(nested) == b"[" * 300 + b"1" + b"]" * 300
+
+
+def test_labels_that_recur_are_kept_once() -> None:
+    one, other = (encode(THINGS, thing(labels={"".join(("k", "1")): "".join(("v", "1"))})) for _ in range(2))
+    assert next(iter(one.labels.values())) is next(iter(other.labels.values()))
+
+
+def test_nothing_parsed_is_kept() -> None:
+    obj = encode(THINGS, thing(namespace="a", annotations={str(number): "x" * 50 for number in range(20)}))
+    held = sum(sys.getsizeof(getattr(obj, name)) for name in type(obj).__slots__) + sys.getsizeof(obj)
+    assert held < len(obj.json) + 1000

@@ -1,0 +1,82 @@
+"""The history's bounds, where it can be resumed, and how long encoded frames are shared."""
+
+from __future__ import annotations
+
+from apiserver.cachedobject import CachedObject, encode
+from apiserver.history import Event, History, HistoryLimits
+from apiserver.resource import Resource
+from apiserver.views import TableView, WholeView
+
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=False)
+WHOLE = WholeView(THINGS)
+
+
+def thing(rv: int, padding: int = 0) -> CachedObject:
+    return encode(THINGS, {"metadata": {"name": "x", "resourceVersion": str(rv)}, "spec": "x" * padding})
+
+
+def history_of(*events: tuple[int, float], limits: HistoryLimits, padding: int = 0) -> History:
+    history = History(limits, 10)
+    for rv, time in events:
+        history.append(Event("MODIFIED", thing(rv, padding), None, time))
+    return history
+
+
+def versions(history: History, rv: int) -> list[int] | None:
+    events = history.after(rv)
+    return None if events is None else [event.rv for event in events]
+
+
+def test_it_can_be_resumed_from_every_version_since_the_first_list() -> None:
+    history = history_of((12, 0), (15, 0), limits=HistoryLimits())
+    assert [versions(history, rv) for rv in (9, 10, 11, 12, 14, 15, 20)] == [
+        None,
+        [12, 15],
+        [12, 15],
+        [15],
+        [15],
+        [],
+        [],
+    ]
+
+
+def test_old_events_are_dropped_when_there_are_too_many() -> None:
+    history = history_of(*((rv, rv * 100.0) for rv in range(11, 21)), limits=HistoryLimits(events=3))
+    assert (len(history), history.since, versions(history, 17), versions(history, 16)) == (3, 17, [18, 19, 20], None)
+
+
+def test_young_events_are_kept_however_many_they_are() -> None:
+    history = history_of(*((rv, 1.0) for rv in range(11, 21)), limits=HistoryLimits(events=3, seconds=75))
+    assert (len(history), history.since) == (10, 10)
+
+
+def test_large_states_are_dropped_however_young_they_are() -> None:
+    limits = HistoryLimits(size=10_000)
+    history = history_of(*((rv, 1.0) for rv in range(11, 21)), limits=limits, padding=3000)
+    assert (len(history), history.since) == (2, 18)
+
+
+def test_a_frame_is_encoded_once_for_all_clients_of_a_view() -> None:
+    history = History(HistoryLimits(), 0)
+    event = Event("ADDED", thing(1))
+    history.append(event)
+    assert event.frame(WHOLE, 0) is event.frame(WholeView(THINGS), 9)
+    assert event.frame(TableView(THINGS), 0) is not event.frame(TableView(THINGS).following(), 0)
+
+
+def test_frames_of_old_events_are_not_kept() -> None:
+    history = History(HistoryLimits(), 0)
+    event = Event("ADDED", thing(1))
+    history.append(event)
+    first = event.frame(WHOLE, 0)
+    for rv in range(2, 200):
+        history.append(Event("MODIFIED", thing(rv)))
+    assert event.frame(WHOLE, 0) == first
+    assert event.frame(WHOLE, 0) is not event.frame(WHOLE, 0)
+
+
+def test_what_a_selector_makes_of_an_event_is_made_once() -> None:
+    event = Event("MODIFIED", thing(2), thing(1))
+    assert event.entered() is event.entered()
+    assert event.left(THINGS) is event.left(THINGS)
+    assert (event.left(THINGS).type, event.left(THINGS).rv) == ("DELETED", 2)

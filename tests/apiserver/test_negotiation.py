@@ -1,0 +1,82 @@
+"""Accept headers as clients send them, and what they get (E1 to E10, E17)."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.errors import NotAcceptable
+from apiserver.negotiation import JSON, YAML, MediaType, negotiate
+
+KUBECTL = (
+    "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"
+)
+METADATA = (
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,"
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+)
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        pytest.param("", MediaType(), id="no header"),
+        pytest.param("*/*", MediaType(), id="anything"),
+        pytest.param("application/*", MediaType(), id="any application"),
+        pytest.param("application/json", MediaType(), id="JSON"),
+        pytest.param("application/yaml", MediaType(YAML), id="YAML"),
+        pytest.param("application/json;q=0.5,application/yaml", MediaType(YAML), id="the better quality wins"),
+        pytest.param("*/*,application/yaml", MediaType(YAML), id="the more exact clause wins"),
+        pytest.param("application/vnd.kubernetes.protobuf,application/json", MediaType(), id="protobuf is passed over"),
+        pytest.param("application/json;q=0.9,application/cbor;q=1", MediaType(), id="so is CBOR"),
+        pytest.param(KUBECTL, MediaType(JSON, "Table", "v1"), id="kubectl get"),
+        pytest.param(METADATA, MediaType(JSON, "PartialObjectMetadataList", "v1"), id="a metadata client"),
+        pytest.param(
+            "application/json;as=Table;v=v2;g=meta.k8s.io,application/json", MediaType(), id="an unknown version"
+        ),
+        pytest.param("application/json;as=Chair;v=v1;g=meta.k8s.io,*/*", MediaType(), id="an unknown transformation"),
+        pytest.param("application/json;pretty=1", MediaType(pretty=True), id="pretty"),
+        pytest.param("application/json;stream=watch", MediaType(), id="a stream is JSON where there is none"),
+    ],
+)
+def test_a_response_is_negotiated(accept: str, expected: MediaType) -> None:
+    assert negotiate(accept) == expected
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        pytest.param("application/json", "application/json", id="plain"),
+        pytest.param("application/json;stream=watch", "application/json;stream=watch", id="as a stream"),
+        pytest.param("application/yaml,*/*", "application/json", id="never YAML"),
+        pytest.param(KUBECTL, "application/json", id="a table has no parameters"),
+    ],
+)
+def test_a_watch_is_json(accept: str, content_type: str) -> None:
+    assert negotiate(accept, watch=True).content_type == content_type
+
+
+def test_tables_can_be_left_out() -> None:
+    assert negotiate(KUBECTL, tables=False) == MediaType()
+
+
+@pytest.mark.parametrize(
+    ("accept", "watch", "message"),
+    [
+        pytest.param(
+            "text/html",
+            False,
+            "only the following media types are accepted: application/json, application/yaml",
+            id="a page",
+        ),
+        pytest.param(
+            "application/yaml",
+            True,
+            "only the following media types are accepted: application/json, application/json;stream=watch",
+            id="a watch in YAML",
+        ),
+    ],
+)
+def test_what_there_is_not_is_refused(accept: str, watch: bool, message: str) -> None:
+    with pytest.raises(NotAcceptable) as refused:
+        negotiate(accept, watch=watch)
+    assert (refused.value.code, refused.value.message) == (406, message)

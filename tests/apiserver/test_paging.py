@@ -1,0 +1,101 @@
+"""Continue tokens and the way back to older states (D60)."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.cachedobject import CachedObject, encode
+from apiserver.errors import BadRequest
+from apiserver.history import Event
+from apiserver.paging import Snapshots, State, Token, decode_token, encode_token, following, rewind
+from apiserver.resource import Key, Resource
+
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=False)
+
+
+def thing(name: str, rv: int) -> CachedObject:
+    return encode(THINGS, {"metadata": {"name": name, "resourceVersion": str(rv)}})
+
+
+def raw(document: object) -> str:
+    return base64.urlsafe_b64encode(json.dumps(document).encode()).decode().rstrip("=")
+
+
+names = st.text(alphabet="abc-.0", min_size=1, max_size=20)
+
+
+@given(st.integers(1, 2**63), names, names)
+def test_a_token_survives(rv: int, namespace: str, name: str) -> None:
+    token = Token(rv, following(Key(namespace, name)))
+    assert decode_token(encode_token(token), namespaced=True) == token
+
+
+def test_a_token_is_what_kubernetes_would_give() -> None:
+    text = encode_token(Token(5, following(Key("a", "x"))))
+    document = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
+    assert document == {"v": "meta.k8s.io/v1", "rv": 5, "start": "a/x\0"}
+    assert "=" not in text
+
+
+def test_a_token_of_a_cluster_scoped_kind_survives() -> None:
+    token = Token(-1, following(Key("", "x")))
+    assert decode_token(encode_token(token), namespaced=False) == token
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("!", id="no base64"),
+        pytest.param("a", id="half a character"),
+        pytest.param("é", id="no ASCII"),
+        pytest.param(raw("text"), id="no object"),
+        pytest.param(raw({"v": "v2", "rv": 1, "start": "a/x"}), id="another version"),
+        pytest.param(raw({"v": "meta.k8s.io/v1", "rv": 0, "start": "a/x"}), id="version 0"),
+        pytest.param(raw({"v": "meta.k8s.io/v1", "rv": True, "start": "a/x"}), id="a version that is true"),
+        pytest.param(raw({"v": "meta.k8s.io/v1", "rv": 1, "start": ""}), id="no start"),
+        pytest.param(raw({"v": "meta.k8s.io/v1", "rv": 1, "start": "x"}), id="a start without a namespace"),
+        pytest.param(raw({"v": "meta.k8s.io/v1", "rv": 1, "start": "a/b/c"}), id="a start with too many parts"),
+        pytest.param(raw([[[]]] * 2), id="a list"),
+    ],
+)
+def test_what_is_no_token_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest) as refused:
+        decode_token(text, namespaced=True)
+    assert refused.value.message.startswith("continue key is not valid: ")
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_a_token_or_a_bad_request(text: str) -> None:
+    with pytest.raises(BadRequest):
+        decode_token(text, namespaced=True)
+
+
+def test_a_state_is_rewound_over_every_kind_of_change() -> None:
+    a1, b1, b3, c2 = thing("a", 1), thing("b", 1), thing("b", 3), thing("c", 2)
+    events = [Event("ADDED", c2), Event("MODIFIED", b3, b1), Event("DELETED", thing("a", 4), a1)]
+    assert rewind(State(4, (b3, c2)), events, 1) == State(1, (a1, b1))
+    assert rewind(State(4, (b3, c2)), events[2:], 3) == State(3, (a1, b3, c2))
+
+
+def test_snapshots_are_kept_for_five_minutes() -> None:
+    now = 0.0
+    snapshots = Snapshots(lambda: now)
+    state = State(1, ())
+    snapshots.keep(state)
+    now = 299.0
+    assert snapshots.get(1) is state
+    now = 300.0
+    assert snapshots.get(1) is None
+
+
+def test_few_snapshots_are_kept() -> None:
+    snapshots = Snapshots(lambda: 0.0)
+    for rv in range(1, 100):
+        snapshots.keep(State(rv, ()))
+    kept = [rv for rv in range(1, 100) if snapshots.get(rv) is not None]
+    assert kept == list(range(84, 100))

@@ -1,0 +1,100 @@
+"""URL and method to RequestInfo, one line a case."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+
+from apiserver.request_info import Query, parse
+
+TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "expected"),
+    [
+        pytest.param("GET", "/healthz", {"verb": "get", "is_resource": False}, id="a health path is no resource"),
+        pytest.param("GET", "/apis/g/v1", {"verb": "get", "is_resource": False}, id="a group version is discovery"),
+        pytest.param("GET", "/apis/g/v1/", {"verb": "get", "is_resource": False}, id="with a trailing slash too"),
+        pytest.param("GET", "/api/v1", {"verb": "get", "is_resource": False}, id="so is the core group"),
+        pytest.param(
+            "GET", TENANTS, {"verb": "list", "namespace": "a", "resource": "things", "name": ""}, id="a collection"
+        ),
+        pytest.param("GET", f"{TENANTS}/x", {"verb": "get", "name": "x", "subresource": ""}, id="an object"),
+        pytest.param("GET", f"{TENANTS}/x/status", {"verb": "get", "subresource": "status"}, id="a subresource"),
+        pytest.param("POST", TENANTS, {"verb": "create"}, id="create"),
+        pytest.param("PUT", f"{TENANTS}/x", {"verb": "update"}, id="update"),
+        pytest.param("PATCH", f"{TENANTS}/x", {"verb": "patch"}, id="patch"),
+        pytest.param("DELETE", f"{TENANTS}/x", {"verb": "delete"}, id="delete"),
+        pytest.param("DELETE", TENANTS, {"verb": "deletecollection"}, id="delete of a collection"),
+        pytest.param("GET", f"{TENANTS}?watch=true", {"verb": "watch"}, id="watch"),
+        pytest.param("GET", f"{TENANTS}?watch", {"verb": "watch"}, id="an empty watch parameter is true"),
+        pytest.param("GET", f"{TENANTS}?watch=0", {"verb": "list"}, id="watch=0 is a list"),
+        pytest.param("GET", f"{TENANTS}?watch=False", {"verb": "list"}, id="watch=False is a list"),
+        pytest.param("GET", f"{TENANTS}/x?watch=1", {"verb": "watch", "name": "x"}, id="the watch of one object"),
+        pytest.param(
+            "GET",
+            "/apis/g/v1/watch/namespaces/a/things",
+            {"verb": "watch", "namespace": "a", "resource": "things"},
+            id="the deprecated watch prefix",
+        ),
+        pytest.param(
+            "GET", f"{TENANTS}?fieldSelector=metadata.name%3Dx", {"verb": "list", "name": "x"}, id="a list of one name"
+        ),
+        pytest.param(
+            "GET",
+            f"{TENANTS}?fieldSelector=metadata.name!=x",
+            {"verb": "list", "name": ""},
+            id="an inequality names none",
+        ),
+        pytest.param(
+            "GET", f"{TENANTS}?fieldSelector=metadata.name=a/b", {"name": ""}, id="what is no path segment names none"
+        ),
+        pytest.param(
+            "GET", f"{TENANTS}/a%2Fb", {"verb": "get", "name": "a/b"}, id="an escaped slash stays in its part"
+        ),
+        pytest.param(
+            "GET", "/api/v1/namespaces/a", {"resource": "namespaces", "namespace": "a", "name": "a"}, id="a namespace"
+        ),
+        pytest.param(
+            "PUT",
+            "/api/v1/namespaces/a/finalize",
+            {"resource": "namespaces", "subresource": "finalize", "name": "a"},
+            id="a namespace's subresource",
+        ),
+        pytest.param(
+            "GET", "/apis/g/v1/namespaces", {"resource": "namespaces", "verb": "list", "namespace": ""}, id="namespaces"
+        ),
+        pytest.param("OPTIONS", TENANTS, {"verb": "options"}, id="another method is its own verb"),
+        pytest.param("GET", f"{TENANTS}/x/a/b", {"subresource": "a", "extra_parts": ("b",)}, id="parts too many"),
+    ],
+)
+def test_a_request_is_about(method: str, target: str, expected: dict[str, object]) -> None:
+    path, _, query = target.partition("?")
+    info = asdict(parse(method, path, Query(query)))
+    assert {key: info[key] for key in expected} == expected
+
+
+def test_a_broken_escape_is_an_error() -> None:
+    with pytest.raises(ValueError, match="utf-8"):
+        parse("GET", f"{TENANTS}/%ff", Query())
+
+
+def test_the_first_of_repeated_parameters_counts() -> None:
+    query = Query("limit=1&limit=2&dryRun=All&dryRun=All")
+    assert (query.get("limit"), query.all("dryRun")) == ("1", ["All", "All"])
+
+
+@pytest.mark.parametrize(
+    ("raw", "flag"),
+    [
+        pytest.param("", None, id="absent"),
+        pytest.param("force", True, id="present and empty"),
+        pytest.param("force=x", True, id="anything"),
+        pytest.param("force=FALSE", False, id="false in capitals"),
+        pytest.param("force=0", False, id="zero"),
+    ],
+)
+def test_a_boolean_parameter(raw: str, flag: bool | None) -> None:
+    assert Query(raw).flag("force") is flag

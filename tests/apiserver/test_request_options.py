@@ -1,0 +1,326 @@
+"""Options of requests: what is read, and what is refused in which words (D54 to D58, D64 to D71, D87, D88)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.errors import StatusError
+from apiserver.options import (
+    DeleteOptions,
+    ListOptions,
+    Preconditions,
+    WatchOptions,
+    WriteOptions,
+    create_options,
+    delete_options,
+    get_options,
+    list_options,
+    patch_options,
+    update_options,
+    watch_options,
+)
+from apiserver.request_info import Query, RequestInfo, parse
+from apiserver.selectors import NAME, FieldSelector, LabelSelector, Requirement
+
+COLLECTION = parse("GET", "/apis/g/v1/namespaces/a/things", Query())
+THING = parse("GET", "/apis/g/v1/namespaces/a/things/x", Query("watch=1"))
+NAMED_X = FieldSelector((Requirement(NAME, "In", ("x",)),))
+LIST_INVALID = 'ListOptions.meta.k8s.io "" is invalid: '
+
+
+def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
+    with pytest.raises(StatusError) as refused:
+        call(*args, **kwargs)
+    return refused.value.code, refused.value.message
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("", ListOptions(), id="nothing asked"),
+        pytest.param("limit=5&continue=abc", ListOptions(limit=5, continue_token="abc"), id="a page"),
+        pytest.param("limit=-1", ListOptions(limit=0), id="a negative limit is none"),
+        pytest.param("limit=2&limit=x", ListOptions(limit=2), id="the first of repeated parameters counts"),
+        pytest.param("resourceVersion=0", ListOptions(resource_version=0), id="any version"),
+        pytest.param(
+            "resourceVersion=7&resourceVersionMatch=Exact",
+            ListOptions(resource_version=7, match="Exact"),
+            id="an exact version",
+        ),
+        pytest.param(
+            "labelSelector=a%3Db",
+            ListOptions(label_selector=LabelSelector((Requirement("a", "In", ("b",)),))),
+            id="a label selector",
+        ),
+        pytest.param("fieldSelector=metadata.name%3Dx", ListOptions(field_selector=NAMED_X), id="a field selector"),
+        pytest.param(
+            "continue=t&resourceVersion=0", ListOptions(resource_version=0, continue_token="t"), id="0 passes"
+        ),
+        pytest.param("shardSelector=x&unknown=1", ListOptions(), id="what is not known is ignored"),
+    ],
+)
+def test_list_options_are_read(query: str, expected: ListOptions) -> None:
+    assert list_options(Query(query), COLLECTION) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "message"),
+    [
+        pytest.param("limit=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax', id="a limit that is no number"),
+        pytest.param(
+            f"limit={2**63}", 400, f'strconv.ParseInt: parsing "{2**63}": value out of range', id="a limit too large"
+        ),
+        pytest.param(
+            "resourceVersion=-1",
+            400,
+            'invalid resource version: strconv.ParseUint: parsing "-1": invalid syntax',
+            id="a negative version",
+        ),
+        pytest.param(
+            "continue=t&resourceVersion=5",
+            400,
+            "specifying resource version is not allowed when using continue",
+            id="a version with a token",
+        ),
+        pytest.param(
+            "resourceVersionMatch=Exact",
+            422,
+            LIST_INVALID
+            + "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided",
+            id="a match without a version",
+        ),
+        pytest.param(
+            "resourceVersionMatch=Exact&resourceVersion=0",
+            422,
+            LIST_INVALID
+            + 'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
+            id="exactly any version",
+        ),
+        pytest.param(
+            "resourceVersionMatch=Other&resourceVersion=1",
+            422,
+            LIST_INVALID
+            + 'resourceVersionMatch: Unsupported value: "Other": supported values: "Exact", "NotOlderThan", ""',
+            id="an unknown match",
+        ),
+        pytest.param(
+            "resourceVersionMatch=NotOlderThan&resourceVersion=1&continue=x",
+            422,
+            LIST_INVALID
+            + "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden when continue is provided",
+            id="a match with a token",
+        ),
+        pytest.param(
+            "sendInitialEvents=false",
+            422,
+            LIST_INVALID + "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
+            id="initial events of a list",
+        ),
+    ],
+)
+def test_list_options_are_refused(query: str, code: int, message: str) -> None:
+    assert refusal(list_options, Query(query), COLLECTION) == (code, message)
+
+
+def test_two_problems_are_told_at_once() -> None:
+    code, message = refusal(list_options, Query("resourceVersionMatch=x&sendInitialEvents"), COLLECTION)
+    assert code == 422
+    assert message.startswith(LIST_INVALID + "[resourceVersionMatch: Forbidden: ")
+    assert message.endswith("sendInitialEvents is forbidden for list]")
+
+
+@pytest.mark.parametrize(
+    ("query", "info", "expected"),
+    [
+        pytest.param("watch=1", COLLECTION, WatchOptions(), id="nothing asked"),
+        pytest.param(
+            "allowWatchBookmarks&timeoutSeconds=5&resourceVersion=3",
+            COLLECTION,
+            WatchOptions(bookmarks=True, timeout_seconds=5, resource_version=3),
+            id="bookmarks, a deadline and a start",
+        ),
+        pytest.param("allowWatchBookmarks=false", COLLECTION, WatchOptions(), id="no bookmarks"),
+        pytest.param("timeoutSeconds=0", COLLECTION, WatchOptions(), id="no deadline is the default one"),
+        pytest.param(
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+            COLLECTION,
+            WatchOptions(send_initial_events=True),
+            id="a streaming list",
+        ),
+        pytest.param("", THING, WatchOptions(field_selector=NAMED_X), id="the watch of one object"),
+        pytest.param(
+            "fieldSelector=metadata.name%3Dx", THING, WatchOptions(field_selector=NAMED_X), id="named twice alike"
+        ),
+    ],
+)
+def test_watch_options_are_read(query: str, info: RequestInfo, expected: WatchOptions) -> None:
+    assert watch_options(Query(query), info) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "message"),
+    [
+        pytest.param(
+            "sendInitialEvents=true",
+            422,
+            LIST_INVALID
+            + "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
+            "NotOlderThan",
+            id="initial events without a match",
+        ),
+        pytest.param(
+            "resourceVersionMatch=NotOlderThan",
+            422,
+            LIST_INVALID + "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
+            "sendInitialEvents is provided",
+            id="a match without initial events",
+        ),
+        pytest.param(
+            "continue=x",
+            422,
+            LIST_INVALID + "continue: Forbidden: continue is forbidden for watch",
+            id="a continue token",
+        ),
+        pytest.param(
+            "fieldSelector=metadata.name%3Dy",
+            400,
+            "fieldSelector metadata.name doesn't match requested name",
+            id="another name than the path's",
+        ),
+        pytest.param(
+            "timeoutSeconds=a", 400, 'strconv.ParseInt: parsing "a": invalid syntax', id="a deadline that is no number"
+        ),
+    ],
+)
+def test_watch_options_are_refused(query: str, code: int, message: str) -> None:
+    assert refusal(watch_options, Query(query), THING) == (code, message)
+
+
+def test_a_get_reads_its_version() -> None:
+    assert [get_options(Query(query)) for query in ("", "resourceVersion=0", "resourceVersion=12")] == [0, 0, 12]
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        pytest.param(
+            "export=true", "the export parameter, deprecated since v1.14, is no longer supported", id="an export"
+        ),
+        pytest.param(
+            "resourceVersion=abc",
+            'invalid resource version: strconv.ParseUint: parsing "abc": invalid syntax',
+            id="no version",
+        ),
+    ],
+)
+def test_a_get_is_refused(query: str, message: str) -> None:
+    assert refusal(get_options, Query(query)) == (400, message)
+
+
+@pytest.mark.parametrize(
+    ("query", "agent", "expected"),
+    [
+        pytest.param("", "kubectl/v1.36 (linux)", WriteOptions(field_manager="kubectl"), id="the User-Agent manages"),
+        pytest.param("", "a\x07b\x7f/1", WriteOptions(field_manager="ab"), id="without what cannot be printed"),
+        pytest.param("", "é" * 100, WriteOptions(field_manager="é" * 64), id="cut at 128 bytes"),
+        pytest.param("fieldManager=me", "kubectl/1", WriteOptions(field_manager="me"), id="unless a manager is named"),
+        pytest.param("dryRun=All&dryRun=All", "a", WriteOptions(dry_run=True, field_manager="a"), id="a dry run"),
+        pytest.param(
+            "fieldValidation=Strict",
+            "a",
+            WriteOptions(field_manager="a", field_validation="Strict"),
+            id="strict validation",
+        ),
+    ],
+)
+def test_write_options_are_read(query: str, agent: str, expected: WriteOptions) -> None:
+    assert create_options(Query(query), agent) == expected
+    assert update_options(Query(query), agent) == expected
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        pytest.param("dryRun=x", 'dryRun: Unsupported value: ["x"]: supported values: "All"', id="half a dry run"),
+        pytest.param("dryRun=", 'dryRun: Unsupported value: [""]: supported values: "All"', id="an empty dry run"),
+        pytest.param(
+            "fieldValidation=x",
+            'fieldValidation: Unsupported value: "x": supported values: "", "Ignore", "Strict", "Warn"',
+            id="an unknown validation",
+        ),
+        pytest.param(
+            f"fieldManager={'m' * 129}", "fieldManager: Too long: may not be more than 128 bytes", id="a long manager"
+        ),
+        pytest.param(
+            "fieldManager=ab%C3%A9%07",
+            'fieldManager: Invalid value: "abé\\u0007": invalid character U+0007 (at position 4)',
+            id="a bell in the manager, at its byte",
+        ),
+    ],
+)
+def test_write_options_are_refused(query: str, message: str) -> None:
+    assert refusal(update_options, Query(query), "a") == (422, f'UpdateOptions.meta.k8s.io "" is invalid: {message}')
+
+
+@pytest.mark.parametrize(
+    ("query", "apply", "message"),
+    [
+        pytest.param("", True, "fieldManager: Required value: is required for apply patch", id="apply by nobody"),
+        pytest.param(
+            "force=true", False, "force: Forbidden: may not be specified for non-apply patch", id="a forced merge"
+        ),
+    ],
+)
+def test_patch_options_are_refused(query: str, apply: bool, message: str) -> None:
+    expected = f'PatchOptions.meta.k8s.io "" is invalid: {message}'
+    assert refusal(patch_options, Query(query), "kubectl/1", apply=apply) == (422, expected)
+
+
+def test_an_apply_may_be_forced() -> None:
+    options = patch_options(Query("fieldManager=me&force=1"), "", apply=True)
+    assert options == WriteOptions(field_manager="me", force=True)
+
+
+def test_delete_options_come_from_the_query() -> None:
+    query = Query("dryRun=All&gracePeriodSeconds=3&propagationPolicy=Foreground")
+    expected = DeleteOptions(dry_run=True, grace_period_seconds=3, propagation_policy="Foreground")
+    assert delete_options(query, None) == expected
+
+
+def test_a_body_of_delete_options_silences_the_query() -> None:
+    body = {"kind": "DeleteOptions", "preconditions": {"uid": "u", "resourceVersion": "5"}, "orphanDependents": False}
+    expected = DeleteOptions(preconditions=Preconditions("u", "5"), orphan_dependents=False)
+    assert delete_options(Query("propagationPolicy=Foreground&dryRun=All"), body) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        pytest.param(
+            {"propagationPolicy": "x"},
+            422,
+            'propagationPolicy: Unsupported value: "x": supported values: "Foreground", "Background", "Orphan", "nil"',
+            id="an unknown policy",
+        ),
+        pytest.param(
+            {"propagationPolicy": "Orphan", "orphanDependents": True},
+            422,
+            'propagationPolicy: Invalid value: "Orphan": orphanDependents and deletionPropagation cannot be both set',
+            id="a policy twice",
+        ),
+        pytest.param(
+            {"dryRun": ["Some"]}, 422, 'dryRun: Unsupported value: ["Some"]: supported values: "All"', id="a dry run"
+        ),
+        pytest.param(
+            {"gracePeriodSeconds": True}, 400, "DeleteOptions: gracePeriodSeconds must be an integer", id="a wrong type"
+        ),
+        pytest.param(
+            {"preconditions": {"uid": 1}}, 400, "DeleteOptions: preconditions.uid must be a string", id="a wrong uid"
+        ),
+    ],
+)
+def test_delete_options_are_refused(body: dict[str, Any], code: int, message: str) -> None:
+    prefix = 'DeleteOptions.meta.k8s.io "" is invalid: ' if code == 422 else ""
+    assert refusal(delete_options, Query(), body) == (code, prefix + message)

@@ -1,0 +1,75 @@
+"""Attempts at the host's review endpoints (A28)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from apiserver import review
+from apiserver.errors import ServiceUnavailable, StatusError, TooManyRequests
+from apiserver.resource import Object
+from apiserver.review import Backoff
+
+AT_ONCE = Backoff(start=0, jitter=0)
+
+
+class Host:
+    """Fails with each of `errors` in turn, then answers."""
+
+    def __init__(self, *errors: StatusError) -> None:
+        self.errors = list(errors)
+        self.asked = 0
+
+    async def __call__(self, body: Object) -> Object:
+        self.asked += 1
+        if self.errors:
+            raise self.errors.pop(0)
+        return body
+
+
+def failure(code: int) -> StatusError:
+    return StatusError(code, "", "failed")
+
+
+async def test_passing_failures_are_got_over() -> None:
+    host = Host(failure(500), failure(504), failure(429))
+    assert await review.post(host, {"a": 1}, AT_ONCE) == {"a": 1}
+    assert host.asked == 4
+
+
+@pytest.mark.parametrize("code", [pytest.param(403, id="refused"), pytest.param(503, id="the host is away")])
+async def test_other_failures_are_told_at_once(code: int) -> None:
+    host = Host(failure(code))
+    with pytest.raises(StatusError) as raised:
+        await review.post(host, {}, AT_ONCE)
+    assert raised.value.code == code
+    assert host.asked == 1
+
+
+async def test_the_last_failure_is_told() -> None:
+    host = Host(*[failure(500)] * 9)
+    with pytest.raises(StatusError):
+        await review.post(host, {}, AT_ONCE)
+    assert host.asked == 5
+
+
+async def test_pauses_grow_and_heed_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    host = Host(failure(500), failure(500), TooManyRequests("later", retry_after=7), failure(500))
+    await review.post(host, {}, Backoff(jitter=0))
+    assert pauses == [0.5, 0.75, 7, 1.6875]
+
+
+async def test_no_answer_in_time_is_a_503() -> None:
+    async def silent(body: Object) -> Object:
+        await asyncio.Event().wait()
+        return body
+
+    with pytest.raises(ServiceUnavailable):
+        await review.post(silent, {}, Backoff(attempt=0.01))

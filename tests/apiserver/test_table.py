@@ -1,0 +1,163 @@
+"""Columns, rows and ages of tables (E11 to E14)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from apiserver.cachedobject import encode
+from apiserver.errors import BadRequest
+from apiserver.resource import Column, Object, Resource
+from apiserver.table import age, column_definitions, human_duration, include_object
+from apiserver.views import PartialView, TableView, WholeView, list_metadata
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+YEAR = 365 * DAY
+
+
+def sizes(obj: Object) -> list[object]:
+    return [obj["spec"]["size"], obj["spec"]["size"] > 1]
+
+
+THINGS = Resource(
+    group="g.example.org",
+    version="v1",
+    kind="Thing",
+    plural="things",
+    singular="thing",
+    namespaced=True,
+    columns=(Column("Size", type="integer"), Column("Large", type="boolean", priority=1)),
+    cells=sizes,
+)
+
+
+def thing(spec: Any) -> Object:
+    return {
+        "apiVersion": "g.example.org/v1",
+        "kind": "Thing",
+        "metadata": {
+            "name": "x",
+            "namespace": "a",
+            "resourceVersion": "7",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
+        "spec": spec,
+    }
+
+
+NEW_YEAR = 1767225600
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        pytest.param(-2, "<invalid>", id="the future"),
+        pytest.param(-1, "0s", id="a clock a little behind"),
+        pytest.param(0, "0s", id="now"),
+        pytest.param(119, "119s", id="two minutes less a second"),
+        pytest.param(2 * MINUTE, "2m", id="two minutes"),
+        pytest.param(5 * MINUTE + 3, "5m3s", id="minutes and seconds"),
+        pytest.param(10 * MINUTE + 3, "10m", id="ten minutes"),
+        pytest.param(3 * HOUR - 1, "179m", id="three hours less a second"),
+        pytest.param(3 * HOUR, "3h", id="three hours"),
+        pytest.param(7 * HOUR + 59 * MINUTE, "7h59m", id="hours and minutes"),
+        pytest.param(8 * HOUR + 59 * MINUTE, "8h", id="eight hours"),
+        pytest.param(47 * HOUR, "47h", id="nearly two days"),
+        pytest.param(3 * DAY + 4 * HOUR, "3d4h", id="days and hours"),
+        pytest.param(7 * DAY, "7d", id="whole days"),
+        pytest.param(8 * DAY + HOUR, "8d", id="eight days"),
+        pytest.param(2 * YEAR - 1, "729d", id="nearly two years"),
+        pytest.param(2 * YEAR + 5 * DAY, "2y5d", id="years and days"),
+        pytest.param(8 * YEAR + 5 * DAY, "8y", id="eight years"),
+    ],
+)
+def test_a_duration_is_told_as_kubectl_tells_it(seconds: int, text: str) -> None:
+    assert human_duration(seconds) == text
+
+
+def test_an_object_that_was_never_created_has_no_age() -> None:
+    assert age(0, NEW_YEAR) == b"<unknown>"
+
+
+def test_every_column_tells_all_about_itself() -> None:
+    columns = json.loads(column_definitions(THINGS))
+    assert [column["name"] for column in columns] == ["Name", "Size", "Large", "Age"]
+    assert all(set(column) == {"name", "type", "format", "description", "priority"} for column in columns)
+    assert columns[0]["format"] == "name"
+    assert [column["priority"] for column in columns] == [0, 0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("include", "shown"),
+    [
+        pytest.param("None", None, id="nothing"),
+        pytest.param(
+            "Metadata",
+            {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1beta1",
+                "metadata": thing({})["metadata"],
+            },
+            id="metadata",
+        ),
+        pytest.param("Object", thing({"size": 2}), id="the object"),
+    ],
+)
+def test_a_table_of_one_object(include: str, shown: Object | None) -> None:
+    view = TableView(THINGS, "v1beta1", include)
+    table = json.loads(view.single(encode(THINGS, thing({"size": 2})), NEW_YEAR + 5 * MINUTE))
+    assert table == {
+        "kind": "Table",
+        "apiVersion": "meta.k8s.io/v1beta1",
+        "metadata": {"resourceVersion": "7"},
+        "columnDefinitions": json.loads(column_definitions(THINGS)),
+        "rows": [{"cells": ["x", 2, True, "5m"], "object": shown}],
+    }
+
+
+def test_later_tables_of_a_watch_do_not_repeat_the_columns() -> None:
+    table = json.loads(TableView(THINGS).following().single(encode(THINGS, thing({"size": 1})), NEW_YEAR))
+    assert table["columnDefinitions"] is None
+    assert table["rows"][0]["cells"] == ["x", 1, False, "0s"]
+
+
+def test_an_object_that_has_no_cells_has_a_row_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    row = json.loads(TableView(THINGS).item(encode(THINGS, thing("no mapping")), NEW_YEAR))
+    assert row["cells"] == ["x", None, None, "0s"]
+    assert "no table cells for things.g.example.org x" in caplog.text
+
+
+def test_a_bookmark_is_a_table_whose_row_carries_the_version() -> None:
+    table = json.loads(TableView(THINGS).bookmark(list_metadata(9)))
+    assert table["metadata"] == {"resourceVersion": "9"}
+    assert len(table["rows"][0]["cells"]) == len(table["columnDefinitions"])
+    assert table["rows"][0]["object"]["metadata"] == {"resourceVersion": "9"}
+
+
+def test_partial_metadata_is_all_of_the_metadata_and_nothing_else() -> None:
+    partial = json.loads(PartialView().item(encode(THINGS, thing({"size": 1})), NEW_YEAR))
+    assert partial == {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": thing({})["metadata"],
+    }
+
+
+def test_the_whole_object_is_what_was_encoded() -> None:
+    assert json.loads(WholeView(THINGS).item(encode(THINGS, thing({"size": 3})), 0)) == thing({"size": 3})
+
+
+@pytest.mark.parametrize("value", ["", "None", "Metadata", "Object"])
+def test_what_a_row_includes_can_be_chosen(value: str) -> None:
+    assert include_object(value) == (value or "Metadata")
+
+
+def test_an_unknown_inclusion_is_refused() -> None:
+    with pytest.raises(BadRequest) as refused:
+        include_object("x")
+    assert refused.value.message == (
+        'Unable to convert to Table as requested: includeObject: Invalid value: "x": '
+        "must be 'Metadata', 'Object', 'None', or empty"
+    )

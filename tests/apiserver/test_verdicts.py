@@ -1,0 +1,155 @@
+"""Verdicts that are kept, shared, and used while the host is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from apiserver.errors import BadRequest, InternalError, ServiceUnavailable, StatusError
+from apiserver.verdicts import Verdict, VerdictCache
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Host:
+    """Answers `verdict`, or fails with `error`; counts how often it was asked."""
+
+    def __init__(self, verdict: str = "allow") -> None:
+        self.verdict = verdict
+        self.error: StatusError | None = None
+        self.asked = 0
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def __call__(self) -> str:
+        self.asked += 1
+        await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return self.verdict
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def cache(clock: Callable[[], float], *, tolerance: float = 300.0, size: int = 100) -> VerdictCache[str]:
+    return VerdictCache(ttl=10, tolerance=tolerance, lasting=lambda v: v == "allow", size=size, clock=clock)
+
+
+async def test_a_verdict_is_asked_for_again_after_its_time(clock: Clock) -> None:
+    host, verdicts = Host(), cache(clock)
+    await verdicts.get("k", host)
+    clock.now += 9.9
+    assert await verdicts.get("k", host) == Verdict("allow")
+    assert host.asked == 1
+    clock.now += 0.2
+    host.verdict = "deny"
+    assert await verdicts.get("k", host) == Verdict("deny")
+    assert host.asked == 2
+
+
+async def test_concurrent_questions_share_one_call(clock: Clock) -> None:
+    host, verdicts = Host(), cache(clock)
+    host.gate.clear()
+    questions = [asyncio.create_task(verdicts.get("k", host)) for _ in range(5)]
+    while not host.asked:
+        await asyncio.sleep(0)
+    questions[0].cancel()
+    host.gate.set()
+    results = await asyncio.gather(*questions, return_exceptions=True)
+    assert isinstance(results[0], asyncio.CancelledError)
+    assert results[1:] == [Verdict("allow")] * 4
+    assert host.asked == 1
+
+
+async def test_a_failed_call_is_not_kept(clock: Clock) -> None:
+    host, verdicts = Host(), cache(clock)
+    host.error = BadRequest("no")
+    with pytest.raises(BadRequest):
+        await verdicts.get("k", host)
+    host.error = None
+    assert await verdicts.get("k", host) == Verdict("allow")
+
+
+async def test_a_host_s_failure_becomes_a_503_with_retry_after(clock: Clock) -> None:
+    host, verdicts = Host(), cache(clock)
+    host.error = InternalError("etcd")
+    with pytest.raises(ServiceUnavailable) as raised:
+        await verdicts.get("k", host)
+    assert raised.value.retry_after == 1
+
+
+@pytest.mark.parametrize(
+    ("verdict", "age", "tolerance", "used"),
+    [
+        pytest.param("allow", 299, 300, True, id="an allow within the tolerance"),
+        pytest.param("allow", 301, 300, False, id="an allow that is too old"),
+        pytest.param("deny", 20, 300, False, id="a denial"),
+        pytest.param("allow", 20, 0, False, id="turned off"),
+    ],
+)
+async def test_what_is_used_while_the_host_is_away(
+    clock: Clock, verdict: str, age: float, tolerance: float, used: bool
+) -> None:
+    host, verdicts = Host(verdict), cache(clock, tolerance=tolerance)
+    await verdicts.get("k", host)
+    clock.now += age
+    host.error = ServiceUnavailable("connection refused")
+    if used:
+        assert await verdicts.get("k", host) == Verdict(verdict, stale=True)
+        return
+    with pytest.raises(ServiceUnavailable):
+        await verdicts.get("k", host)
+
+
+async def test_an_absent_host_is_asked_once_a_second_only(clock: Clock) -> None:
+    host, verdicts = Host(), cache(clock)
+    await verdicts.get("k", host)
+    clock.now += 20
+    host.error = ServiceUnavailable("connection refused")
+    for _ in range(5):
+        await verdicts.get("k", host)
+    assert host.asked == 2
+    clock.now += 1.1
+    host.error = None
+    assert await verdicts.get("k", host) == Verdict("allow")
+
+
+async def test_a_denial_takes_the_place_of_an_allow(clock: Clock) -> None:
+    host, verdicts = Host(), cache(clock)
+    await verdicts.get("k", host)
+    clock.now += 20
+    host.verdict = "deny"
+    await verdicts.get("k", host)
+    clock.now += 20
+    host.error = ServiceUnavailable("connection refused")
+    with pytest.raises(ServiceUnavailable):
+        await verdicts.get("k", host)
+
+
+async def test_a_silent_host_does_not_hold_up_what_is_known(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiserver.verdicts._PATIENCE", 0.01)
+    host, verdicts = Host(), cache(clock)
+    await verdicts.get("k", host)
+    clock.now += 20
+    host.gate.clear()
+    assert await verdicts.get("k", host) == Verdict("allow", stale=True)
+    host.gate.set()
+
+
+async def test_the_least_recently_used_verdict_goes_first(clock: Clock) -> None:
+    host, verdicts = Host(), cache(clock, size=2)
+    for key in ("a", "b", "a", "c"):
+        await verdicts.get(key, host)
+    assert verdicts.fresh("a") == "allow"
+    assert verdicts.fresh("b") is None

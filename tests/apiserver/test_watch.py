@@ -1,0 +1,299 @@
+"""Watches: where they start, what they tell, and how they end (F5 to F20)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from apiserver import errors, watch, watchcache
+from apiserver.options import WatchOptions
+from apiserver.resource import Key, Resource
+from apiserver.selectors import parse_field_selector, parse_label_selector
+from apiserver.watch import Bookmark, Failure, Item
+from apiserver.watchcache import CachedObject, Event, HistoryLimits, Watch, WatchCache, encode
+
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
+
+
+def thing(name: str, rv: int, *, namespace: str = "a", uid: str = "", **labels: str) -> CachedObject:
+    metadata = {"name": name, "namespace": namespace, "uid": uid or name, "resourceVersion": str(rv), "labels": labels}
+    return encode(THINGS, {"metadata": metadata})
+
+
+def filled(*objects: CachedObject, rv: int = 10, **settings: Any) -> WatchCache:
+    cache = WatchCache(THINGS, **settings)
+    cache.replace(objects, rv)
+    return cache
+
+
+def told(items: Sequence[Item]) -> list[str]:
+    lines = []
+    for item in items:
+        if isinstance(item, Event):
+            lines.append(f"{item.type} {item.object.key.name}@{item.rv}")
+        elif isinstance(item, Bookmark):
+            lines.append(f"BOOKMARK {item.rv}{' end' if item.annotations else ''}")
+        else:
+            lines.append(f"ERROR {item.error.code}")
+    return lines
+
+
+async def drained(changes: Watch) -> list[str]:
+    """All that is still to be told, once the watch is ended."""
+    changes.end()
+    return [line for batch in [told(batch) async for batch in changes] for line in batch]
+
+
+async def test_a_watch_from_a_list_misses_and_repeats_nothing() -> None:
+    cache = filled(thing("x", 5))
+    cache.apply("MODIFIED", thing("x", 11))
+    changes = await cache.watch("", WatchOptions(resource_version=10))
+    cache.apply("ADDED", thing("y", 12))
+    cache.apply("DELETED", thing("x", 13))
+    assert await drained(changes) == ["MODIFIED x@11", "ADDED y@12", "DELETED x@13"]
+
+
+async def test_a_watch_can_be_resumed_from_every_event() -> None:
+    cache = filled(thing("x", 5))
+    for rv in range(11, 20):
+        cache.apply("MODIFIED", thing("x", rv))
+    for rv in range(10, 20):
+        changes = await cache.watch("", WatchOptions(resource_version=rv))
+        assert await drained(changes) == [f"MODIFIED x@{later}" for later in range(rv + 1, 20)]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        pytest.param(WatchOptions(), ["ADDED x@5", "ADDED y@6"], id="no version starts with the state"),
+        pytest.param(WatchOptions(resource_version=0), ["ADDED x@5", "ADDED y@6"], id="so does any version"),
+        pytest.param(WatchOptions(resource_version=0, send_initial_events=False), [], id="unless told not to"),
+        pytest.param(
+            WatchOptions(send_initial_events=True, bookmarks=True),
+            ["ADDED x@5", "ADDED y@6", "BOOKMARK 10 end"],
+            id="a streaming list marks its end",
+        ),
+        pytest.param(
+            WatchOptions(send_initial_events=True, resource_version=7),
+            ["ADDED x@5", "ADDED y@6"],
+            id="but only where bookmarks are wanted",
+        ),
+        pytest.param(
+            WatchOptions(bookmarks=True),
+            ["ADDED x@5", "ADDED y@6", "BOOKMARK 10 end"],
+            id="the state without being asked for is marked too",
+        ),
+        pytest.param(
+            WatchOptions(
+                send_initial_events=True,
+                bookmarks=True,
+                label_selector=parse_label_selector("none"),
+                resource_version=9,
+            ),
+            ["BOOKMARK 10 end"],
+            id="an empty state has an end as well",
+        ),
+    ],
+)
+async def test_a_watch_may_start_with_the_state(options: WatchOptions, expected: list[str]) -> None:
+    cache = filled(thing("x", 5), thing("y", 6))
+    changes = await cache.watch("", options)
+    assert await drained(changes) == expected
+
+
+async def test_what_happens_while_the_state_is_sent_follows_it() -> None:
+    cache = filled(*(thing(f"x{number:03}", 5) for number in range(600)))
+    changes = await cache.watch("", WatchOptions(send_initial_events=True, bookmarks=True))
+    first = await anext(changes)
+    cache.apply("MODIFIED", thing("x000", 11))
+    rest = await drained(changes)
+    assert len(told(first) + rest) == 602
+    assert rest[-2:] == ["BOOKMARK 10 end", "MODIFIED x000@11"]
+
+
+async def test_a_start_that_is_no_longer_held_is_expired() -> None:
+    cache = filled(thing("x", 5), history=HistoryLimits(size=1))
+    cache.apply("MODIFIED", thing("x", 11))
+    with pytest.raises(errors.Expired) as expired:
+        await cache.watch("", WatchOptions(resource_version=10))
+    assert (expired.value.code, expired.value.message) == (410, "too old resource version: 10 (11)")
+    assert cache.watchers == 0
+
+
+async def test_a_watch_from_the_future_tells_only_what_comes_after_it() -> None:
+    cache = filled(bookmark_interval=0.0)
+    changes = await cache.watch("", WatchOptions(resource_version=12, bookmarks=True))
+    assert told(await anext(changes)) == []
+    for rv in (11, 12, 13):
+        cache.apply("MODIFIED", thing("x", rv))
+    assert await drained(changes) == ["MODIFIED x@13"]
+
+
+async def test_a_streaming_list_of_the_future_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watchcache, "_CATCH_UP_SECONDS", 0.01)
+    with pytest.raises(errors.TooLargeResourceVersion):
+        await filled().watch("", WatchOptions(resource_version=11, send_initial_events=True))
+
+
+async def test_a_selector_sees_objects_come_and_go() -> None:
+    cache = filled(thing("x", 5, l="a"))
+    watches = {
+        name: await cache.watch("", WatchOptions(resource_version=10, label_selector=parse_label_selector(text)))
+        for name, text in {"a": "l=a", "b": "l=b", "either": "l in (a,b)", "none": "!l"}.items()
+    }
+    cache.apply("MODIFIED", thing("x", 11, l="b"))
+    cache.apply("MODIFIED", thing("x", 12, l="b"))
+    cache.apply("MODIFIED", thing("x", 13, l="a"))
+    cache.apply("DELETED", thing("x", 14, l="a"))
+    assert {name: await drained(changes) for name, changes in watches.items()} == {
+        "a": ["DELETED x@11", "ADDED x@13", "DELETED x@14"],
+        "b": ["ADDED x@11", "MODIFIED x@12", "DELETED x@13"],
+        "either": ["MODIFIED x@11", "MODIFIED x@12", "MODIFIED x@13", "DELETED x@14"],
+        "none": [],
+    }
+
+
+async def test_an_object_that_leaves_a_selection_is_shown_as_it_was_known() -> None:
+    cache = filled(thing("x", 5, l="a"))
+    options = WatchOptions(resource_version=10, label_selector=parse_label_selector("l=a"))
+    changes = await cache.watch("", options)
+    cache.apply("MODIFIED", thing("x", 11, l="b"))
+    (event,) = await anext(changes)
+    assert isinstance(event, Event)
+    metadata = event.object.object()["metadata"]
+    assert (metadata["labels"], metadata["resourceVersion"]) == ({"l": "a"}, "11")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "fields", "expected"),
+    [
+        pytest.param("", "", ["ADDED x@11", "ADDED y@12", "ADDED x@13"], id="everything"),
+        pytest.param("a", "", ["ADDED x@11", "ADDED y@12"], id="a namespace"),
+        pytest.param("a", "metadata.name=x", ["ADDED x@11"], id="an object that is not there yet"),
+        pytest.param("", "metadata.name=x", ["ADDED x@11", "ADDED x@13"], id="a name everywhere"),
+        pytest.param("", "metadata.namespace=b", ["ADDED x@13"], id="a namespace as a field"),
+        pytest.param("a", "metadata.namespace=b", [], id="a contradiction"),
+        pytest.param("a", "metadata.name!=x", ["ADDED y@12"], id="any name but one"),
+    ],
+)
+@pytest.mark.parametrize("missed", [pytest.param(True, id="missed"), pytest.param(False, id="live")])
+async def test_a_watch_is_told_what_it_is_about(namespace: str, fields: str, expected: list[str], missed: bool) -> None:
+    cache = filled()
+    options = WatchOptions(resource_version=10, field_selector=parse_field_selector(fields))
+    changes = None if missed else await cache.watch(namespace, options)
+    cache.apply("ADDED", thing("x", 11))
+    cache.apply("ADDED", thing("y", 12))
+    cache.apply("ADDED", thing("x", 13, namespace="b"))
+    assert await drained(changes or await cache.watch(namespace, options)) == expected
+
+
+async def test_an_unrelated_watch_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = filled()
+    asked: list[str] = []
+    offer = Watch.offer
+
+    def note(changes: Watch, event: Event) -> None:
+        asked.append(changes.selection.namespace + "/" + changes.selection.name)
+        offer(changes, event)
+
+    monkeypatch.setattr(Watch, "offer", note)
+    for namespace, fields in (("a", ""), ("b", ""), ("a", "metadata.name=x"), ("a", "metadata.name=y")):
+        await cache.watch(namespace, WatchOptions(resource_version=10, field_selector=parse_field_selector(fields)))
+    cache.apply("ADDED", thing("x", 11))
+    assert asked == ["a/", "a/x"]
+
+
+async def test_all_watches_are_told_the_same_frame() -> None:
+    cache = filled()
+    watches = [await cache.watch("", WatchOptions(resource_version=10)) for _ in range(3)]
+    cache.apply("ADDED", thing("x", 11))
+    assert len({id(event) for changes in watches for event in await anext(changes)}) == 1
+
+
+async def test_a_quiet_watch_gets_bookmarks() -> None:
+    cache = filled(bookmark_interval=0.01)
+    changes = await cache.watch("", WatchOptions(resource_version=10, bookmarks=True))
+    cache.advance(15)
+    assert told(await anext(changes)) == ["BOOKMARK 15"]
+    cache.apply("ADDED", thing("x", 16))
+    assert told(await anext(changes)) == ["ADDED x@16"]
+    assert told(await anext(changes)) == ["BOOKMARK 16"]
+
+
+async def test_a_bookmark_comes_shortly_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_LAST_BOOKMARK_SECONDS", 0.98)
+    cache = filled(bookmark_interval=60)
+    changes = await cache.watch("", WatchOptions(resource_version=10, bookmarks=True, timeout_seconds=1))
+    assert [told(batch) async for batch in changes] == [["BOOKMARK 10"], []]
+
+
+async def test_there_are_no_bookmarks_unless_they_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watch, "_IDLE_SECONDS", 0.01)
+    changes = await filled(bookmark_interval=0.0).watch("", WatchOptions(resource_version=10))
+    assert await anext(changes) == []
+
+
+async def test_a_deadline_ends_a_watch() -> None:
+    cache = filled()
+    changes = await cache.watch("", WatchOptions(resource_version=10, timeout_seconds=1))
+    changes.deadline -= 0.99
+    assert [batch async for batch in changes] == [[]]
+    assert cache.watchers == 0
+
+
+async def test_the_default_deadlines_are_spread_over_half_an_hour() -> None:
+    cache = filled()
+    now = (await cache.watch("", WatchOptions())).deadline
+    deadlines = [(await cache.watch("", WatchOptions())).deadline - now for _ in range(50)]
+    assert max(deadlines) - min(deadlines) > 60
+    assert all(-1800 < deadline < 1801 for deadline in deadlines)
+
+
+async def test_closing_the_cache_ends_all_watches_cleanly() -> None:
+    cache = filled()
+    watches = [await cache.watch("", WatchOptions(resource_version=10)) for _ in range(3)]
+    cache.apply("ADDED", thing("x", 11))
+    cache.close()
+    assert [[told(batch) async for batch in changes] for changes in watches] == [[["ADDED x@11"]]] * 3
+    assert cache.watchers == 0
+
+
+async def test_a_list_that_contradicts_what_is_held_ends_all_watches_with_410() -> None:
+    cache = filled(thing("x", 5))
+    changes = await cache.watch("", WatchOptions(resource_version=10))
+    cache.replace([thing("x", 3)], 4)
+    (failure,) = await anext(changes)
+    assert isinstance(failure, Failure)
+    assert (failure.error.code, failure.error.reason) == (410, "Expired")
+    assert [batch async for batch in changes] == []
+    assert (cache.rv, cache.peek(Key("a", "x")).rv) == (4, 3)  # type: ignore[union-attr]
+    with pytest.raises(errors.Expired):
+        await cache.watch("", WatchOptions(resource_version=3))
+
+
+async def test_a_client_that_falls_behind_the_history_is_cut() -> None:
+    cache = filled(history=HistoryLimits(events=5, seconds=0), clock=iter(range(1000)).__next__)
+    slow = await cache.watch("", WatchOptions(resource_version=10))
+    quick = await cache.watch("", WatchOptions(resource_version=10))
+    cuts: list[str] = []
+    slow.on_cut(lambda: cuts.append("slow"))
+    quick.on_cut(lambda: cuts.append("quick"))
+    heard: list[str] = []
+    for rv in range(11, 31):
+        cache.apply("MODIFIED", thing("x", rv))
+        heard += told(await anext(quick))
+    assert cuts == ["slow"]
+    assert len(heard) == 20
+    assert [batch async for batch in slow] == []
+    assert cache.watchers == 1
+
+
+async def test_a_closed_watch_costs_nothing_any_more() -> None:
+    cache = filled()
+    changes = await cache.watch("a", WatchOptions())
+    await changes.aclose()
+    await changes.aclose()
+    assert cache.watchers == 0
+    assert [batch async for batch in changes] == []

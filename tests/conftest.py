@@ -1,0 +1,29 @@
+"""Fixtures of the whole suite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from blockbuster import blockbuster_ctx
+
+from tests.fakes import FakeClock, FakeHost
+
+OURS = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
+
+
+@pytest.fixture(autouse=True)
+def no_blocking_calls() -> Iterator[None]:
+    """A blocking call of our own code on the event loop is an error."""
+    with blockbuster_ctx(OURS):
+        yield
+
+
+@pytest.fixture
+def host() -> FakeHost:
+    return FakeHost()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()

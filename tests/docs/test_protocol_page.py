@@ -1,0 +1,174 @@
+"""docs/protocol.md lists every item of the wire protocol with the test that proves it: this keeps the page honest."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "protocol.md"
+
+SECTIONS = {"A": 35, "B": 20, "C": 53, "D": 100, "E": 22, "F": 30, "G": 42, "I": 25, "J": 59}
+ITEMS = [f"{section}{number}" for section, count in SECTIONS.items() for number in range(1, count + 1)]
+
+# The only items that may go without a test, and what kind of thing each is.
+MAY_GO_WITHOUT: Mapping[str, str] = {
+    "A5": "HTTP/2 only",
+    "A30": "websockets",
+    "A32": "ruled out",
+    "B18": "admission policies have a page of their own",
+    "C15": "websockets",
+    "C21": "optional",
+    "C51": "what kube-apiserver does with the document",
+    "D14": "an error that nothing here raises",
+    "F24": "websockets",
+    "G42": "mutating webhooks are not here yet",
+    "I19": "one level for all requests, no rules",
+    "I22": "off by default in Kubernetes",
+    "J8": "kube-apiserver's own objects",
+    "J21": "a client's duty",
+    "J28": "optional, as C21",
+    "J48": "admission policies have a page of their own",
+    "J49": "admission policies have a page of their own",
+    "J50": "admission policies have a page of their own",
+    "J51": "admission policies have a page of their own",
+    "J52": "admission policies have a page of their own",
+    "J57": "webhooks are not here yet",
+    "J58": "a generated Go client",
+}
+
+ROW = re.compile(r"\| (?P<item>[A-J]\d+) \| (?P<what>[^|]+) \| (?P<proof>[^|]+) \|")
+HEADING = re.compile(r"## (?P<section>[A-J])\. .+")
+TABLE_HEAD = ("| item | what | proof |", "| --- | --- | --- |")
+NODE = re.compile(r"`(?P<file>tests/[a-z0-9_/]+\.py)::(?P<name>(?:Test\w+::)?test_\w+)`")
+WHY_NOT = "why not: "
+
+
+class Row(NamedTuple):
+    section: str
+    item: str
+    proof: str
+
+
+def rows(text: str) -> list[Row]:
+    """Every row of every table. Raises ValueError for a table line that is none."""
+    found = []
+    section = ""
+    for line in text.splitlines():
+        if heading := HEADING.fullmatch(line):
+            section = heading["section"]
+        elif line.startswith("|") and line not in TABLE_HEAD:
+            row = ROW.fullmatch(line)
+            if row is None:
+                raise ValueError(f"not a row of item, what and proof: {line}")
+            found.append(Row(section, row["item"], row["proof"].strip()))
+    return found
+
+
+@cache
+def functions_of(path: Path) -> frozenset[str]:
+    """The names of the test functions in a file, 'TestClass::test_name' for methods; none if there is no file."""
+    if not path.is_file():
+        return frozenset()
+    tree = ast.parse(path.read_text())
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    return frozenset(
+        [*_functions(tree.body), *(f"{each.name}::{name}" for each in classes for name in _functions(each.body))]
+    )
+
+
+def _functions(body: Sequence[ast.stmt]) -> list[str]:
+    return [node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def problem(item: str, proof: str, root: Path) -> str:
+    """What is wrong with an item's proof, '' if nothing is."""
+    if proof == "open":
+        return "open"
+    if proof.startswith(WHY_NOT):
+        allowed = item in MAY_GO_WITHOUT and len(proof) > len(WHY_NOT)
+        return "" if allowed else "may not go without a test"
+    for part in proof.split(", "):
+        node = NODE.fullmatch(part)
+        if node is None:
+            return f"no test, and no reason: {part}"
+        if node["name"] not in functions_of(root / node["file"]):
+            return f"no such test: {part}"
+    return ""
+
+
+@pytest.fixture(scope="module")
+def page() -> list[Row]:
+    return rows(PAGE.read_text())
+
+
+def test_every_item_is_listed_once_and_in_order(page: list[Row]) -> None:
+    assert [row.item for row in page] == ITEMS
+
+
+def test_every_item_stands_in_its_section(page: list[Row]) -> None:
+    assert [row for row in page if row.item[0] != row.section] == []
+
+
+def test_every_item_is_proved_or_has_its_reason(page: list[Row]) -> None:
+    judged = [(row.item, problem(row.item, row.proof, ROOT)) for row in page]
+    wrong = [f"{item}: {text}" for item, text in judged if text]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_may_go_without_a_test_is_an_item() -> None:
+    assert set(MAY_GO_WITHOUT) <= set(ITEMS)
+
+
+SAMPLE = """
+import pytest
+
+def helper(): ...
+def test_one(): ...
+async def test_two(): ...
+
+class TestThree:
+    def test_four(self): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("item", "proof", "expected"),
+    [
+        pytest.param("A1", "`tests/x/test_x.py::test_one`", "", id="a test"),
+        pytest.param("A1", "`tests/x/test_x.py::test_one`, `tests/x/test_x.py::test_two`", "", id="two tests"),
+        pytest.param("A1", "`tests/x/test_x.py::TestThree::test_four`", "", id="a method"),
+        pytest.param("A5", "why not: HTTP/1.1 only", "", id="a reason where one may stand"),
+        pytest.param("A1", "open", "open", id="open"),
+        pytest.param("A1", "why not: no time", "may not go without a test", id="a reason where none may stand"),
+        pytest.param("A5", "why not: ", "may not go without a test", id="a reason that is none"),
+        pytest.param("A1", "`tests/x/test_x.py::test_five`", "no such test", id="a test that is not there"),
+        pytest.param("A1", "`tests/x/test_x.py::test_four`", "no such test", id="a method without its class"),
+        pytest.param("A1", "`tests/x/test_y.py::test_one`", "no such test", id="a file that is not there"),
+        pytest.param(
+            "A1",
+            "`tests/x/test_x.py::test_one`, `tests/x/test_x.py::test_five`",
+            "no such test",
+            id="the second of two",
+        ),
+        pytest.param("A1", "tests/x/test_x.py::test_one", "no test, and no reason", id="without quotes"),
+        pytest.param("A1", "`tests/x/test_x.py::helper`", "no test, and no reason", id="a function that is no test"),
+        pytest.param("A1", "see the code", "no test, and no reason", id="words"),
+    ],
+)
+def test_a_proof_is_judged(tmp_path: Path, item: str, proof: str, expected: str) -> None:
+    (tmp_path / "tests" / "x").mkdir(parents=True)
+    (tmp_path / "tests" / "x" / "test_x.py").write_text(SAMPLE)
+    told = problem(item, proof, tmp_path)
+    assert told == "" if not expected else told.startswith(expected)
+
+
+def test_a_line_that_is_no_row_is_not_passed_over() -> None:
+    with pytest.raises(ValueError, match="not a row"):
+        rows("## A. Authentication\n\n| A1 | what |\n")

@@ -1,0 +1,118 @@
+"""Raw HTTPS, one connection a request, so that a test sees and says every header."""
+
+from __future__ import annotations
+
+import gzip
+import http.client
+import json
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+_SECONDS = 70.0
+Body = bytes | str | dict[str, Any] | list[Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole response. `headers` is case-insensitive."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.content)
+
+    @property
+    def content(self) -> bytes:
+        return gzip.decompress(self.body) if self.headers.get("Content-Encoding") == "gzip" else self.body
+
+    @property
+    def warnings(self) -> list[str]:
+        return self.headers.get_all("Warning") or []
+
+    def expect(self, status: int) -> Any:
+        """The JSON body, if the status is this one."""
+        assert self.status == status, f"{self.status}, not {status}: {self.content[:2000]!r}"
+        return self.json()
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Requests to one server as one user; `headers` go with each of them."""
+
+    url: str
+    tls: ssl.SSLContext
+    headers: Mapping[str, str]
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Body = None,
+        *,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+        seconds: float = _SECONDS,
+    ) -> Answer:
+        """`body` is sent as it is if it is bytes or text, and as JSON otherwise."""
+        connection = self._connect(seconds)
+        try:
+            connection.request(method, _target(path, query), _encode(body), self._headers(headers, body, content_type))
+            response = connection.getresponse()
+            return Answer(response.status, response.headers, response.read())
+        finally:
+            connection.close()
+
+    def get(
+        self, path: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Answer:
+        return self.request("GET", path, query=query, headers=headers)
+
+    @contextmanager
+    def stream(
+        self,
+        path: str,
+        *,
+        query: Mapping[str, object] | None = None,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = _SECONDS,
+    ) -> Iterator[Iterator[dict[str, Any]]]:
+        """The frames of a watch as they come; waiting longer than `seconds` for one raises TimeoutError."""
+        connection = self._connect(seconds)
+        try:
+            connection.request("GET", _target(path, query), headers=self._headers(headers, None, ""))
+            response = connection.getresponse()
+            assert response.status == 200, response.read()
+            yield _frames(response)
+        finally:
+            connection.close()
+
+    def _connect(self, seconds: float) -> http.client.HTTPSConnection:
+        parts = urlsplit(self.url)
+        assert parts.hostname is not None
+        return http.client.HTTPSConnection(parts.hostname, parts.port, context=self.tls, timeout=seconds)
+
+    def _headers(self, more: Mapping[str, str] | None, body: Body, content_type: str) -> dict[str, str]:
+        typed = {"Content-Type": content_type} if body is not None and content_type else {}
+        return {**self.headers, **typed, **(more or {})}
+
+
+def _frames(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    while line := response.readline():
+        yield json.loads(line)
+
+
+def _target(path: str, query: Mapping[str, object] | None) -> str:
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+def _encode(body: Body) -> bytes | None:
+    if body is None or isinstance(body, bytes):
+        return body
+    return (body if isinstance(body, str) else json.dumps(body)).encode()

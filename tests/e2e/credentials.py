@@ -1,0 +1,79 @@
+"""Who a test is: kubeconfig files, and what raw HTTPS needs of them."""
+
+from __future__ import annotations
+
+import base64
+import ssl
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from apiserver.certificates import KeyPair
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A user with credentials: `kubeconfig` for kubectl, `tls` and `headers` for raw HTTPS to the same server."""
+
+    user: str
+    server: str
+    kubeconfig: Path
+    tls: ssl.SSLContext
+    token: str = ""
+
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+
+
+def with_certificate(directory: Path, user: str, *, server: str, ca: Path, pair: KeyPair) -> Identity:
+    """An identity made of a client certificate; its files go into `directory`."""
+    credential = {"client-certificate-data": _base64(pair.certificate), "client-key-data": _base64(pair.key)}
+    return from_kubeconfig(_write(directory, user, server, ca, credential))
+
+
+def with_token(directory: Path, user: str, *, server: str, ca: Path, token: str) -> Identity:
+    """An identity made of a bearer token."""
+    return from_kubeconfig(_write(directory, user, server, ca, {"token": token}))
+
+
+def from_kubeconfig(path: Path) -> Identity:
+    """The identity of a kubeconfig with one cluster and one user, credentials inside."""
+    document = yaml.safe_load(path.read_text())
+    cluster, user = document["clusters"][0]["cluster"], document["users"][0]
+    tls = tls_context(base64.b64decode(cluster["certificate-authority-data"]).decode())
+    credential = user["user"]
+    if "client-certificate-data" in credential:
+        certificate, key = path.with_suffix(".crt"), path.with_suffix(".key")
+        certificate.write_bytes(base64.b64decode(credential["client-certificate-data"]))
+        key.write_bytes(base64.b64decode(credential["client-key-data"]))
+        tls.load_cert_chain(certificate, key)
+    return Identity(user["name"], cluster["server"], path, tls, credential.get("token", ""))
+
+
+def tls_context(ca: str) -> ssl.SSLContext:
+    """Trusts one CA, given as PEM, and shows no certificate."""
+    return ssl.create_default_context(cadata=ca)
+
+
+def _write(directory: Path, user: str, server: str, ca: Path, credential: dict[str, str]) -> Path:
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {"name": "e2e", "cluster": {"server": server, "certificate-authority-data": _base64(ca.read_bytes())}}
+        ],
+        "users": [{"name": user, "user": credential}],
+        "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": user}}],
+        "current-context": "e2e",
+    }
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.errors import BadRequest
+from apiserver.resource import Object
+from registry.tenant.strategy import TenantStrategy
+
+DEFAULTS = {
+    "host": "",
+    "etcd": False,
+    "monitoring": False,
+    "ingress": False,
+    "seaweedfs": False,
+    "computeplane": False,
+    "schedulingClass": "",
+    "resourceQuotas": {},
+}
+
+
+@pytest.fixture(scope="module")
+def strategy() -> TenantStrategy:
+    return TenantStrategy()
+
+
+def tenant(**fields: Any) -> Object:
+    return {"metadata": {"name": "alice", "namespace": "tenant-root"}, **fields}
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param(tenant(), id="no spec"),
+        pytest.param(tenant(spec=None), id="a null spec"),
+        pytest.param(tenant(spec={}), id="an empty spec"),
+        pytest.param(tenant(spec={"host": None, "gateway": None}), id="nulls are fields left out"),
+        pytest.param(tenant(spec={}, status={"namespace": "mine"}), id="a status is dropped"),
+    ],
+)
+def test_defaults_are_materialised_and_no_gateway_is_invented(strategy: TenantStrategy, obj: Object) -> None:
+    strategy.prepare_for_create(obj)
+    assert obj == tenant(spec=DEFAULTS)
+    assert strategy.validate(obj) == []
+
+
+def test_an_update_keeps_the_status_that_is_there(strategy: TenantStrategy) -> None:
+    new, old = (
+        tenant(spec={}, status={"namespace": "mine"}),
+        tenant(spec=DEFAULTS, status={"namespace": "tenant-alice"}),
+    )
+    strategy.prepare_for_update(new, old)
+    assert new == old
+    assert new["status"] is not old["status"]
+
+
+def test_a_key_with_a_leading_underscore_is_a_bad_request(strategy: TenantStrategy) -> None:
+    for prepare in (strategy.prepare_for_create, lambda obj: strategy.prepare_for_update(obj, tenant())):
+        with pytest.raises(BadRequest, match="_cluster"):
+            prepare(tenant(spec={"_cluster": {}}))
+
+
+@pytest.mark.parametrize(
+    ("spec", "fields"),
+    [
+        pytest.param({"gateway": "yes"}, ["spec.gateway"], id="text for a boolean"),
+        pytest.param({"seaweedfs": {"volume": {}}}, ["spec.seaweedfs"], id="settings for a boolean"),
+        pytest.param({"host": 5, "etcd": 1}, ["spec.host", "spec.etcd"], id="every wrong type at once"),
+        pytest.param({"resourceQuotas": {"cpu": "ten"}}, ["spec.resourceQuotas[cpu]"], id="no quantity"),
+        pytest.param({"resourceQuotas": {"cpu": "-1"}}, ["spec.resourceQuotas[cpu]"], id="a negative quantity"),
+        pytest.param({"resourceQuotas": {"cpu": 2**63}}, ["spec.resourceQuotas[cpu]"], id="more than 64 bits"),
+        pytest.param(
+            {"resourceQuotas": {"a b": "1", "pods": "x"}},
+            ["spec.resourceQuotas[a b]", "spec.resourceQuotas[pods]"],
+            id="every bad quota at once",
+        ),
+    ],
+)
+def test_a_wrong_spec_is_told_field_by_field(strategy: TenantStrategy, spec: Object, fields: list[str]) -> None:
+    obj = tenant(spec=spec)
+    strategy.prepare_for_create(obj)
+    assert [problem.field for problem in strategy.validate(obj)] == fields
+
+
+def test_a_quota_may_be_a_number_or_text_of_any_resource(strategy: TenantStrategy) -> None:
+    quotas = {"cpu": 4, "memory": "1.5Gi", "count/certificates.cert-manager.io": "10"}
+    obj = tenant(spec={"resourceQuotas": quotas})
+    strategy.prepare_for_create(obj)
+    assert strategy.validate(obj) == []
+    assert obj["spec"]["resourceQuotas"] == quotas
+
+
+def test_what_was_stored_badly_and_stays_is_not_judged_again(strategy: TenantStrategy) -> None:
+    old = tenant(spec={**DEFAULTS, "resourceQuotas": {"cpu": "ten"}})
+    new = tenant(spec={**DEFAULTS, "resourceQuotas": {"cpu": "ten", "pods": "many"}})
+    assert [problem.field for problem in strategy.validate_update(new, old)] == ["spec.resourceQuotas[pods]"]
+
+
+def test_the_name_is_judged_with_the_namespace_it_leads_to(strategy: TenantStrategy) -> None:
+    assert strategy.name_errors(tenant()) == []
+    deep: Object = {"metadata": {"name": "y" * 11, "namespace": "tenant-" + "x" * 45}}
+    assert [problem.field for problem in strategy.name_errors(deep)] == ["metadata.name"]

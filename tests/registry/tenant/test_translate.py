@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver import errors
+from apiserver.errors import StatusError
+from apiserver.resource import GroupKind, GroupResource, Key
+from registry.host import HostUnreachable
+from registry.tenant.translate import for_tenant
+
+KEY = Key("tenant-root", "alice")
+RELEASES = GroupResource("helm.toolkit.fluxcd.io", "helmreleases")
+RELEASE_KIND = GroupKind("helm.toolkit.fluxcd.io", "HelmRelease")
+TENANTS = GroupResource("apps.cozystack.io", "tenants")
+TENANT_KIND = GroupKind("apps.cozystack.io", "Tenant")
+_WHY = "Precondition failed: UID in precondition: a, UID in object meta: b"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param(errors.NotFound(RELEASES, "tenant-alice"), errors.NotFound(TENANTS, "alice"), id="not found"),
+        pytest.param(
+            errors.AlreadyExists(RELEASES, "tenant-alice"), errors.AlreadyExists(TENANTS, "alice"), id="already exists"
+        ),
+        pytest.param(
+            errors.AlreadyExists(RELEASES, "tenant-alice", deleting=True),
+            errors.AlreadyExists(TENANTS, "alice", deleting=True),
+            id="is being deleted",
+        ),
+        pytest.param(errors.Conflict(RELEASES, "tenant-alice"), errors.Conflict(TENANTS, "alice"), id="conflict"),
+        pytest.param(
+            errors.Conflict(RELEASE_KIND, "tenant-alice", _WHY),
+            errors.Conflict(TENANT_KIND, "alice", _WHY),
+            id="a precondition, told of the kind",
+        ),
+        pytest.param(
+            errors.Forbidden(RELEASES, "tenant-alice", "no"), errors.Forbidden(TENANTS, "alice", "no"), id="forbidden"
+        ),
+        pytest.param(
+            errors.Invalid(RELEASE_KIND, "tenant-alice", [errors.invalid("spec.values.host", 1, "bad")]),
+            errors.Invalid(TENANT_KIND, "alice", [errors.invalid("spec.host", 1, "bad")]),
+            id="invalid, with its causes",
+        ),
+    ],
+)
+def test_a_refusal_of_the_host_is_told_of_the_tenant(said: StatusError, told: StatusError) -> None:
+    on_the_wire: dict[str, Any] = said.status()
+    translated = for_tenant(errors.from_status(on_the_wire, said.code), KEY)
+    assert translated.status() == told.status()
+
+
+@pytest.mark.parametrize("expected", [errors.NotFound, errors.AlreadyExists, errors.Conflict])
+def test_what_storage_tells_apart_has_its_class(expected: type[StatusError]) -> None:
+    said = expected(RELEASES, "tenant-alice")  # type: ignore[arg-type, call-arg]
+    assert type(for_tenant(errors.from_status(said.status(), 0), KEY)) is expected
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param(errors.NotFound(GroupResource("", "namespaces"), "tenant-x"), id="about the namespace"),
+        pytest.param(errors.NotFound(RELEASES, "tenant-bob"), id="about another release"),
+        pytest.param(errors.UnknownPath(), id="about a path"),
+        pytest.param(HostUnreachable(), id="no answer"),
+        pytest.param(errors.TooManyRequests("slow down", retry_after=3), id="about the load"),
+    ],
+)
+def test_what_is_not_about_the_helmrelease_stays_as_it_is(said: StatusError) -> None:
+    assert for_tenant(said, KEY) is said

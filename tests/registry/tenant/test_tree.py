@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.resource import Key
+from apiserver.watchcache import WatchCache, encode
+from registry.names import workload_namespace
+from registry.tenant.facts import TenantFacts, facts_of
+from registry.tenant.tree import ChangedTree, TenantTree, effective_gateway, effective_host
+from registry.types import tenant_resource
+
+ROOT_HOST = "example.org"
+
+
+def facts(namespace: str, name: str, /, **changes: Any) -> TenantFacts:
+    changes.setdefault("namespace", workload_namespace(namespace, name))
+    return TenantFacts(key=Key(namespace, name), **changes)
+
+
+ROOT = facts("tenant-root", "root")
+ALPHA = facts("tenant-root", "alpha", host="alpha.example")
+BETA = facts("tenant-alpha", "beta", gateway=True)
+GAMMA = facts("tenant-alpha-beta", "gamma", gateway=False)
+DELTA = facts("tenant-root", "delta")
+ALL = [ROOT, ALPHA, BETA, GAMMA, DELTA]
+
+
+def tree(*tenants: TenantFacts) -> TenantTree:
+    return TenantTree(tenants or ALL, root_host=ROOT_HOST)
+
+
+def test_a_tenants_parent_owns_the_namespace_it_lives_in() -> None:
+    assert tree().ancestors(GAMMA) == (BETA, ALPHA, ROOT)
+    assert tree().parent(ROOT) is None
+
+
+def test_children_are_those_that_live_in_the_namespace_by_name_and_the_root_is_not_its_own() -> None:
+    assert tree().children("tenant-root") == (ALPHA, DELTA)
+    assert tree().children("nowhere") == ()
+
+
+def test_descendants_come_parent_first() -> None:
+    assert tree().descendants(ROOT) == (ALPHA, BETA, GAMMA, DELTA)
+
+
+def test_parents_follow_from_namespaces_not_from_the_text_of_names() -> None:
+    odd = facts("tenant-root", "odd", namespace="somewhere-else", host="odd.example")
+    child = facts("somewhere-else", "kid", namespace="tenant-alpha-kid")
+    assert tree(*ALL, odd, child).ancestors(child) == (odd, ROOT)
+    found = effective_host(tree(*ALL, odd, child), child, ROOT_HOST)
+    assert found is not None
+    assert found.value == "kid.odd.example"
+
+
+@pytest.mark.parametrize(
+    ("tenant", "value", "namespace"),
+    [
+        pytest.param(ROOT, "example.org", "tenant-root", id="the root has the platform's"),
+        pytest.param(DELTA, "delta.example.org", "tenant-root", id="a name before the parent's"),
+        pytest.param(ALPHA, "alpha.example", "tenant-alpha", id="one of its own"),
+        pytest.param(GAMMA, "gamma.beta.alpha.example", "tenant-alpha", id="two below one of its own"),
+    ],
+)
+def test_the_effective_host(tenant: TenantFacts, value: str, namespace: str) -> None:
+    found = effective_host(tree(), tenant, ROOT_HOST)
+    assert found is not None
+    assert (found.value, found.namespace) == (value, namespace)
+
+
+def test_a_stored_host_counts_in_canonical_form() -> None:
+    odd = facts("tenant-root", "odd", host="Odd.Example.")
+    found = effective_host(tree(*ALL, odd), odd, ROOT_HOST)
+    assert found is not None
+    assert found.value == "odd.example"
+    assert tree(*ALL, odd).tenants_with_host("oDD.example") == (odd,)
+
+
+def test_a_tenant_outside_the_tree_has_no_host_unless_its_own() -> None:
+    orphan = facts("default", "x")
+    assert effective_host(tree(*ALL, orphan), orphan, ROOT_HOST) is None
+    assert effective_host(tree(), facts("default", "y", host="y.example"), ROOT_HOST) is not None
+
+
+@pytest.mark.parametrize(
+    ("tenant", "namespace"),
+    [
+        pytest.param(BETA, "tenant-alpha-beta", id="its own"),
+        pytest.param(GAMMA, "tenant-alpha-beta", id="false inherits like absent"),
+        pytest.param(ALPHA, "", id="nobody's"),
+    ],
+)
+def test_the_effective_gateway_is_the_nearest(tenant: TenantFacts, namespace: str) -> None:
+    found = effective_gateway(tree(), tenant)
+    assert (found.value, found.namespace) == (bool(namespace), namespace)
+
+
+def test_a_walk_through_a_circle_ends() -> None:
+    one = facts("b", "one", namespace="a")
+    two = facts("a", "two", namespace="b")
+    circle = tree(one, two)
+    assert circle.ancestors(one) == (two,)
+    assert circle.descendants(one) == (two,)
+    assert effective_host(circle, one, ROOT_HOST) is None
+
+
+def test_of_two_tenants_with_one_namespace_it_is_the_older_ones() -> None:
+    dashed = facts("tenant-root", "alpha-beta", created="2020-01-01T00:00:00Z")
+    newer = facts("tenant-alpha", "beta", created="2026-01-01T00:00:00Z")
+    assert tree(ROOT, newer, dashed).by_namespace("tenant-alpha-beta") == dashed
+
+
+def test_a_changed_tree_is_what_a_write_would_lead_to() -> None:
+    moved = facts("tenant-root", "alpha", host="new.example")
+    changed = ChangedTree(tree(), moved)
+    found = effective_host(changed, GAMMA, ROOT_HOST)
+    assert found is not None
+    assert found.value == "gamma.beta.new.example"
+    added = ChangedTree(tree(), facts("tenant-root", "beta"))
+    assert [each.key.name for each in added.children("tenant-root")] == ["alpha", "beta", "delta"]
+    assert [each.key.name for each in ChangedTree(tree(), ROOT).children("tenant-root")] == ["alpha", "delta"]
+
+
+def test_a_host_index_follows_a_change_down_to_the_last_descendant() -> None:
+    index = tree()
+    index.put(facts("tenant-root", "alpha"))
+    assert index.tenants_with_host("gamma.beta.alpha.example") == ()
+    assert index.tenants_with_host("gamma.beta.alpha.example.org") == (GAMMA,)
+    index.remove(ALPHA.key)
+    assert index.tenants_with_host("gamma.beta.alpha.example.org") == ()
+    assert len(index) == 4
+
+
+_NAMES = ("a", "b")
+_CHAINS = [chain for length in (1, 2, 3) for chain in itertools.product(_NAMES, repeat=length)]
+
+
+def _key(chain: tuple[str, ...]) -> Key:
+    namespace = "tenant-root"
+    for name in chain[:-1]:
+        namespace = workload_namespace(namespace, name)
+    return Key(namespace, chain[-1])
+
+
+_STEPS = st.lists(
+    st.tuples(
+        st.sampled_from([*(_key(chain) for chain in _CHAINS), ROOT.key]), st.sampled_from([None, "", "x.example"])
+    ),
+    max_size=30,
+)
+
+
+@given(_STEPS)
+def test_the_host_index_agrees_with_the_function_after_any_changes(steps: list[tuple[Key, str | None]]) -> None:
+    index = TenantTree(root_host=ROOT_HOST)
+    for key, host in steps:
+        if host is None:
+            index.remove(key)
+        else:
+            index.put(facts(*key, host=host))
+    expected: dict[str, set[Key]] = {}
+    for each in index:
+        if found := effective_host(index, each, ROOT_HOST):
+            expected.setdefault(found.value, set()).add(each.key)
+    hosts = {*expected, "a.x.example", "a.example.org", "b.a.example.org"}
+    assert {host: {each.key for each in index.tenants_with_host(host)} for host in hosts} == {
+        host: expected.get(host, set()) for host in hosts
+    }
+
+
+def test_facts_are_read_from_a_tenant_stored_or_about_to_be() -> None:
+    spec = {"host": "a.example", "gateway": False, "etcd": True, "resourceQuotas": {"cpu": 1}, "schedulingClass": "s"}
+    new = {"metadata": {"namespace": "tenant-root", "name": "a"}, "spec": spec}
+    assert facts_of(new) == facts(
+        "tenant-root",
+        "a",
+        host="a.example",
+        gateway=False,
+        quotas={"cpu": 1},
+        flags=frozenset(["etcd"]),
+        scheduling_class="s",
+    )
+    stored = {
+        "metadata": {
+            "namespace": "tenant-root",
+            "name": "a",
+            "uid": "u",
+            "resourceVersion": "7",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "deletionTimestamp": "2026-01-02T00:00:00Z",
+            "annotations": {"tenant.cozystack.io/allow-cascading-deletion": "true"},
+        },
+        "status": {"namespace": "elsewhere"},
+    }
+    found = facts_of(stored)
+    assert (found.namespace, found.uid, found.rv, found.terminating, found.allow_cascade) == (
+        "elsewhere",
+        "u",
+        7,
+        True,
+        True,
+    )
+
+
+def test_a_watch_cache_keeps_the_tree_up_to_date() -> None:
+    resource = tenant_resource()
+    cache, index = WatchCache(resource), TenantTree(root_host=ROOT_HOST)
+    cache.subscribe(index.on_event)
+
+    def state(rv: int, host: str) -> Any:
+        metadata = {"namespace": "tenant-root", "name": "a", "uid": "u", "resourceVersion": str(rv)}
+        return encode(resource, {"metadata": metadata, "spec": {"host": host}})
+
+    cache.replace([state(1, "")], 1)
+    cache.apply("MODIFIED", state(2, "b.example"))
+    assert [each.rv for each in index.tenants_with_host("b.example")] == [2]
+    cache.apply("DELETED", state(3, "b.example"))
+    assert len(index) == 0

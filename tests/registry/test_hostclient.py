@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from kubernetes_asyncio.client import Configuration
+
+from apiserver.errors import BadRequest, StatusError
+from registry.host import HELMRELEASES, MERGE_PATCH, NAMESPACES, TOKEN_REVIEWS_PATH, HostUnreachable, WatchEvent
+from registry.hostclient import HostClient
+
+Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """An HTTP server that notes what it is asked and answers as the test says."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, dict[str, str], Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.answer: Answer = _json({"kind": "Thing"})
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        body = await request.read()
+        path, query = request.url.raw_path, dict(request.query)
+        self.requests.append((request.method, path, query, orjson.loads(body) if body else None))
+        self.headers.append(dict(request.headers))
+        return await self.answer(request)
+
+
+def _json(document: Any, status: int = 200) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.json_response(document, status=status)
+
+    return answer
+
+
+def _body(body: bytes, *, status: int = 200, content_type: str = "text/html") -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, status=status, content_type=content_type)
+
+    return answer
+
+
+def _stream(*chunks: bytes, cut: bool = False) -> Answer:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        for chunk in chunks:
+            await response.write(chunk)
+        if cut:
+            assert request.transport is not None
+            request.transport.abort()
+        return response
+
+    return answer
+
+
+@pytest.fixture
+async def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+async def address(server: Server) -> AsyncIterator[str]:
+    app = web.Application(client_max_size=2**24)
+    app.router.add_route("*", "/{path:.*}", server.handle)
+    async with TestServer(app, handler_cancellation=True) as running:
+        yield str(running.make_url("/"))
+
+
+@pytest.fixture
+async def client(address: str) -> AsyncIterator[HostClient]:
+    configuration = Configuration(host=address)
+    configuration.api_key["BearerToken"] = "Bearer t0"
+    client = HostClient(configuration)
+    yield client
+    await client.close()
+
+
+async def test_every_call_is_the_request_that_kubernetes_expects(server: Server, client: HostClient) -> None:
+    obj = {"metadata": {"name": "a", "namespace": "n"}}
+    await client.get(HELMRELEASES, "n", "a")
+    await client.list(NAMESPACES, label_selector="a=b", limit=500, continue_token="t", resource_version="7")
+    await client.create(HELMRELEASES, obj, dry_run=True, field_manager="m")
+    await client.update(HELMRELEASES, obj, subresource="status")
+    await client.patch(HELMRELEASES, "n", "a", {"x": 1}, content_type=MERGE_PATCH, force=True)
+    await client.delete(HELMRELEASES, "n", "a", options={"propagationPolicy": "Foreground"})
+    await client.review(TOKEN_REVIEWS_PATH, {"spec": {}})
+    releases = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/n/helmreleases"
+    assert server.requests == [
+        ("GET", f"{releases}/a", {}, None),
+        (
+            "GET",
+            "/api/v1/namespaces",
+            {"labelSelector": "a=b", "limit": "500", "continue": "t", "resourceVersion": "7"},
+            None,
+        ),
+        ("POST", releases, {"dryRun": "All", "fieldManager": "m"}, obj),
+        ("PUT", f"{releases}/a/status", {}, obj),
+        ("PATCH", f"{releases}/a", {"force": "true"}, {"x": 1}),
+        (
+            "DELETE",
+            f"{releases}/a",
+            {},
+            {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"},
+        ),
+        ("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {}, {"spec": {}}),
+    ]
+    assert server.headers[4]["Content-Type"] == "application/merge-patch+json"
+    assert {headers["Authorization"] for headers in server.headers} == {"Bearer t0"}
+
+
+async def test_a_name_cannot_leave_its_place_in_the_path(server: Server, client: HostClient) -> None:
+    await client.get(HELMRELEASES, "n", "a/../b?x=1")
+    assert server.requests[0][1].endswith("/helmreleases/a%2F..%2Fb%3Fx%3D1")
+    with pytest.raises(BadRequest):
+        await client.get(HELMRELEASES, "n", "..")
+
+
+async def test_a_refusal_is_raised_as_the_host_said_it(server: Server, client: HostClient) -> None:
+    details = {"name": "a", "group": "g", "kind": "k", "retryAfterSeconds": 3}
+    server.answer = _json(
+        {"kind": "Status", "code": 409, "reason": "Conflict", "message": "no", "details": details}, status=409
+    )
+    with pytest.raises(StatusError) as raised:
+        await client.get(HELMRELEASES, "n", "a")
+    error = raised.value
+    assert (error.code, error.reason, error.message, error.details, error.retry_after) == (
+        409,
+        "Conflict",
+        "no",
+        details,
+        3,
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(_body(b"<html>bad gateway</html>", status=502), id="HTML with 502"),
+        pytest.param(_body(b"<html>login</html>"), id="HTML with 200"),
+        pytest.param(_body(b"404 page not found", status=404, content_type="text/plain"), id="text with 404"),
+        pytest.param(_body(b'{"kind":"Thing"', content_type="application/json"), id="half a document"),
+        pytest.param(_json([]), id="a list"),
+        pytest.param(_json({"error": "x"}, status=503), id="another kind of error"),
+        pytest.param(_json({"kind": "Status", "code": "x"}, status=500), id="a damaged Status"),
+        pytest.param(_stream(b'{"kind":', cut=True), id="cut off"),
+    ],
+)
+async def test_what_is_no_answer_is_a_host_that_cannot_be_reached(
+    server: Server, client: HostClient, answer: Answer
+) -> None:
+    server.answer = answer
+    with pytest.raises(HostUnreachable) as raised:
+        await client.get(HELMRELEASES, "n", "a")
+    assert raised.value.code == 503
+    assert raised.value.retry_after > 0
+
+
+async def test_nobody_there_is_a_host_that_cannot_be_reached(unused_tcp_port: int) -> None:
+    client = HostClient(Configuration(host=f"http://127.0.0.1:{unused_tcp_port}"))
+    try:
+        with pytest.raises(HostUnreachable) as raised:
+            await client.get(HELMRELEASES, "n", "a")
+        assert str(unused_tcp_port) not in raised.value.message
+        with pytest.raises(HostUnreachable):
+            await anext(aiter(client.watch(HELMRELEASES, resource_version="")))
+    finally:
+        await client.close()
+
+
+async def test_our_own_credentials_refused_are_not_the_callers_fault(server: Server, client: HostClient) -> None:
+    server.answer = _json({"kind": "Status", "code": 401, "reason": "Unauthorized"}, status=401)
+    with pytest.raises(HostUnreachable):
+        await client.get(HELMRELEASES, "n", "a")
+    with pytest.raises(HostUnreachable):
+        await anext(aiter(client.watch(HELMRELEASES, resource_version="")))
+
+
+async def test_credentials_are_renewed_when_they_are_refused(server: Server, address: str) -> None:
+    configuration = Configuration(host=address)
+    configuration.api_key["BearerToken"] = "Bearer old"
+
+    async def refresh() -> None:
+        configuration.api_key["BearerToken"] = "Bearer new"
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        return web.json_response({}, status=200 if request.headers["Authorization"] == "Bearer new" else 401)
+
+    server.answer = answer
+    client = HostClient(configuration, refresh=refresh)
+    try:
+        assert await client.get(HELMRELEASES, "n", "a") == {}
+    finally:
+        await client.close()
+
+
+async def test_a_kubeconfig_names_the_host_and_the_credentials(server: Server, address: str, tmp_path: Path) -> None:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "k", "cluster": {"server": address}}],
+        "users": [{"name": "u", "user": {"token": "secret"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+    }
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(document))
+    client = await HostClient.connect(path)
+    try:
+        await client.get(NAMESPACES, "", "default")
+    finally:
+        await client.close()
+    assert server.headers[0]["Authorization"] == "Bearer secret"
+
+
+async def test_a_kubeconfig_that_is_none_is_a_value_error(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no usable kubeconfig"):
+        await HostClient.connect(tmp_path / "missing")
+
+
+def _line(type_: str, **metadata: Any) -> bytes:
+    return orjson.dumps({"type": type_, "object": {"metadata": metadata}}) + b"\n"
+
+
+async def _watched(client: HostClient, **options: Any) -> list[WatchEvent]:
+    return [event async for event in client.watch(HELMRELEASES, resource_version="5", **options)]
+
+
+async def test_a_watch_yields_events_until_the_host_ends_it(server: Server, client: HostClient) -> None:
+    lines = _line("ADDED", name="a") + _line("BOOKMARK", resourceVersion="9")
+    server.answer = _stream(lines[:10], lines[10:])
+    found = await _watched(client, label_selector="a=b", timeout_seconds=30, send_initial_events=True)
+    assert [(event.type, event.object["metadata"]) for event in found] == [
+        ("ADDED", {"name": "a"}),
+        ("BOOKMARK", {"resourceVersion": "9"}),
+    ]
+    assert server.requests[0][2] == {
+        "watch": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersion": "5",
+        "labelSelector": "a=b",
+        "timeoutSeconds": "30",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+    }
+
+
+async def test_a_frame_of_megabytes_arrives(server: Server, client: HostClient) -> None:
+    server.answer = _stream(_line("ADDED", annotations={"a": "x" * 5_000_000}))
+    (event,) = await _watched(client)
+    assert len(event.object["metadata"]["annotations"]["a"]) == 5_000_000
+
+
+async def test_a_watch_that_is_cut_off_gives_what_was_whole_and_tells(server: Server, client: HostClient) -> None:
+    server.answer = _stream(_line("ADDED", name="a"), b'{"type":"ADD', cut=True)
+    events = aiter(client.watch(HELMRELEASES, resource_version="5"))
+    assert (await anext(events)).object == {"metadata": {"name": "a"}}
+    with pytest.raises(HostUnreachable):
+        await anext(events)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(
+            _stream(b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"old"}}\n'),
+            id="in the stream",
+        ),
+        pytest.param(
+            _json({"kind": "Status", "code": 410, "reason": "Expired", "message": "old"}, status=410), id="before it"
+        ),
+    ],
+)
+async def test_a_watch_that_is_refused_says_why(server: Server, client: HostClient, answer: Answer) -> None:
+    server.answer = answer
+    with pytest.raises(StatusError) as raised:
+        await _watched(client)
+    assert (raised.value.code, raised.value.message) == (410, "old")
+
+
+async def test_a_watch_that_is_left_early_closes_its_connection(server: Server, client: HostClient) -> None:
+    closed = asyncio.Event()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(_line("ADDED", name="a"))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            closed.set()
+        return response
+
+    server.answer = answer
+    events = client.watch(HELMRELEASES, resource_version="5")
+    await anext(aiter(events))
+    await events.aclose()  # type: ignore[attr-defined]
+    await asyncio.wait_for(closed.wait(), 5)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from registry.structural import structural_schema
+from registry.types import tenant_resource
+
+_FORBIDDEN = {"$ref", "$defs", "anyOf", "oneOf", "allOf", "title"}
+
+
+def _nodes(schema: object) -> list[dict[str, object]]:
+    if isinstance(schema, dict):
+        return [schema, *(node for value in schema.values() for node in _nodes(value))]
+    if isinstance(schema, list):
+        return [node for value in schema for node in _nodes(value)]
+    return []
+
+
+def test_the_schema_of_a_tenant_is_structural() -> None:
+    for node in _nodes(dict(tenant_resource().properties)):
+        assert not _FORBIDDEN & node.keys()
+        assert not isinstance(node.get("additionalProperties"), bool)
+
+
+def test_the_spec_has_the_defaults_of_the_issue_and_a_gateway_without_one() -> None:
+    properties = tenant_resource().properties["spec"]["properties"]
+    assert {name: field["default"] for name, field in properties.items() if "default" in field} == {
+        "host": "",
+        "etcd": False,
+        "monitoring": False,
+        "ingress": False,
+        "seaweedfs": False,
+        "computeplane": False,
+        "schedulingClass": "",
+        "resourceQuotas": {},
+    }
+    assert properties["gateway"]["type"] == "boolean"
+    assert "nullable" not in properties["gateway"]
+
+
+def test_quotas_are_integers_or_text_and_conditions_a_map_by_type() -> None:
+    properties = tenant_resource().properties
+    quotas = properties["spec"]["properties"]["resourceQuotas"]
+    assert quotas["additionalProperties"] == {"x-kubernetes-int-or-string": True}
+    conditions = properties["status"]["properties"]["conditions"]
+    assert (conditions["x-kubernetes-list-type"], conditions["x-kubernetes-list-map-keys"]) == ("map", ["type"])
+
+
+def test_a_row_has_as_many_cells_as_columns_and_tells_what_is_in_effect() -> None:
+    resource = tenant_resource()
+    shown = {
+        "spec": {"host": "", "etcd": True},
+        "status": {
+            "namespace": "tenant-a",
+            "version": "1",
+            "host": {"value": "a.example.org", "namespace": "tenant-root"},
+            "gateway": {"value": True, "namespace": "tenant-root"},
+            "conditions": [{"type": "Released", "status": "False"}, {"type": "Ready", "status": "True"}],
+        },
+    }
+    row = dict(zip((column.name for column in resource.columns), resource.cells(shown), strict=True))
+    assert row == {
+        "Ready": "True",
+        "Namespace": "tenant-a",
+        "Host": "a.example.org",
+        "Gateway": "tenant-root",
+        "Version": "1",
+        "Etcd": True,
+        "Monitoring": False,
+        "Ingress": False,
+        "SeaweedFS": False,
+        "Computeplane": False,
+    }
+    assert resource.cells({})[:4] == ("Unknown", "", "", "")
+
+
+def test_a_model_becomes_a_schema_without_references_and_nulls() -> None:
+    class Inner(BaseModel):
+        """Inside."""
+
+        size: int = Field(ge=1)
+
+    class Outer(BaseModel):
+        inner: Inner = Field(description="One.")
+        many: list[Inner] = []
+        maybe: str | None = None
+        either: int | str = 0
+        mode: Literal["a", "b"] = "a"
+
+    inner = {"type": "object", "properties": {"size": {"type": "integer", "minimum": 1}}, "required": ["size"]}
+    assert structural_schema(Outer) == {
+        "type": "object",
+        "required": ["inner"],
+        "properties": {
+            "inner": {**inner, "description": "One."},
+            "many": {"type": "array", "items": {**inner, "description": "Inside."}, "default": []},
+            "maybe": {"type": "string"},
+            "either": {"x-kubernetes-int-or-string": True, "default": 0},
+            "mode": {"type": "string", "enum": ["a", "b"], "default": "a"},
+        },
+    }
+
+
+def test_a_union_that_has_no_structural_form_is_refused() -> None:
+    class Model(BaseModel):
+        field: int | list[str] = 0
+
+    with pytest.raises(ValueError, match="structural"):
+        structural_schema(Model)

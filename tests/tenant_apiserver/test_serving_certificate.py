@@ -1,0 +1,211 @@
+"""The serving certificate: when it is renewed, whom it is told, and what happens when replicas race."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from apiserver import certificates
+from apiserver.certificates import KeyPair
+from apiserver.resource import Key
+from registry.host import APISERVICES, SECRETS, HostResource
+from tenant_apiserver.serving_certificate import (
+    SECRET_NAME,
+    Material,
+    Renewal,
+    ServiceReference,
+    ServingCertificate,
+    material_of,
+    plan,
+    renewed,
+)
+from tests.fakes import FakeHost
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SERVICE = ServiceReference(namespace="cozy-system", name="tenant-apiserver")
+OURS = "v1alpha1.apps.cozystack.io"
+
+
+def api_service(name: str = OURS, **spec: Any) -> dict[str, Any]:
+    service = {"namespace": SERVICE.namespace, "name": SERVICE.name, "port": 443}
+    return {"metadata": {"name": name}, "spec": {"service": service, **spec}}
+
+
+def keeper(host: FakeHost, now: datetime = NOW, **changes: Any) -> ServingCertificate:
+    return ServingCertificate(host=host, service=SERVICE, api_services=[OURS], now=lambda: now, **changes)
+
+
+def bundle_in(host: FakeHost, name: str = OURS) -> bytes:
+    found = host.peek(APISERVICES, "", name)
+    assert found is not None
+    return base64.b64decode(found["spec"].get("caBundle") or "")
+
+
+def stored(host: FakeHost) -> Material:
+    material = material_of(host.peek(SECRETS, SERVICE.namespace, SECRET_NAME))
+    assert material is not None
+    return material
+
+
+def secret_of(material: Material, **changes: bytes) -> dict[str, Any]:
+    data = {
+        "ca.crt": material.bundle,
+        "ca.key": material.ca.key,
+        "tls.crt": material.serving.certificate,
+        "tls.key": material.serving.key,
+        **{name.replace("_", "."): content for name, content in changes.items()},
+    }
+    return {
+        "metadata": {"name": SECRET_NAME, "namespace": SERVICE.namespace},
+        "data": {name: base64.b64encode(content).decode() for name, content in data.items()},
+    }
+
+
+@pytest.fixture(scope="module")
+def material() -> Material:
+    return renewed(None, Renewal.EVERYTHING, NOW, SERVICE.dns_names)
+
+
+@pytest.mark.parametrize(
+    ("age", "expected"),
+    [
+        pytest.param(timedelta(0), Renewal.NOTHING, id="fresh"),
+        pytest.param(timedelta(days=200), Renewal.NOTHING, id="middle-aged"),
+        pytest.param(timedelta(days=250), Renewal.CERTIFICATE, id="two thirds of the certificate's life are over"),
+        pytest.param(timedelta(days=400), Renewal.CERTIFICATE, id="certificate expired"),
+        pytest.param(timedelta(days=2500), Renewal.EVERYTHING, id="two thirds of the CA's life are over"),
+    ],
+)
+def test_age_decides_what_is_renewed(material: Material, age: timedelta, expected: Renewal) -> None:
+    assert plan(secret_of(material), NOW + age, SERVICE.dns_names) is expected
+
+
+def test_without_a_secret_everything_is_made() -> None:
+    assert plan(None, NOW, SERVICE.dns_names) is Renewal.EVERYTHING
+
+
+def test_another_service_name_needs_another_certificate(material: Material) -> None:
+    elsewhere = ServiceReference(namespace="cozy-system", name="renamed")
+    assert plan(secret_of(material), NOW, elsewhere.dns_names) is Renewal.CERTIFICATE
+
+
+@pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
+@pytest.mark.parametrize("content", [pytest.param(b"", id="empty"), pytest.param(b"not PEM", id="not PEM")])
+def test_a_secret_that_cannot_be_read_is_made_anew(material: Material, field: str, content: bytes) -> None:
+    secret = secret_of(material)
+    secret["data"][field] = base64.b64encode(content).decode()
+    assert plan(secret, NOW, SERVICE.dns_names) is Renewal.EVERYTHING
+
+
+def test_a_key_of_another_certificate_is_noticed(material: Material) -> None:
+    other = certificates.make_serving(material.ca, SERVICE.dns_names, now=NOW)
+    assert plan(secret_of(material, tls_key=other.key), NOW, SERVICE.dns_names) is Renewal.EVERYTHING
+
+
+def test_a_certificate_of_another_ca_is_noticed(material: Material) -> None:
+    other = certificates.make_serving(certificates.make_ca("other", now=NOW), SERVICE.dns_names, now=NOW)
+    secret = secret_of(material, tls_crt=other.certificate, tls_key=other.key)
+    assert plan(secret, NOW, SERVICE.dns_names) is Renewal.CERTIFICATE
+
+
+def test_the_aggregator_s_name_for_the_service_comes_first() -> None:
+    assert SERVICE.dns_names[0] == "tenant-apiserver.cozy-system.svc"
+
+
+def test_the_old_ca_stays_trusted_until_it_expires(material: Material) -> None:
+    later = NOW + timedelta(days=2500)
+    successor = renewed(material, Renewal.EVERYTHING, later, SERVICE.dns_names)
+    assert successor.bundle.startswith(successor.ca.certificate)
+    assert certificates.issued_by(material.serving.certificate, successor.bundle)
+    last = renewed(successor, Renewal.EVERYTHING, later + timedelta(days=2500), SERVICE.dns_names)
+    assert not certificates.issued_by(material.serving.certificate, last.bundle)
+
+
+async def test_the_first_start_makes_a_secret_and_tells_the_api_service(host: FakeHost) -> None:
+    host.add(APISERVICES, api_service(insecureSkipTLSVerify=True))
+    pair = await keeper(host).ensure()
+    assert pair == stored(host).serving
+    assert certificates.issued_by(pair.certificate, bundle_in(host))
+    found = host.peek(APISERVICES, "", OURS)
+    assert found is not None
+    assert "insecureSkipTLSVerify" not in found["spec"]
+
+
+async def test_a_second_pass_writes_nothing(host: FakeHost) -> None:
+    host.add(APISERVICES, api_service())
+    first = await keeper(host).ensure()
+    host.forget_writes()
+    assert await keeper(host).ensure() == first
+    assert host.writes == []
+
+
+async def test_an_api_service_of_somebody_else_is_never_changed(
+    host: FakeHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    host.add(APISERVICES, api_service(service={"namespace": "cozy-system", "name": "cozystack-api"}))
+    mine = keeper(host)
+    await mine.ensure()
+    await mine.ensure()
+    assert bundle_in(host) == b""
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        f"APIService {OURS} points at cozy-system/cozystack-api, not at us: it is left alone"
+    ]
+
+
+async def test_a_local_api_service_is_never_changed(host: FakeHost) -> None:
+    host.add(APISERVICES, {"metadata": {"name": OURS}, "spec": {"group": "apps.cozystack.io"}})
+    await keeper(host).ensure()
+    assert {write.resource for write in host.writes} == {SECRETS}
+
+
+async def test_of_two_replicas_that_start_together_one_makes_the_secret(host: FakeHost) -> None:
+    host.add(APISERVICES, api_service())
+    arrived = asyncio.Barrier(2)
+    waited: set[asyncio.Task[Any] | None] = set()
+
+    async def together(verb: str, res: HostResource, key: Key) -> None:
+        task = asyncio.current_task()
+        if verb == "create" and task not in waited:
+            waited.add(task)
+            await arrived.wait()
+
+    host.before = together
+    pairs = await asyncio.gather(keeper(host).ensure(), keeper(host).ensure())
+    assert pairs[0] == pairs[1] == stored(host).serving
+    assert bundle_in(host) == stored(host).bundle
+
+
+async def test_a_renewal_that_loses_the_race_takes_what_the_winner_wrote(host: FakeHost, material: Material) -> None:
+    host.add(APISERVICES, api_service())
+    host.add(SECRETS, secret_of(material))
+    later = NOW + timedelta(days=300)
+    winner: list[KeyPair] = []
+
+    async def overtake(verb: str, res: HostResource, key: Key) -> None:
+        if verb == "update" and not winner:
+            host.before = None
+            winner.append(await keeper(host, later).ensure())
+
+    host.before = overtake
+    assert await keeper(host, later).ensure() == winner[0]
+    assert stored(host).ca == material.ca
+
+
+async def test_following_reloads_and_outlives_an_outage(host: FakeHost, caplog: pytest.LogCaptureFixture) -> None:
+    host.add(APISERVICES, api_service())
+    outage = [False, True, True, False]
+    served: list[KeyPair] = []
+
+    async def sleep(seconds: float) -> None:
+        if not outage:
+            raise asyncio.CancelledError
+        host.unreachable = outage.pop(0)
+
+    with pytest.raises(asyncio.CancelledError):
+        await keeper(host, sleep=sleep).follow(served.append)
+    assert served == [stored(host).serving] * 2
+    assert len([record for record in caplog.records if "cannot be kept up to date" in record.getMessage()]) == 1
