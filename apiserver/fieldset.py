@@ -76,11 +76,9 @@ class FieldSet:
                 yield (element, *path)
 
     def __contains__(self, path: Path) -> bool:
-        inside: FieldSet | None = self
+        inside = self
         for element in path[:-1]:
-            inside = inside.children.get(element)
-            if inside is None:
-                return False
+            inside = inside.below(element)
         return bool(path) and path[-1] in inside.members
 
     def below(self, element: str) -> FieldSet:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+MAX_OBJECT_NESTING = 128
+"""What an object may nest. Bodies may nest deeper, and are then cut by pruning or refused: objects are walked
+recursively, and encoders have limits of their own."""
+
 
 def equal(left: Any, right: Any) -> bool:
     """Whether two JSON values are the same: numbers by value, objects without regard to the order of keys."""

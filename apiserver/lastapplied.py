@@ -6,16 +6,15 @@ import copy
 import json
 
 from apiserver.fieldset import EMPTY, FieldSet
-from apiserver.jsonvalue import nests_deeper
+from apiserver.jsonvalue import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.meta import ANNOTATIONS_LIMIT
 from apiserver.resource import Object
-from apiserver.schema import MAX_KEPT_NESTING
 from apiserver.typed import Atom
 from apiserver.typed_check import check
 from apiserver.typed_compare import compare
 from apiserver.typed_fields import to_field_set
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_ANNOTATIONS_LIMIT = 256 * 1024
 
 
 def fields(atom: Atom, live: Object) -> FieldSet:
@@ -27,7 +26,7 @@ def fields(atom: Atom, live: Object) -> FieldSet:
         return EMPTY
     if not isinstance(config, dict) or config.get("apiVersion") != live["apiVersion"]:
         return EMPTY
-    if nests_deeper(config, MAX_KEPT_NESTING) or check(atom, config) or check(atom, live):
+    if nests_deeper(config, MAX_OBJECT_NESTING) or check(atom, config) or check(atom, live):
         return EMPTY
     comparison = compare(atom, config, live)
     return to_field_set(atom, config) - comparison.set - comparison.removed
@@ -42,6 +41,6 @@ def refresh(applied: Object, config: Object) -> Object:
     wanted = copy.deepcopy(config)
     (wanted["metadata"].get("annotations") or {}).pop(LAST_APPLIED, None)
     annotations[LAST_APPLIED] = json.dumps(wanted, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS_LIMIT:
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_LIMIT:
         del annotations[LAST_APPLIED]
     return {**applied, "metadata": {**metadata, "annotations": annotations}}

@@ -14,10 +14,10 @@ from typing import Any
 from apiserver import fieldpath, lastapplied, managers
 from apiserver.errors import BadRequest
 from apiserver.fieldset import EMPTY, FieldSet
-from apiserver.jsonvalue import equal, nests_deeper
+from apiserver.jsonvalue import MAX_OBJECT_NESTING, equal, nests_deeper
 from apiserver.managers import Managed, Manager, Managers
 from apiserver.resource import Object, Resource
-from apiserver.schema import MAX_KEPT_NESTING, object_schema, prune
+from apiserver.schema import object_schema, prune
 from apiserver.typed import atom
 from apiserver.typed_check import check
 from apiserver.typed_compare import compare
@@ -186,8 +186,8 @@ class FieldManager:
         metadata = config.get("metadata")
         if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
             raise BadRequest("metadata.managedFields must be nil")
-        if nests_deeper(config, MAX_KEPT_NESTING):
-            raise BadRequest(f"the object is nested too deeply: more than {MAX_KEPT_NESTING} levels")
+        if nests_deeper(config, MAX_OBJECT_NESTING):
+            raise BadRequest(f"the object is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
         if problem := check(self._atom, config):
             raise BadRequest(f"failed to create typed patch object ({self._identify(config)}): {problem}")
 

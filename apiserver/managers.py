@@ -80,17 +80,16 @@ def _decode_entry(entry: Any, index: int) -> tuple[Manager, Managed]:
     text = {key: entry.get(key) or "" for key in ("manager", "operation", "apiVersion", "subresource", "time")}
     if not all(isinstance(value, str) for value in text.values()):
         raise ValueError(f"managed fields entry {index} has a field of a wrong type")
-    operation, api_version = text["operation"], text["apiVersion"]
-    if operation not in ("Apply", "Update"):
+    api_version = text["apiVersion"]
+    if text["operation"] not in ("Apply", "Update"):
         raise ValueError("operation must be `Apply` or `Update`")
+    operation: Operation = "Apply" if text["operation"] == "Apply" else "Update"
     if not api_version:
         raise ValueError("apiVersion must not be empty")
     if entry.get("fieldsType") != "FieldsV1":
         raise ValueError(f"invalid fieldsType in managed fields entry {index}")
     fields = entry.get("fieldsV1")
-    identity = Manager(
-        text["manager"], operation, api_version if operation == "Update" else "", text["subresource"]
-    )
+    identity = Manager(text["manager"], operation, api_version if operation == "Update" else "", text["subresource"])
     return identity, Managed(FieldSet.from_fields({} if fields is None else fields), api_version, text["time"])
 
 

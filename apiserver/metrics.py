@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from aiohttp import web
@@ -154,7 +155,9 @@ class Metrics:
         """/metrics, in the text format; None for other paths."""
         if context.info.path != "/metrics" or context.info.verb != "get":
             return None
-        return web.Response(body=generate_latest(self.registry), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+        # collectors of the process read files
+        body = await asyncio.to_thread(generate_latest, self.registry)
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
 class WorkqueueMetrics:

@@ -53,12 +53,17 @@ def no_cells(obj: Object) -> Sequence[object]:
     return ()
 
 
+def accept(obj: Object) -> None:
+    """Refuses nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Resource:
     """One resource in one version of one group.
 
     `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata. With
     `preserve_unknown_fields` other top-level fields are kept as they come.
+    `refuse` sees what a client sent before unknown fields are dropped, and raises BadRequest for what it may not send.
     `columns` stand between Name and Age in tables; `cells` gives their values for an object, in order.
     """
 
@@ -75,6 +80,7 @@ class Resource:
     preserve_unknown_fields: bool = False
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
+    refuse: Callable[[Object], None] = accept
 
     @property
     def api_version(self) -> str:

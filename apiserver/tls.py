@@ -7,7 +7,7 @@ import logging
 import os
 import ssl
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,6 +16,8 @@ from apiserver.certificates import KeyPair
 _LOG = logging.getLogger("apiserver.tls")
 _POLL_SECONDS = 5.0
 
+Sleep = Callable[[float], Awaitable[object]]
+
 
 class ServerTls:
     """Asks clients for a certificate of one of `client_cas` (PEM bundles) but does not insist on one.
@@ -23,6 +25,8 @@ class ServerTls:
     A change makes a new SSLContext, which new connections get by the SNI callback: an old one would go on offering
     the previous certificate beside one of another key type, and trusting CAs that are gone. Which CA makes a client
     what is decided per request (x509.py).
+
+    Making and changing one takes a millisecond and no disk, so it may be done on the event loop.
     """
 
     def __init__(self, pair: KeyPair, client_cas: bytes = b"") -> None:
@@ -50,23 +54,25 @@ class ServerTls:
         if (pair, client_cas) != (self._pair, self._client_cas):
             self._current = _context(pair, client_cas)
             self._pair, self._client_cas = pair, client_cas
+            # a connection keeps this one of its first context
+            self.listening.verify_mode = self._current.verify_mode
 
     def _choose(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         connection.context = self._current
 
 
-async def follow_files(certificate: Path, key: Path, tls: ServerTls, *, poll: float = _POLL_SECONDS) -> None:
+async def follow_files(certificate: Path, key: Path, tls: ServerTls, *, sleep: Sleep = asyncio.sleep) -> None:
     """Reload the pair whenever its files change, for ever. A pair that is half written is looked at again."""
     seen = None
     while True:
         now = await asyncio.to_thread(_stamp, certificate, key)
         if now is not None and now != seen:
             try:
-                tls.replace_certificate(await asyncio.to_thread(read_pair, certificate, key))
+                await asyncio.to_thread(lambda: tls.replace_certificate(read_pair(certificate, key)))
                 seen = now
             except (OSError, ValueError) as error:
                 _LOG.warning("the serving certificate cannot be reloaded: %s", error)
-        await asyncio.sleep(poll)
+        await sleep(_POLL_SECONDS)
 
 
 def read_pair(certificate: Path, key: Path) -> KeyPair:
@@ -74,18 +80,21 @@ def read_pair(certificate: Path, key: Path) -> KeyPair:
     return KeyPair(certificate.read_bytes(), key.read_bytes())
 
 
-async def follow_file(path: Path, changed: Callable[[bytes], None], *, poll: float = _POLL_SECONDS) -> None:
-    """Tell `changed` the content of a file whenever it changes, for ever. `changed` may raise ValueError to refuse."""
+async def follow_file(path: Path, changed: Callable[[bytes], None], *, sleep: Sleep = asyncio.sleep) -> None:
+    """Tell `changed` the content of a file whenever it changes, for ever.
+
+    `changed` runs in a thread and may raise ValueError to refuse; then it is told again.
+    """
     seen = None
     while True:
         now = await asyncio.to_thread(_stamp, path)
         if now is not None and now != seen:
             try:
-                changed(await asyncio.to_thread(path.read_bytes))
+                await asyncio.to_thread(lambda: changed(path.read_bytes()))
                 seen = now
             except (OSError, ValueError) as error:
                 _LOG.warning("%s cannot be reloaded: %s", path.name, error)
-        await asyncio.sleep(poll)
+        await sleep(_POLL_SECONDS)
 
 
 def _stamp(*paths: Path) -> tuple[tuple[int, int, int], ...] | None:
@@ -104,11 +113,12 @@ def _context(pair: KeyPair, client_cas: bytes) -> ssl.SSLContext:
     # a resumed session lacks the intermediates of the client's chain, and remembers CAs that may be gone
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET
+    # a CA of the bundle need not be a root
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     with _file(pair.certificate) as certificate, _file(pair.key) as key:
         context.load_cert_chain(certificate, key, password=_no_password)
     if client_cas.strip():
         context.load_verify_locations(cadata=client_cas.decode("ascii", "replace"))
-        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         context.verify_mode = ssl.CERT_OPTIONAL
     return context
 
@@ -121,13 +131,15 @@ def _no_password() -> str:
 @contextmanager
 def _file(content: bytes) -> Iterator[str]:
     """`ssl` reads certificates from files only; a private key should not come to lie on a disk for that."""
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("pem", os.MFD_CLOEXEC), "wb") as file:
-            file.write(content)
-            file.flush()
-            yield f"/proc/self/fd/{file.fileno()}"
-    else:
+    if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile() as file:
             file.write(content)
             file.flush()
             yield file.name
+        return
+    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
+    try:
+        os.pwrite(descriptor, content, 0)
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)

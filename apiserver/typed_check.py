@@ -70,7 +70,11 @@ def _scalar_problem(scalar: Scalar, value: Any) -> str:
             fits = isinstance(value, (int, float)) and not isinstance(value, bool)
             return "" if fits else f"expected numeric (int or float), got {_go_type(value)}"
         case "string":
-            return "" if isinstance(value, str) else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+            return (
+                ""
+                if isinstance(value, str)
+                else f"expected string, got &value.valueUnstructured{{Value:{_go_syntax(value)}}}"
+            )
         case "boolean":
             return "" if isinstance(value, bool) else f"expected boolean, got &{{{_go_text(value)}}}"
         case "untyped":

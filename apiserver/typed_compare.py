@@ -93,9 +93,7 @@ class _Walk:
             return self._leaf(old, new, path)
         old_items, new_items = _grouped(list_type, before), _grouped(list_type, after)
         for element in old_items | new_items:
-            self._items(
-                list_type.child, old_items.get(element, []), new_items.get(element, []), (*path, element)
-            )
+            self._items(list_type.child, old_items.get(element, []), new_items.get(element, []), (*path, element))
         return False
 
     def _items(self, child: Atom, old: Sequence[Any], new: Sequence[Any], path: Path) -> None:

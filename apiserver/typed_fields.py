@@ -127,5 +127,3 @@ def _now_atomic(atom: Atom | None, fields: FieldSet, path: Path) -> Iterator[Pat
             return
         for element, below in fields.children.items():
             yield from _now_atomic(list_type.child, below, (*path, element))
-
-

@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from apiserver.resource import Column, Resource
+from apiserver.errors import BadRequest
+from apiserver.resource import Column, Object, Resource
 from registry.names import GROUP, KIND
 from registry.structural import structural_schema
 from registry.tenant.table import cells
@@ -96,6 +97,15 @@ class TenantStatus(_Model):
     )
 
 
+def refuse_internal_keys(tenant: Object) -> None:
+    """Keys of `spec` with a leading underscore are the platform's own Helm values (D98). Raises BadRequest."""
+    spec = tenant.get("spec")
+    internal = sorted(key for key in spec if key.startswith("_")) if isinstance(spec, dict) else []
+    if internal:
+        quoted = ", ".join(f'"{key}"' for key in internal)
+        raise BadRequest(f"spec must not hold keys that start with an underscore: {quoted}")
+
+
 def tenant_resource() -> Resource:
     """Tenant as it is served (R-001, R-005 to R-011, D98, D99)."""
     return Resource(
@@ -127,4 +137,5 @@ def tenant_resource() -> Resource:
             Column("Computeplane", "boolean", description="Whether the tenant runs its own compute plane.", priority=1),
         ),
         cells=cells,
+        refuse=refuse_internal_keys,
     )

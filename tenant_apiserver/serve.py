@@ -163,7 +163,7 @@ class _Server:
         if self._tls is not None:
             try:
                 self._tls.replace_client_cas(bundle)
-            except ValueError as error:
+            except (OSError, ValueError) as error:
                 _logger.warning("the CAs of clients are not usable, the old ones stay: %s", error)
 
 

@@ -47,8 +47,8 @@ def tenant_api(*, host: Host, root_host: str, settings: ReleaseSettings, observe
     cache = WatchCache(strategy.resource)
     tree = TenantTree(root_host=root_host)
     cache.subscribe(tree.on_event)
-    feed = TenantFeed(resource=strategy.resource, cache=cache)
     releases = Informer(host, HELMRELEASES, label_selector=RELEASE_SELECTOR)
+    feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     releases.add_handler(feed)
     namespaces = Informer(host, NAMESPACES)
     store = Store(

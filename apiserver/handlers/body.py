@@ -39,6 +39,7 @@ async def read_object(context: RequestContext, resource: Resource, field_validat
     raw = await read(context)
     document = decode(raw, content_type)
     obj = check_kind(document.value, resource)
+    resource.refuse(obj)
     strict = strict_errors(document, obj, resource, field_validation)
     if strict and field_validation == "Strict":
         raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {strict_text(strict)}")

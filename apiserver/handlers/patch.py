@@ -99,6 +99,7 @@ class _Patch:
             obj = body.check_kind(patched, resource)
         except errors.BadRequest as error:
             raise _invalid_patch(patched, error.message) from error
+        resource.refuse(obj)
         strict = body.strict_errors(
             Document(value=obj, duplicates=self._operation.duplicates), obj, resource, self._options.field_validation
         )

@@ -69,7 +69,9 @@ class ConfigMapRules(AnyContent):
         ]
         for key in sorted(data.keys() & binary.keys()):
             problems.append(errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
-        size = sum(len(value.encode()) for value in data.values()) + sum(len(value) * 3 // 4 for value in binary.values())
+        size = sum(len(value.encode()) for value in data.values()) + sum(
+            len(value) * 3 // 4 for value in binary.values()
+        )
         if size > _MAX_DATA:
             problems.append(errors.too_long("", _MAX_DATA))
         return problems
@@ -177,5 +179,7 @@ def _frozen_errors(new: Object, old: Object, fields: Iterable[str]) -> list[Fiel
     problems = []
     if new.get("immutable") is not True:
         problems.append(errors.forbidden("immutable", _FROZEN))
-    problems += [errors.forbidden(field, _FROZEN) for field in fields if (new.get(field) or {}) != (old.get(field) or {})]
+    problems += [
+        errors.forbidden(field, _FROZEN) for field in fields if (new.get(field) or {}) != (old.get(field) or {})
+    ]
     return problems

@@ -1,10 +1,11 @@
-"""The garbage collector: deletes what has lost all its owners, in the background, in the foreground, or not (J44 to J47)."""
+"""The garbage collector: what has lost all its owners goes, in the order that propagation asks for (J44 to J47)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from apiserver.options import DeleteOptions, Preconditions
+from apiserver.options import DeleteOptions
 from apiserver.resource import GroupKind, Object
 from registry.embedded.ownership import (
     Action,
@@ -111,8 +112,7 @@ class GarbageCollector:
             references = current["metadata"].get("ownerReferences") or ()
             freed = [{**reference, "blockOwnerDeletion": False} for reference in references]
             current = await self._update(backend, node, current, {"ownerReferences": freed})
-        options = DeleteOptions(propagation_policy=action.policy, preconditions=Preconditions(uid=node.uid))
-        await backend.delete(node.place.key, current, options)
+        await backend.delete(node.place.key, current, DeleteOptions(propagation_policy=action.policy))
 
     async def _detach(self, node: Node, uids: Sequence[str]) -> None:
         backend, current = await self._current(node)
@@ -136,7 +136,7 @@ class GarbageCollector:
         return backend, current
 
     async def _update(
-        self, backend: SqliteBackend, node: Node, current: Object, fields: Mapping[str, list[object]]
+        self, backend: SqliteBackend, node: Node, current: Object, fields: Mapping[str, list[Any]]
     ) -> Object:
         metadata = {**current["metadata"], **fields}
         new = {**current, "metadata": {name: value for name, value in metadata.items() if value != []}}

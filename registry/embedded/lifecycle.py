@@ -1,40 +1,17 @@
-"""Namespaces on their way out: what they contain goes first, then the Namespace. Some namespaces never go."""
+"""Namespaces on their way out: what they contain goes first, then the Namespace."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 
-from apiserver import errors, meta, rest
-from apiserver.context import RequestContext
+from apiserver import meta
 from apiserver.options import DeleteOptions
 from apiserver.resource import Key, Object
 from registry.embedded.corerules import NAMESPACE_FINALIZER
 from registry.embedded.worker import Worker
 from registry.generic.sqlite import Change, Database
 from registry.generic.sqlitebackend import NAMESPACES, SqliteBackend
-from registry.generic.store import Store
-
-IMMORTAL = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
-
-
-class NamespaceStore(
-    rest.Getter,
-    rest.Lister,
-    rest.Watcher,
-    rest.Creater,
-    rest.Updater,
-    rest.GracefulDeleter,
-    Store,
-):
-    """There is no deletion of all namespaces at once, and those that everything relies on stay."""
-
-    async def delete(
-        self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.Validate
-    ) -> rest.Deleted:
-        if key.name in IMMORTAL:
-            raise errors.Forbidden(self.resource.group_resource, key.name, "this namespace may not be deleted")
-        return await super().delete(context, key, options, validate)
 
 
 class NamespaceLifecycle:

@@ -159,9 +159,7 @@ class OwnershipGraph:
             return None
         if len(lost) < len(standings):
             return Release(lost)
-        gone = tuple(
-            reference.uid for reference, _ in standings if self._nodes.get(reference.uid) is None
-        )
+        gone = tuple(reference.uid for reference, _ in standings if self._nodes.get(reference.uid) is None)
         dependents = self.dependents(node.uid)
         if dependents and any(standing is Standing.WAITING for _, standing in standings):
             circle = any(dependent.waits_for_dependents for dependent in dependents)

@@ -1,4 +1,4 @@
-"""The generic store's Strategy of every kind of the embedded host, and of the subresources status and finalize. Pure."""
+"""The Strategy of every kind of the embedded host, and of the subresources status and finalize. Pure."""
 
 from __future__ import annotations
 

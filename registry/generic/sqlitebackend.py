@@ -8,7 +8,7 @@ from apiserver import errors, meta, rest
 from apiserver.cachedobject import encode
 from apiserver.context import RequestContext
 from apiserver.options import DeleteOptions
-from apiserver.resource import Key, Object, Resource
+from apiserver.resource import GroupResource, Key, Object, Resource
 from apiserver.watchcache import WatchCache
 from registry.generic import deletion
 from registry.generic.deletion import ByFinalizers, Termination
@@ -16,6 +16,7 @@ from registry.generic.sqlite import Change, Database, Refused, Write, object_of
 from registry.generic.tables import Place, Refusal
 
 NAMESPACES = "namespaces"
+_NAMESPACE = GroupResource("", NAMESPACES)
 
 
 class Form(Protocol):
@@ -163,10 +164,7 @@ class SqliteBackend:
         return Key(metadata.get("namespace", "") if self.resource.namespaced else "", metadata["name"])
 
 
-_NAMESPACE = errors.GroupResource("", "namespaces")
-
-
-def _terminating(resource: errors.GroupResource, key: Key) -> errors.Forbidden:
+def _terminating(resource: GroupResource, key: Key) -> errors.Forbidden:
     cause = {
         "reason": "NamespaceTerminating",
         "message": f"namespace {key.namespace} is being terminated",

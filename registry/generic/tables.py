@@ -20,8 +20,10 @@ from apiserver.resource import Key
 _APPLICATION_ID = 0x6B387331
 _FORMAT = 1
 _SCHEMA = (
-    "CREATE TABLE objects (resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,"
-    " rv INTEGER NOT NULL, deleting INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (resource, namespace, name))",
+    """CREATE TABLE objects (
+        resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
+        rv INTEGER NOT NULL, deleting INTEGER NOT NULL, data BLOB NOT NULL,
+        PRIMARY KEY (resource, namespace, name))""",
     "CREATE INDEX objects_by_uid ON objects (uid)",
     "CREATE TABLE revision (id INTEGER PRIMARY KEY CHECK (id = 1), value INTEGER NOT NULL)",
     # a list at resourceVersion 0 would mean "whatever is at hand", so counting starts at 1

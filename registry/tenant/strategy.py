@@ -58,7 +58,6 @@ class TenantStrategy:
             obj.pop("appVersion", None)
         if not isinstance(spec, dict):
             return
-        refuse_internal_keys(spec)
         for field in [field for field, value in spec.items() if value is None]:
             del spec[field]
         apply_defaults(self.resource.properties["spec"], spec)
@@ -70,14 +69,6 @@ class TenantStrategy:
             if field in obj:
                 problems += type_errors(properties[field], obj[field], field)
         return problems
-
-
-def refuse_internal_keys(spec: Object) -> None:
-    """Keys with a leading underscore are the platform's own Helm values (D98). Raises BadRequest."""
-    internal = sorted(key for key in spec if key.startswith("_"))
-    if internal:
-        quoted = ", ".join(f'"{key}"' for key in internal)
-        raise errors.BadRequest(f"spec must not hold keys that start with an underscore: {quoted}")
 
 
 def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:

@@ -44,7 +44,9 @@ def make_context(
     transport = Mock()
     known: dict[str, Any] = {"ssl_object": tls, "peername": ("192.0.2.1", 4711)}
     transport.get_extra_info = known.get
-    http = make_mocked_request(method, target, headers=CIMultiDict(headers), transport=transport)
+    http = make_mocked_request(
+        method, target, headers=CIMultiDict(headers), transport=transport, writer=Mock(output_size=0)
+    )
     path, _, raw_query = target.partition("?")
     query = Query(raw_query)
     context = RequestContext(http=http, info=request_info.parse(method, path, query), query=query, audit_id="audit-1")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.authorization import (
+    NO_OPINION,
     STALE_WARNING,
     AccessAttributes,
     Decision,
@@ -26,7 +27,7 @@ WIDGET = AccessAttributes(
 
 
 class Recorded:
-    def __init__(self, decision: Decision = Decision()) -> None:
+    def __init__(self, decision: Decision = NO_OPINION) -> None:
         self.decision = decision
         self.asked: list[AccessAttributes] = []
 

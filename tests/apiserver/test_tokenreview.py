@@ -92,7 +92,7 @@ async def test_a_refused_token_is_kept_as_refused(status: dict[str, Any]) -> Non
     host = Host(status)
     authenticator = bearer(host)
     for _ in range(2):
-        with pytest.raises(InvalidToken, match="^invalid bearer token$"):
+        with pytest.raises(InvalidToken, match=r"^invalid bearer token$"):
             await authenticator.authenticate(make_context(headers={"Authorization": "Bearer null"}))
     assert len(host.bodies) == 1
 
@@ -101,7 +101,7 @@ async def test_an_error_of_the_review_is_not_kept() -> None:
     host = Host({"error": "webhook failed", "authenticated": True, "user": {"username": "root"}})
     authenticator = bearer(host)
     for _ in range(2):
-        with pytest.raises(AuthenticationError, match="^webhook failed$"):
+        with pytest.raises(AuthenticationError, match=r"^webhook failed$"):
             await authenticator.authenticate(make_context(headers={"Authorization": "Bearer x"}))
     assert len(host.bodies) == 2
 

@@ -26,11 +26,13 @@ class Host:
         self.verdict = verdict
         self.error: StatusError | None = None
         self.asked = 0
+        self.entered = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
 
     async def __call__(self) -> str:
         self.asked += 1
+        self.entered.set()
         await self.gate.wait()
         if self.error is not None:
             raise self.error
@@ -62,8 +64,7 @@ async def test_concurrent_questions_share_one_call(clock: Clock) -> None:
     host, verdicts = Host(), cache(clock)
     host.gate.clear()
     questions = [asyncio.create_task(verdicts.get("k", host)) for _ in range(5)]
-    while not host.asked:
-        await asyncio.sleep(0)
+    await host.entered.wait()
     questions[0].cancel()
     host.gate.set()
     results = await asyncio.gather(*questions, return_exceptions=True)

@@ -1,0 +1,35 @@
+"""Names in the DNS's forms, in the words of k8s.io/apimachinery/pkg/util/validation (D40)."""
+
+from __future__ import annotations
+
+import re
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
+_LABEL_TEXT = (
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
+    f"with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '{_LABEL}')"
+)
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
+)
+_LABEL_PATTERN = re.compile(_LABEL)
+_SUBDOMAIN_PATTERN = re.compile(_SUBDOMAIN)
+
+
+def dns1123_label_errors(name: str) -> list[str]:
+    """What keeps `name` from being a DNS label, such as a namespace's name; empty if nothing does."""
+    return _errors(name, 63, _LABEL_PATTERN, _LABEL_TEXT)
+
+
+def dns1123_subdomain_errors(name: str) -> list[str]:
+    """What keeps `name` from being a DNS subdomain, such as most objects' names; empty if nothing does."""
+    return _errors(name, 253, _SUBDOMAIN_PATTERN, _SUBDOMAIN_TEXT)
+
+
+def _errors(name: str, limit: int, pattern: re.Pattern[str], text: str) -> list[str]:
+    errors = [f"must be no more than {limit} bytes"] if len(name.encode()) > limit else []
+    if not pattern.fullmatch(name):
+        errors.append(text)
+    return errors

@@ -1,0 +1,127 @@
+"""JSON patch and merge patch. Both leave what they are given unchanged (D82, D83)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+
+from apiserver.errors import BadRequest, RequestEntityTooLarge, StatusError
+from apiserver.jsonvalue import MAX_OBJECT_NESTING, equal, nests_deeper
+from apiserver.resource import Object
+
+_MAX_OPERATIONS = 10_000
+# Values that the copy operations of one patch may make: one that copies what it copied doubles each time
+_MAX_COPIED = 200_000
+_OPERANDS = {
+    "add": ("value",),
+    "remove": (),
+    "replace": ("value",),
+    "move": ("from",),
+    "copy": ("from",),
+    "test": ("value",),
+}
+
+
+def merge_patch(obj: Any, patch: Any) -> Any:
+    """RFC 7396: `patch` over `obj`; a null removes, and what is no object replaces. Shares with `obj` what stays.
+
+    Raises BadRequest for a patch that nests too deeply.
+    """
+    if nests_deeper(patch, MAX_OBJECT_NESTING):
+        raise BadRequest(f"error decoding patch: nested too deeply: more than {MAX_OBJECT_NESTING} levels")
+    return _merged(obj, patch)
+
+
+def _merged(obj: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    merged = dict(obj) if isinstance(obj, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged
+
+
+def json_patch(obj: Object, operations: Any) -> Object:
+    """RFC 6902: a copy of `obj` with `operations` applied in order.
+
+    Raises BadRequest for what is no patch, RequestEntityTooLarge for more than 10,000 operations, and a 422 Invalid
+    if an operation cannot be applied or a test fails.
+    """
+    patch = _checked(operations)
+    document: Any = copy.deepcopy(obj)
+    copied = 0
+    try:
+        for operation in patch:
+            if operation["op"] == "test":
+                _test(document, operation)
+                continue
+            if operation["op"] == "copy":
+                copied += sum(1 for _ in _values(_resolve(document, operation["from"])))
+                if copied > _MAX_COPIED:
+                    raise _failed()
+            step: list[Any] = [copy.deepcopy(operation)]
+            document = jsonpatch.JsonPatch(step).apply(document, in_place=True)
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, LookupError, TypeError) as error:
+        raise _failed() from error
+    except RecursionError as error:
+        # operations can nest a document deeper than any of them is nested
+        raise _failed() from error
+    if not isinstance(document, dict) or nests_deeper(document, MAX_OBJECT_NESTING):
+        raise _failed()
+    return document
+
+
+def _checked(operations: Any) -> list[dict[str, Any]]:
+    """The operations, each complete. What is no list of objects is no patch; what an operation lacks makes it fail,
+    as it does in Go."""
+    if not isinstance(operations, list):
+        raise _malformed("a JSON patch must be a list of operations")
+    if len(operations) > _MAX_OPERATIONS:
+        limit = f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(operations)}"
+        raise RequestEntityTooLarge(limit)
+    for index, operation in enumerate(operations):
+        if not isinstance(operation, dict):
+            raise _malformed(f"operation {index} must be an object")
+        if not all(isinstance(operation.get(key, ""), str) for key in ("op", "path", "from")):
+            raise _malformed(f"op, path and from of operation {index} must be strings")
+        operands = _OPERANDS.get(operation.get("op", ""))
+        if operands is None or not all(key in operation for key in ("path", *operands)):
+            raise _failed()
+        if nests_deeper(operation, MAX_OBJECT_NESTING):
+            raise _malformed(f"operation {index} is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
+    return operations
+
+
+def _test(document: Any, operation: dict[str, Any]) -> None:
+    if not equal(_resolve(document, operation["path"]), operation["value"]):
+        raise _failed()
+
+
+def _resolve(document: Any, pointer: str) -> Any:
+    return jsonpointer.JsonPointer(pointer).resolve(document)
+
+
+def _values(value: Any) -> Iterator[Any]:
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        yield each
+        if isinstance(each, dict):
+            pending.extend(each.values())
+        elif isinstance(each, list):
+            pending.extend(each)
+
+
+def _malformed(why: str) -> BadRequest:
+    return BadRequest(f"error decoding patch: {why}")
+
+
+def _failed() -> StatusError:
+    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", details={})

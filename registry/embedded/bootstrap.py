@@ -1,0 +1,76 @@
+"""What the embedded host holds from its first start on: namespaces, roles, and who it trusts. Done again, it changes
+nothing, but gives the system's roles back what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from apiserver.resource import Key, Object
+from registry.embedded import systemroles
+from registry.embedded.access import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLES
+from registry.embedded.corekinds import NAMESPACE
+from registry.embedded.strategies import KindStrategy
+from registry.escalation import uncovered
+from registry.generic.sqlitebackend import NAMESPACES, SqliteBackend
+from registry.rbac import parse_rules, rule_document
+
+SYSTEM_NAMESPACES = (
+    "default",
+    "kube-system",
+    "kube-public",
+    "cozy-system",
+    "cozy-cert-manager",
+    "cozy-fluxcd",
+)
+_CONFIGMAPS = "configmaps"
+
+
+async def bootstrap(backends: Mapping[str, SqliteBackend], *, authentication: Mapping[str, str]) -> None:
+    """`authentication` is the data of the ConfigMap extension-apiserver-authentication: the CAs of clients and of the
+    front proxy."""
+    for name in SYSTEM_NAMESPACES:
+        await _ensure(backends[NAMESPACES], _namespace(name))
+    for document in systemroles.cluster_roles():
+        await _ensure_role(backends[CLUSTERROLES], document)
+    for document in systemroles.roles():
+        await _ensure_role(backends[ROLES], document)
+    for document in systemroles.cluster_role_bindings():
+        await _ensure(backends[CLUSTERROLEBINDINGS], document)
+    await _ensure_authentication(backends[_CONFIGMAPS], authentication)
+
+
+def _namespace(name: str) -> Object:
+    document: Object = {"metadata": {"name": name}}
+    KindStrategy(NAMESPACE, NAMESPACE.resources()[0]).prepare_for_create(document)
+    return document
+
+
+async def _ensure(backend: SqliteBackend, document: Object) -> Object | None:
+    """The object that was there already, None if it has been made now."""
+    key = Key(document["metadata"].get("namespace", ""), document["metadata"]["name"])
+    held = await backend.read(key, live=True)
+    if held is None:
+        await backend.create(document, dry_run=False)
+    return held
+
+
+async def _ensure_role(backend: SqliteBackend, document: Object) -> None:
+    held = await _ensure(backend, document)
+    annotations = held["metadata"].get("annotations") or {} if held is not None else {}
+    if held is None or "aggregationRule" in document or annotations.get(systemroles.AUTOUPDATE) != "true":
+        return
+    missing = uncovered(parse_rules(held.get("rules")), parse_rules(document["rules"]))
+    if missing:
+        rules = [*(held.get("rules") or ()), *(rule_document(rule) for rule in missing)]
+        await backend.update(_key(held), {**held, "rules": rules}, held, dry_run=False)
+
+
+async def _ensure_authentication(backend: SqliteBackend, data: Mapping[str, str]) -> None:
+    metadata = {"name": systemroles.AUTHENTICATION_CONFIGMAP, "namespace": "kube-system"}
+    held = await _ensure(backend, {"metadata": metadata, "data": dict(data)})
+    if held is not None and held.get("data") != data:
+        await backend.update(_key(held), {**held, "data": dict(data)}, held, dry_run=False)
+
+
+def _key(obj: Object) -> Key:
+    return Key(obj["metadata"].get("namespace", ""), obj["metadata"]["name"])

@@ -1,0 +1,119 @@
+"""The embedded host as a whole: opened, it holds everything; run, it does what Kubernetes' controllers would do.
+
+It serves for trying out, for development and for CI.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from apiserver.authorization import Authorizer
+from apiserver.resource import GroupKind
+from apiserver.watchcache import WatchCache
+from registry import names
+from registry.embedded.access import RbacAuthorizer, RoleFeed
+from registry.embedded.aggregation import RoleAggregation
+from registry.embedded.bootstrap import bootstrap
+from registry.embedded.corekinds import EVENT
+from registry.embedded.eventexpiry import EventExpiry
+from registry.embedded.garbage import GarbageCollector
+from registry.embedded.groups import HostGroup, Served, primary_backends, serve_kinds, storages_of
+from registry.embedded.lifecycle import NamespaceLifecycle
+from registry.embedded.ownership import OwnerKind
+from registry.embedded.reviews import review_storages
+from registry.embedded.tokens import SECRETS, SERVICEACCOUNTS, TokenAuthenticator, TokenController, TokenDirectory
+from registry.generic.sqlite import Database
+from registry.rbac import RoleIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """`authentication` is the data of the ConfigMap extension-apiserver-authentication, `ca` is PEM of who signs the
+    server's certificate."""
+
+    authentication: Mapping[str, str]
+    ca: str
+
+
+class EmbeddedHost:
+    """`open`, then `groups`, `authorizer` and `authenticator` are of use, then `run` until the end, then `close`."""
+
+    def __init__(self, *, path: Path, trust: Trust) -> None:
+        self._trust = trust
+        self._database = Database(path)
+        self._served = serve_kinds(self._database)
+        self._backends = primary_backends(self._served)
+        self._index = RoleIndex()
+        self._tokens = TokenDirectory(database=self._database, accounts=self._backends[SERVICEACCOUNTS])
+        self._roles = RoleFeed(database=self._database, index=self._index)
+        self._lifecycle = NamespaceLifecycle(database=self._database, backends=self._backends)
+        self._garbage = GarbageCollector(
+            database=self._database, backends=self._backends, kinds=_owner_kinds(self._served)
+        )
+        self._aggregation = RoleAggregation(database=self._database, backends=self._backends)
+        self._token_controller = TokenController(database=self._database, backends=self._backends, ca=trust.ca)
+        self._expiry = EventExpiry(self._backends[str(EVENT.group_resource)])
+
+    @property
+    def index(self) -> RoleIndex:
+        """The stored roles and bindings."""
+        return self._index
+
+    @property
+    def authorizer(self) -> Authorizer:
+        return RbacAuthorizer(self._index)
+
+    @property
+    def authenticator(self) -> TokenAuthenticator:
+        """Knows service account tokens."""
+        return TokenAuthenticator(self._tokens)
+
+    @property
+    def caches(self) -> Sequence[WatchCache]:
+        """For metrics."""
+        return [each.backend.cache for each in self._served]
+
+    async def open(self) -> None:
+        """Raises DatabaseUnusable."""
+        await self._database.open()
+        for each in self._served:
+            await each.backend.load()
+        self._roles.load(self._backends)
+        self._tokens.load(self._backends[SECRETS])
+        await bootstrap(self._backends, authentication=self._trust.authentication)
+
+    def groups(self, authorizer: Authorizer) -> list[HostGroup]:
+        """What is to be served. `authorizer` answers access reviews: the one that requests are judged by."""
+        groups = storages_of(self._served, self._index)
+        for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._tokens).items():
+            groups.setdefault((storage.resource.group, "v1"), {})[plural] = storage
+        return [HostGroup(group, version, storages) for (group, version), storages in groups.items()]
+
+    async def run(self) -> None:
+        """Until cancelled; the first part to fail ends all."""
+        parts = (self._lifecycle, self._garbage, self._aggregation, self._token_controller)
+        for part in parts:
+            part.load()
+        async with asyncio.TaskGroup() as tasks:
+            for part in parts:
+                tasks.create_task(part.run(), name=type(part).__name__)
+            tasks.create_task(self._expiry.run(), name=type(self._expiry).__name__)
+
+    async def close(self) -> None:
+        """End the watches, write what waits, and let go of the file."""
+        for cache in self.caches:
+            cache.close()
+        await self._database.close()
+
+
+def _owner_kinds(served: Sequence[Served]) -> dict[GroupKind, OwnerKind]:
+    kinds = {
+        each.backend.resource.group_kind: OwnerKind(each.backend.storage, each.backend.resource.namespaced)
+        for each in served
+    }
+    # a Tenant is its HelmRelease, uid and all
+    tenant = GroupKind(names.GROUP, names.KIND)
+    return {**kinds, tenant: OwnerKind("helmreleases.helm.toolkit.fluxcd.io", True, names.release_name)}

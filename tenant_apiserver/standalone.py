@@ -1,0 +1,172 @@
+"""`standalone`: the Tenant API and the host that it needs, in one process over one data directory.
+
+The tenant part talks to the embedded host over HTTPS, with a client certificate, like to any host.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import uvloop
+from kubernetes_asyncio.client import Configuration
+
+from admission.chain import Chain
+from apiserver.authentication import AuthenticationError, Union
+from apiserver.authorization import standard_authorizer
+from apiserver.context import RequestContext, User
+from apiserver.frontproxy import RequestHeaderConfig, claims_identity
+from apiserver.tls import ServerTls
+from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from registry.embedded.groups import HostGroup
+from registry.embedded.host import EmbeddedHost, Trust
+from registry.generic.tables import DatabaseUnusable
+from registry.hostclient import HostClient
+from tenant_apiserver import assembly
+from tenant_apiserver.assembly import Group, Process
+from tenant_apiserver.config import PlatformConfig, load
+from tenant_apiserver.controllers import Controllers, Platform
+from tenant_apiserver.credentials import Pki, admin_kubeconfig
+from tenant_apiserver.kubeconfigs import write_private
+from tenant_apiserver.logs import configure
+from tenant_apiserver.options import Standalone
+from tenant_apiserver.servingmodes import OwnDirectory
+from tenant_apiserver.tenants import tenant_api
+
+_ANY_ADDRESS = ("0.0.0.0", "::")
+_HINT = """\
+Serving on {url}
+This host keeps everything in {data}: it is for trying out, development and CI, not for production.
+
+  export KUBECONFIG={kubeconfig}
+  {kubectl} get tenants -A
+  {kubectl} create -f examples/tenant.yaml
+  {kubectl} get tenants -A -w
+"""
+
+_logger = logging.getLogger("tenant_apiserver")
+
+
+def standalone(options: Standalone) -> int:
+    """The exit status: 0 after a signal, 1 if the data directory cannot be used, 2 for settings that are wrong."""
+    configure(form=options.log_format, verbosity=options.v)
+    try:
+        config = load(options.config)
+    except ValueError as error:
+        print(f"tenant-apiserver standalone: --config: {error}", file=sys.stderr)
+        return 2
+    try:
+        uvloop.run(_Server(options, config).run())
+    except (DatabaseUnusable, OSError) as error:
+        print(f"tenant-apiserver standalone: --data-dir={options.data_dir}: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+class _Server:
+    def __init__(self, options: Standalone, config: PlatformConfig) -> None:
+        self._options = options
+        self._config = config
+        self._process = Process()
+        self._data = options.data_dir.absolute()
+        self._kubeconfig = self._data / "kubeconfig"
+        self._pki = Pki(self._data / "pki", name="tenant-apiserver standalone CA")
+        local = options.bind_address in _ANY_ADDRESS
+        self._address = "127.0.0.1" if local else options.bind_address
+        host = f"[{self._address}]" if ":" in self._address else self._address
+        self._url = f"https://{host}:{options.secure_port}"
+
+    async def run(self) -> None:
+        self._data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        ca = self._pki.ca()
+        write_private(self._kubeconfig, admin_kubeconfig(self._pki, self._url).encode())
+        authentication = {"client-ca-file": ca.certificate.decode()}
+        embedded = EmbeddedHost(
+            path=self._data / "host.db", trust=Trust(authentication=authentication, ca=ca.certificate.decode())
+        )
+        await embedded.open()
+        client = HostClient(self._host_configuration())
+        try:
+            await self._serve(embedded, client)
+        finally:
+            await client.close()
+            await embedded.close()
+
+    async def _serve(self, embedded: EmbeddedHost, client: HostClient) -> None:
+        options, process, metrics = self._options, self._process, self._process.metrics
+        root_host = self._config.publishing.host or options.root_host
+        settings = self._config.release.settings()
+        tenants = tenant_api(
+            host=client, root_host=root_host, settings=settings, observe=assembly.admission_observer(metrics)
+        )
+        platform = Platform(host=client, tenants=tenants, root_host=root_host, settings=settings, metrics=metrics)
+        controllers = Controllers(platform, chosen=options.controllers)
+        authorizer = standard_authorizer(embedded.authorizer)
+        own = [_group(each) for each in embedded.groups(authorizer)]
+        audit = assembly.audit_log(options.audit_log_path, metrics)
+        source = OwnDirectory(self._pki, [self._address])
+        tls = ServerTls(await source.obtain(), self._pki.ca().certificate)
+        app = assembly.build(
+            process,
+            groups=[*own, assembly.tenant_group(tenants)],
+            authenticator=self._authenticator(embedded),
+            authorizer=authorizer,
+            request_headers=RequestHeaderConfig,
+            max_requests_inflight=options.max_requests_inflight,
+            impersonation=True,
+            audit=audit.write if audit else None,
+        )
+        assembly.add_checks(process, tenants.informers)
+        work: dict[str, Callable[[], Awaitable[None]]] = {
+            **{f"informer-{informer.resource.plural}": informer.run for informer in tenants.informers},
+            "serving-certificate": partial(source.follow, tls),
+            "embedded-host": embedded.run,
+            "controllers": controllers.run,
+            "welcome": partial(self._welcome, tenants.informers[0].synced),
+        }
+        try:
+            await assembly.run(process, work, partial(assembly.listen, app, tls, options, process))
+        finally:
+            if audit:
+                await asyncio.to_thread(audit.close)
+
+    def _authenticator(self, embedded: EmbeddedHost) -> Union:
+        ca = self._pki.ca().certificate
+        certificates = ClientCertificate(peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca))
+        return Union((_NoFrontProxy(), certificates, embedded.authenticator))
+
+    def _host_configuration(self) -> Configuration:
+        """How the process reaches its own embedded host."""
+        self._pki.component()
+        configuration = Configuration()
+        configuration.host = self._url
+        configuration.ssl_ca_cert = str(self._pki.path("ca")[0])
+        certificate, key = self._pki.path("component")
+        configuration.cert_file, configuration.key_file = str(certificate), str(key)
+        return configuration
+
+    async def _welcome(self, ready: asyncio.Event) -> None:
+        """Once there is something to see, say how to look at it."""
+        await ready.wait()
+        kubectl = Path(sys.prefix) / "bin" / "kubectl"
+        command = str(kubectl) if kubectl.is_file() else shutil.which("kubectl") or "kubectl"
+        print(_HINT.format(url=self._url, data=self._data, kubeconfig=self._kubeconfig, kubectl=command), flush=True)
+
+
+class _NoFrontProxy:
+    """There is no proxy in front of the embedded host, so identity headers are never good (S-01)."""
+
+    async def authenticate(self, context: RequestContext) -> User | None:
+        if claims_identity(context.http.headers, RequestHeaderConfig()):
+            raise AuthenticationError("identity headers, and no front proxy")
+        return None
+
+
+def _group(group: HostGroup) -> Group:
+    # the embedded host's own rules, of namespaces that end and of RBAC, are part of its storages
+    return Group(group=group.group, version=group.version, storages=group.storages, admission=Chain(()))

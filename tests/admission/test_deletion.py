@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from admission.deletion import TenantDeletion, refusal
+from apiserver.context import User
+from apiserver.errors import StatusError
+from apiserver.resource import Object
+from registry.tenant.tree import TenantTree
+from tests.tenant_objects import ADMIN, FakeNamespaces, attributes, facts, root, tenant, tree_of
+
+ALPHA = tenant("alpha")
+FAMILY = (facts("alpha"), facts("b", "tenant-alpha"), facts("c", "tenant-alpha"))
+ACTIVE = {"tenant-root": "Active"}
+
+
+async def delete(
+    tree: TenantTree,
+    old: Object = ALPHA,
+    *,
+    user: User = ADMIN,
+    options: Mapping[str, Any] | None = None,
+    namespaces: FakeNamespaces | None = None,
+) -> None:
+    plugin = TenantDeletion(tree=tree, namespaces=namespaces or FakeNamespaces(ACTIVE))
+    await plugin.validate(attributes("DELETE", None, old, user=user, options=options))
+
+
+async def test_a_tenant_without_children_can_be_deleted_and_the_host_is_not_asked() -> None:
+    namespaces = FakeNamespaces(ACTIVE)
+
+    await delete(tree_of(facts("alpha")), namespaces=namespaces)
+
+    assert namespaces.asked == []
+
+
+async def test_a_tenant_with_children_is_a_409_that_names_them() -> None:
+    with pytest.raises(StatusError) as refused:
+        await delete(tree_of(*FAMILY))
+
+    assert (refused.value.code, refused.value.reason) == (409, "Conflict")
+    assert refused.value.message == (
+        'Operation cannot be fulfilled on tenants.apps.cozystack.io "alpha": the tenant has child tenants: b, c; '
+        "delete them first, or delete with propagationPolicy=Foreground or the annotation "
+        'tenant.cozystack.io/allow-cascading-deletion: "true" on the tenant'
+    )
+
+
+def test_only_so_many_children_are_named() -> None:
+    error = refusal(facts("alpha"), [facts(f"t{number:02}", "tenant-alpha") for number in range(12)], "")
+
+    assert error is not None
+    assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more;" in error.message
+
+
+@pytest.mark.parametrize(
+    ("annotations", "options", "allowed"),
+    [
+        pytest.param({}, {"propagationPolicy": "Foreground"}, True, id="foreground"),
+        pytest.param({}, {"propagationPolicy": "Background"}, False, id="background"),
+        pytest.param({}, {"propagationPolicy": "Orphan"}, False, id="orphan"),
+        pytest.param({}, {"orphanDependents": False}, False, id="the old way to say background"),
+        pytest.param({"tenant.cozystack.io/allow-cascading-deletion": "true"}, {}, True, id="annotated"),
+        pytest.param({"tenant.cozystack.io/allow-cascading-deletion": "yes"}, {}, False, id="annotated otherwise"),
+    ],
+)
+async def test_who_means_to_cascade_says_so(
+    annotations: dict[str, str], options: dict[str, Any], allowed: bool
+) -> None:
+    old = tenant("alpha", annotations=annotations)
+    if allowed:
+        await delete(tree_of(*FAMILY), old, options=options)
+        return
+    with pytest.raises(StatusError, match="child tenants"):
+        await delete(tree_of(*FAMILY), old, options=options)
+
+
+@pytest.mark.parametrize("options", [{}, {"propagationPolicy": "Foreground"}])
+async def test_the_root_cannot_be_deleted_even_by_an_admin(options: dict[str, str]) -> None:
+    with pytest.raises(StatusError) as refused:
+        await delete(tree_of(root()), tenant("root"), options=options)
+
+    assert refused.value.code == 403
+    assert refused.value.message == 'tenants.apps.cozystack.io "root" is forbidden: the root tenant cannot be deleted'
+
+
+@pytest.mark.parametrize("old", [pytest.param(tenant("root"), id="root"), pytest.param(ALPHA, id="children")])
+@pytest.mark.parametrize(
+    "namespaces",
+    [
+        pytest.param(FakeNamespaces({"tenant-root": "Terminating"}), id="terminating"),
+        pytest.param(FakeNamespaces(ACTIVE, {"tenant-root": "Terminating"}), id="terminating, asked live"),
+        pytest.param(FakeNamespaces(ACTIVE, {}), id="gone, asked live"),
+    ],
+)
+async def test_everything_goes_with_its_namespace(old: Object, namespaces: FakeNamespaces) -> None:
+    await delete(tree_of(root(), *FAMILY), old, namespaces=namespaces)
+
+
+@pytest.mark.parametrize("old", [pytest.param(tenant("root"), id="root"), pytest.param(ALPHA, id="children")])
+@pytest.mark.parametrize("controller", ["namespace-controller", "generic-garbage-collector"])
+async def test_the_controllers_of_deletions_are_never_refused(old: Object, controller: str) -> None:
+    user = User(name=f"system:serviceaccount:kube-system:{controller}")
+
+    await delete(tree_of(root(), *FAMILY), old, user=user)
+
+
+async def test_another_service_account_is_refused() -> None:
+    user = User(name="system:serviceaccount:default:namespace-controller")
+
+    with pytest.raises(StatusError, match="child tenants"):
+        await delete(tree_of(*FAMILY), user=user)
+
+
+async def test_a_child_goes_with_a_parent_that_is_being_deleted() -> None:
+    tree = tree_of(facts("alpha", terminating=True), facts("b", "tenant-alpha"), facts("c", "tenant-alpha-b"))
+    namespaces = FakeNamespaces({"tenant-alpha": "Active"})
+
+    await delete(tree, tenant("b", "tenant-alpha"), namespaces=namespaces)
+
+
+async def test_a_second_delete_may_not_drop_the_cascade() -> None:
+    """A plain delete of what is going in the foreground would take the finalizer away that waits for the children."""
+    with pytest.raises(StatusError, match="child tenants"):
+        await delete(tree_of(*FAMILY), tenant("alpha", terminating=True))
+
+
+async def test_a_host_that_is_away_refuses_with_503_and_not_with_a_verdict() -> None:
+    class Away(FakeNamespaces):
+        async def live(self, name: str) -> Object | None:
+            raise StatusError(503, "ServiceUnavailable", "away")
+
+    with pytest.raises(StatusError, match="away"):
+        await delete(tree_of(*FAMILY), namespaces=Away(ACTIVE))

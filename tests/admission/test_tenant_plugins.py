@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from admission.chain import Chain
+from admission.tenants import tenant_plugins
+from apiserver import errors
+from apiserver.context import User
+from apiserver.resource import Object
+from registry.tenant.facts import facts_of
+from tests.tenant_objects import ADMIN, ALICE, ROOT_HOST, FakeNamespaces, attributes, facts, root, tenant, tree_of
+
+
+class Cache:
+    async def fresh(self) -> None:
+        """Always up to date."""
+
+
+def chain() -> Chain:
+    tree = tree_of(root(resourceQuotas={"cpu": 4}), facts("alpha"))
+    namespaces = FakeNamespaces(dict.fromkeys(("tenant-root", "tenant-alpha", "default"), "Active"))
+    return Chain(tenant_plugins(tree=tree, cache=Cache(), namespaces=namespaces, root_host=ROOT_HOST))
+
+
+async def create(new: Object, user: User = ALICE) -> None:
+    admission = chain()
+    request = attributes("CREATE", new, user=user)
+    await admission.mutate(request)
+    async with admission.validating(request):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("new", "user", "code"),
+    [
+        pytest.param(tenant("b", "nowhere"), ALICE, 404, id="a missing namespace"),
+        pytest.param(tenant("b", "default"), ALICE, 403, id="a namespace without a tenant"),
+        pytest.param(tenant("b", spec={"host": "Not Canonical"}), ALICE, 403, id="trust comes before spelling"),
+        pytest.param(tenant("b", spec={"host": "Not Canonical"}), ADMIN, 422, id="a spelling"),
+        pytest.param(tenant("b", spec={"resourceQuotas": {"cpu": 5}}), ALICE, 422, id="a quota"),
+    ],
+)
+async def test_what_is_refused(new: Object, user: User, code: int) -> None:
+    with pytest.raises(errors.StatusError) as refused:
+        await create(new, user)
+
+    assert refused.value.code == code
+
+
+async def test_an_ordinary_tenant_is_admitted() -> None:
+    await create(tenant("b", "tenant-alpha", spec={"resourceQuotas": {"cpu": 4}}))
+
+
+async def test_a_tenant_with_children_is_not_deleted() -> None:
+    tree = tree_of(facts("alpha"), facts_of(tenant("b", "tenant-alpha")))
+    plugins = tenant_plugins(
+        tree=tree, cache=Cache(), namespaces=FakeNamespaces({"tenant-root": "Active"}), root_host=ROOT_HOST
+    )
+
+    with pytest.raises(errors.Conflict):
+        async with Chain(plugins).validating(attributes("DELETE", None, tenant("alpha"), user=ADMIN)):
+            pass

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from admission.treeguard import Effect, TreeGuard, effect
+from apiserver.admission import Operation
+from apiserver.resource import Object
+from tests.tenant_objects import attributes, tenant
+
+
+class Cache:
+    def __init__(self) -> None:
+        self.waited = 0
+
+    async def fresh(self) -> None:
+        self.waited += 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "new", "old", "expected"),
+    [
+        pytest.param("CREATE", {}, None, Effect.GROWS, id="a plain create"),
+        pytest.param("CREATE", {"host": "a.example"}, None, Effect.CLAIMS, id="a create with a host"),
+        pytest.param("CREATE", {"resourceQuotas": {"cpu": 1}}, None, Effect.CLAIMS, id="a create with a quota"),
+        pytest.param("UPDATE", {"etcd": True}, {}, Effect.NONE, id="a change of a flag"),
+        pytest.param("UPDATE", {"host": "a.example"}, {"host": "a.example"}, Effect.NONE, id="the same host"),
+        pytest.param("UPDATE", {"host": ""}, {"host": "a.example"}, Effect.CLAIMS, id="a cleared host"),
+        pytest.param("UPDATE", {"resourceQuotas": {"cpu": 2}}, {"resourceQuotas": {"cpu": 1}}, Effect.CLAIMS, id="cpu"),
+        pytest.param("UPDATE", {}, {"resourceQuotas": {"cpu": 1}}, Effect.CLAIMS, id="a quota that goes"),
+        pytest.param("DELETE", None, {"host": "a.example"}, Effect.SHRINKS, id="a deletion"),
+    ],
+)
+def test_the_effect_of_a_write(
+    operation: Operation, new: dict[str, Any] | None, old: dict[str, Any] | None, expected: Effect
+) -> None:
+    def made(spec: dict[str, Any] | None) -> Object | None:
+        return tenant("alpha", spec=spec) if spec is not None else None
+
+    assert effect(attributes(operation, made(new), made(old))) is expected
+
+
+def test_a_write_without_effect_on_others_is_not_guarded() -> None:
+    guard = TreeGuard(cache=Cache())
+    old = tenant("alpha")
+
+    assert not guard.handles(attributes("UPDATE", tenant("alpha", spec={"etcd": True}), old))
+    assert guard.handles(attributes("UPDATE", tenant("alpha", spec={"host": "a.example"}), old))
+
+
+async def test_claims_are_judged_and_stored_one_by_one() -> None:
+    cache = Cache()
+    guard = TreeGuard(cache=cache)
+    inside = most = 0
+
+    async def write(name: str) -> None:
+        nonlocal inside, most
+        async with guard.guard(attributes("CREATE", tenant(name, spec={"resourceQuotas": {"cpu": 1}}))):
+            inside += 1
+            most = max(most, inside)
+            await asyncio.sleep(0)
+            inside -= 1
+
+    await asyncio.gather(*(write(f"t{number}") for number in range(5)))
+
+    assert (most, cache.waited) == (1, 5)
+
+
+async def test_plain_creates_do_not_wait_for_each_other() -> None:
+    guard = TreeGuard(cache=Cache())
+    first, second = attributes("CREATE", tenant("a")), attributes("CREATE", tenant("b"))
+
+    async with asyncio.timeout(1), guard.guard(first), guard.guard(second):
+        pass
+
+
+async def test_a_deletion_waits_for_a_create() -> None:
+    guard = TreeGuard(cache=Cache())
+
+    async with guard.guard(attributes("CREATE", tenant("a"))):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0), guard.guard(attributes("DELETE", None, tenant("b"))):
+                pass

@@ -1,0 +1,140 @@
+"""Audit events at level Metadata, and the file that they go to (I16 to I18)."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from apiserver import audit
+from apiserver.audit import AuditLog
+from apiserver.context import RequestContext, User
+from apiserver.errors import Conflict
+from apiserver.filters.audit import Audit
+from apiserver.metrics import Metrics
+from apiserver.resource import GroupResource
+from tests.apiserver.contexts import ALICE, make_context, ok
+
+
+class Events:
+    def __init__(self) -> None:
+        self.written: list[dict[str, Any]] = []
+
+    def __call__(self, document: audit.Event) -> None:
+        self.written.append(json.loads(json.dumps(document)))
+
+    @property
+    def stages(self) -> list[tuple[str, int | None]]:
+        return [(each["stage"], each.get("responseStatus", {}).get("code")) for each in self.written]
+
+
+async def test_an_event_tells_who_did_what_and_no_content() -> None:
+    events = Events()
+    context = make_context(
+        "PUT",
+        "/apis/example.org/v1/namespaces/ns/widgets/w/status?dryRun=All",
+        {"Authorization": "Bearer sesame", "User-Agent": "t" * 1100, "X-Forwarded-For": "198.51.100.7, 192.0.2.9"},
+        user=User("bob", groups=("g",)),
+    )
+    context.impersonator = ALICE
+    context.annotations["authorization.k8s.io/decision"] = "allow"
+    await Audit(events, Metrics())(context, ok)
+    received, complete = events.written
+    assert "responseStatus" not in received
+    stamps = {complete.pop(key) for key in ("requestReceivedTimestamp", "stageTimestamp")}
+    assert all(len(each) == len("2026-01-01T00:00:00.000000Z") for each in stamps)
+    assert complete == {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "auditID": "audit-1",
+        "stage": "ResponseComplete",
+        "requestURI": "/apis/example.org/v1/namespaces/ns/widgets/w/status?dryRun=All",
+        "verb": "update",
+        "user": {"username": "alice", "groups": ["system:authenticated"]},
+        "impersonatedUser": {"username": "bob", "groups": ["g"]},
+        "sourceIPs": ["198.51.100.7", "192.0.2.9", "192.0.2.1"],
+        "userAgent": "t" * 1024 + "...TRUNCATED",
+        "objectRef": {
+            "resource": "widgets",
+            "namespace": "ns",
+            "name": "w",
+            "apiGroup": "example.org",
+            "apiVersion": "v1",
+            "subresource": "status",
+        },
+        "responseStatus": {"metadata": {}, "code": 200},
+        "annotations": {"authorization.k8s.io/decision": "allow"},
+    }
+
+
+async def test_a_refusal_is_told_with_its_reason() -> None:
+    async def refuse(context: RequestContext) -> web.StreamResponse:
+        raise Conflict(GroupResource("example.org", "widgets"), "w")
+
+    events = Events()
+    with pytest.raises(Conflict):
+        await Audit(events, Metrics())(make_context(), refuse)
+    status = events.written[-1]["responseStatus"]
+    assert (status["status"], status["reason"], status["code"]) == ("Failure", "Conflict", 409)
+
+
+async def test_a_bug_is_a_panic_that_says_nothing() -> None:
+    async def fail(context: RequestContext) -> web.StreamResponse:
+        raise RuntimeError("hunter2")
+
+    events = Events()
+    with pytest.raises(RuntimeError):
+        await Audit(events, Metrics())(make_context(), fail)
+    assert events.stages == [("RequestReceived", None), ("Panic", 500)]
+    assert "hunter2" not in json.dumps(events.written)
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        pytest.param({}, ["192.0.2.1"], id="the peer"),
+        pytest.param({"X-Forwarded-For": "192.0.2.1"}, ["192.0.2.1"], id="the peer named itself"),
+        pytest.param({"X-Real-Ip": "2001:DB8::1"}, ["2001:db8::1", "192.0.2.1"], id="a real IP"),
+        pytest.param({"X-Forwarded-For": "nonsense,10.0.0.1"}, ["10.0.0.1", "192.0.2.1"], id="nonsense"),
+    ],
+)
+def test_where_a_request_came_from(headers: dict[str, str], expected: list[str]) -> None:
+    assert audit.source_ips(make_context(headers=headers)) == expected
+
+
+def test_events_are_appended_a_line_each(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    for number in range(2):
+        log = AuditLog(path)
+        log.write({"n": number})
+        log.close()
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [{"n": 0}, {"n": 1}]
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+
+
+def test_a_full_file_is_kept_aside(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    log = AuditLog(path, max_bytes=20, backups=2)
+    for number in range(7):
+        log.write({"number": number})
+    log.close()
+    files = sorted(each.name for each in tmp_path.iterdir())
+    assert files == ["audit.log", "audit.log.1", "audit.log.2"]
+    kept = [json.loads((tmp_path / name).read_text())["number"] for name in reversed(files)]
+    assert kept == [4, 5, 6]
+
+
+def test_an_event_that_cannot_be_written_is_counted(tmp_path: Path) -> None:
+    lost: list[int] = []
+    log = AuditLog(tmp_path / "audit.log", on_lost=lambda: lost.append(1))
+    log.write({"bad": object()})
+    log.write({"good": 1})
+    log.close()
+    assert lost == [1]
+    assert (tmp_path / "audit.log").read_text() == '{"good":1}\n'

@@ -1,0 +1,84 @@
+"""Metrics: labels as Kubernetes has them, and a registry that belongs to nobody else."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+
+from apiserver.metrics import Metrics, WorkqueueMetrics, request_labels
+from tests.apiserver.contexts import make_context
+
+BASE = "/apis/example.org/v1"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "headers", "expected"),
+    [
+        pytest.param("GET", f"{BASE}/namespaces/ns/widgets/w", {}, ("GET", "", "", "resource"), id="get"),
+        pytest.param("GET", f"{BASE}/widgets", {}, ("LIST", "", "", "cluster"), id="list"),
+        pytest.param("GET", f"{BASE}/namespaces/ns/widgets?watch=1", {}, ("WATCH", "", "", "namespace"), id="watch"),
+        pytest.param(
+            "POST", f"{BASE}/namespaces/ns/widgets?dryRun=All", {}, ("POST", "All", "", "resource"), id="create"
+        ),
+        pytest.param(
+            "PATCH",
+            f"{BASE}/namespaces/ns/widgets/w/status",
+            {"Content-Type": "application/apply-patch+yaml"},
+            ("APPLY", "", "status", "resource"),
+            id="apply",
+        ),
+        pytest.param(
+            "DELETE", f"{BASE}/namespaces/ns/widgets", {}, ("DELETECOLLECTION", "", "", "namespace"), id="collection"
+        ),
+    ],
+)
+def test_labels_tell_what_a_request_is(
+    method: str, target: str, headers: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    labels = request_labels(make_context(method, target, headers), served=True)
+    verb, dry_run, subresource, scope = expected
+    assert labels == (verb, dry_run, "example.org", "v1", "widgets", subresource, scope, "apiserver")
+
+
+def test_names_that_a_caller_made_up_are_no_labels() -> None:
+    labels = request_labels(make_context("BREW", f"{BASE}/namespaces/ns/pots/p"), served=False)
+    assert labels == ("other", "", "", "", "", "", "resource", "apiserver")
+
+
+def test_durations_fall_into_the_known_buckets() -> None:
+    metrics = Metrics()
+    labels = request_labels(make_context(), served=True)
+    for seconds in (0.01, 0.3, 100):
+        metrics.observe_request(labels, 200, seconds)
+    names = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+    found = dict(zip(names, labels, strict=True))
+
+    def bucket(le: str) -> float | None:
+        return metrics.registry.get_sample_value("apiserver_request_duration_seconds_bucket", {**found, "le": le})
+
+    assert [bucket(le) for le in ("0.005", "0.025", "0.4", "60.0", "+Inf")] == [0, 1, 2, 2, 3]
+    assert metrics.registry.get_sample_value("apiserver_request_total", {**found, "code": "200"}) == 3
+
+
+async def test_metrics_are_shown_as_text() -> None:
+    metrics = Metrics()
+    WorkqueueMetrics(metrics.registry).depth.labels("widgets").set(3)
+    metrics.watch_events("example.org", "v1", "widgets").inc(2)
+    metrics.observe_admission("quota", "validate", "CREATE", rejected=True, seconds=0.1)
+    response = await metrics.respond(make_context(target="/metrics"))
+    assert isinstance(response, web.Response)
+    assert isinstance(response.body, bytes)
+    lines = response.body.decode().splitlines()
+    assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert 'workqueue_depth{name="widgets"} 3.0' in lines
+    assert 'apiserver_watch_events_total{group="example.org",resource="widgets",version="v1"} 2.0' in lines
+    assert any(line.startswith("process_cpu_seconds_total") for line in lines)
+    assert await metrics.respond(make_context(target="/metrics/cadvisor")) is None
+
+
+def test_two_processes_in_one_share_nothing() -> None:
+    first, second = Metrics(), Metrics()
+    first.stale_verdict("tokenreviews")
+    labels = {"review": "tokenreviews"}
+    assert first.registry.get_sample_value("apiserver_stale_verdicts_total", labels) == 1
+    assert second.registry.get_sample_value("apiserver_stale_verdicts_total", labels) is None

@@ -1,0 +1,280 @@
+"""The HTTPS listener from outside: TLS, limits, and the end of the process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector, web
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+from apiserver.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
+from apiserver.serving import Limits, Listener, Shutdown, listen, run
+from apiserver.tls import ServerTls, follow_file, follow_files
+from apiserver.x509 import PeerCertificates
+
+CA = make_ca("serving-ca")
+CLIENT_CA = make_ca("client-ca")
+SERVING = make_serving(CA, ["127.0.0.1"])
+ALICE = make_client(CLIENT_CA, "alice")
+
+
+def rsa_pair() -> KeyPair:
+    """A self-signed certificate of another key type."""
+    key = rsa.generate_private_key(65537, 2048)
+    template = parse_bundle(SERVING.certificate)[0]
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(template.subject)
+        .issuer_name(template.subject)
+        .public_key(key.public_key())
+        .serial_number(4711)
+        .not_valid_before(template.not_valid_before_utc)
+        .not_valid_after(template.not_valid_after_utc)
+    )
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return KeyPair(builder.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM), private)
+
+
+def client_tls(tmp_path: Path, pair: KeyPair | None = None, *, verify: bool = True) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=CA.certificate.decode())
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if pair is not None:
+        files = tmp_path / "client.crt", tmp_path / "client.key"
+        for path, content in zip(files, (pair.certificate, pair.key), strict=True):
+            path.write_bytes(content)
+        context.load_cert_chain(*files)
+    return context
+
+
+async def name_of_peer(http: web.Request) -> web.Response:
+    peer = PeerCertificates().of(http)
+    return web.Response(text=peer.common_name if peer else "")
+
+
+def application(handler: Callable[[web.Request], object] = name_of_peer) -> web.Application:
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)  # type: ignore[arg-type]
+    return app
+
+
+@asynccontextmanager
+async def serving(app: web.Application, tls: ServerTls, limits: Limits | None = None) -> AsyncIterator[Listener]:
+    listener = await listen(app, tls=tls.listening, host="127.0.0.1", port=0, grace=2, limits=limits)
+    try:
+        yield listener
+    finally:
+        await listener.close()
+
+
+async def get(listener: Listener, context: ssl.SSLContext, **headers: str) -> tuple[int, str]:
+    connector = TCPConnector(ssl=context, force_close=True)
+    async with (
+        ClientSession(connector=connector, timeout=ClientTimeout(10)) as session,
+        session.get(f"https://127.0.0.1:{listener.port}/", headers=headers) as response,
+    ):
+        assert "Server" not in response.headers
+        return response.status, await response.text()
+
+
+async def served_certificate(listener: Listener) -> int:
+    """The serial number of the certificate that a new connection is shown."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    _, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=context)
+    der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.close()
+    await writer.wait_closed()
+    return x509.load_der_x509_certificate(der).serial_number
+
+
+async def test_a_client_certificate_reaches_the_request(tmp_path: Path) -> None:
+    async with serving(application(), ServerTls(SERVING, CLIENT_CA.certificate)) as listener:
+        assert await get(listener, client_tls(tmp_path, ALICE)) == (200, "alice")
+        assert await get(listener, client_tls(tmp_path)) == (200, "")
+
+
+async def test_a_client_ca_that_comes_later_is_trusted_and_one_that_goes_is_not(tmp_path: Path) -> None:
+    tls = ServerTls(SERVING)
+    async with serving(application(), tls) as listener:
+        assert await get(listener, client_tls(tmp_path, ALICE)) == (200, "")
+        tls.replace_client_cas(CLIENT_CA.certificate)
+        assert await get(listener, client_tls(tmp_path, ALICE)) == (200, "alice")
+        tls.replace_client_cas(CA.certificate)
+        with pytest.raises(ClientError):
+            await get(listener, client_tls(tmp_path, ALICE))
+
+
+async def test_a_new_certificate_serves_new_connections_even_with_another_key_type() -> None:
+    tls, successor = ServerTls(SERVING), rsa_pair()
+    async with serving(application(), tls) as listener:
+        assert await served_certificate(listener) == parse_bundle(SERVING.certificate)[0].serial_number
+        tls.replace_certificate(successor)
+        assert await served_certificate(listener) == 4711
+
+
+def test_a_pair_that_does_not_fit_changes_nothing() -> None:
+    tls = ServerTls(SERVING)
+    with pytest.raises(ssl.SSLError):
+        tls.replace_certificate(KeyPair(SERVING.certificate, ALICE.key))
+    with pytest.raises((ssl.SSLError, ValueError)):
+        tls.replace_client_cas(b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
+    assert tls.certificate == SERVING.certificate
+
+
+async def test_old_tls_versions_are_refused_and_http_1_1_is_chosen(tmp_path: Path) -> None:
+    async with serving(application(), ServerTls(SERVING)) as listener:
+        context = client_tls(tmp_path)
+        context.set_alpn_protocols(["h2", "http/1.1"])
+        _, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=context)
+        chosen = writer.get_extra_info("ssl_object")
+        assert chosen.selected_alpn_protocol() == "http/1.1"
+        assert chosen.version() == "TLSv1.3"
+        writer.close()
+        await writer.wait_closed()
+    assert ServerTls(SERVING).listening.minimum_version == ssl.TLSVersion.TLSv1_2
+
+
+async def test_a_changed_pair_is_loaded_once_both_files_are_there(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    certificate.write_bytes(SERVING.certificate)
+    key.write_bytes(SERVING.key)
+    tls, successor = ServerTls(SERVING), make_serving(CA, ["127.0.0.1"])
+    rounds = Rounds(
+        # the key comes later than its certificate
+        lambda: certificate.write_bytes(successor.certificate),
+        lambda: key.write_bytes(successor.key),
+    )
+    seen = rounds.note(lambda: tls.certificate)
+    with pytest.raises(asyncio.CancelledError):
+        await follow_files(certificate, key, tls, sleep=rounds)
+    assert seen == [SERVING.certificate, SERVING.certificate, successor.certificate]
+
+
+async def test_a_changed_file_is_told_until_it_is_taken(tmp_path: Path) -> None:
+    path, told = tmp_path / "ca.crt", list[bytes]()
+
+    def changed(content: bytes) -> None:
+        told.append(content)
+        if content == b"bad" and told.count(content) == 1:
+            raise ValueError("not yet")
+
+    rounds = Rounds(
+        lambda: path.write_bytes(b"one"),
+        lambda: None,
+        lambda: path.write_bytes(b"bad"),
+        lambda: None,
+        path.unlink,
+    )
+    with pytest.raises(asyncio.CancelledError):
+        await follow_file(path, changed, sleep=rounds)
+    assert told == [b"one", b"bad", b"bad"]
+
+
+class Rounds:
+    """Takes the place of the pauses between looks at files: a change in each, and then the end."""
+
+    def __init__(self, *changes: Callable[[], object]) -> None:
+        self._changes = list(changes)
+        self._looks: list[Callable[[], None]] = []
+
+    def note(self, value: Callable[[], bytes]) -> list[bytes]:
+        noted: list[bytes] = []
+        self._looks.append(lambda: noted.append(value()))
+        return noted
+
+    async def __call__(self, seconds: float) -> None:
+        for look in self._looks:
+            look()
+        if not self._changes:
+            raise asyncio.CancelledError
+        await asyncio.to_thread(self._changes.pop(0))
+
+
+async def test_long_headers_are_taken(tmp_path: Path) -> None:
+    async with serving(application(), ServerTls(SERVING)) as listener:
+        assert (await get(listener, client_tls(tmp_path), **{"X-Remote-Group": "g" * 100_000}))[0] == 200
+
+
+@pytest.mark.parametrize(
+    "sent", [pytest.param(b"", id="silence"), pytest.param(b"GET / HTTP/1.1\r\nX-Slow: ", id="half a head")]
+)
+async def test_a_client_that_does_not_finish_its_head_is_cut(tmp_path: Path, sent: bytes) -> None:
+    async with serving(application(), ServerTls(SERVING), Limits(idle=0.05)) as listener:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=client_tls(tmp_path))
+        writer.write(sent)
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+
+
+async def test_a_client_that_does_not_shake_hands_is_cut() -> None:
+    async with serving(application(), ServerTls(SERVING), Limits(handshake=0.05)) as listener:
+        reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+        async with asyncio.timeout(5):
+            assert await reader.read() == b""
+        writer.close()
+        await writer.wait_closed()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_watches_and_lets_requests_finish(tmp_path: Path, number: signal.Signals) -> None:
+    stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event())
+    entered, work = asyncio.Event(), asyncio.Event()
+
+    async def handler(http: web.Request) -> web.StreamResponse:
+        entered.set()
+        await stages.shutdown.wait()
+        # still at work when the watch is over
+        await work.wait()
+        return web.Response(text=http.path)
+
+    listener = await listen(application(handler), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=4)
+    stages.check()
+    server = asyncio.create_task(run(listener, stages, stop=asyncio.Event()))
+    request = asyncio.create_task(get(listener, client_tls(tmp_path)))
+    await entered.wait()
+    os.kill(os.getpid(), number)
+    await stages.shutdown.wait()
+    assert not request.done()
+    work.set()
+    assert await request == (200, "/")
+    async with asyncio.timeout(5):
+        await server
+    with pytest.raises(RuntimeError, match="shutting down"):
+        stages.check()
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection("127.0.0.1", listener.port)
+
+
+async def test_a_request_that_never_ends_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event())
+    entered, stop = asyncio.Event(), asyncio.Event()
+
+    async def handler(http: web.Request) -> web.StreamResponse:
+        entered.set()
+        await asyncio.Event().wait()
+        return web.Response()
+
+    listener = await listen(application(handler), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=0.2)
+    server = asyncio.create_task(run(listener, stages, stop=stop))
+    request = asyncio.create_task(get(listener, client_tls(tmp_path)))
+    await entered.wait()
+    stop.set()
+    async with asyncio.timeout(5):
+        await server
+    with pytest.raises(ClientError):
+        await request

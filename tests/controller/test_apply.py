@@ -1,0 +1,186 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.errors import StatusError
+from apiserver.resource import Object
+from controller.apply import Apply, ControllerOwner, ForeignObject, additions, covers, owner_references, patch
+from controller.gate import LeaseGate, NotLeading, OpenGate
+from registry.host import CONFIGMAPS
+from tests.fakes import FakeHost
+
+OWNER = ControllerOwner(api_version="v1", kind="Thing", name="mine", uid="u1")
+
+
+def desired(data: dict[str, Any]) -> Object:
+    return {"metadata": {"name": "cm", "namespace": "ns", "ownerReferences": [OWNER.reference()]}, "data": data}
+
+
+def stored(host: FakeHost) -> Object:
+    found = host.peek(CONFIGMAPS, "ns", "cm")
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def apply(host: FakeHost) -> Apply:
+    return Apply(host=host, gate=OpenGate())
+
+
+async def ensure(apply: Apply, data: dict[str, Any], observed: Object | None) -> Object:
+    return await apply.ensure(CONFIGMAPS, lambda current: desired(data), observed=observed, owner=OWNER)
+
+
+async def test_what_is_missing_is_created_without_what_must_not_be_there(host: FakeHost, apply: Apply) -> None:
+    await ensure(apply, {"a": "1", "b": None}, None)
+
+    created = stored(host)
+    assert (created["apiVersion"], created["kind"], created["data"]) == ("v1", "ConfigMap", {"a": "1"})
+    assert [write.field_manager for write in host.writes] == ["tenant-controller"]
+
+
+async def test_a_second_pass_writes_nothing(host: FakeHost, apply: Apply) -> None:
+    observed = await ensure(apply, {"a": "1", "b": None}, None)
+    host.forget_writes()
+
+    assert await ensure(apply, {"a": "1", "b": None}, observed) == observed
+    assert (host.writes, apply.writes) == ([], 1)
+
+
+async def test_a_change_keeps_what_others_wrote(host: FakeHost, apply: Apply) -> None:
+    foreign = {"name": "cm", "namespace": "ns", "labels": {"theirs": "x"}, "finalizers": ["theirs/f"]}
+    reference = {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "u2"}
+    host.add(
+        CONFIGMAPS,
+        {"metadata": {**foreign, "ownerReferences": [reference, OWNER.reference()]}, "data": {"a": "0", "z": "9"}},
+    )
+
+    await ensure(apply, {"a": "1"}, stored(host))
+
+    after = stored(host)
+    assert after["data"] == {"a": "1", "z": "9"}
+    assert after["metadata"]["labels"] == {"theirs": "x"}
+    assert after["metadata"]["finalizers"] == ["theirs/f"]
+    assert after["metadata"]["ownerReferences"] == [reference, OWNER.reference()]
+
+
+async def test_a_foreign_object_is_never_touched(host: FakeHost, apply: Apply) -> None:
+    host.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
+
+    with pytest.raises(ForeignObject, match="ConfigMap cm exists and is not owned by Thing mine; rename or delete it"):
+        await ensure(apply, {"a": "1"}, stored(host))
+
+    assert host.writes == []
+
+
+async def test_a_foreign_object_that_the_cache_does_not_know_yet_is_not_touched_either(
+    host: FakeHost, apply: Apply
+) -> None:
+    host.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
+
+    with pytest.raises(ForeignObject):
+        await ensure(apply, {"a": "1"}, None)
+
+    assert stored(host)["data"] == {"a": "0"}
+
+
+async def test_our_own_object_that_the_cache_does_not_know_yet_is_brought_up_to_date(
+    host: FakeHost, apply: Apply
+) -> None:
+    host.add(CONFIGMAPS, desired({"a": "0"}))
+
+    await ensure(apply, {"a": "1"}, None)
+
+    assert stored(host)["data"] == {"a": "1"}
+
+
+async def test_a_stale_observation_is_a_conflict(host: FakeHost, apply: Apply) -> None:
+    host.add(CONFIGMAPS, desired({"a": "0"}))
+    observed = stored(host)
+    host.add(CONFIGMAPS, {**desired({"a": "5"}), "metadata": {**observed["metadata"]}})
+
+    with pytest.raises(StatusError) as refused:
+        await ensure(apply, {"a": "1"}, observed)
+
+    assert (refused.value.code, stored(host)["data"]) == (409, {"a": "5"})
+
+
+async def test_a_closed_gate_lets_nothing_through(host: FakeHost) -> None:
+    apply = Apply(host=host, gate=LeaseGate())
+    host.add(CONFIGMAPS, desired({"a": "0"}))
+
+    for write in (
+        apply.create(CONFIGMAPS, desired({})),
+        apply.patch(CONFIGMAPS, stored(host), {}),
+        apply.delete(CONFIGMAPS, stored(host)),
+    ):
+        with pytest.raises(NotLeading):
+            await write
+    assert (host.writes, apply.writes) == ([], 0)
+
+
+async def test_a_deletion_holds_for_the_observed_state_only(host: FakeHost, apply: Apply) -> None:
+    host.add(CONFIGMAPS, desired({"a": "0"}))
+    observed = stored(host)
+    await ensure(apply, {"a": "1"}, observed)
+
+    with pytest.raises(StatusError) as refused:
+        await apply.delete(CONFIGMAPS, observed)
+    assert refused.value.code == 409
+
+    await apply.delete(CONFIGMAPS, stored(host))
+    assert host.peek(CONFIGMAPS, "ns", "cm") is None
+
+
+async def test_deleting_what_is_gone_is_done(host: FakeHost, apply: Apply) -> None:
+    host.add(CONFIGMAPS, desired({}))
+    observed = stored(host)
+    await apply.delete(CONFIGMAPS, observed)
+
+    await apply.delete(CONFIGMAPS, observed)
+
+
+@pytest.mark.parametrize(
+    ("current", "wanted", "expected"),
+    [
+        pytest.param({"a": 1}, {"a": 1}, {}, id="nothing differs"),
+        pytest.param({"a": {"x": 1, "y": 2}}, {"a": {"x": 3}}, {"a": {"x": 3}}, id="only what differs"),
+        pytest.param({}, {"a": {"x": 1, "y": None}}, {"a": {"x": 1}}, id="a new map without what must not be there"),
+        pytest.param({"a": {"x": 1}}, {"a": {"x": None, "z": None}}, {"a": {"x": None}}, id="what must go"),
+        pytest.param({"a": [1, 2]}, {"a": [2, 1]}, {"a": [2, 1]}, id="lists are replaced"),
+        pytest.param({"a": [{"x": 1, "defaulted": True}]}, {"a": [{"x": 1}]}, {}, id="defaults in items"),
+        pytest.param({"a": "1"}, {"a": 1}, {"a": 1}, id="types differ"),
+        pytest.param({"a": True}, {"a": 1}, {"a": 1}, id="true is not 1"),
+        pytest.param({"a": 1}, {"a": {"x": 1}}, {"a": {"x": 1}}, id="a map in place of a value"),
+    ],
+)
+def test_the_smallest_patch(current: Object, wanted: Object, expected: Object) -> None:
+    assert patch(current, wanted) == expected
+
+
+def test_an_absent_field_covers_none_only() -> None:
+    assert covers({}, {"a": None})
+    assert not covers({}, {"a": {}})
+
+
+def test_a_former_owner_of_the_same_name_makes_way() -> None:
+    former = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "old"}
+    other = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other"}
+    wanted = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "new"}
+
+    assert owner_references([former, other], [wanted]) == [other, wanted]
+
+
+def test_a_reference_that_is_there_keeps_what_it_says() -> None:
+    held = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u", "blockOwnerDeletion": True}
+
+    assert owner_references([held], [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u"}]) == [held]
+
+
+def test_additions_change_nothing_that_is_there() -> None:
+    wanted = {"labels": {"a": "1", "b": "2", "c": None}, "list": [1], "other": "x"}
+    current = {"labels": {"a": "9"}, "list": [2]}
+
+    assert additions(wanted, current) == {"labels": {"b": "2"}, "other": "x"}

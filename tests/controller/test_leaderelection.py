@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from apiserver import errors
+from apiserver.resource import GroupResource, Key, Object
+from controller.gate import LeaseGate, NotLeading
+from controller.leaderelection import Candidate, LeaderElector, LeaseTimes, micro_time
+from registry.host import LEASES, Host, HostResource
+from tests.fakes import FakeHost
+from tests.virtual_time import run_virtual
+
+NAME = ("cozy-system", "tenant-apiserver")
+
+
+class Replica:
+    """A process that wants to lead, and writes every second while it does."""
+
+    def __init__(self, host: Host, identity: str, log: list[tuple[float, str]]) -> None:
+        loop = asyncio.get_running_loop()
+        # a process that is stopped sees no time pass until it is woken: its clock is the loop's, always
+        self.gate = LeaseGate(clock=loop.time)
+        self.log = log
+        self.identity = identity
+        self.elector = LeaderElector(
+            host=host,
+            gate=self.gate,
+            candidate=Candidate(identity=identity, namespace=NAME[0], name=NAME[1]),
+            clock=loop.time,
+            now=lambda: datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=loop.time()),
+            jitter=lambda: 0.5,
+        )
+
+    async def lead(self) -> None:
+        while True:
+            async with self.gate.writing():
+                self.log.append((asyncio.get_running_loop().time(), self.identity))
+            await asyncio.sleep(1)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[asyncio.Task[None]]:
+        task = asyncio.create_task(self.elector.run(self.lead))
+        try:
+            yield task
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+
+class Cut:
+    """A host that some replicas cannot reach: calls fail, or hang."""
+
+    def __init__(self, host: FakeHost) -> None:
+        self._host = host
+        self.fails = False
+        self.hangs = False
+
+    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
+        real = getattr(self._host, name)
+
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            if self.hangs:
+                await asyncio.Event().wait()
+            if self.fails:
+                raise errors.ServiceUnavailable("cut off")
+            return await real(*args, **kwargs)
+
+        return call
+
+
+def lease(host: FakeHost) -> Object:
+    found = host.peek(LEASES, *NAME)
+    assert found is not None
+    spec: Object = found["spec"]
+    return spec
+
+
+def test_the_first_one_makes_the_lease_and_leads() -> None:
+    async def main() -> Object:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        async with Replica(host, "a", log).running():
+            await asyncio.sleep(5)
+        assert [who for _, who in log][:1] == ["a"]
+        created = host.writes[0]
+        assert created.verb == "create"
+        return lease(host)
+
+    spec = run_virtual(main)
+
+    assert spec["leaseTransitions"] == 0
+    assert spec["acquireTime"].endswith("Z")
+
+
+def test_a_leader_renews_and_others_wait() -> None:
+    async def main() -> None:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        async with Replica(host, "a", log).running(), Replica(host, "b", log).running():
+            await asyncio.sleep(120)
+        assert {who for _, who in log if who} == {"a"}
+        assert len(host.writes) >= 55
+
+    run_virtual(main)
+
+
+def test_a_leader_that_ends_hands_over_at_once() -> None:
+    async def main() -> float:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        async with Replica(host, "b", log).running() as first:
+            await asyncio.sleep(1)
+            async with Replica(host, "a", log).running():
+                await asyncio.sleep(30)
+                first.cancel()
+                await asyncio.sleep(10)
+                spec = lease(host)
+                assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("a", 1)
+        return min(time for time, who in log if who == "a")
+
+    assert run_virtual(main) <= 31 + 2 * 2.2
+
+
+@pytest.mark.parametrize("way", [pytest.param("fails", id="refused"), pytest.param("hangs", id="silent")])
+def test_a_leader_that_is_cut_off_stops_before_another_one_starts(way: str) -> None:
+    async def main() -> None:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        cut: Any = Cut(host)
+        old = Replica(cut, "old", log)
+        async with old.running(), Replica(host, "new", log).running():
+            await asyncio.sleep(29.5)
+            setattr(cut, way, True)
+            await asyncio.sleep(60)
+            last = max(time for time, who in log if who == "old")
+            first = min(time for time, who in log if who == "new")
+            assert last <= 29.5 + 10
+            assert last < first <= 29.5 + 20
+            assert not old.elector.leads
+            setattr(cut, way, False)
+            await asyncio.sleep(30)
+            assert old.elector.leader == "new"
+            assert max(time for time, who in log if who == "old") == last
+
+    run_virtual(main)
+
+
+def test_a_leader_that_was_cut_off_can_lead_again() -> None:
+    async def main() -> None:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        async with Replica(host, "a", log).running():
+            await asyncio.sleep(5)
+            host.unreachable = True
+            await asyncio.sleep(60)
+            silent = max(time for time, _ in log)
+            assert silent <= 15
+            host.unreachable = False
+            await asyncio.sleep(20)
+            assert max(time for time, _ in log) > 70
+
+    run_virtual(main)
+
+
+def test_a_frozen_leader_finds_its_gate_closed() -> None:
+    """SIGSTOP: the clock goes on, nothing else does."""
+
+    async def main() -> None:
+        skipped = 0.0
+        loop = asyncio.get_running_loop()
+
+        def clock() -> float:
+            return loop.time() + skipped
+
+        gate = LeaseGate(clock=clock)
+        elector = LeaderElector(
+            host=FakeHost(), gate=gate, candidate=Candidate(identity="a", namespace="n", name="l"), clock=clock
+        )
+        ended = asyncio.Event()
+
+        async def lead() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        task = asyncio.create_task(elector.run(lead))
+        await asyncio.sleep(1)
+        assert elector.leads
+        skipped = 20.0
+        with pytest.raises(NotLeading):
+            async with gate.writing():
+                pytest.fail("the write was made")
+        await asyncio.sleep(2.5)
+        assert ended.is_set()
+        task.cancel()
+        await asyncio.wait([task])
+
+    run_virtual(main)
+
+
+def test_a_lease_that_somebody_else_takes_is_lost_at_once() -> None:
+    async def main() -> None:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        replica = Replica(host, "a", log)
+        async with replica.running():
+            await asyncio.sleep(5.5)
+            stolen = await host.get(LEASES, *NAME)
+            stolen["spec"]["holderIdentity"] = "thief"
+            await host.update(LEASES, stolen)
+            await asyncio.sleep(2.5)
+            assert not replica.elector.leads
+            assert replica.elector.leader == "thief"
+
+    run_virtual(main)
+
+
+def test_a_foreign_change_of_the_lease_does_not_cost_the_lead() -> None:
+    async def main() -> None:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        replica = Replica(host, "a", log)
+        async with replica.running():
+            await asyncio.sleep(5.5)
+            touched = await host.get(LEASES, *NAME)
+            touched["metadata"]["annotations"] = {"note": "x"}
+            await host.update(LEASES, touched)
+            await asyncio.sleep(20)
+            assert replica.elector.leads
+            kept = host.peek(LEASES, *NAME)
+            assert kept is not None
+            assert kept["metadata"]["annotations"] == {"note": "x"}
+
+    run_virtual(main)
+
+
+def test_the_time_in_a_foreign_lease_is_not_believed() -> None:
+    """A clock that is years ahead or behind makes no difference: what counts is when we saw the lease change."""
+
+    async def main() -> float:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        spec = {"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": "2099-01-01T00:00:00.000000Z"}
+        host.add(LEASES, {"metadata": {"namespace": NAME[0], "name": NAME[1]}, "spec": spec})
+        async with Replica(host, "a", log).running():
+            await asyncio.sleep(30)
+        return log[0][0]
+
+    assert 15 <= run_virtual(main) <= 15 + 2 * 2.2
+
+
+def test_of_two_that_start_together_one_leads() -> None:
+    async def main() -> set[str]:
+        host, log = FakeHost(), list[tuple[float, str]]()
+
+        async def slow(verb: str, res: HostResource, key: Key) -> None:
+            await asyncio.sleep(0.1)
+
+        host.before = slow
+        async with Replica(host, "a", log).running(), Replica(host, "b", log).running():
+            await asyncio.sleep(60)
+        return {who for _, who in log}
+
+    assert len(run_virtual(main)) == 1
+
+
+@pytest.mark.parametrize("fails", [pytest.param(True, id="fails"), pytest.param(False, id="returns")])
+def test_a_leading_task_that_ends_ends_the_election(fails: bool) -> None:
+    async def main() -> Object:
+        host = FakeHost()
+        replica = Replica(host, "a", [])
+
+        async def lead() -> None:
+            await asyncio.sleep(3)
+            if fails:
+                raise LookupError("a bug")
+
+        with pytest.raises(LookupError if fails else RuntimeError):
+            await replica.elector.run(lead)
+        return lease(host)
+
+    assert run_virtual(main)["holderIdentity"] == ""
+
+
+def test_a_namespace_that_is_missing_is_waited_for() -> None:
+    async def main() -> float:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        loop = asyncio.get_running_loop()
+
+        async def missing(verb: str, res: HostResource, key: Key) -> None:
+            if verb == "create" and loop.time() < 30:
+                raise errors.NotFound(GroupResource("", "namespaces"), "cozy-system")
+
+        host.before = missing
+        async with Replica(host, "a", log).running():
+            await asyncio.sleep(60)
+        return log[0][0]
+
+    assert 30 <= run_virtual(main) <= 35
+
+
+def test_times_that_contradict_each_other_are_refused() -> None:
+    with pytest.raises(ValueError, match="in this order"):
+        LeaseTimes(duration=10, renew_deadline=10)
+
+
+def test_a_micro_time_is_utc() -> None:
+    there = datetime(2026, 1, 1, 2, 0, 0, 5, tzinfo=timezone(timedelta(hours=2)))
+
+    assert micro_time(there) == "2026-01-01T00:00:00.000005Z"

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controller.queuemetrics import WorkQueueMetrics
+from controller.workqueue import RateLimiter, WorkQueue
+from tests.virtual_time import run_virtual
+
+
+def limiter() -> RateLimiter[str]:
+    return RateLimiter(jitter=lambda: 0.0)
+
+
+async def test_a_key_is_queued_once() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    queue.add("a")
+    queue.add("b")
+
+    assert (len(queue), await queue.get(), await queue.get(), len(queue)) == (2, "a", "b", 0)
+
+
+async def test_a_key_that_is_added_while_it_is_worked_on_comes_back_once_when_that_is_done() -> None:
+    queue = WorkQueue[str]()
+    queue.add("a")
+    key = await queue.get()
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+
+    queue.done(key)
+
+    assert len(queue) == 1
+    queue.done(await queue.get())
+    assert len(queue) == 0
+
+
+def test_of_several_times_for_a_key_the_earliest_holds() -> None:
+    async def main() -> list[tuple[str, float]]:
+        loop, queue = asyncio.get_running_loop(), WorkQueue[str]()
+        queue.add_after("a", 5)
+        queue.add_after("a", 3)
+        queue.add_after("a", 9)
+        queue.add_after("b", 4)
+        got = []
+        for _ in range(2):
+            key = await queue.get()
+            got.append((key, loop.time()))
+            queue.done(key)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(60):
+                await queue.get()
+        return got
+
+    assert run_virtual(main) == [("a", 3), ("b", 4)]
+
+
+def test_a_key_that_fails_comes_back_later_each_time_until_it_is_forgotten() -> None:
+    async def main() -> list[float]:
+        loop, queue, waits = asyncio.get_running_loop(), WorkQueue[str](limiter=limiter()), []
+        for failures in range(5):
+            if failures == 4:
+                queue.forget("a")
+            started = loop.time()
+            queue.add_rate_limited("a")
+            queue.done(await queue.get())
+            waits.append(round(loop.time() - started, 6))
+        return waits
+
+    assert run_virtual(main) == [0.005, 0.01, 0.02, 0.04, 0.005]
+
+
+def test_the_wait_is_bounded_however_often_a_key_failed() -> None:
+    each = limiter()
+
+    waits = [each.next("a") for _ in range(5000)]
+
+    assert max(waits) == 1000.0
+    assert each.failures("a") == 5000
+    assert each.next("b") == 0.005
+
+
+def test_jitter_adds_up_to_a_tenth() -> None:
+    assert RateLimiter[str](jitter=lambda: 1.0).next("a") == pytest.approx(0.0055)
+
+
+async def test_a_get_that_is_cancelled_loses_no_key() -> None:
+    queue = WorkQueue[str]()
+    waiting = asyncio.create_task(queue.get())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+
+    queue.add("a")
+
+    assert await queue.get() == "a"
+
+
+def test_metrics_have_the_names_and_values_that_kubernetes_gives_them() -> None:
+    async def main() -> CollectorRegistry:
+        registry = CollectorRegistry()
+        families = WorkQueueMetrics(registry)
+        queue = WorkQueue[str](limiter=limiter(), metrics=families.of("tenant"))
+        families.track("tenant", queue)
+        queue.add("a")
+        queue.add("b")
+        await asyncio.sleep(2)
+        key = await queue.get()
+        await asyncio.sleep(3)
+        queue.add_rate_limited("a")
+        assert registry.get_sample_value("workqueue_unfinished_work_seconds", {"name": "tenant"}) == 3
+        assert registry.get_sample_value("workqueue_longest_running_processor_seconds", {"name": "tenant"}) == 3
+        queue.done(key)
+        return registry
+
+    registry = run_virtual(main)
+    names = (
+        "workqueue_depth",
+        "workqueue_adds_total",
+        "workqueue_retries_total",
+        "workqueue_queue_duration_seconds_sum",
+        "workqueue_work_duration_seconds_sum",
+    )
+
+    assert [registry.get_sample_value(name, {"name": "tenant"}) for name in names] == [1, 2, 1, 2, 3]

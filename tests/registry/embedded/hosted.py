@@ -1,0 +1,107 @@
+"""The embedded host's kinds over a database, and requests to their storages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from aiohttp.test_utils import make_mocked_request
+
+from apiserver import rest
+from apiserver.context import RequestContext, User
+from apiserver.options import DeleteOptions
+from apiserver.request_info import Query, RequestInfo
+from apiserver.resource import Key, Object
+from registry.embedded.groups import Served, primary_backends, storages_of
+from registry.generic.sqlite import Database
+from registry.generic.sqlitebackend import SqliteBackend
+from registry.rbac import RoleIndex
+
+ADMIN = User(name="admin", groups=("system:masters",))
+
+
+def context_of(user: User = ADMIN) -> RequestContext:
+    info = RequestInfo(method="POST", path="/", verb="create", is_resource=True)
+    return RequestContext(http=make_mocked_request("POST", "/"), info=info, query=Query(), audit_id="a", user=user)
+
+
+@asynccontextmanager
+async def no_admission(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+    yield
+
+
+@dataclass
+class Kinds:
+    """Every kind, and the storages of one resource by its path."""
+
+    database: Database
+    served: Sequence[Served]
+    index: RoleIndex
+    backends: Mapping[str, SqliteBackend] = field(init=False)
+    storages: Mapping[tuple[str, str], Mapping[str, rest.Storage]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.backends = primary_backends(self.served)
+        self.storages = storages_of(self.served, self.index)
+
+    def storage(self, path: str, group: str = "", version: str = "v1") -> Any:
+        return self.storages[group, version][path]
+
+    async def create(
+        self, path: str, obj: Object, *, group: str = "", user: User = ADMIN, version: str = "v1"
+    ) -> Object:
+        storage = self.storage(path, group, version)
+        created: Object = await storage.create(context_of(user), obj, no_admission, dry_run=False)
+        return created
+
+    async def update(
+        self,
+        path: str,
+        key: Key,
+        change: Callable[[Object], Any],
+        *,
+        group: str = "",
+        user: User = ADMIN,
+        version: str = "v1",
+    ) -> Object:
+        """`change` works in place."""
+
+        async def apply(current: Object | None) -> Object:
+            assert current is not None
+            change(current)
+            return current
+
+        storage = self.storage(path, group, version)
+        updated, _ = await storage.update(context_of(user), key, apply, no_admission, dry_run=False)
+        result: Object = updated
+        return result
+
+    async def delete(self, path: str, key: Key, *, group: str = "", policy: str | None = None) -> rest.Deleted:
+        options = DeleteOptions(propagation_policy=policy)
+        storage = self.storage(path, group)
+        deleted: rest.Deleted = await storage.delete(context_of(), key, options, no_admission)
+        return deleted
+
+    async def get(self, path: str, key: Key, *, group: str = "", version: str = "v1") -> Object | None:
+        backend = next(
+            each.backend
+            for each in self.served
+            if (each.backend.resource.group, each.backend.resource.version, each.kind.plural) == (group, version, path)
+        )
+        return await backend.read(key, live=False)
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Wait until `condition` holds; it is looked at after every change that is stored."""
+        changed = asyncio.Event()
+        self.database.subscribe(lambda change: changed.set())
+        async with asyncio.timeout(10):
+            while not condition():
+                changed.clear()
+                await changed.wait()
+
+    def stored(self, storage: str) -> list[Key]:
+        """The keys of all objects of a storage."""
+        return [cached.key for cached in self.backends[storage].cache]

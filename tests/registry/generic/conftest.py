@@ -1,0 +1,18 @@
+"""A database in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from registry.generic.sqlite import Database
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    database = Database(tmp_path / "host.db")
+    await database.open()
+    yield database
+    await database.close()

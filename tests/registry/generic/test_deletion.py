@@ -1,0 +1,82 @@
+"""Finalizers and propagation on DELETE."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from apiserver.options import DeleteOptions
+from registry.generic.deletion import FOREGROUND, ORPHAN, ByFinalizers, delete, propagation_finalizers
+
+NOW = "2026-01-02T03:04:05Z"
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "options", "expected"),
+    [
+        pytest.param([], DeleteOptions(), [], id="nothing said, nothing there"),
+        pytest.param(["x"], DeleteOptions(), ["x"], id="others stay"),
+        pytest.param([FOREGROUND], DeleteOptions(), [FOREGROUND], id="nothing said keeps foreground"),
+        pytest.param([ORPHAN], DeleteOptions(), [ORPHAN], id="nothing said keeps orphan"),
+        pytest.param([], DeleteOptions(propagation_policy="Foreground"), [FOREGROUND], id="foreground"),
+        pytest.param(["x"], DeleteOptions(propagation_policy="Orphan"), ["x", ORPHAN], id="orphan beside others"),
+        pytest.param([ORPHAN, "x"], DeleteOptions(propagation_policy="Background"), ["x"], id="background drops both"),
+        pytest.param(
+            [ORPHAN], DeleteOptions(propagation_policy="Foreground"), [FOREGROUND], id="foreground for orphan"
+        ),
+        pytest.param([], DeleteOptions(orphan_dependents=True), [ORPHAN], id="orphanDependents"),
+        pytest.param([ORPHAN], DeleteOptions(orphan_dependents=False), [], id="orphanDependents false"),
+        pytest.param(
+            [FOREGROUND, "x"],
+            DeleteOptions(propagation_policy="Foreground"),
+            [FOREGROUND, "x"],
+            id="what is there already keeps its place",
+        ),
+    ],
+)
+def test_propagation_becomes_a_finalizer(finalizers: list[str], options: DeleteOptions, expected: list[str]) -> None:
+    assert propagation_finalizers(finalizers, options) == expected
+
+
+def obj(**metadata: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "a", "generation": 4, **metadata}, "spec": {}}
+
+
+def test_an_object_that_nothing_holds_goes_at_once() -> None:
+    outcome = delete(obj(), DeleteOptions(), ByFinalizers(), now=NOW)
+    assert outcome.gone
+    assert "deletionTimestamp" not in outcome.object["metadata"]
+
+
+def test_an_object_that_is_held_is_marked() -> None:
+    current = obj(finalizers=["x"])
+    before = copy.deepcopy(current)
+    outcome = delete(current, DeleteOptions(), ByFinalizers(), now=NOW)
+    assert (outcome.gone, outcome.changed) == (False, True)
+    assert outcome.object["metadata"] == {
+        "name": "a",
+        "generation": 5,
+        "finalizers": ["x"],
+        "deletionTimestamp": NOW,
+        "deletionGracePeriodSeconds": 0,
+    }
+    assert current == before
+
+
+def test_a_second_delete_changes_nothing() -> None:
+    current = obj(finalizers=["x"], deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=0)
+    outcome = delete(current, DeleteOptions(), ByFinalizers(), now=NOW)
+    assert (outcome.gone, outcome.changed, outcome.object) == (False, False, current)
+
+
+def test_a_second_delete_in_the_background_lets_go_of_what_waited_for_its_dependents() -> None:
+    current = obj(finalizers=[FOREGROUND], deletionTimestamp="2026-01-01T00:00:00Z")
+    outcome = delete(current, DeleteOptions(propagation_policy="Background"), ByFinalizers(), now=NOW)
+    assert outcome.gone
+
+
+def test_a_kind_without_generation_gets_none() -> None:
+    current = {"metadata": {"name": "a", "finalizers": ["x"]}}
+    assert "generation" not in delete(current, DeleteOptions(), ByFinalizers(), now=NOW).object["metadata"]

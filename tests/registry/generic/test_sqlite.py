@@ -1,0 +1,179 @@
+"""The database: one order for everybody, nothing acknowledged lost, and the event loop never waits for the disk."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from apiserver.errors import ServiceUnavailable
+from apiserver.resource import Object
+from registry.generic.sqlite import Change, Database, Refused, Write, object_of, place
+from registry.generic.tables import Refusal
+
+# Writes objects one after the other and tells of each once it is acknowledged.
+_WRITER = """
+import asyncio, sys
+from pathlib import Path
+from registry.generic.sqlite import Database, Write, place
+
+async def main():
+    database = Database(Path(sys.argv[1]))
+    await database.open()
+    number = 0
+    while True:
+        name = f"n{number}"
+        write = Write(type="ADDED", place=place("things", "", name), object={"metadata": {"name": name, "uid": name}})
+        stored = await database.write(write)
+        print(name, stored["metadata"]["resourceVersion"], flush=True)
+        number += 1
+
+asyncio.run(main())
+"""
+
+
+def added(name: str, **metadata: object) -> Write:
+    obj: Object = {"metadata": {"name": name, "uid": name, **metadata}}
+    return Write(type="ADDED", place=place("things", "", name), object=obj)
+
+
+def modified(name: str, expected: int, **fields: object) -> Write:
+    obj: Object = {"metadata": {"name": name, "uid": name}, **fields}
+    return Write(type="MODIFIED", place=place("things", "", name), object=obj, expected=expected)
+
+
+def version(obj: Object) -> int:
+    return int(obj["metadata"]["resourceVersion"])
+
+
+async def test_listeners_hear_every_write_in_the_order_of_versions(database: Database) -> None:
+    heard: list[Change] = []
+    database.subscribe(heard.append)
+    stored = await asyncio.gather(*(database.write(added(f"n{number}")) for number in range(600)))
+    versions = [version(obj) for obj in stored]
+    assert sorted(versions) == list(range(min(versions), min(versions) + 600))
+    assert [change.rv for change in heard] == sorted(versions)
+
+
+async def test_a_writer_is_answered_after_the_listeners_have_heard(database: Database) -> None:
+    heard: list[int] = []
+    database.subscribe(lambda change: heard.append(change.rv))
+    stored = await database.write(added("a"))
+    assert heard == [version(stored)]
+
+
+async def test_of_many_updates_from_one_state_one_wins(database: Database) -> None:
+    rv = version(await database.write(added("a")))
+    writes = (database.write(modified("a", rv, spec=number)) for number in range(50))
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    refused = [result.why for result in results if isinstance(result, Refused)]
+    assert refused == [Refusal.MOVED] * 49
+    row = await database.row(place("things", "", "a"))
+    winner = next(result for result in results if isinstance(result, dict))
+    assert row is not None
+    assert object_of(row) == winner
+
+
+async def test_a_stored_object_does_not_hold_its_version(database: Database) -> None:
+    await database.write(added("a", resourceVersion="12345"))
+    row = await database.row(place("things", "", "a"))
+    assert row is not None
+    assert b"12345" not in row.data
+    assert object_of(row)["metadata"]["resourceVersion"] == str(row.rv)
+
+
+async def test_what_was_given_up_waiting_for_is_written_and_told_all_the_same(database: Database) -> None:
+    heard: list[Change] = []
+    database.subscribe(heard.append)
+    task = asyncio.create_task(database.write(added("a")))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert task.cancelled()
+    assert await database.row(place("things", "", "a")) is not None
+    assert [change.place.key.name for change in heard] == ["a"]
+
+
+async def test_a_listener_that_fails_does_not_keep_the_others_from_hearing(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    heard: list[Change] = []
+
+    def fail(change: Change) -> None:
+        raise RuntimeError("a bug")
+
+    database.subscribe(fail)
+    database.subscribe(heard.append)
+    await database.write(added("a"))
+    assert len(heard) == 1
+    assert "a listener failed" in caplog.text
+
+
+async def test_a_dry_run_is_told_to_nobody(database: Database) -> None:
+    heard: list[Change] = []
+    database.subscribe(heard.append)
+    write = added("a")
+    answer = await database.write(
+        Write(type=write.type, place=write.place, object=write.object, dry_run=True),
+    )
+    assert "resourceVersion" not in answer["metadata"]
+    assert (heard, await database.row(write.place)) == ([], None)
+
+
+async def test_a_closed_database_says_so(tmp_path: Path) -> None:
+    database = Database(tmp_path / "host.db")
+    await database.open()
+    await database.close()
+    with pytest.raises(ServiceUnavailable):
+        await database.write(added("a"))
+
+
+async def test_closing_writes_what_waits(tmp_path: Path) -> None:
+    database = Database(tmp_path / "host.db")
+    await database.open()
+    writes = [asyncio.create_task(database.write(added(f"n{number}"))) for number in range(300)]
+    await asyncio.sleep(0)
+    await database.close()
+    await asyncio.gather(*writes)
+    again = Database(tmp_path / "host.db")
+    await again.open()
+    rows, _ = await again.rows("things")
+    await again.close()
+    assert len(rows) == 300
+
+
+async def test_a_transaction_that_fails_is_a_503_and_the_next_one_works(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = version(await database.write(added("before")))
+    # a name that SQLite cannot encode stands for any failure inside of a transaction
+    broken = Write(type="ADDED", place=place("things", "", "\ud800"), object={"metadata": {"uid": "x"}})
+    with pytest.raises(ServiceUnavailable):
+        await database.write(broken)
+    assert "a transaction failed" in caplog.text
+    assert version(await database.write(added("after"))) == before + 1
+
+
+def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "host.db"
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-c", _WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as process:
+        assert process.stdout is not None
+        acknowledged = [process.stdout.readline().split() for _ in range(100)]
+        process.kill()
+        acknowledged += [line.split() for line in process.stdout if len(line.split()) == 2 and line.endswith("\n")]
+
+    async def stored() -> dict[str, int]:
+        database = Database(path)
+        await database.open()
+        rows, revision = await database.rows("things")
+        await database.close()
+        assert revision >= max(row.rv for row in rows)
+        return {row.key.name: row.rv for row in rows}
+
+    rows = asyncio.run(stored())
+    assert all(rows.get(name) == int(rv) for name, rv in acknowledged)

@@ -1,0 +1,127 @@
+"""Tenants, their HelmReleases, and writes of them, as tests need them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiohttp.test_utils import make_mocked_request
+
+from apiserver.admission import Attributes, Operation
+from apiserver.context import RequestContext, User
+from apiserver.request_info import Query, RequestInfo
+from apiserver.resource import Key, Object
+from registry.names import workload_namespace
+from registry.tenant.convert import to_release
+from registry.tenant.facts import TenantFacts, facts_of
+from registry.tenant.settings import ReleaseSettings
+from registry.tenant.tree import TenantTree
+from registry.types import tenant_resource
+
+ROOT_HOST = "example.org"
+ROOT = Key("tenant-root", "root")
+ALICE = User(name="alice", groups=("tenant-root-admin", "system:authenticated"))
+ADMIN = User(name="admin", groups=("system:masters", "system:authenticated"))
+_RESOURCE = tenant_resource()
+
+
+def tenant(
+    name: str,
+    namespace: str = "tenant-root",
+    *,
+    spec: Mapping[str, Any] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    terminating: bool = False,
+    uid: str = "",
+) -> Object:
+    metadata: Object = {"name": name, "namespace": namespace, "uid": uid or f"uid-{namespace}-{name}"}
+    if annotations:
+        metadata["annotations"] = dict(annotations)
+    if terminating:
+        metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return {
+        "apiVersion": _RESOURCE.api_version,
+        "kind": _RESOURCE.kind,
+        "metadata": metadata,
+        "spec": dict(spec or {}),
+        "status": {"namespace": workload_namespace(namespace, name)},
+    }
+
+
+def facts(name: str, namespace: str = "tenant-root", **options: Any) -> TenantFacts:
+    return facts_of(tenant(name, namespace, **options))
+
+
+def root(**spec: Any) -> TenantFacts:
+    return facts("root", spec=spec)
+
+
+def tree_of(*tenants: TenantFacts, root_host: str = ROOT_HOST) -> TenantTree:
+    """A tree with a root, and these."""
+    given = {each.key for each in tenants}
+    return TenantTree([*([] if ROOT in given else [root()]), *tenants], root_host=root_host)
+
+
+def attributes(
+    operation: Operation,
+    new: Object | None = None,
+    old: Object | None = None,
+    *,
+    user: User = ALICE,
+    options: Mapping[str, Any] | None = None,
+) -> Attributes:
+    subject = new if new is not None else old
+    assert subject is not None
+    metadata = subject["metadata"]
+    path = f"/apis/apps.cozystack.io/v1alpha1/namespaces/{metadata['namespace']}/tenants"
+    request = make_mocked_request("POST", path)
+    info = RequestInfo(method="POST", path=path, verb="create", is_resource=True)
+    return Attributes(
+        operation=operation,
+        resource=_RESOURCE,
+        namespace=metadata["namespace"],
+        name=metadata.get("name", ""),
+        object=new,
+        old_object=old,
+        user=user,
+        options=options or {},
+        context=RequestContext(http=request, info=info, query=Query(), audit_id="audit", user=user),
+    )
+
+
+def release(name: str, namespace: str = "tenant-root", *, spec: Mapping[str, Any] | None = None) -> Object:
+    """The HelmRelease of a new Tenant."""
+    return to_release(
+        {"metadata": {"name": name, "namespace": namespace}, "spec": dict(spec or {})}, None, ReleaseSettings()
+    )
+
+
+def names(tenants: Sequence[TenantFacts]) -> list[str]:
+    return [each.key.name for each in tenants]
+
+
+class FakeNamespaces:
+    """A NamespaceSource: what the informer saw, and what the host has."""
+
+    def __init__(self, cached: Mapping[str, str] | None = None, live: Mapping[str, str] | None = None) -> None:
+        """Phases by name; the host has what the informer saw unless `live` says otherwise."""
+        self.cached = dict(cached or {})
+        self.at_host = dict(live if live is not None else self.cached)
+        self.ready = True
+        self.asked: list[str] = []
+
+    async def synced(self, seconds: float) -> bool:
+        return self.ready
+
+    def get(self, name: str) -> Object | None:
+        return _namespace(name, self.cached)
+
+    async def live(self, name: str) -> Object | None:
+        self.asked.append(name)
+        return _namespace(name, self.at_host)
+
+
+def _namespace(name: str, phases: Mapping[str, str]) -> Object | None:
+    if name not in phases:
+        return None
+    return {"metadata": {"name": name, "uid": f"uid-{name}"}, "status": {"phase": phases[name]}}
