@@ -281,6 +281,13 @@ class KubeHost(E2eHost):
             return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
 
         wait_until("the APIService is Available", available, seconds=PATIENCE, processes=self.processes)
+        # explain, diff and validation need the document, which the aggregator fetches a while later
+        wait_until(
+            "the aggregator has our OpenAPI document",
+            lambda: GROUP_VERSION.removeprefix("/") in client.get("/openapi/v3").expect(200)["paths"],
+            seconds=2 * PATIENCE,
+            processes=self.processes,
+        )
 
 
 def run_command(*arguments: str, log: Path) -> Process:

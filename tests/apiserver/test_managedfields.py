@@ -1,0 +1,504 @@
+"""Ownership and apply. What is expected was observed on a kube-apiserver v1.36 with a CustomResourceDefinition."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from apiserver.errors import ApplyConflict, BadRequest, StatusError
+from apiserver.managedfields import FieldManager, managed_fields_error, same_content
+from apiserver.patch import merge_patch
+from apiserver.resource import Object, Resource
+from apiserver.schema import apply_defaults, object_schema, prune
+
+RECORDED = json.loads((Path(__file__).parent / "data" / "apply_sequences.json").read_text())
+WIDGETS = Resource(
+    group="apps.cozystack.io",
+    version="v1alpha1",
+    kind="Tenant",
+    plural="tenants",
+    singular="tenant",
+    namespaced=True,
+    properties=RECORDED["properties"],
+)
+TYPE = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind}
+THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:07Z"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class Endpoint:
+    """One object behind a FieldManager, with the pruning and defaults of the handlers around it."""
+
+    def __init__(self, *, reset_fields: tuple[str, ...] = ("status",)) -> None:
+        self.manager = FieldManager(WIDGETS, reset_fields=reset_fields)
+        self.live: Object = {}
+
+    def create(self, body: Object, manager: str = "m1", **_: object) -> Object:
+        return self._store(self.manager.create(self._settled(body), manager=manager, now=NOW))
+
+    def update(self, body: Object, manager: str = "m1", **_: object) -> Object:
+        wanted = self._settled(body)
+        return self._store(self.manager.update(self.live, wanted, manager=manager, now=NOW))
+
+    def merge(self, patch: Object, manager: str = "m1", **_: object) -> Object:
+        return self.update(merge_patch(self.live, patch), manager)
+
+    def apply(self, body: Object, manager: str = "m1", *, force: bool = False) -> Object:
+        config = {**TYPE, **copy.deepcopy(body)}
+        return self._store(self.manager.apply(self.live or None, config, manager=manager, force=force, now=NOW))
+
+    def owned(self, manager: str, operation: str = "Apply") -> Any:
+        for entry in self.live["metadata"].get("managedFields", []):
+            if (entry["manager"], entry["operation"]) == (manager, operation):
+                return entry["fieldsV1"]
+        return None
+
+    def _settled(self, body: Object) -> Object:
+        settled: Object = prune(object_schema(WIDGETS), {**TYPE, **body})
+        apply_defaults(object_schema(WIDGETS), settled)
+        return settled
+
+    def _store(self, new: Object) -> Object:
+        apply_defaults(object_schema(WIDGETS), new)
+        new.pop("status", None)
+        new["metadata"]["uid"] = "a-uid"
+        self.live = new
+        return new
+
+
+def named(**fields: Any) -> Object:
+    return {"metadata": {"name": "x"}, **fields}
+
+
+@pytest.mark.parametrize("steps", [pytest.param(steps, id=f"sequence {n}") for n, steps in enumerate(RECORDED["sequences"])])
+def test_a_sequence_of_writes_goes_as_on_a_real_kube_apiserver(steps: list[dict[str, Any]]) -> None:
+    endpoint = Endpoint()
+    for step in steps:
+        write = getattr(endpoint, step["operation"])
+        if "error" in step:
+            with pytest.raises(StatusError) as refused:
+                write(step["body"], step["manager"], force=step["force"])
+            assert refused.value.code == step["error"]["code"]
+            assert refused.value.message == step["error"]["message"]
+            assert by_text(refused.value.causes) == by_text(step["error"]["causes"])
+            continue
+        write(step["body"], step["manager"], force=step["force"])
+        assert shown(endpoint.live) == step["object"]
+        assert by_text(entries(endpoint.live)) == by_text(step["managers"])
+
+
+def by_text(items: list[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(item, sort_keys=True) for item in items)
+
+
+def shown(obj: Object) -> Object:
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "uid")}
+    return {key: value for key, value in {**obj, "metadata": metadata}.items() if key not in TYPE}
+
+
+def entries(obj: Object) -> list[dict[str, Any]]:
+    return [
+        {
+            **{key: value for key, value in entry.items() if key not in ("time", "fieldsType", "apiVersion")},
+            "timed": "time" in entry,
+        }
+        for entry in obj["metadata"].get("managedFields", [])
+    ]
+
+
+def test_a_create_owns_everything_and_every_container() -> None:
+    endpoint = Endpoint()
+    created = endpoint.create({"metadata": {"name": "x", "labels": {"a": "b"}}, "spec": {"host": "h"}})
+    assert created["metadata"]["managedFields"] == [
+        {
+            "manager": "m1",
+            "operation": "Update",
+            "apiVersion": "apps.cozystack.io/v1alpha1",
+            "time": NOW,
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {
+                "f:metadata": {"f:labels": {".": {}, "f:a": {}}},
+                "f:spec": {".": {}, "f:etcd": {}, "f:host": {}, "f:resourceQuotas": {}},
+            },
+        }
+    ]
+
+
+def test_an_apply_owns_leaves_only() -> None:
+    endpoint = Endpoint()
+    endpoint.apply({"metadata": {"name": "x", "labels": {"a": "b"}}, "spec": {"ports": [{"port": 1}]}})
+    assert json.dumps(endpoint.owned("m1"), separators=(",", ":")) == (
+        '{"f:metadata":{"f:labels":{"f:a":{}}},'
+        '"f:spec":{"f:ports":{"k:{\\"port\\":1,\\"protocol\\":\\"TCP\\"}":{".":{},"f:port":{}}}}}'
+    )
+
+
+def test_defaults_belong_to_nobody_after_an_apply_and_can_be_set_by_another() -> None:
+    endpoint = Endpoint()
+    endpoint.apply(named(spec={"host": "a"}))
+    assert endpoint.live["spec"]["etcd"] is False
+    endpoint.apply(named(spec={"etcd": True}), "m2")
+    assert endpoint.live["spec"]["etcd"] is True
+
+
+def test_a_conflict_names_manager_version_and_field() -> None:
+    endpoint = Endpoint()
+    endpoint.create(named(spec={"host": "a"}), "creator")
+    with pytest.raises(ApplyConflict) as refused:
+        endpoint.apply(named(spec={"host": "b"}))
+    assert refused.value.message == (
+        'Apply failed with 1 conflict: conflict with "creator" using apps.cozystack.io/v1alpha1: .spec.host'
+    )
+    assert refused.value.details == {
+        "causes": [
+            {
+                "reason": "FieldManagerConflict",
+                "message": 'conflict with "creator" using apps.cozystack.io/v1alpha1',
+                "field": ".spec.host",
+            }
+        ]
+    }
+
+
+def test_conflicts_with_several_managers_are_grouped_and_sorted() -> None:
+    endpoint = Endpoint()
+    endpoint.apply(named(spec={"host": "a", "ports": [{"port": 1, "name": "p"}]}), "b")
+    endpoint.apply(named(spec={"etcd": True, "set": ["x"]}), "a")
+    with pytest.raises(ApplyConflict) as refused:
+        endpoint.apply(named(spec={"host": "z", "etcd": False, "ports": [{"port": 1, "name": "q"}], "set": ["x"]}), "c")
+    assert refused.value.message == (
+        'Apply failed with 3 conflicts: conflicts with "a":\n- .spec.etcd\n'
+        'conflicts with "b":\n- .spec.host\n- .spec.ports[port=1,protocol="TCP"].name'
+    )
+
+
+def test_a_forced_apply_takes_the_field_over() -> None:
+    endpoint = Endpoint()
+    endpoint.apply(named(spec={"host": "a", "gateway": True}), "first")
+    endpoint.apply(named(spec={"host": "b"}), "second", force=True)
+    assert endpoint.live["spec"]["host"] == "b"
+    assert endpoint.owned("first") == {"f:spec": {"f:gateway": {}}}
+    assert endpoint.owned("second") == {"f:spec": {"f:host": {}}}
+
+
+def test_the_same_value_is_shared_without_a_conflict() -> None:
+    endpoint = Endpoint()
+    endpoint.apply(named(spec={"host": "a"}), "first")
+    endpoint.apply(named(spec={"host": "a"}), "second")
+    endpoint.apply(named(spec={}), "first")
+    assert endpoint.live["spec"]["host"] == "a"
+    endpoint.apply(named(spec={}), "second")
+    assert endpoint.live["spec"]["host"] == ""
+
+
+def test_an_update_takes_a_field_from_its_applier_who_then_cannot_remove_it() -> None:
+    endpoint = Endpoint()
+    endpoint.apply(named(spec={"count": 3}), "applier")
+    endpoint.merge({"spec": {"count": 4}}, "controller")
+    assert endpoint.owned("applier") is None
+    endpoint.apply(named(spec={}), "applier")
+    assert endpoint.live["spec"]["count"] == 4
+
+
+def test_finalizers_are_a_set_of_which_each_applier_removes_its_own() -> None:
+    endpoint = Endpoint()
+    endpoint.apply({"metadata": {"name": "x", "finalizers": ["a/b"]}}, "m1")
+    endpoint.apply({"metadata": {"name": "x", "finalizers": ["c/d"]}}, "m2")
+    assert endpoint.live["metadata"]["finalizers"] == ["a/b", "c/d"]
+    endpoint.apply({"metadata": {"name": "x", "finalizers": []}}, "m1")
+    assert endpoint.live["metadata"]["finalizers"] == ["c/d"]
+    endpoint.apply(named(), "m2")
+    assert "finalizers" not in endpoint.live["metadata"]
+
+
+def test_items_of_a_map_stay_empty_while_another_applier_owns_them() -> None:
+    endpoint = Endpoint()
+    endpoint.apply(named(spec={"nested": {"j": {"x": "1"}}}), "m1")
+    endpoint.apply(named(spec={"nested": {"j": {}}}), "m2")
+    endpoint.apply(named(spec={}), "m1")
+    assert endpoint.live["spec"]["nested"] == {"j": {}}
+    endpoint.apply(named(spec={}), "m2")
+    assert "nested" not in endpoint.live["spec"]
+
+
+def test_applying_twice_changes_nothing_not_even_a_time() -> None:
+    endpoint = Endpoint()
+    first = copy.deepcopy(endpoint.apply(named(spec={"host": "a"})))
+    config = {**TYPE, **named(spec={"host": "a"})}
+    again = endpoint.manager.apply(endpoint.live, config, manager="m1", force=False, now="2030-01-01T00:00:00Z")
+    assert again == first
+
+
+def test_an_update_that_changes_nothing_keeps_the_time() -> None:
+    endpoint = Endpoint()
+    first = endpoint.create(named(spec={"host": "a"}))
+    again = endpoint.manager.update(first, copy.deepcopy(first), manager="other", now="2030-01-01T00:00:00Z")
+    assert again == first
+
+
+@pytest.mark.parametrize("reset", [pytest.param([], id="an empty list"), pytest.param([{}], id="an empty entry")])
+def test_tracking_ends_on_request_and_begins_again_with_the_next_apply(reset: list[Any]) -> None:
+    endpoint = Endpoint()
+    endpoint.create(named(spec={"host": "a"}))
+    endpoint.merge({"metadata": {"managedFields": reset}})
+    assert "managedFields" not in endpoint.live["metadata"]
+    endpoint.merge({"spec": {"host": "b"}})
+    assert "managedFields" not in endpoint.live["metadata"]
+    with pytest.raises(ApplyConflict, match='conflict with "before-first-apply" using'):
+        endpoint.apply(named(spec={"host": "c"}))
+    endpoint.apply(named(spec={"host": "c"}), force=True)
+    assert endpoint.owned("before-first-apply", "Update") == {
+        "f:spec": {".": {}, "f:etcd": {}, "f:resourceQuotas": {}}
+    }
+
+
+def test_managed_fields_that_cannot_be_read_are_replaced_by_the_stored_ones() -> None:
+    endpoint = Endpoint()
+    created = copy.deepcopy(endpoint.create(named(spec={"host": "a"})))
+    endpoint.merge({"metadata": {"managedFields": [{"manager": "x", "operation": "Guess"}]}})
+    assert endpoint.live["metadata"]["managedFields"] == created["metadata"]["managedFields"]
+
+
+def test_the_managed_fields_of_a_request_are_what_its_update_starts_from() -> None:
+    endpoint = Endpoint()
+    endpoint.create(named(spec={"host": "a"}), "helm")
+    entry = {**endpoint.live["metadata"]["managedFields"][0], "manager": "flux", "operation": "Apply", "time": THEN}
+    endpoint.merge({"metadata": {"managedFields": [entry]}})
+    assert [each["manager"] for each in endpoint.live["metadata"]["managedFields"]] == ["flux"]
+
+
+def test_stored_managed_fields_that_are_broken_do_not_stop_an_apply() -> None:
+    endpoint = Endpoint()
+    endpoint.create(named(spec={"host": "a"}))
+    endpoint.live["metadata"]["managedFields"] = [{"operation": 3}]
+    endpoint.apply(named(spec={"gateway": True}))
+    assert endpoint.owned("m1") == {"f:spec": {"f:gateway": {}}}
+    assert endpoint.owned("before-first-apply", "Update") is not None
+
+
+def test_more_than_ten_updaters_are_merged_from_the_oldest() -> None:
+    endpoint = Endpoint()
+    endpoint.create(named(spec={"resourceQuotas": {"k0": 1}}), "m0")
+    for n in range(1, 13):
+        endpoint.merge({"spec": {"resourceQuotas": {f"k{n}": n}}}, f"m{n}")
+    managers = [entry["manager"] for entry in endpoint.live["metadata"]["managedFields"]]
+    assert managers == ["ancient-changes", "m12", "m2", "m3", "m4", "m5", "m6", "m7", "m8", "m9"]
+    quotas = endpoint.owned("ancient-changes", "Update")["f:spec"]["f:resourceQuotas"]
+    assert list(quotas) == [".", "f:k0", "f:k1", "f:k10", "f:k11"]
+
+
+def test_a_reset_field_is_owned_by_nobody() -> None:
+    endpoint = Endpoint()
+    endpoint.create(named(spec={"host": "a"}, status={"namespace": "n"}))
+    endpoint.apply(named(status={"namespace": "q"}), "m2")
+    assert endpoint.owned("m1", "Update") == {"f:spec": {".": {}, "f:etcd": {}, "f:host": {}, "f:resourceQuotas": {}}}
+    assert endpoint.owned("m2") is None
+
+
+def test_a_subresource_has_entries_of_its_own_and_conflicts_that_say_so() -> None:
+    manager = FieldManager(WIDGETS, reset_fields=("spec", "metadata"))
+    live = Endpoint().create(named(spec={"host": "a"}))
+    ready = {**TYPE, "metadata": {"name": "x", "labels": {"a": "b"}}, "status": {"conditions": [condition("True")]}}
+    first = manager.apply(live, ready, manager="c", force=False, now=NOW, subresource="status")
+    entry = next(each for each in first["metadata"]["managedFields"] if each["manager"] == "c")
+    assert entry["subresource"] == "status"
+    assert entry["fieldsV1"] == {
+        "f:status": {"f:conditions": {'k:{"type":"Ready"}': {".": {}, "f:status": {}, "f:type": {}}}}
+    }
+    other = {**TYPE, "metadata": {"name": "x"}, "status": {"conditions": [condition("False")]}}
+    with pytest.raises(ApplyConflict) as refused:
+        manager.apply(first, other, manager="d", force=False, now=NOW, subresource="status")
+    assert refused.value.message == (
+        'Apply failed with 1 conflict: conflict with "c" with subresource "status": '
+        '.status.conditions[type="Ready"].status'
+    )
+
+
+def condition(status: str) -> Object:
+    return {"type": "Ready", "status": status}
+
+
+def client_side_applied() -> Endpoint:
+    endpoint = Endpoint()
+    last = {**TYPE, "metadata": {"name": "x", "annotations": {}}, "spec": {"host": "a", "etcd": True}}
+    metadata = {"name": "x", "annotations": {LAST_APPLIED: json.dumps(last) + "\n"}}
+    endpoint.create({"metadata": metadata, "spec": {"host": "a", "etcd": True, "gateway": True}}, "client-side")
+    return endpoint
+
+
+def test_kubectl_takes_over_what_it_applied_on_the_client_side() -> None:
+    endpoint = client_side_applied()
+    endpoint.apply(named(spec={"host": "b", "etcd": True}), "kubectl")
+    assert endpoint.live["spec"]["host"] == "b"
+    assert endpoint.live["metadata"]["annotations"][LAST_APPLIED] == (
+        '{"apiVersion":"apps.cozystack.io/v1alpha1","kind":"Tenant","metadata":{"name":"x"},'
+        '"spec":{"etcd":true,"host":"b"}}\n'
+    )
+
+
+def test_kubectl_does_not_take_over_what_it_never_applied() -> None:
+    endpoint = client_side_applied()
+    with pytest.raises(ApplyConflict) as refused:
+        endpoint.apply(named(spec={"host": "b", "gateway": False}), "kubectl")
+    assert [cause["field"] for cause in refused.value.causes] == [".spec.gateway"]
+
+
+def test_others_take_over_nothing_from_client_side_apply() -> None:
+    endpoint = client_side_applied()
+    with pytest.raises(ApplyConflict) as refused:
+        endpoint.apply(named(spec={"host": "b"}), "flux")
+    assert [cause["field"] for cause in refused.value.causes] == [".spec.host"]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        pytest.param([], "error decoding patch: an applied configuration must be an object", id="a list"),
+        pytest.param(
+            {"kind": "Foo", "metadata": {}},
+            "invalid object type: apps.cozystack.io/v1alpha1, Kind=Foo",
+            id="another kind",
+        ),
+        pytest.param({"apiVersion": None, "kind": None}, "invalid object type: /, Kind=", id="no kind"),
+        pytest.param(
+            {"metadata": {"managedFields": []}}, "metadata.managedFields must be nil", id="managedFields, though empty"
+        ),
+        pytest.param(
+            named(spec={"bar": {"x": 1}}),
+            "failed to create typed patch object (/x; apps.cozystack.io/v1alpha1, Kind=Tenant): "
+            ".spec.bar: field not declared in schema",
+            id="an unknown field",
+        ),
+        pytest.param(
+            {"metadata": {"name": "x", "namespace": "n", "unknownMeta": 1}},
+            "failed to create typed patch object (n/x; apps.cozystack.io/v1alpha1, Kind=Tenant): "
+            ".metadata.unknownMeta: field not declared in schema",
+            id="unknown metadata",
+        ),
+        pytest.param(
+            {"metadata": "x"},
+            "failed to create typed patch object (/; apps.cozystack.io/v1alpha1, Kind=Tenant): "
+            ".metadata: expected map, got &{x}",
+            id="metadata that is no object",
+        ),
+        pytest.param(
+            named(spec={"set": ["a", "a"], "ports": [{"port": 1}, {"port": 1}]}),
+            "failed to create typed patch object (/x; apps.cozystack.io/v1alpha1, Kind=Tenant): errors:\n"
+            '  .spec.set: duplicate entries for key [="a"]\n'
+            '  .spec.ports: duplicate entries for key [port=1,protocol="TCP"]',
+            id="duplicates",
+        ),
+    ],
+)
+def test_a_configuration_that_cannot_be_applied_is_the_clients_mistake(config: Any, message: str) -> None:
+    body = {**TYPE, **config} if isinstance(config, dict) else config
+    with pytest.raises(BadRequest) as refused:
+        FieldManager(WIDGETS).apply(None, body, manager="m", force=False, now=NOW)
+    assert refused.value.message == message
+
+
+def test_a_configuration_that_is_nested_without_end_is_refused() -> None:
+    deep: Any = {}
+    for _ in range(900):
+        deep = {"a": deep}
+    with pytest.raises(BadRequest, match="nested too deeply"):
+        FieldManager(WIDGETS).apply(None, {**TYPE, **named(spec={"free": deep})}, manager="m", force=False, now=NOW)
+
+
+def test_what_does_not_fit_the_schema_keeps_the_stored_managers() -> None:
+    endpoint = Endpoint()
+    created = copy.deepcopy(endpoint.create(named(spec={"host": "a"})))
+    wrong = {**created, "spec": {"host": 1}}
+    updated = endpoint.manager.update(created, wrong, manager="m2", now=NOW)
+    assert updated["metadata"]["managedFields"] == created["metadata"]["managedFields"]
+
+
+def test_fields_recorded_in_a_version_that_is_not_served_are_forgotten() -> None:
+    endpoint = Endpoint()
+    endpoint.create(named(spec={"host": "a"}))
+    old = {**endpoint.live["metadata"]["managedFields"][0], "manager": "old", "apiVersion": "apps.cozystack.io/v0"}
+    endpoint.live["metadata"]["managedFields"].append(old)
+    endpoint.merge({"spec": {"host": "b"}}, "m2")
+    assert [each["manager"] for each in endpoint.live["metadata"]["managedFields"]] == ["m1", "m2"]
+
+
+def test_arguments_are_left_as_they_were() -> None:
+    endpoint = Endpoint()
+    endpoint.create(named(spec={"set": ["a"]}))
+    live, new = copy.deepcopy(endpoint.live), copy.deepcopy(endpoint.live)
+    new["spec"]["set"] = ["b"]
+    config = {**TYPE, **named(spec={"set": ["c"], "free": {"a": [1]}})}
+    before = copy.deepcopy((live, new, config))
+    endpoint.manager.update(live, new, manager="m", now=NOW)
+    applied = endpoint.manager.apply(live, config, manager="m", force=True, now=NOW)
+    assert (live, new, config) == before
+    applied["spec"]["free"]["a"].append(2)
+    applied["spec"]["set"].append("z")
+    assert (live, new, config) == before
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        pytest.param({"metadata": {"resourceVersion": "9"}}, True, id="resourceVersion"),
+        pytest.param({"spec": {"host": "b"}}, False, id="a field"),
+        pytest.param({"spec": {"etcd": 0}}, False, id="a number for a boolean"),
+        pytest.param({"metadata": {"labels": {"a": "b"}}}, False, id="a label"),
+    ],
+)
+def test_same_content_overlooks_only_versions_and_times(change: Object, same: bool) -> None:
+    obj = Endpoint().create(named(spec={"host": "a", "etcd": False}))
+    assert same_content(obj, merge_patch(obj, change)) is same
+
+
+def test_same_content_overlooks_times_of_managers_but_not_managers() -> None:
+    obj = Endpoint().create(named(spec={"host": "a"}))
+    later, renamed = copy.deepcopy(obj), copy.deepcopy(obj)
+    later["metadata"]["managedFields"][0]["time"] = "2030-01-01T00:00:00Z"
+    renamed["metadata"]["managedFields"][0]["manager"] = "other"
+    assert same_content(obj, later)
+    assert not same_content(obj, renamed)
+
+
+def test_broken_managed_fields_are_told_of() -> None:
+    assert managed_fields_error({"metadata": {"managedFields": [{"operation": "x"}]}}) != ""
+    assert managed_fields_error(Endpoint().create(named())) == ""
+
+
+FREE = Resource(
+    group="g", version="v1", kind="K", plural="ks", singular="k", namespaced=True, preserve_unknown_fields=True
+)
+scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from(["", "a", "b"])
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("xyz"), inner, max_size=3)
+)
+specs = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(base=specs, config=specs)
+def test_applying_again_is_a_no_op_for_anything(base: Object, config: Object) -> None:
+    manager = FieldManager(FREE)
+    names = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x", "uid": "u"}}
+    live = manager.create({**names, "spec": base}, manager="creator", now=THEN)
+    patch = {**names, "spec": config}
+    once = manager.apply(live, patch, manager="m", force=True, now=NOW)
+    assert manager.apply(once, patch, manager="m", force=False, now="2030-01-01T00:00:00Z") == once
+
+
+@settings(max_examples=60, deadline=None)
+@given(base=specs, config=specs)
+def test_what_is_applied_and_then_left_out_is_gone(base: Object, config: Object) -> None:
+    manager = FieldManager(FREE)
+    names = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}}
+    live = manager.apply(None, {**names, "left": base}, manager="first", force=False, now=THEN)
+    both = manager.apply(live, {**names, "right": config}, manager="second", force=True, now=NOW)
+    after = manager.apply(both, names, manager="second", force=False, now=NOW)
+    assert "right" not in after
+    assert after.get("left") == live.get("left")
