@@ -48,14 +48,13 @@ def changed_hosts(tree: TenantTree, new: TenantFacts, old: TenantFacts | None, r
 
 
 def _duplicates(tree: TenantTree, changes: dict[Key, str]) -> list[FieldError]:
-    taken: dict[str, Key] = {}
-    problems = []
-    for key, host in changes.items():
-        others = [each for each in tree.tenants_with_host(host) if each.key not in changes]
-        if others or host in taken:
-            problems.append(FieldError("FieldValueDuplicate", _FIELD, host, "another tenant has this host"))
-        taken[host] = key
-    return problems
+    """The changed hosts that Tenants beyond the change hold. Among themselves they differ: each is another chain of
+    names before one domain, and no name holds a dot."""
+    return [
+        FieldError("FieldValueDuplicate", _FIELD, host, "another tenant has this host")
+        for host in changes.values()
+        if any(each.key not in changes for each in tree.tenants_with_host(host))
+    ]
 
 
 class TenantHosts:

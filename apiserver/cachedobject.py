@@ -22,10 +22,21 @@ class CachedObject:
     """One state of one object.
 
     `json` is the whole object, compact; `labels` are what selectors see; `cells` the table cells from Name to the one
-    before Age, as JSON without brackets; `created` the creationTimestamp in seconds of the epoch, 0 for none.
+    before Age, `wide_cells` those after Age, as JSON without brackets; `created` the creationTimestamp in seconds of the epoch, 0 for none.
     """
 
-    __slots__ = ("_metadata_end", "_metadata_start", "cells", "created", "json", "key", "labels", "rv", "uid")
+    __slots__ = (
+        "_metadata_end",
+        "_metadata_start",
+        "cells",
+        "created",
+        "json",
+        "key",
+        "labels",
+        "rv",
+        "uid",
+        "wide_cells",
+    )
 
     def __init__(
         self,
@@ -35,7 +46,7 @@ class CachedObject:
         uid: str,
         labels: Mapping[str, str],
         json: bytes,
-        cells: bytes,
+        cells: tuple[bytes, bytes],
         created: int,
         metadata: tuple[int, int],
     ) -> None:
@@ -44,7 +55,7 @@ class CachedObject:
         self.uid = uid
         self.labels = labels
         self.json = json
-        self.cells = cells
+        self.cells, self.wide_cells = cells
         self.created = created
         self._metadata_start, self._metadata_end = metadata
 
@@ -100,7 +111,7 @@ def _interned(labels: Mapping[str, str]) -> Mapping[str, str]:
     return {sys.intern(key): sys.intern(value) for key, value in labels.items()}
 
 
-def _cells(resource: Resource, obj: Object) -> bytes:
+def _cells(resource: Resource, obj: Object) -> tuple[bytes, bytes]:
     name = obj["metadata"].get("name") or ""
     try:
         values = list(resource.cells(obj))
@@ -110,7 +121,9 @@ def _cells(resource: Resource, obj: Object) -> bytes:
         values = []
     width = len(resource.columns)
     values = [*values[:width], *[None] * (width - len(values))]
-    return to_json([name, *values])[1:-1]
+    narrow = [value for value, column in zip(values, resource.columns, strict=True) if not column.priority]
+    wide = [value for value, column in zip(values, resource.columns, strict=True) if column.priority]
+    return to_json([name, *narrow])[1:-1], to_json(wide)[1:-1]
 
 
 def _epoch(timestamp: object) -> int:

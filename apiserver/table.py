@@ -1,4 +1,4 @@
-"""Tables: columns from Name to Age, rows of encoded cells, and the age as kubectl writes it (E10 to E15)."""
+"""Tables: columns from Name to Age and the wide ones, rows of encoded cells, and the age as kubectl writes it (E10 to E15)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _AGE = Column("Age", description="The time since the object was created.")
 
 def column_definitions(resource: Resource) -> bytes:
     """JSON of columnDefinitions: every key of every column is there (E11)."""
-    columns = (_NAME, *resource.columns, _AGE)
+    narrow = (column for column in resource.columns if not column.priority)
+    columns = (_NAME, *narrow, _AGE, *(column for column in resource.columns if column.priority))
     return to_json(
         [
             {
@@ -81,4 +82,5 @@ def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str)
 
 def row(obj: CachedObject, shown: bytes, now: float) -> bytes:
     """A row around `shown`, the JSON of its object."""
-    return b"".join((b'{"cells":[', obj.cells, b',"', age(obj.created, now), b'"],"object":', shown, b"}"))
+    wide = b"," + obj.wide_cells if obj.wide_cells else b""
+    return b"".join((b'{"cells":[', obj.cells, b',"', age(obj.created, now), b'"', wide, b'],"object":', shown, b"}"))

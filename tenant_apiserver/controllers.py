@@ -19,6 +19,7 @@ from controller.root import ROOT, RootEvents, RootReconciler
 from controller.runtime import Controller, Manager, Runnable
 from controller.tenant.cleanup import Cleanup
 from controller.tenant.events import NamespaceEvents, TenantEvents
+from controller.tenant.host import HostStep
 from controller.tenant.namespace import NamespaceStep
 from controller.tenant.observed import Observer
 from controller.tenant.reconciler import TenantReconciler, every_tenant
@@ -74,6 +75,7 @@ class Controllers:
 def _tenant(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnable:
     tenants, tree, root_host = platform.tenants, platform.tenants.tree, platform.root_host
     queue = WorkQueue[Key](metrics=queues.of(TENANT))
+    queues.track(TENANT, queue)
     namespaces = NamespaceEvents(tree=tree, namespaces=tenants.namespaces.store, enqueue=queue.add)
     tenants.namespaces.add_handler(namespaces)
     tenants.cache.subscribe(TenantEvents(tree=tree, root_host=root_host, enqueue=queue.add).on_event)
@@ -82,7 +84,7 @@ def _tenant(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runna
         observer=Observer(
             tree=tree, releases=tenants.releases.store, namespaces=tenants.namespaces.store, root_host=root_host
         ),
-        steps=(NamespaceStep(apply=apply, now=_now),),
+        steps=(NamespaceStep(apply=apply, now=_now), HostStep()),
         status=StatusWriter(apply=apply, now=_now),
     )
     return Controller(name=TENANT, queue=queue, reconciler=reconciler, seed=lambda: every_tenant(tree, namespaces))
@@ -91,6 +93,7 @@ def _tenant(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runna
 def _root(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnable:
     tenants = platform.tenants
     queue = WorkQueue[Key](metrics=queues.of(ROOT_TENANT))
+    queues.track(ROOT_TENANT, queue)
     events = RootEvents(enqueue=queue.add)
     tenants.namespaces.add_handler(events)
     tenants.cache.subscribe(events.on_event)

@@ -112,6 +112,20 @@ PARENT = quotas("alpha", cpu=10)
             id="what stands and does not change is not judged",
         ),
         pytest.param(
+            [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu=5), quotas("c", "tenant-alpha-beta", cpu=5)],
+            facts("beta", "tenant-alpha"),
+            quotas("beta", "tenant-alpha", cpu=5),
+            [],
+            id="an excess of old that does not grow is not judged",
+        ),
+        pytest.param(
+            [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu=2), quotas("c", "tenant-alpha-beta", cpu=5)],
+            facts("beta", "tenant-alpha"),
+            quotas("beta", "tenant-alpha", cpu=2),
+            ["5 is more than the 3 that is left of the quota of the parent tenant"],
+            id="a bound that goes lets an excess of old through",
+        ),
+        pytest.param(
             [quotas("alpha", cpu="damaged"), quotas("beta", "tenant-alpha", cpu=6)],
             quotas("gamma", "tenant-alpha", cpu=99),
             None,

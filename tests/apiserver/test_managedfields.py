@@ -18,7 +18,7 @@ from apiserver.resource import Object, Resource
 from apiserver.schema import apply_defaults, object_schema, prune
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "apply_sequences.json").read_text())
-WIDGETS = Resource(
+TENANTS = Resource(
     group="apps.cozystack.io",
     version="v1alpha1",
     kind="Tenant",
@@ -27,7 +27,7 @@ WIDGETS = Resource(
     namespaced=True,
     properties=RECORDED["properties"],
 )
-TYPE = {"apiVersion": WIDGETS.api_version, "kind": WIDGETS.kind}
+TYPE = {"apiVersion": TENANTS.api_version, "kind": TENANTS.kind}
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:07Z"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -36,7 +36,7 @@ class Endpoint:
     """One object behind a FieldManager, with the pruning and defaults of the handlers around it."""
 
     def __init__(self, *, reset_fields: tuple[str, ...] = ("status",)) -> None:
-        self.manager = FieldManager(WIDGETS, reset_fields=reset_fields)
+        self.manager = FieldManager(TENANTS, reset_fields=reset_fields)
         self.live: Object = {}
 
     def create(self, body: Object, manager: str = "m1", **_: object) -> Object:
@@ -60,12 +60,12 @@ class Endpoint:
         return None
 
     def _settled(self, body: Object) -> Object:
-        settled: Object = prune(object_schema(WIDGETS), {**TYPE, **body})
-        apply_defaults(object_schema(WIDGETS), settled)
+        settled: Object = prune(object_schema(TENANTS), {**TYPE, **body})
+        apply_defaults(object_schema(TENANTS), settled)
         return settled
 
     def _store(self, new: Object) -> Object:
-        apply_defaults(object_schema(WIDGETS), new)
+        apply_defaults(object_schema(TENANTS), new)
         new.pop("status", None)
         new["metadata"]["uid"] = "a-uid"
         self.live = new
@@ -76,7 +76,9 @@ def named(**fields: Any) -> Object:
     return {"metadata": {"name": "x"}, **fields}
 
 
-@pytest.mark.parametrize("steps", [pytest.param(steps, id=f"sequence {n}") for n, steps in enumerate(RECORDED["sequences"])])
+@pytest.mark.parametrize(
+    "steps", [pytest.param(steps, id=f"sequence {n}") for n, steps in enumerate(RECORDED["sequences"])]
+)
 def test_a_sequence_of_writes_goes_as_on_a_real_kube_apiserver(steps: list[dict[str, Any]]) -> None:
     endpoint = Endpoint()
     for step in steps:
@@ -253,9 +255,7 @@ def test_tracking_ends_on_request_and_begins_again_with_the_next_apply(reset: li
     with pytest.raises(ApplyConflict, match='conflict with "before-first-apply" using'):
         endpoint.apply(named(spec={"host": "c"}))
     endpoint.apply(named(spec={"host": "c"}), force=True)
-    assert endpoint.owned("before-first-apply", "Update") == {
-        "f:spec": {".": {}, "f:etcd": {}, "f:resourceQuotas": {}}
-    }
+    assert endpoint.owned("before-first-apply", "Update") == {"f:spec": {".": {}, "f:etcd": {}, "f:resourceQuotas": {}}}
 
 
 def test_managed_fields_that_cannot_be_read_are_replaced_by_the_stored_ones() -> None:
@@ -302,7 +302,7 @@ def test_a_reset_field_is_owned_by_nobody() -> None:
 
 
 def test_a_subresource_has_entries_of_its_own_and_conflicts_that_say_so() -> None:
-    manager = FieldManager(WIDGETS, reset_fields=("spec", "metadata"))
+    manager = FieldManager(TENANTS, reset_fields=("spec", "metadata"))
     live = Endpoint().create(named(spec={"host": "a"}))
     ready = {**TYPE, "metadata": {"name": "x", "labels": {"a": "b"}}, "status": {"conditions": [condition("True")]}}
     first = manager.apply(live, ready, manager="c", force=False, now=NOW, subresource="status")
@@ -399,7 +399,7 @@ def test_others_take_over_nothing_from_client_side_apply() -> None:
 def test_a_configuration_that_cannot_be_applied_is_the_clients_mistake(config: Any, message: str) -> None:
     body = {**TYPE, **config} if isinstance(config, dict) else config
     with pytest.raises(BadRequest) as refused:
-        FieldManager(WIDGETS).apply(None, body, manager="m", force=False, now=NOW)
+        FieldManager(TENANTS).apply(None, body, manager="m", force=False, now=NOW)
     assert refused.value.message == message
 
 
@@ -408,7 +408,7 @@ def test_a_configuration_that_is_nested_without_end_is_refused() -> None:
     for _ in range(900):
         deep = {"a": deep}
     with pytest.raises(BadRequest, match="nested too deeply"):
-        FieldManager(WIDGETS).apply(None, {**TYPE, **named(spec={"free": deep})}, manager="m", force=False, now=NOW)
+        FieldManager(TENANTS).apply(None, {**TYPE, **named(spec={"free": deep})}, manager="m", force=False, now=NOW)
 
 
 def test_what_does_not_fit_the_schema_keeps_the_stored_managers() -> None:

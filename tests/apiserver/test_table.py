@@ -83,10 +83,10 @@ def test_an_object_that_was_never_created_has_no_age() -> None:
 
 def test_every_column_tells_all_about_itself() -> None:
     columns = json.loads(column_definitions(THINGS))
-    assert [column["name"] for column in columns] == ["Name", "Size", "Large", "Age"]
+    assert [column["name"] for column in columns] == ["Name", "Size", "Age", "Large"]
     assert all(set(column) == {"name", "type", "format", "description", "priority"} for column in columns)
     assert columns[0]["format"] == "name"
-    assert [column["priority"] for column in columns] == [0, 0, 1, 0]
+    assert [column["priority"] for column in columns] == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -113,19 +113,19 @@ def test_a_table_of_one_object(include: str, shown: Object | None) -> None:
         "apiVersion": "meta.k8s.io/v1beta1",
         "metadata": {"resourceVersion": "7"},
         "columnDefinitions": json.loads(column_definitions(THINGS)),
-        "rows": [{"cells": ["x", 2, True, "5m"], "object": shown}],
+        "rows": [{"cells": ["x", 2, "5m", True], "object": shown}],
     }
 
 
 def test_later_tables_of_a_watch_do_not_repeat_the_columns() -> None:
     table = json.loads(TableView(THINGS).following().single(encode(THINGS, thing({"size": 1})), NEW_YEAR))
     assert table["columnDefinitions"] is None
-    assert table["rows"][0]["cells"] == ["x", 1, False, "0s"]
+    assert table["rows"][0]["cells"] == ["x", 1, "0s", False]
 
 
 def test_an_object_that_has_no_cells_has_a_row_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     row = json.loads(TableView(THINGS).item(encode(THINGS, thing("no mapping")), NEW_YEAR))
-    assert row["cells"] == ["x", None, None, "0s"]
+    assert row["cells"] == ["x", None, "0s", None]
     assert "no table cells for things.g.example.org x" in caplog.text
 
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ class Replica:
         # a process that is stopped sees no time pass until it is woken: its clock is the loop's, always
         self.gate = LeaseGate(clock=loop.time)
         self.log = log
+        self.terms = 0
         self.identity = identity
         self.elector = LeaderElector(
             host=host,
@@ -38,6 +40,7 @@ class Replica:
         )
 
     async def lead(self) -> None:
+        self.terms += 1
         while True:
             async with self.gate.writing():
                 self.log.append((asyncio.get_running_loop().time(), self.identity))
@@ -163,6 +166,44 @@ def test_a_leader_that_was_cut_off_can_lead_again() -> None:
     run_virtual(main)
 
 
+def test_an_outage_that_ends_before_the_deadline_does_not_cost_the_lead() -> None:
+    async def main() -> None:
+        host, log = FakeHost(), list[tuple[float, str]]()
+        replica = Replica(host, "a", log)
+        async with replica.running():
+            await asyncio.sleep(5)
+            host.unreachable = True
+            await asyncio.sleep(7)
+            host.unreachable = False
+            await asyncio.sleep(30)
+            assert replica.terms == 1
+        times = [time for time, _ in log]
+        assert max(later - earlier for earlier, later in pairwise(times)) <= 1
+
+    run_virtual(main)
+
+
+def test_the_deadline_counts_from_before_the_request_that_renews() -> None:
+    """The host may have stored the lease at once, and answered late: others count from then."""
+
+    async def main() -> None:
+        host = FakeHost()
+        replica = Replica(host, "a", [])
+
+        async def slow(verb: str, res: HostResource, key: Key) -> None:
+            await asyncio.sleep(3)
+
+        host.before = slow
+        async with replica.running():
+            await asyncio.sleep(6.5)
+            host.unreachable = True
+            assert replica.elector.leads
+            await asyncio.sleep(4)
+            assert not replica.elector.leads
+
+    run_virtual(main)
+
+
 def test_a_frozen_leader_finds_its_gate_closed() -> None:
     """SIGSTOP: the clock goes on, nothing else does."""
 
@@ -230,6 +271,7 @@ def test_a_foreign_change_of_the_lease_does_not_cost_the_lead() -> None:
             kept = host.peek(LEASES, *NAME)
             assert kept is not None
             assert kept["metadata"]["annotations"] == {"note": "x"}
+            assert replica.terms == 1
 
     run_virtual(main)
 

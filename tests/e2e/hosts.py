@@ -25,6 +25,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 KUBECTL = Path(sys.executable).parent / "kubectl"
 GROUP_VERSION = "/apis/apps.cozystack.io/v1alpha1"
 API_SERVICE = "v1alpha1.apps.cozystack.io"
+RBAC = "rbac.authorization.k8s.io"
 ROOT = "tenant-root"
 ROOT_HOST = "example.org"
 # of the control plane's controllers: how long a chain of theirs may take on a small machine
@@ -105,8 +106,15 @@ class E2eHost(ABC):
 
     def grant(self, user: str, role: str, namespace: str) -> None:
         """Bind a user to a ClusterRole in one namespace."""
-        name = f"{user}-{role}".replace(":", "-")
-        self.kubectl("create", "rolebinding", name, f"--clusterrole={role}", f"--user={user}", "-n", namespace)
+        binding = {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": f"{user}-{role}".replace(":", "-"), "namespace": namespace},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+        }
+        path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"
+        self.session().request("POST", path, binding).expect(201)
 
     def _kubectl(self, identity: Identity, arguments: Sequence[str]) -> list[str]:
         return [str(KUBECTL), f"--kubeconfig={identity.kubeconfig}", *arguments]

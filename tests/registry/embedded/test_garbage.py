@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from apiserver.options import DeleteOptions
 from apiserver.resource import GroupKind, Key, Object
 from registry.embedded.garbage import GarbageCollector
 from registry.embedded.ownership import OwnerKind
@@ -128,7 +129,7 @@ async def test_nothing_cluster_wide_goes_with_something_in_a_namespace(
 
 
 async def test_a_tenant_owns_by_the_uid_of_its_helmrelease(kinds: Kinds, collector: GarbageCollector) -> None:
-    where = {"group": "helm.toolkit.fluxcd.io", "version": "v2"}
+    where: dict[str, Any] = {"group": "helm.toolkit.fluxcd.io", "version": "v2"}
     release = await kinds.create("helmreleases", {"metadata": {"name": "tenant-foo", "namespace": "ns"}}, **where)
     tenant = {
         "apiVersion": "apps.cozystack.io/v1alpha1",
@@ -140,8 +141,6 @@ async def test_a_tenant_owns_by_the_uid_of_its_helmrelease(kinds: Kinds, collect
     await collector.join()
     assert names(kinds) == ["child"]
     backend = kinds.backends["helmreleases.helm.toolkit.fluxcd.io"]
-    from apiserver.options import DeleteOptions
-
     await backend.delete(Key("ns", "tenant-foo"), release, DeleteOptions())
     await kinds.until(lambda: names(kinds) == [])
 

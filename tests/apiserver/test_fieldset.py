@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver import fieldpath
+from apiserver.fieldset import EMPTY, FieldSet
+
+elements = st.one_of(
+    st.sampled_from("abc").map(fieldpath.field),
+    st.sampled_from(["x", 1, 2.5, True, None]).map(fieldpath.value),
+    st.sampled_from([1, 2]).map(lambda port: fieldpath.key({"port": port})),
+    st.integers(0, 2).map(lambda index: f"i:{index}"),
+)
+paths = st.lists(elements, min_size=1, max_size=3).map(tuple)
+field_sets = st.lists(paths, max_size=8).map(FieldSet.of)
+
+
+@given(field_sets)
+def test_a_set_survives_fields_v1(fields: FieldSet) -> None:
+    assert FieldSet.from_fields(json.loads(json.dumps(fields.to_fields()))) == fields
+
+
+@given(st.lists(paths, max_size=8))
+def test_a_set_holds_exactly_the_paths_it_is_made_of(given_paths: list[tuple[str, ...]]) -> None:
+    fields = FieldSet.of(given_paths)
+    assert set(fields) == set(given_paths)
+    assert all(path in fields for path in given_paths)
+    assert ("f:other",) not in fields
+
+
+@given(field_sets, field_sets)
+def test_the_algebra_is_that_of_sets_of_paths(left: FieldSet, right: FieldSet) -> None:
+    a, b = set(left), set(right)
+    assert set(left | right) == a | b
+    assert set(left & right) == a & b
+    assert set(left - right) == a - b
+    assert set(left.without(right)) == {path for path in a if not any(path[: len(each)] == each for each in b)}
+
+
+@given(field_sets, field_sets)
+def test_equal_sets_are_written_alike(left: FieldSet, right: FieldSet) -> None:
+    assert json.dumps((left | right).to_fields()) == json.dumps((right | left).to_fields())
+    assert bool(left - left) is False
+    assert (left - right) | (left & right) == left
+
+
+@pytest.mark.parametrize(
+    ("given_paths", "text"),
+    [
+        pytest.param([("f:host",)], '{"f:host":{}}', id="a leaf"),
+        pytest.param(
+            [("f:q",), ("f:q", "f:cpu")], '{"f:q":{".":{},"f:cpu":{}}}', id="a container that is owned itself"
+        ),
+        pytest.param([("f:q", "f:cpu")], '{"f:q":{"f:cpu":{}}}', id="a container that is not owned"),
+        pytest.param([], "{}", id="nothing"),
+        pytest.param(
+            [("i:3",), ("v:10",), ("v:9",), ('v:"a"',), ('k:{"p":2}',), ('k:{"p":10}',), ("f:b",), ("f:a",)],
+            r'{"f:a":{},"f:b":{},"k:{\"p\":2}":{},"k:{\"p\":10}":{},"v:9":{},"v:10":{},"v:\"a\"":{},"i:3":{}}',
+            id="fields, keys, values, indexes",
+        ),
+    ],
+)
+def test_fields_v1_is_written_in_the_order_that_clients_compare_by(given_paths: Any, text: str) -> None:
+    assert json.dumps(FieldSet.of(given_paths).to_fields(), separators=(",", ":")) == text
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        pytest.param({"f:a": {"x:future": {}}}, [("f:a",)], id="an element of a later kind is dropped"),
+        pytest.param({'k:{"b":1,"a":2}': {}}, [('k:{"a":2,"b":1}',)], id="keys are sorted"),
+        pytest.param({"v:1.0": {}}, [("v:1",)], id="a whole number is an integer"),
+        pytest.param({"f:a": {"f:b": {}, ".": {}}}, [("f:a",), ("f:a", "f:b")], id="the dot may come last"),
+        pytest.param({'v:"<&>"': {}}, [('v:"\\u003c\\u0026\\u003e"',)], id="HTML is escaped as Go does"),
+    ],
+)
+def test_fields_v1_is_read_into_canonical_paths(document: Any, expected: Any) -> None:
+    assert list(FieldSet.from_fields(document)) == expected
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param([], id="a list"),
+        pytest.param({"f:a": 1}, id="a number for a node"),
+        pytest.param({"host": {}}, id="an element without its kind"),
+        pytest.param({"v:{": {}}, id="a value that is no JSON"),
+        pytest.param({"k:[1]": {}}, id="keys that are no object"),
+        pytest.param({"i:x": {}}, id="an index that is no number"),
+    ],
+)
+def test_what_is_no_field_set_is_a_value_error(document: Any) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        FieldSet.from_fields(document)
+
+
+def test_a_field_set_without_end_is_a_value_error() -> None:
+    document: dict[str, Any] = {}
+    for _ in range(900):
+        document = {"f:a": document}
+    with pytest.raises(ValueError, match="nested too deeply"):
+        FieldSet.from_fields(document)
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        pytest.param(fieldpath.fields("metadata", "labels", "foo/bar"), ".metadata.labels.foo/bar", id="fields"),
+        pytest.param(
+            ("f:conditions", fieldpath.key({"type": "Ready"}), "f:status"),
+            '.conditions[type="Ready"].status',
+            id="an item by its key",
+        ),
+        pytest.param(
+            ("f:ports", fieldpath.key({"protocol": "TCP", "port": 1})), '.ports[port=1,protocol="TCP"]', id="two keys"
+        ),
+        pytest.param(("f:set", fieldpath.value("v")), '.set[="v"]', id="an item by its value"),
+        pytest.param(("f:list", "i:0"), ".list[0]", id="an item by its place"),
+    ],
+)
+def test_paths_are_shown_as_clients_know_them(path: tuple[str, ...], text: str) -> None:
+    assert fieldpath.show(path) == text
+
+
+def test_nothing_is_below_an_unknown_element() -> None:
+    assert FieldSet.of([("f:a", "f:b")]).below("f:x") == EMPTY

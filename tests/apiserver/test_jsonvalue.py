@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.jsonvalue import equal, nests_deeper
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "same"),
+    [
+        pytest.param(1, 1.0, True, id="numbers by value"),
+        pytest.param(1, True, False, id="a boolean is no number"),
+        pytest.param(False, 0, False, id="nor is false"),
+        pytest.param(True, True, True, id="booleans"),
+        pytest.param([1, {"a": True}], [1.0, {"a": True}], True, id="inside"),
+        pytest.param([1, {"a": True}], [1, {"a": 1}], False, id="not inside"),
+        pytest.param({"a": 1, "b": 2}, {"b": 2, "a": 1}, True, id="keys in another order"),
+        pytest.param({"a": None}, {}, False, id="null is not absent"),
+        pytest.param([], {}, False, id="a list is no object"),
+        pytest.param("1", 1, False, id="text is no number"),
+        pytest.param([1], [1, 2], False, id="lengths"),
+    ],
+)
+def test_values_are_compared_as_json(left: Any, right: Any, same: bool) -> None:
+    assert equal(left, right) is same
+    assert equal(right, left) is same
+
+
+@given(json_values)
+def test_a_value_equals_its_copy(value: Any) -> None:
+    assert equal(value, copy.deepcopy(value))
+
+
+def test_depth_counts_containers() -> None:
+    assert not nests_deeper(1, 0)
+    assert nests_deeper([], 0)
+    assert not nests_deeper([1], 1)
+    assert nests_deeper({"a": [1]}, 1)
+    assert not nests_deeper({"a": [1]}, 2)
+
+
+def test_any_depth_can_be_measured() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert nests_deeper(deep, 50_000)
+    assert not nests_deeper(deep, 100_001)
+    while deep:
+        deep = deep.pop()

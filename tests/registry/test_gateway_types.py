@@ -1,0 +1,74 @@
+"""TenantGateway: what its models accept, and the CRD that is made of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from apiserver.schema import apply_defaults, type_errors
+from registry.gateway_types import TenantGatewaySpec, tenantgateway_crd, tenantgateway_resource
+
+SPEC = tenantgateway_resource().properties["spec"]
+
+
+def test_a_spec_has_defaults() -> None:
+    spec: dict[str, Any] = {"apex": "example.org", "dns01": {"provider": "rfc2136", "rfc2136": {"nameserver": "x"}}}
+    apply_defaults(SPEC, spec)
+    assert spec == {
+        "apex": "example.org",
+        "certMode": "http01",
+        "issuerName": "letsencrypt-prod",
+        "gatewayClassName": "cilium",
+        "dns01": {"provider": "rfc2136", "rfc2136": {"nameserver": "x", "tsigAlgorithm": "HMACSHA256"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("apex", "good"),
+    [
+        pytest.param("example.org", True, id="a domain"),
+        pytest.param("org", True, id="one label"),
+        pytest.param("a-b.x1.org", True, id="dashes and digits"),
+        pytest.param("Example.org", False, id="upper case"),
+        pytest.param("*.example.org", False, id="wildcard"),
+        pytest.param("example.org.", False, id="trailing dot"),
+        pytest.param("-a.org", False, id="leading dash"),
+        pytest.param(f"{'a' * 64}.org", False, id="long label"),
+        pytest.param("", False, id="empty"),
+        pytest.param(".".join(["abcdefg"] * 32), False, id="too long"),
+    ],
+)
+def test_the_apex_is_a_domain(apex: str, good: bool) -> None:
+    assert (not type_errors(SPEC, {"apex": apex}, "spec")) is good
+    if good:
+        assert TenantGatewaySpec(apex=apex).apex == apex
+    else:
+        with pytest.raises(ValidationError):
+            TenantGatewaySpec(apex=apex)
+
+
+def test_the_crd_is_what_the_embedded_host_serves() -> None:
+    crd, resource = tenantgateway_crd(), tenantgateway_resource()
+    version = crd["spec"]["versions"][0]
+    properties = version["schema"]["openAPIV3Schema"]["properties"]
+    assert {name: properties[name] for name in resource.properties} == resource.properties
+    assert crd["metadata"]["name"] == "tenantgateways.gateway.cozystack.io"
+    assert crd["spec"]["names"]["shortNames"] == ["tgw"]
+    assert version["subresources"] == {"status": {}}
+    shown = [column["name"] for column in version["additionalPrinterColumns"]]
+    assert shown == [*(column.name for column in resource.columns), "Age"] == ["Apex", "Mode", "Ready", "Age"]
+
+
+def test_the_schema_merges_lists_by_their_keys() -> None:
+    status = tenantgateway_resource().properties["status"]["properties"]
+    assert status["conditions"]["x-kubernetes-list-map-keys"] == ["type"]
+    assert status["listeners"]["x-kubernetes-list-map-keys"] == ["name"]
+
+
+def test_a_row_tells_whether_the_gateway_is_ready() -> None:
+    status = {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]}
+    cells = tenantgateway_resource().cells
+    assert cells({"spec": {"apex": "a.org", "certMode": "dns01"}, "status": status}) == ("a.org", "dns01", "True")
+    assert cells({"spec": {"apex": "a.org"}}) == ("a.org", "", "")
