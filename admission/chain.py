@@ -57,6 +57,15 @@ def unobserved(*, name: str, operation: str, phase: Phase, rejected: bool, secon
     """An Observer that keeps nothing."""
 
 
+class _Judge:
+    """A plugin of the validating phase, by what it can do."""
+
+    def __init__(self, plugin: Plugin) -> None:
+        self.plugin = plugin
+        self.guarding = plugin if isinstance(plugin, Guarding) else None
+        self.validating = plugin if isinstance(plugin, Validating) else None
+
+
 class Chain:
     """Implements apiserver.admission.Admission (H1, H3)."""
 
@@ -67,13 +76,15 @@ class Chain:
         observe: Observer = unobserved,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._plugins = tuple(plugins)
+        # asking a Protocol is slow, and the answer does not change
+        self._mutating = tuple(plugin for plugin in plugins if isinstance(plugin, Mutating))
+        self._judging = tuple(_Judge(plugin) for plugin in plugins if isinstance(plugin, Guarding | Validating))
         self._observe = observe
         self._clock = clock
 
     async def mutate(self, attributes: Attributes) -> Object:
-        for plugin in self._plugins:
-            if isinstance(plugin, Mutating) and plugin.handles(attributes):
+        for plugin in self._mutating:
+            if plugin.handles(attributes):
                 with self._observed(plugin, attributes, "admit"):
                     admitted = await plugin.admit(attributes)
                 attributes = dataclasses.replace(attributes, object=admitted)
@@ -83,14 +94,14 @@ class Chain:
     @asynccontextmanager
     async def validating(self, attributes: Attributes) -> AsyncIterator[None]:
         async with AsyncExitStack() as guards:
-            for plugin in self._plugins:
-                if not isinstance(plugin, Guarding | Validating) or not plugin.handles(attributes):
+            for judge in self._judging:
+                if not judge.plugin.handles(attributes):
                     continue
-                with self._observed(plugin, attributes, "validate"):
-                    if isinstance(plugin, Guarding):
-                        await guards.enter_async_context(plugin.guard(attributes))
-                    if isinstance(plugin, Validating):
-                        await plugin.validate(attributes)
+                with self._observed(judge.plugin, attributes, "validate"):
+                    if judge.guarding is not None:
+                        await guards.enter_async_context(judge.guarding.guard(attributes))
+                    if judge.validating is not None:
+                        await judge.validating.validate(attributes)
             yield
 
     @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 from aiohttp import web
@@ -145,11 +144,16 @@ def install(
             field_manager=FieldManager(storage.resource, reset_fields=_reset_fields(parent, subresource, storages)),
             shutdown=shutdown,
         )
-        handlers = {
-            verb: partial(call, scope=scope) for verb, (kind, call) in _VERBS.items() if isinstance(storage, kind)
-        }
+        handlers = {verb: _bind(call, scope) for verb, (kind, call) in _VERBS.items() if isinstance(storage, kind)}
         endpoints[path] = Endpoint(scope=scope, handlers=handlers)
     return ApiGroup(group=group, version=version, endpoints=endpoints)
+
+
+def _bind(call: _Verb, scope: Scope) -> Handler:
+    async def handle(context: RequestContext) -> web.StreamResponse:
+        return await call(context, scope)
+
+    return handle
 
 
 def _reset_fields(plural: str, subresource: str, storages: Mapping[str, rest.Storage]) -> tuple[str, ...]:

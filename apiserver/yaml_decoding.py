@@ -13,7 +13,8 @@ import yaml
 from apiserver.yaml_scalars import MERGE, scalar
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# Values that aliases may stand for, all together
+# Values that a document may hold, and that aliases may stand for, all together: more are an attack on the event loop
+_MAX_VALUES = 500_000
 _MAX_ALIASED = 100_000
 _MAX_DUPLICATES = 100
 
@@ -66,8 +67,12 @@ class _Builder:
         self._open: list[_Node] = []
         self._anchors: dict[str, Any] = {}
         self._aliased = 0
+        self._values = 0
 
     def take(self, event: yaml.Event) -> None:
+        self._values += 1
+        if self._values > _MAX_VALUES:
+            raise YamlError("document holds too many values")
         if isinstance(event, yaml.ScalarEvent):
             value = self._scalar(event)
             if event.anchor:

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,7 @@ async def lists(client: Client, size: int) -> list[Row]:
         ("PartialObjectMetadata", PARTIAL, False),
     ):
         length = await client.get(COLLECTION, accept=accept, gzip=gzip)
-        spent = await workloads.repeat(lambda a=accept, g=gzip: client.get(COLLECTION, accept=a, gzip=g), 15)
+        spent = await workloads.repeat(partial(client.get, COLLECTION, accept=accept, gzip=gzip), 15)
         rows.append(row(f"LIST {size}, {title}", spent, bytes=length))
     return rows
 

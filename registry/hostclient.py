@@ -6,6 +6,7 @@ Nothing is tried twice here, but for a call whose credentials had to be renewed.
 from __future__ import annotations
 
 import asyncio
+import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from pathlib import Path
@@ -31,6 +32,7 @@ _REQUEST_TIMEOUT = 30.0
 _WATCH_SILENCE = 100.0
 _TOKEN_SECONDS = 30.0
 _POOL = 100
+_READ_BUFFER = 2 * 1024 * 1024
 _USER_AGENT = "tenant-apiserver"
 _NOT_ACCEPTED = "the host API does not accept the credentials of this server"
 # What goes wrong between two machines; ValueError is a body that is not JSON.
@@ -50,8 +52,13 @@ class HostClient:
         self._refresh = refresh
         self._token_checked = float("-inf")
         self._base = (configuration.host or "").rstrip("/")
-        self._calls = RESTClientObject(configuration, maxsize=_POOL)
-        self._watches = RESTClientObject(configuration, maxsize=0)
+        self._transports = (
+            RESTClientObject(configuration, maxsize=_POOL),
+            RESTClientObject(configuration, maxsize=0),
+        )
+        self._calls, self._watches = (_session(transport) for transport in self._transports)
+        self._server_hostname = configuration.tls_server_name
+        self._proxy = configuration.proxy or _environment_proxy(URL(self._base))
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None = None) -> HostClient:
@@ -68,8 +75,10 @@ class HostClient:
         return cls(configuration, refresh=load)
 
     async def close(self) -> None:
-        await self._calls.close()
-        await self._watches.close()
+        for session in (self._calls, self._watches):
+            await session.close()
+        for transport in self._transports:
+            await transport.close()
 
     async def get(self, res: HostResource, namespace: str, name: str) -> Object:
         return await self._call("GET", res.path(namespace, name))
@@ -165,7 +174,7 @@ class HostClient:
         streaming = False
         try:
             headers = await self._headers("")
-            async with self._watches.pool_manager.get(url, headers=headers, **self._options(timeout)) as response:
+            async with self._watches.get(url, headers=headers, **self._options(timeout)) as response:
                 if response.status != 200:
                     await self._answer(response)
                     raise HostUnreachable
@@ -205,8 +214,9 @@ class HostClient:
         timeout = ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=_CONNECT_TIMEOUT)
         try:
             headers = await self._headers(content_type if data is not None else "")
-            session = self._calls.pool_manager
-            async with session.request(method, url, data=data, headers=headers, **self._options(timeout)) as response:
+            async with self._calls.request(
+                method, url, data=data, headers=headers, **self._options(timeout)
+            ) as response:
                 return await self._answer(response)
         except _FAILURES as e:
             raise HostUnreachable from e
@@ -253,10 +263,10 @@ class HostClient:
 
     def _options(self, timeout: ClientTimeout) -> dict[str, Any]:
         options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False}
-        if self._calls.proxy:
-            options["proxy"] = self._calls.proxy
-        if self._calls.server_hostname:
-            options["server_hostname"] = self._calls.server_hostname
+        if self._proxy:
+            options["proxy"] = self._proxy
+        if self._server_hostname:
+            options["server_hostname"] = self._server_hostname
         return options
 
     def _url(self, path: str, query: Mapping[str, str]) -> URL:
@@ -286,6 +296,21 @@ async def _load_kubeconfig(configuration: Configuration, path: Path | None) -> N
         await asyncio.to_thread(asyncio.run, loading)
     except (ConfigException, OSError) as e:
         raise ValueError(f"no usable kubeconfig: {e}") from e
+
+
+def _session(transport: RESTClientObject) -> aiohttp.ClientSession:
+    """A session over the library's connections that does not read the environment, and .netrc in a thread, for every
+    single request."""
+    return aiohttp.ClientSession(
+        connector=transport.pool_manager.connector, connector_owner=False, read_bufsize=_READ_BUFFER
+    )
+
+
+def _environment_proxy(url: URL) -> str | None:
+    """The proxy that the environment names for this URL."""
+    if urllib.request.proxy_bypass(url.host or ""):
+        return None
+    return urllib.request.getproxies().get(url.scheme)
 
 
 def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:

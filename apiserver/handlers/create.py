@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from aiohttp import web
 
 from apiserver import errors, meta, rest
@@ -17,8 +19,7 @@ _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrac
 
 
 async def create(context: RequestContext, scope: Scope) -> web.StreamResponse:
-    storage = scope.storage
-    assert isinstance(storage, rest.Creater)
+    storage = cast(rest.Creater, scope.storage)
     options = create_options(context.query, context.http.headers.get("User-Agent", ""))
     media = negotiate(context.http.headers.get("Accept", ""))
     obj = await body.read_object(context, scope.resource, options.field_validation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -18,8 +18,7 @@ from apiserver.response import encode_object, json_response
 
 
 async def delete(context: RequestContext, scope: Scope) -> web.StreamResponse:
-    storage = scope.storage
-    assert isinstance(storage, rest.GracefulDeleter)
+    storage = cast(rest.GracefulDeleter, scope.storage)
     media = negotiate(context.http.headers.get("Accept", ""))
     options = await _options(context, scope.resource)
     validate = scope.validate(context, "DELETE", _document(options))
@@ -30,8 +29,7 @@ async def delete(context: RequestContext, scope: Scope) -> web.StreamResponse:
 
 
 async def delete_collection(context: RequestContext, scope: Scope) -> web.StreamResponse:
-    storage = scope.storage
-    assert isinstance(storage, rest.CollectionDeleter)
+    storage = cast(rest.CollectionDeleter, scope.storage)
     negotiate(context.http.headers.get("Accept", ""))
     listing = list_options(context.query, context.info)
     options = await _options(context, scope.resource)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from aiohttp import web
 
@@ -31,8 +31,7 @@ _ACCEPTED = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
 async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
-    storage = scope.storage
-    assert isinstance(storage, rest.Updater)
+    storage = cast(rest.Updater, scope.storage)
     kind = body.media_type(context)
     if kind not in _ACCEPTED:
         raise errors.UnsupportedMediaType(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from typing import cast
 
 from aiohttp import web
 
@@ -17,8 +18,7 @@ from apiserver.response import encode_object
 
 
 async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
-    storage = scope.storage
-    assert isinstance(storage, rest.Updater)
+    storage = cast(rest.Updater, scope.storage)
     options = update_options(context.query, context.http.headers.get("User-Agent", ""))
     media = negotiate(context.http.headers.get("Accept", ""))
     key = scope.key(context)

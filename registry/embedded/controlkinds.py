@@ -21,6 +21,15 @@ _RULE = struct(
         "nonResourceURLs": STRINGS,
     }
 )
+_OPERATOR = {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]}
+_SELECTOR = struct(
+    {
+        "matchLabels": schemas.STRING_MAP,
+        "matchExpressions": list_of(
+            struct({"key": STRING, "operator": _OPERATOR, "values": STRINGS}, required=("key", "operator"))
+        ),
+    }
+)
 _RULES = list_of(_RULE, **{"x-kubernetes-list-type": "atomic"})
 _SUBJECT = struct({"kind": STRING, "apiGroup": STRING, "name": STRING, "namespace": STRING})
 _BINDING = {
@@ -53,7 +62,7 @@ CLUSTERROLE = Kind(
     namespaced=False,
     description="ClusterRole is a set of permissions that is granted in one namespace or in all.",
     name_errors=path_segment_errors,
-    properties={"rules": _RULES, "aggregationRule": ANYTHING},
+    properties={"rules": _RULES, "aggregationRule": struct({"clusterRoleSelectors": list_of(_SELECTOR)})},
     rules=RoleRules(namespaced=False),
 )
 ROLEBINDING = Kind(

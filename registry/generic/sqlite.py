@@ -21,7 +21,7 @@ from apiserver.cachedobject import to_json
 from apiserver.errors import ServiceUnavailable
 from apiserver.history import EventType
 from apiserver.resource import Key, Object
-from registry.generic.tables import Mutation, Place, Refusal, Row, Tables
+from registry.generic.tables import DatabaseUnusable, Mutation, Place, Refusal, Row, Tables
 
 _logger = logging.getLogger(__name__)
 # bounds how long the first of a batch waits for the last
@@ -92,14 +92,18 @@ class Database:
         opened: asyncio.Future[None] = loop.create_future()
         self._thread = threading.Thread(target=self._run, args=(loop, opened), name="sqlite", daemon=True)
         self._thread.start()
-        await opened
+        try:
+            await opened
+        except DatabaseUnusable:
+            self._thread = None
+            raise
 
     async def close(self) -> None:
         """What waits is written first."""
-        if self._thread is not None:
+        thread, self._thread = self._thread, None
+        if thread is not None:
             self._jobs.put(None)
-            await asyncio.to_thread(self._thread.join)
-            self._thread = None
+            await asyncio.to_thread(thread.join)
 
     def subscribe(self, listener: Listener) -> None:
         """Have `listener` called, in the event loop, with every change, in resourceVersion order."""

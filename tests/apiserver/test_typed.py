@@ -87,19 +87,46 @@ def test_a_configuration_is_merged_by_type(live: Any, config: Any, merged: Any) 
     [
         pytest.param({"count": 1}, {"count": 1.0}, {}, {}, {}, id="one is one"),
         pytest.param({"any": 1}, {"any": "1"}, {}, {"f:any": {}}, {}, id="a number is no text"),
-        pytest.param({"free": {"a": 1}}, {"free": {"a": True}}, {}, {"f:free": {"f:a": {}}}, {}, id="a number is no boolean"),
+        pytest.param(
+            {"free": {"a": 1}}, {"free": {"a": True}}, {}, {"f:free": {"f:a": {}}}, {}, id="a number is no boolean"
+        ),
         pytest.param({}, {"map": {"a": "1"}}, {}, {}, {"f:map": {".": {}, "f:a": {}}}, id="a new map and its keys"),
         pytest.param({"map": {}}, {"map": {"a": "1"}}, {}, {}, {"f:map": {"f:a": {}}}, id="a new key in a map"),
         pytest.param({"map": {"a": "1"}}, {}, {"f:map": {".": {}, "f:a": {}}}, {}, {}, id="a map that is gone"),
-        pytest.param({"set": ["a"]}, {"set": ["b"]}, {"f:set": {'v:"a"': {}}}, {}, {"f:set": {'v:"b"': {}}}, id="items"),
+        pytest.param(
+            {"set": ["a"]}, {"set": ["b"]}, {"f:set": {'v:"a"': {}}}, {}, {"f:set": {'v:"b"': {}}}, id="items"
+        ),
         pytest.param({"set": ["a", "b"]}, {"set": ["b", "a"]}, {}, {}, {}, id="the order of a set does not matter"),
         pytest.param({"list": ["a", "b"]}, {"list": ["b", "a"]}, {}, {"f:list": {}}, {}, id="that of a list does"),
-        pytest.param({"set": ["a", "a"]}, {"set": ["a"]}, {"f:set": {'v:"a"': {}}}, {}, {"f:set": {'v:"a"': {}}}, id="duplicates that end"),
-        pytest.param({"set": ["a"]}, {"set": ["a", "a"]}, {"f:set": {'v:"a"': {}}}, {}, {"f:set": {'v:"a"': {}}}, id="duplicates that begin"),
-        pytest.param({"free": {"a": {"b": 1}}}, {"free": {"a": 2}}, {"f:free": {"f:a": {"f:b": {}}}}, {"f:free": {"f:a": {}}}, {}, id="an object becomes a number"),
-        pytest.param({"whole": {"a": "1"}}, {"whole": {"a": "2"}}, {}, {"f:whole": {}}, {}, id="an atomic map is one leaf"),
+        pytest.param(
+            {"set": ["a", "a"]},
+            {"set": ["a"]},
+            {"f:set": {'v:"a"': {}}},
+            {},
+            {"f:set": {'v:"a"': {}}},
+            id="duplicates that end",
+        ),
+        pytest.param(
+            {"set": ["a"]},
+            {"set": ["a", "a"]},
+            {"f:set": {'v:"a"': {}}},
+            {},
+            {"f:set": {'v:"a"': {}}},
+            id="duplicates that begin",
+        ),
+        pytest.param(
+            {"free": {"a": {"b": 1}}},
+            {"free": {"a": 2}},
+            {"f:free": {"f:a": {"f:b": {}}}},
+            {"f:free": {"f:a": {}}},
+            {},
+            id="an object becomes a number",
+        ),
+        pytest.param(
+            {"whole": {"a": "1"}}, {"whole": {"a": "2"}}, {}, {"f:whole": {}}, {}, id="an atomic map is one leaf"
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_comparison_tells_what_differs(old: Any, new: Any, removed: Any, modified: Any, added: Any) -> None:
     found = compare(ROOT, old, new)
     assert (shown(found.removed), shown(found.modified), shown(found.added)) == (removed, modified, added)
@@ -112,13 +139,17 @@ def test_a_comparison_tells_what_differs(old: Any, new: Any, removed: Any, modif
         pytest.param({"set": []}, {}, id="an empty set is not"),
         pytest.param({"list": []}, {"f:list": {}}, id="an empty atomic list is"),
         pytest.param({"name": None}, {"f:name": {}}, id="a null is"),
-        pytest.param({"ports": [{"port": 1}]}, {"f:ports": {'k:{"port":1}': {".": {}, "f:port": {}}}}, id="an item and its fields"),
+        pytest.param(
+            {"ports": [{"port": 1}]},
+            {"f:ports": {'k:{"port":1}': {".": {}, "f:port": {}}}},
+            id="an item and its fields",
+        ),
         pytest.param({"map": {"a": "1"}}, {"f:map": {"f:a": {}}}, id="a key, but not its map"),
         pytest.param({"free": {"a": {"b": 1}}}, {"f:free": {"f:a": {".": {}, "f:b": {}}}}, id="keys without a schema"),
         pytest.param({"set": ["a", "a"]}, {"f:set": {'v:"a"': {}}}, id="duplicates are one"),
         pytest.param({"whole": {"a": "1"}}, {"f:whole": {}}, id="an atomic map"),
     ],
-)  # fmt: skip
+)
 def test_an_applied_value_owns_its_leaves(value: Any, fields: Any) -> None:
     assert shown(to_field_set(ROOT, value)) == fields
 
@@ -141,23 +172,54 @@ def test_what_has_become_atomic_is_owned_as_a_whole() -> None:
     [
         pytest.param({"name": "a", "any": 1, "time": "x", "set": ["a"], "free": {"x": [1]}}, "", id="what fits"),
         pytest.param({"name": None, "map": None}, "", id="nulls fit anywhere"),
-        pytest.param({"name": 1}, ".name: expected string, got &value.valueUnstructured{Value:1}", id="a number for text"),
+        pytest.param(
+            {"name": 1}, ".name: expected string, got &value.valueUnstructured{Value:1}", id="a number for text"
+        ),
         pytest.param({"count": "y"}, ".count: expected numeric (int or float), got string", id="text for a number"),
         pytest.param({"count": True}, ".count: expected numeric (int or float), got bool", id="a boolean for a number"),
         pytest.param({"on": "x"}, ".on: expected boolean, got &{x}", id="text for a boolean"),
         pytest.param({"map": 3}, ".map: expected map, got &{3}", id="a number for a map"),
-        pytest.param({"list": {"b": 1, "a": [True]}}, ".list: expected list, got &{map[a:[true] b:1]}", id="a map for a list"),
+        pytest.param(
+            {"list": {"b": 1, "a": [True]}}, ".list: expected list, got &{map[a:[true] b:1]}", id="a map for a list"
+        ),
         pytest.param({"time": {}}, ".time: expected any scalar, got &{map[]}", id="a map for a time"),
         pytest.param({"foo": 1}, ".foo: field not declared in schema", id="an unknown field"),
-        pytest.param({"ports": [{"name": "p"}]}, '.ports: element 0: associative list with keys has an element that omits all key fields ["port"] (and doesn\'t have default values for any key fields)', id="an item without its key"),
-        pytest.param({"ports": [None]}, ".ports: element 0: associative list with keys may not have a null element", id="a null item"),
-        pytest.param({"ports": ["x"]}, ".ports: element 0: associative list with keys may not have non-map elements", id="an item that is no object"),
-        pytest.param({"set": [{}]}, ".set: element 0: associative list without keys has an element that's a map type", id="an object in a set"),
-        pytest.param({"set": [[]]}, ".set: element 0: not supported: associative list with lists as elements", id="a list in a set"),
-        pytest.param({"set": [None]}, ".set: element 0: associative list without keys has an element that's an explicit null", id="a null in a set"),
-        pytest.param({"list": ["a", 1]}, ".list[1]: expected string, got &value.valueUnstructured{Value:1}", id="a wrong item"),
+        pytest.param(
+            {"ports": [{"name": "p"}]},
+            ".ports: element 0: associative list with keys has an element that omits all key "
+            'fields ["port"] (and doesn\'t have default values for any key fields)',
+            id="an item without its key",
+        ),
+        pytest.param(
+            {"ports": [None]},
+            ".ports: element 0: associative list with keys may not have a null element",
+            id="a null item",
+        ),
+        pytest.param(
+            {"ports": ["x"]},
+            ".ports: element 0: associative list with keys may not have non-map elements",
+            id="an item that is no object",
+        ),
+        pytest.param(
+            {"set": [{}]},
+            ".set: element 0: associative list without keys has an element that's a map type",
+            id="an object in a set",
+        ),
+        pytest.param(
+            {"set": [[]]},
+            ".set: element 0: not supported: associative list with lists as elements",
+            id="a list in a set",
+        ),
+        pytest.param(
+            {"set": [None]},
+            ".set: element 0: associative list without keys has an element that's an explicit null",
+            id="a null in a set",
+        ),
+        pytest.param(
+            {"list": ["a", 1]}, ".list[1]: expected string, got &value.valueUnstructured{Value:1}", id="a wrong item"
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_fit_is_told_in_the_words_of_kubernetes(value: Any, problem: str) -> None:
     assert check(ROOT, value) == problem
 
@@ -168,7 +230,13 @@ def test_stored_objects_may_hold_duplicates() -> None:
 
 
 def test_a_preserving_schema_frees_everything_below_it() -> None:
-    root = atom({"type": "object", "x-kubernetes-preserve-unknown-fields": True, "properties": {"a": {"type": "object", "properties": {"b": STRING}}}})  # fmt: skip
+    root = atom(
+        {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+            "properties": {"a": {"type": "object", "properties": {"b": STRING}}},
+        }
+    )
     assert check(root, {"x": 1, "a": {"y": 2}}) == ""
     assert check(root, {"a": {"b": 2}}) != ""
 

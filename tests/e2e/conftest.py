@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.controlplane import ControlPlane, find_binaries
-from tests.e2e.hosts import REPOSITORY, E2eHost, EmbeddedHost, KubeHost
+from tests.e2e.hosts import E2eHost, EmbeddedHost, KubeHost
+from tests.e2e.processes import REPOSITORY
 from tests.e2e.tenants import Tenants
 
 _HERE = Path(__file__).parent

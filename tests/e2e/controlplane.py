@@ -87,6 +87,9 @@ class ControlPlane:
         self._run("kube-apiserver", self._binaries.kube_apiserver, *self._apiserver_flags(client_url))
         admin = Client(self.url, self.admin.tls, {})
         wait_until("kube-apiserver ready", lambda: _answers(admin), seconds=90, processes=self.processes)
+
+    def start_controllers(self) -> None:
+        """Without kube-controller-manager there are none."""
         if self._binaries.kube_controller_manager is not None:
             self._run("kube-controller-manager", self._binaries.kube_controller_manager, *self._manager_flags())
 

@@ -19,9 +19,8 @@ from tests.e2e import credentials
 from tests.e2e.client import Client
 from tests.e2e.controlplane import ControlPlane
 from tests.e2e.credentials import Identity
-from tests.e2e.processes import Process, free_port, wait_until
+from tests.e2e.processes import REPOSITORY, Process, free_port, run_command, wait_until
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 KUBECTL = Path(sys.executable).parent / "kubectl"
 GROUP_VERSION = "/apis/apps.cozystack.io/v1alpha1"
 API_SERVICE = "v1alpha1.apps.cozystack.io"
@@ -208,10 +207,14 @@ class KubeHost(E2eHost):
         self.port = free_port()
         self.direct_url = f"https://127.0.0.1:{self.port}"
         self._install(crds)
+        token = self.kubectl("create", "token", "tenant-apiserver", "-n", "cozy-system", "--duration=24h").stdout
+        self.account = control_plane.token_identity("tenant-apiserver", token.strip())
         self.server = self.start()
-        self.processes = [*control_plane.processes, self.server]
+        self.processes = [self.server, *control_plane.processes]
         try:
             self._wait_until_available()
+            # only now, so that they find every kind at once instead of on their next look around
+            control_plane.start_controllers()
             self._wait_for_the_root()
         except BaseException:
             self.server.stop()
@@ -227,11 +230,9 @@ class KubeHost(E2eHost):
 
     def start(self) -> Process:
         """Our server, with the rights of the ServiceAccount that the manifests make and no others."""
-        token = self.kubectl("create", "token", "tenant-apiserver", "-n", "cozy-system", "--duration=24h").stdout
-        account = self._control_plane.token_identity("tenant-apiserver", token.strip())
         return run_command(
             "serve",
-            f"--kubeconfig={account.kubeconfig}",
+            f"--kubeconfig={self.account.kubeconfig}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self.port}",
             f"--root-host={ROOT_HOST}",
@@ -296,13 +297,6 @@ class KubeHost(E2eHost):
             seconds=2 * PATIENCE,
             processes=self.processes,
         )
-
-
-def run_command(*arguments: str, log: Path) -> Process:
-    """Our command as a process of its own, from this checkout."""
-    search = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
-    command = [sys.executable, "-m", "tenant_apiserver", *arguments]
-    return Process(f"tenant-apiserver {arguments[0]}", command, log=log, environment={"PYTHONPATH": search})
 
 
 def _patch(kind: str, path: str, value: object) -> dict[str, object]:

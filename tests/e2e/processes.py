@@ -6,11 +6,13 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 T = TypeVar("T")
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 60
@@ -90,3 +92,10 @@ def free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def run_command(*arguments: str, log: Path) -> Process:
+    """Our command as a process of its own, from this checkout."""
+    search = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
+    command = [sys.executable, "-m", "tenant_apiserver", *arguments]
+    return Process(f"tenant-apiserver {arguments[0]}", command, log=log, environment={"PYTHONPATH": search})

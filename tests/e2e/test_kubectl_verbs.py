@@ -223,6 +223,19 @@ def test_auth_can_i_tells_users_apart(host: E2eHost, unique: str) -> None:
     assert host.kubectl(*question, as_user=f"{unique}-other", status=1).stdout == "no\n"
 
 
+def test_a_review_of_one_s_own_access(host: E2eHost, unique: str) -> None:
+    host.grant(unique, "cozy:tenant:admin", ROOT)
+    attributes = {"namespace": ROOT, "verb": "create", "group": "apps.cozystack.io", "resource": "tenants"}
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    verdicts = [host.session(user).request("POST", path, review).expect(201) for user in (unique, f"{unique}-other")]
+    assert [verdict["status"]["allowed"] for verdict in verdicts] == [True, False]
+
+
 def test_raw_answers(host: E2eHost) -> None:
     path = "/apis/apps.cozystack.io/v1alpha1/namespaces/tenant-root/tenants/root"
     assert json.loads(host.kubectl("get", "--raw", path).stdout)["kind"] == "Tenant"

@@ -144,6 +144,12 @@ async def test_what_subjects_and_references_leave_out_is_filled_in(kinds: Kinds)
             ["rules[0].nonResourceURLs"],
             id="paths and resources",
         ),
+        pytest.param(
+            "clusterroles",
+            {"aggregationRule": {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Is"}]}]}},
+            ["aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator"],
+            id="a selector that selects nothing",
+        ),
         pytest.param("rolebindings", {}, ["roleRef.kind", "roleRef.name"], id="no role"),
         pytest.param(
             "clusterrolebindings", {"roleRef": {"kind": "Role", "name": "a"}}, ["roleRef.kind"], id="a Role for all"

@@ -12,7 +12,7 @@ import pytest
 from apiserver.errors import ServiceUnavailable
 from apiserver.resource import Object
 from registry.generic.sqlite import Change, Database, Refused, Write, object_of, place
-from registry.generic.tables import Refusal
+from registry.generic.tables import DatabaseUnusable, Refusal
 
 # Writes objects one after the other and tells of each once it is acknowledged.
 _WRITER = """
@@ -129,6 +129,25 @@ async def test_a_closed_database_says_so(tmp_path: Path) -> None:
     await database.close()
     with pytest.raises(ServiceUnavailable):
         await database.write(added("a"))
+
+
+async def test_a_database_that_is_about_to_close_takes_nothing_more(tmp_path: Path) -> None:
+    database = Database(tmp_path / "host.db")
+    await database.open()
+    closing = asyncio.create_task(database.close())
+    await asyncio.sleep(0)
+    with pytest.raises(ServiceUnavailable):
+        await database.write(added("a"))
+    await closing
+
+
+async def test_a_database_that_did_not_open_says_so(tmp_path: Path) -> None:
+    database = Database(tmp_path / "nowhere" / "host.db")
+    with pytest.raises(DatabaseUnusable):
+        await database.open()
+    with pytest.raises(ServiceUnavailable):
+        await database.write(added("a"))
+    await database.close()
 
 
 async def test_closing_writes_what_waits(tmp_path: Path) -> None:

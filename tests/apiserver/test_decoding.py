@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.decoding import MAX_NESTING, decode
+from apiserver.errors import BadRequest, UnsupportedMediaType
+
+JSON, YAML = "application/json", "application/yaml"
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+@given(json_values)
+def test_json_is_read_as_it_was_written(value: Any) -> None:
+    document = decode(json.dumps(value, ensure_ascii=False).encode(), JSON)
+    assert document.value == value
+    assert document.duplicates == ()
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_a_value_or_a_bad_request(body: bytes) -> None:
+    for media_type in (JSON, YAML):
+        with contextlib.suppress(BadRequest):
+            orjson.dumps(decode(body, media_type).value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("5.0", 5, id="a whole number is an integer"),
+        pytest.param("1e3", 1000, id="however it is written"),
+        pytest.param("0.5", 0.5, id="a fraction"),
+        pytest.param("9223372036854775807", 2**63 - 1, id="the greatest integer"),
+        pytest.param("9223372036854775808", 9223372036854775808.0, id="beyond it, a float"),
+        pytest.param("-9223372036854775808", -(2**63), id="the least integer"),
+        pytest.param("1" + "0" * 300, 1e300, id="300 digits"),
+        pytest.param('"\\ud83d\\ude00"', "\N{GRINNING FACE}", id="a surrogate pair"),
+        pytest.param('{"\\ud800": ["a\\udc00"]}', {"\ufffd": ["a\ufffd"]}, id="halves of one"),
+    ],
+)
+def test_values_are_those_of_go(text: str, value: Any) -> None:
+    found = decode(text.encode(), JSON).value
+    assert found == value
+    assert type(found) is type(value)
+    orjson.dumps(found)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(b"{", id="an open object"),
+        pytest.param(b'{"a":1,}', id="a trailing comma"),
+        pytest.param(b"{'a':1}", id="single quotes"),
+        pytest.param(b"NaN", id="NaN"),
+        pytest.param(b'{"a":Infinity}', id="Infinity"),
+        pytest.param(b'{"a":-Infinity}', id="minus Infinity"),
+        pytest.param(b"1e999", id="a float out of range"),
+        pytest.param(b"9" * 400, id="an integer out of range"),
+        pytest.param(b"9" * 5000, id="an integer that Python refuses"),
+        pytest.param(b'{"a":"\xff"}', id="invalid UTF-8"),
+        pytest.param(b'\xef\xbb\xbf{"a":1}', id="a byte order mark"),
+        pytest.param(b'{"a":"\x01"}', id="a control character"),
+        pytest.param(b"{} {}", id="two documents"),
+    ],
+)
+def test_what_is_no_json_is_a_bad_request(body: bytes) -> None:
+    with pytest.raises(BadRequest):
+        decode(body, JSON)
+
+
+@pytest.mark.parametrize("media_type", [pytest.param(JSON, id="JSON"), pytest.param(YAML, id="YAML")])
+@pytest.mark.parametrize(
+    "levels", [pytest.param(MAX_NESTING + 1, id="one too deep"), pytest.param(200_000, id="much too deep")]
+)
+@pytest.mark.parametrize(
+    ("opening", "closing"), [pytest.param("[", "]", id="lists"), pytest.param('{"a":', "}", id="objects")]
+)
+def test_deep_nesting_is_a_bad_request(media_type: str, levels: int, opening: str, closing: str) -> None:
+    with pytest.raises(BadRequest):
+        decode((opening * levels + "1" + closing * levels).encode(), media_type)
+
+
+@pytest.mark.parametrize("media_type", [pytest.param(JSON, id="JSON"), pytest.param(YAML, id="YAML")])
+def test_moderate_nesting_is_read(media_type: str) -> None:
+    value = decode(b"[" * 300 + b"]" * 300, media_type).value
+    for _ in range(299):
+        (value,) = value
+    assert value == []
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "duplicates"),
+    [
+        pytest.param('{"a":1,"a":2}', {"a": 2}, ['duplicate field "a"'], id="at the top"),
+        pytest.param(
+            '{"spec":{"b":1,"x":[{"c":1,"c":2}],"b":3,"b":4}}',
+            {"spec": {"b": 4, "x": [{"c": 2}]}},
+            ['duplicate field "spec.x[0].c"', 'duplicate field "spec.b"'],
+            id="inside, each once, in document order",
+        ),
+        pytest.param(
+            '{"a":{"x":1,"x":2},"a":{"x":3}}',
+            {"a": {"x": 3}},
+            ['duplicate field "a.x"', 'duplicate field "a"'],
+            id="in a value that is itself repeated",
+        ),
+    ],
+)
+def test_repeated_keys_are_told_and_the_last_counts(text: str, value: Any, duplicates: list[str]) -> None:
+    document = decode(text.encode(), JSON)
+    assert document.value == value
+    assert list(document.duplicates) == duplicates
+    assert type(document.value) is dict
+
+
+@pytest.mark.parametrize("media_type", ["application/cbor", "text/yaml", "application/vnd.kubernetes.protobuf", ""])
+def test_other_media_types_are_refused(media_type: str) -> None:
+    with pytest.raises(UnsupportedMediaType, match="accepted media types include: application/json, application/yaml"):
+        decode(b"{}", media_type)
+
+
+def test_json_sent_as_yaml_may_have_trailing_commas() -> None:
+    assert decode(b'{"a": [1, 2,], "b": {"c": 1,},}', YAML).value == {"a": [1, 2], "b": {"c": 1}}
+
+
+def test_repeated_keys_in_yaml_are_told_with_their_lines() -> None:
+    text = "\napiVersion: v1\nmetadata:\n  labels:\n    a: b\n  labels:\n    a: c\nspec:\n  foo: 1\n  foo: 2\n"
+    document = decode(text.encode(), YAML)
+    assert document.value["spec"] == {"foo": 2}
+    assert document.duplicates == (
+        (
+            "error converting YAML to JSON: yaml: unmarshal errors:\n"
+            '  line 7: key "labels" already set in map\n'
+            '  line 10: key "foo" already set in map'
+        ),
+    )
+
+
+def test_repeated_keys_of_json_sent_as_yaml_are_told_as_of_yaml() -> None:
+    assert decode(b'{"a": 1, "a": 2}', YAML).duplicates == (
+        'error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key "a" already set in map',
+    )

@@ -1,0 +1,131 @@
+"""The manifests agree with the code: what is generated is fresh, and names are the ones that the process uses."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tenant_apiserver import manifests
+from tenant_apiserver.options import ENVIRONMENT_PREFIX, Serve, parse
+from tenant_apiserver.serve import API_SERVICES
+from tenant_apiserver.serving_certificate import SECRET_NAME
+
+ROOT = Path(__file__).parents[2] / "manifests"
+KUBECTL = Path(sys.executable).parent / "kubectl"
+KUSTOMIZATIONS = [".", "base", "overlays/cozy-tenant-roles", "overlays/cert-manager"]
+
+
+def built(directory: str) -> list[dict[str, Any]]:
+    """The objects of a kustomization, as the real kubectl builds them."""
+    done = subprocess.run([KUBECTL, "kustomize", ROOT / directory], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def of_kind(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:
+    [found] = [each for each in objects if each["kind"] == kind and name in ("", each["metadata"]["name"])]
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(manifests.generated()))
+def test_a_generated_manifest_is_what_the_types_say(path: str) -> None:
+    assert (ROOT / path).read_text() == manifests.generated()[path], "run make manifests"
+
+
+def test_generating_writes_every_file(tmp_path: Path) -> None:
+    (tmp_path / "base").mkdir()
+    assert manifests.main([str(tmp_path)]) == 0
+    assert {path: (tmp_path / path).read_text() for path in manifests.generated()} == manifests.generated()
+
+
+@pytest.mark.parametrize("directory", KUSTOMIZATIONS)
+def test_every_kustomization_builds(directory: str) -> None:
+    assert built(directory)
+
+
+@pytest.mark.parametrize("directory", KUSTOMIZATIONS[1:])
+def test_every_file_is_used(directory: str) -> None:
+    folder = ROOT / directory
+    text = (folder / "kustomization.yaml").read_text()
+    unused = [
+        path.name for path in folder.glob("*.yaml") if path.name != "kustomization.yaml" and path.name not in text
+    ]
+    assert unused == []
+
+
+def test_there_is_an_api_service_for_each_served_version() -> None:
+    names = {each["metadata"]["name"] for each in built(".") if each["kind"] == "APIService"}
+    assert names == set(API_SERVICES)
+
+
+@pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
+def test_the_deployment_s_settings_are_ones_that_the_command_takes(directory: str, tmp_path: Path) -> None:
+    container = of_kind(built(directory), "Deployment")["spec"]["template"]["spec"]["containers"][0]
+    environment = {each["name"]: each["value"] for each in container["env"]}
+    for name in environment:
+        if name.endswith("_FILE"):
+            environment[name] = str(tmp_path / "pem")
+    (tmp_path / "pem").touch()
+    options = parse(container["args"], environment)
+    assert isinstance(options, Serve)
+    assert options.root_host == "example.org"
+    known = {ENVIRONMENT_PREFIX + field.upper() for field in Serve.__dataclass_fields__}
+    assert set(environment) <= known
+
+
+def test_the_service_is_the_one_that_the_process_takes_for_its_own() -> None:
+    objects = built(".")
+    options = parse(["serve"], {})
+    assert isinstance(options, Serve)
+    service = of_kind(objects, "Service")["metadata"]
+    assert (service["namespace"], service["name"]) == (options.service_namespace, options.service_name)
+    reference = of_kind(objects, "APIService")["spec"]["service"]
+    assert (reference["namespace"], reference["name"]) == (service["namespace"], service["name"])
+
+
+def test_the_secret_that_may_be_read_is_the_one_that_is_kept() -> None:
+    role = of_kind(built("."), "Role", "tenant-apiserver:serving-certificate")
+    [named] = [rule for rule in role["rules"] if "resourceNames" in rule]
+    assert named["resourceNames"] == [SECRET_NAME]
+
+
+def test_the_pod_runs_with_as_little_as_possible() -> None:
+    pod = of_kind(built("."), "Deployment")["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_no_rule_reaches_everything() -> None:
+    rules = [rule for each in built(".") for rule in each.get("rules") or ()]
+    assert rules
+    assert [rule for rule in rules if "*" in {*rule.get("apiGroups", ()), *rule["resources"], *rule["verbs"]}] == []
+
+
+def test_a_tenant_s_roles_do_not_reach_the_platform() -> None:
+    writes = {"create", "update", "patch", "delete", "deletecollection"}
+    forbidden = {"gateway.networking.k8s.io", "gateway.cozystack.io", "cozystack.io", "helm.toolkit.fluxcd.io"}
+    for role in built("overlays/cozy-tenant-roles"):
+        for rule in role["rules"]:
+            if writes & set(rule["verbs"]):
+                assert forbidden.isdisjoint(rule["apiGroups"])
+                assert "namespaces" not in rule["resources"]
+
+
+def test_requirements_are_pinned_by_hash_and_hold_no_addresses() -> None:
+    for path in (ROOT.parent / "requirements").glob("*.txt"):
+        text = path.read_text()
+        assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host", text), path.name
+        entries = re.split(r"\n(?=\S)", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).strip())
+        assert [entry for entry in entries if not re.match(r"\S+==\S+[^\n]*\\\n +--hash=sha256:", entry)] == []
