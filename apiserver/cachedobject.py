@@ -22,7 +22,8 @@ class CachedObject:
     """One state of one object.
 
     `json` is the whole object, compact; `labels` are what selectors see; `cells` the table cells from Name to the one
-    before Age, `wide_cells` those after Age, as JSON without brackets; `created` the creationTimestamp in seconds of the epoch, 0 for none.
+    before Age, `wide_cells` those after Age, as JSON without brackets; `created` the creationTimestamp in seconds of
+    the epoch, 0 for none.
     """
 
     __slots__ = (

@@ -23,6 +23,7 @@ from apiserver.handlers.scope import Scope
 from apiserver.handlers.update import update
 from apiserver.handlers.watch import watch
 from apiserver.managedfields import FieldManager
+from apiserver.metrics import Metrics
 from apiserver.request_info import RequestInfo
 
 _Verb = Callable[[RequestContext, Scope], Awaitable[web.StreamResponse]]
@@ -37,7 +38,7 @@ async def _list(context: RequestContext, scope: Scope) -> web.StreamResponse:
 
 
 async def _watch(context: RequestContext, scope: Scope) -> web.StreamResponse:
-    return await watch(context, cast(rest.Watcher, scope.storage), scope.shutdown)
+    return await watch(context, cast(rest.Watcher, scope.storage), scope.shutdown, scope.events_sent)
 
 
 _VERBS: Mapping[str, tuple[type, _Verb]] = {
@@ -129,6 +130,7 @@ def install(
     storages: Mapping[str, rest.Storage],
     admission: Admission,
     authorizer: Authorizer,
+    metrics: Metrics,
     shutdown: asyncio.Event,
 ) -> ApiGroup:
     """A version of a group from its storages, keyed 'resource' or 'resource/subresource'."""
@@ -143,6 +145,7 @@ def install(
             authorizer=authorizer,
             field_manager=FieldManager(storage.resource, reset_fields=_reset_fields(parent, subresource, storages)),
             shutdown=shutdown,
+            events_sent=metrics.watch_events(group, version, parent).inc,
         )
         handlers = {verb: _bind(call, scope) for verb, (kind, call) in _VERBS.items() if isinstance(storage, kind)}
         endpoints[path] = Endpoint(scope=scope, handlers=handlers)
@@ -159,5 +162,5 @@ def _bind(call: _Verb, scope: Scope) -> Handler:
 def _reset_fields(plural: str, subresource: str, storages: Mapping[str, rest.Storage]) -> tuple[str, ...]:
     """What a write through this endpoint cannot change, and so nobody can own through it (G14)."""
     if subresource == "status":
-        return ("spec",)
+        return ("metadata", "spec")
     return ("status",) if f"{plural}/status" in storages else ()

@@ -19,13 +19,13 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 
 from apiserver.context import RequestContext
 from apiserver.request_info import RequestInfo
+from apiserver.watchcache import WatchCache
 
 _SECONDS = (
     *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8),
     *(10, 15, 20, 30, 45, 60),
 )
 _ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
-_WORK_SECONDS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 _REQUEST = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
 _RESOURCE = ("group", "version", "resource")
 _VERBS = {
@@ -46,8 +46,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
+        self._process = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=registry)
+            collector(registry=self._process)
         self._requests = Counter(
             "apiserver_request", "Requests, by verb, resource and code.", (*_REQUEST, "code"), registry=registry
         )
@@ -77,12 +78,7 @@ class Metrics:
             _RESOURCE,
             registry=registry,
         )
-        self._terminated_watchers = Counter(
-            "apiserver_terminated_watchers",
-            "Watches closed because their client did not keep up.",
-            ("resource",),
-            registry=registry,
-        )
+        self._watchers = Gauge("apiserver_registered_watchers", "Watches open.", _RESOURCE, registry=registry)
         self._stale = Counter(
             "apiserver_stale_verdicts",
             "Verdicts of before that were used because the host could not be reached.",
@@ -126,16 +122,13 @@ class Metrics:
     def watch_events(self, group: str, version: str, resource: str) -> Counter:
         return self._watch_events.labels(group, version, resource)
 
-    def cache_objects(self, resource: str) -> Gauge:
-        """`resource` is `<plural>.<group>`."""
-        return self._cache_objects.labels(resource)
-
-    def cache_resource_version(self, group: str, version: str, resource: str) -> Gauge:
-        return self._cache_version.labels(group, version, resource)
-
-    def terminated_watcher(self, resource: str) -> None:
-        """`resource` is `<plural>.<group>`."""
-        self._terminated_watchers.labels(resource).inc()
+    def track_cache(self, cache: WatchCache) -> None:
+        """Read the gauges of a watch cache at every scrape."""
+        resource = cache.resource
+        names = (resource.group, resource.version, resource.plural)
+        self._cache_objects.labels(str(resource.group_resource)).set_function(lambda: len(cache))
+        self._cache_version.labels(*names).set_function(lambda: cache.rv)
+        self._watchers.labels(*names).set_function(lambda: cache.watchers)
 
     def stale_verdict(self, review: str) -> None:
         """`review` is tokenreviews or subjectaccessreviews."""
@@ -155,41 +148,9 @@ class Metrics:
         """/metrics, in the text format; None for other paths."""
         if context.info.path != "/metrics" or context.info.verb != "get":
             return None
-        # collectors of the process read files
-        body = await asyncio.to_thread(generate_latest, self.registry)
-        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
-
-
-class WorkqueueMetrics:
-    """Metrics of workqueues, under client-go's names; `name` is the queue's."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.depth = Gauge("workqueue_depth", "Keys waiting.", ("name",), registry=registry)
-        self.adds = Counter("workqueue_adds", "Keys added.", ("name",), registry=registry)
-        self.retries = Counter("workqueue_retries", "Keys added again after a failure.", ("name",), registry=registry)
-        self.queue_duration = Histogram(
-            "workqueue_queue_duration_seconds",
-            "How long keys wait.",
-            ("name",),
-            buckets=_WORK_SECONDS,
-            registry=registry,
-        )
-        self.work_duration = Histogram(
-            "workqueue_work_duration_seconds",
-            "How long work on a key takes.",
-            ("name",),
-            buckets=_WORK_SECONDS,
-            registry=registry,
-        )
-        self.unfinished_work = Gauge(
-            "workqueue_unfinished_work_seconds", "Seconds of work in progress.", ("name",), registry=registry
-        )
-        self.longest_running = Gauge(
-            "workqueue_longest_running_processor_seconds",
-            "Seconds of the longest work in progress.",
-            ("name",),
-            registry=registry,
-        )
+        # gauges look at objects of the event loop, collectors of the process read files
+        process = await asyncio.to_thread(generate_latest, self._process)
+        return web.Response(body=generate_latest(self.registry) + process, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
 def request_labels(context: RequestContext, *, served: bool) -> tuple[str, ...]:

@@ -64,7 +64,8 @@ class Resource:
     `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata. With
     `preserve_unknown_fields` other top-level fields are kept as they come.
     `refuse` sees what a client sent before unknown fields are dropped, and raises BadRequest for what it may not send.
-    `columns` stand between Name and Age in tables, those with a priority behind Age; `cells` gives their values for an object, in order.
+    `columns` stand between Name and Age in tables, those with a priority behind Age; `cells` gives their values for an
+    object, in order.
     """
 
     group: str

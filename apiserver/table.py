@@ -1,4 +1,4 @@
-"""Tables: columns from Name to Age and the wide ones, rows of encoded cells, and the age as kubectl writes it (E10 to E15)."""
+"""Tables: columns from Name to Age and beyond, rows of encoded cells, and the age as kubectl has it (E10 to E15)."""
 
 from __future__ import annotations
 

@@ -168,6 +168,7 @@ def _install(process: Process, group: Group, authorizer: Authorizer) -> ApiGroup
         storages=group.storages,
         admission=group.admission,
         authorizer=authorizer,
+        metrics=process.metrics,
         shutdown=process.stages.shutdown,
     )
 

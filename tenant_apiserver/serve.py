@@ -73,6 +73,7 @@ class _Server:
             settings=settings,
             observe=assembly.admission_observer(metrics),
         )
+        metrics.track_cache(self._tenants.cache)
         self._delegation = Delegation(fixed=_fixed(options), on_change=self._trust)
         self._callers = Informer(
             host, CONFIGMAPS, namespace=delegation.NAMESPACE, field_selector=f"metadata.name={delegation.NAME}"

@@ -104,6 +104,8 @@ class _Server:
         tenants = tenant_api(
             host=client, root_host=root_host, settings=settings, observe=assembly.admission_observer(metrics)
         )
+        for cache in (tenants.cache, *embedded.caches):
+            metrics.track_cache(cache)
         platform = Platform(host=client, tenants=tenants, root_host=root_host, settings=settings, metrics=metrics)
         controllers = Controllers(platform, chosen=options.controllers)
         authorizer = standard_authorizer(embedded.authorizer)

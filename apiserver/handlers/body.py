@@ -72,7 +72,8 @@ def settle(context: RequestContext, obj: Object, resource: Resource, strict: lis
     if problem := metadata_type_error(resource, obj):
         raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {problem}")
     for text in strict:
-        context.warn(text)
+        # those of YAML have line breaks, and a header has one line
+        context.warn(" ".join(text.split()))
     schema = object_schema(resource)
     settled: Object = prune(schema, obj)
     if not isinstance(settled.get("metadata"), dict):

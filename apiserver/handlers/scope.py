@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +12,14 @@ from apiserver import rest
 from apiserver.admission import Admission, Attributes, Operation
 from apiserver.authorization import Authorizer
 from apiserver.context import RequestContext
-from apiserver.managedfields import FieldManager
+from apiserver.managedfields import FieldManager, managed_fields_error
 from apiserver.options import WriteOptions
 from apiserver.resource import Key, Object, Resource
+
+_INVALID_MANAGED_FIELDS = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated mutating "
+    "admission controller; please fix your requests"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +31,7 @@ class Scope:
     authorizer: Authorizer
     field_manager: FieldManager
     shutdown: asyncio.Event
+    events_sent: Callable[[int], None]
 
     def key(self, context: RequestContext) -> Key:
         info = context.info
@@ -42,7 +48,14 @@ class Scope:
         old: Object | None,
         options: Mapping[str, Any],
     ) -> Object:
-        return await self.admission.mutate(self._attributes(context, operation, new, old, options))
+        """The object as mutating admission leaves it. What it did to managedFields counts only if it is valid (G42)."""
+        admitted = await self.admission.mutate(self._attributes(context, operation, new, old, options))
+        if problem := managed_fields_error(admitted):
+            context.warn(f"{_INVALID_MANAGED_FIELDS}: {problem}")
+            managed = new["metadata"].get("managedFields")
+            metadata = {key: value for key, value in admitted["metadata"].items() if key != "managedFields"}
+            admitted = {**admitted, "metadata": {**metadata, "managedFields": managed} if managed else metadata}
+        return admitted
 
     def validate(self, context: RequestContext, operation: Operation, options: Mapping[str, Any]) -> rest.Validate:
         """Validating admission of one operation, for the storage to hold around its write."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import cast
 
 from aiohttp import web
@@ -22,7 +24,17 @@ _GRACE_SECONDS = 10.0
 _WRITE_BYTES = 256 * 1024
 
 
-async def watch(context: RequestContext, storage: rest.Watcher, shutdown: asyncio.Event) -> web.StreamResponse:
+Sent = Callable[[int], None]
+"""Told how many events have been sent."""
+
+
+def _uncounted(events: int) -> None:
+    pass
+
+
+async def watch(
+    context: RequestContext, storage: rest.Watcher, shutdown: asyncio.Event, sent: Sent = _uncounted
+) -> web.StreamResponse:
     """Runs until the watch is over: at its deadline, at `shutdown`, or when the client is gone or too slow."""
     info, resource = context.info, cast(rest.Storage, storage).resource
     media = negotiate(context.http.headers.get("Accept", ""), watch=True)
@@ -37,7 +49,7 @@ async def watch(context: RequestContext, storage: rest.Watcher, shutdown: asynci
         return response
     try:
         response = await _open(context, media.content_type)
-        await _serve(context, response, changes, view, shutdown)
+        await _serve(_Stream(context, response, sent), changes, view, shutdown)
     except ConnectionError:
         # the client is gone, which is how most watches end
         pass
@@ -54,24 +66,30 @@ async def _open(context: RequestContext, content_type: str) -> web.StreamRespons
     return response
 
 
-async def _serve(
-    context: RequestContext, response: web.StreamResponse, changes: Watch, view: View, shutdown: asyncio.Event
-) -> None:
-    changes.on_cut(lambda: _abort(context))
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    context: RequestContext
+    response: web.StreamResponse
+    sent: Sent
+
+
+async def _serve(stream: _Stream, changes: Watch, view: View, shutdown: asyncio.Event) -> None:
+    changes.on_cut(lambda: _abort(stream.context))
     stop = asyncio.create_task(shutdown.wait(), name="watch-until-shutdown")
     stop.add_done_callback(lambda _: changes.end())
     try:
         async with asyncio.timeout_at(changes.deadline + _GRACE_SECONDS):
-            await _pump(context, response, changes, view)
+            await _pump(stream, changes, view)
     except TimeoutError:
-        _abort(context)
+        _abort(stream.context)
     finally:
         stop.cancel()
 
 
-async def _pump(context: RequestContext, response: web.StreamResponse, changes: Watch, view: View) -> None:
+async def _pump(stream: _Stream, changes: Watch, view: View) -> None:
+    write = stream.response.write
     async for batch in changes:
-        if _is_gone(context):
+        if _is_gone(stream.context):
             return
         frames: list[bytes] = []
         size = 0
@@ -79,13 +97,14 @@ async def _pump(context: RequestContext, response: web.StreamResponse, changes: 
         for item in batch:
             frame = _encode(item, view, now)
             if size and size + len(frame) > _WRITE_BYTES:
-                await response.write(b"".join(frames))
+                await write(b"".join(frames))
                 frames, size = [], 0
             frames.append(frame)
             size += len(frame)
             view = view.following()
         if frames:
-            await response.write(frames[0] if len(frames) == 1 else b"".join(frames))
+            await write(frames[0] if len(frames) == 1 else b"".join(frames))
+            stream.sent(len(batch))
 
 
 def _encode(item: Item, view: View, now: float) -> bytes:

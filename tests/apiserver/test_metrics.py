@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 from aiohttp import web
 
-from apiserver.metrics import Metrics, WorkqueueMetrics, request_labels
+from apiserver.metrics import Metrics, request_labels
+from apiserver.resource import Resource
+from apiserver.watchcache import WatchCache
 from tests.apiserver.contexts import make_context
 
 BASE = "/apis/example.org/v1"
+
+WIDGETS = Resource(
+    group="example.org", version="v1", kind="Widget", plural="widgets", singular="widget", namespaced=True
+)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +68,7 @@ def test_durations_fall_into_the_known_buckets() -> None:
 
 async def test_metrics_are_shown_as_text() -> None:
     metrics = Metrics()
-    WorkqueueMetrics(metrics.registry).depth.labels("widgets").set(3)
+    metrics.track_cache(WatchCache(WIDGETS))
     metrics.watch_events("example.org", "v1", "widgets").inc(2)
     metrics.observe_admission("quota", "validate", "CREATE", rejected=True, seconds=0.1)
     response = await metrics.respond(make_context(target="/metrics"))
@@ -70,7 +76,8 @@ async def test_metrics_are_shown_as_text() -> None:
     assert isinstance(response.body, bytes)
     lines = response.body.decode().splitlines()
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-    assert 'workqueue_depth{name="widgets"} 3.0' in lines
+    assert 'apiserver_storage_objects{resource="widgets.example.org"} 0.0' in lines
+    assert 'apiserver_registered_watchers{group="example.org",resource="widgets",version="v1"} 0.0' in lines
     assert 'apiserver_watch_events_total{group="example.org",resource="widgets",version="v1"} 2.0' in lines
     assert any(line.startswith("process_cpu_seconds_total") for line in lines)
     assert await metrics.respond(make_context(target="/metrics/cadvisor")) is None

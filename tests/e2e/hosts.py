@@ -215,6 +215,7 @@ class KubeHost(E2eHost):
             self._wait_until_available()
             # only now, so that they find every kind at once instead of on their next look around
             control_plane.start_controllers()
+            self.processes = [self.server, *control_plane.processes]
             self._wait_for_the_root()
         except BaseException:
             self.server.stop()

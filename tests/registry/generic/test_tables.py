@@ -141,6 +141,14 @@ def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
+def test_a_commit_is_on_disk_when_it_returns(tmp_path: Path) -> None:
+    with opened(tmp_path / "host.db") as tables:
+        settings = [
+            tables._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
+        ]
+    assert settings == ["wal", 2]
+
+
 def test_two_processes_cannot_have_it_open(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
     with opened(path), pytest.raises(DatabaseUnusable, match="in use by another process"):
