@@ -12,7 +12,7 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --qu
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp  ## the stand-alone server, with a real kubectl beside it
-	PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
 
 test: $(VENV)/dev.stamp  ## every test
 	$(BIN)/python -m pytest $(PYTEST_ARGS)

@@ -150,7 +150,8 @@ class Metrics:
             return None
         # gauges look at objects of the event loop, collectors of the process read files
         process = await asyncio.to_thread(generate_latest, self._process)
-        return web.Response(body=generate_latest(self.registry) + process, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+        body = generate_latest(self.registry) + process
+        return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 
 
 def request_labels(context: RequestContext, *, served: bool) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from apiserver.schema import apply_defaults, metadata_type_error, object_schema,
 
 LIMIT = 3 * 1024 * 1024
 _MAX_STRICT_ERRORS = 100
+_TYPE = ("apiVersion", "kind")
 
 
 async def read(context: RequestContext, *, limit: int = LIMIT) -> bytes:
@@ -72,8 +73,7 @@ def settle(context: RequestContext, obj: Object, resource: Resource, strict: lis
     if problem := metadata_type_error(resource, obj):
         raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {problem}")
     for text in strict:
-        # those of YAML have line breaks, and a header has one line
-        context.warn(" ".join(text.split()))
+        context.warn(one_line(text))
     schema = object_schema(resource)
     settled: Object = prune(schema, obj)
     if not isinstance(settled.get("metadata"), dict):
@@ -94,11 +94,13 @@ def strict_text(strict: list[str]) -> str:
     return f"strict decoding error: {', '.join(strict)}"
 
 
+def one_line(text: str) -> str:
+    """Strict errors of YAML have line breaks, and a header has one line."""
+    return " ".join(text.split())
+
+
 def _cannot_be_handled(resource: Resource) -> str:
     return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
-
-
-_TYPE = ("apiVersion", "kind")
 
 
 def reconcile_namespace(context: RequestContext, obj: Object, resource: Resource) -> None:

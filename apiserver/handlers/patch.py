@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, cast
 
 from aiohttp import web
@@ -43,13 +44,14 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     key = scope.key(context)
     document = write_options("PatchOptions", options)
     validate = scope.validate(context, "UPDATE", document)
+    call = _Call(context, scope, key, options, document, meta.now_rfc3339())
     change: rest.Change
     if kind == APPLY_PATCH:
-        change = _Apply(context, scope, key, options, document, raw)
+        change = _Apply(call, _decode_patch(raw, "application/yaml"))
         create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})
         may_create = None if scope.subresource else create
     else:
-        change = _Patch(context, scope, key, options, document, _operation(kind, raw))
+        change = _Patch(call, _operation(kind, raw))
         may_create = None
     stored, created = await storage.update(
         context, key, change, validate, dry_run=options.dry_run, validate_create=may_create
@@ -57,138 +59,121 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     return encode_object(context, scope.resource, stored, code=201 if created else 200, media=media)
 
 
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A PATCH request. `document` is its PatchOptions as admission sees them, `now` the time of what it changes."""
+
+    context: RequestContext
+    scope: Scope
+    key: Key
+    options: WriteOptions
+    document: dict[str, Any]
+    now: str
+
+    def check(self, result: Object) -> None:
+        """What any patch must come to: the object that the URL names. Raises BadRequest."""
+        body.check_name(result, self.key.name, self.key.namespace)
+        check_resource_version(result)
+        if warning := meta.dedup_owner_references(result):
+            self.context.warn(warning)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """A decoded JSON or merge patch: what it makes of an object, and the strict errors in the patch itself."""
+
+    apply: Callable[[Object], Any]
+    duplicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Patch:
     """A JSON or merge patch, tried again on a fresh object after a conflict (D84)."""
 
-    def __init__(
-        self,
-        context: RequestContext,
-        scope: Scope,
-        key: Key,
-        options: WriteOptions,
-        document: dict[str, Any],
-        operation: _Operation,
-    ) -> None:
-        self._context = context
-        self._scope = scope
-        self._key = key
-        self._options = options
-        self._document = document
-        self._operation = operation
-        self._now = meta.now_rfc3339()
+    call: _Call
+    operation: _Operation
 
     async def __call__(self, current: Object | None) -> Object:
         assert current is not None
-        scope, options = self._scope, self._options
-        patched = self._operation.apply(current)
-        new = self._settle(patched)
-        body.check_name(new, self._key.name, self._key.namespace)
-        check_resource_version(new)
-        if warning := meta.dedup_owner_references(new):
-            self._context.warn(warning)
-        new = scope.field_manager.update(
-            current, new, manager=options.field_manager, now=self._now, subresource=scope.subresource
+        call = self.call
+        new = self._settle(self.operation.apply(current))
+        call.check(new)
+        new = call.scope.field_manager.update(
+            current, new, manager=call.options.field_manager, now=call.now, subresource=call.scope.subresource
         )
-        return await scope.mutate(self._context, "UPDATE", new, current, self._document)
+        return await call.scope.mutate(call.context, "UPDATE", new, current, call.document)
 
     def _settle(self, patched: Any) -> Object:
         """The patched document as an object; what is wrong with it is the patch's fault (D68, D83)."""
-        resource = self._scope.resource
+        resource, validation = self.call.scope.resource, self.call.options.field_validation
         try:
             obj = body.check_kind(patched, resource)
         except errors.BadRequest as error:
             raise _invalid_patch(patched, error.message) from error
         resource.refuse(obj)
-        strict = body.strict_errors(
-            Document(value=obj, duplicates=self._operation.duplicates), obj, resource, self._options.field_validation
-        )
-        if strict and self._options.field_validation == "Strict":
+        strict = body.strict_errors(Document(obj, self.operation.duplicates), obj, resource, validation)
+        if strict and validation == "Strict":
             raise _invalid_patch(patched, body.strict_text(strict))
         try:
-            return body.settle(self._context, obj, resource, strict)
+            return body.settle(self.call.context, obj, resource, strict)
         except errors.BadRequest as error:
             raise _invalid_patch(patched, error.message) from error
 
 
+@dataclass(frozen=True, slots=True)
 class _Apply:
     """Server-side apply; of an object that does not exist it is a create (G18)."""
 
-    def __init__(
-        self,
-        context: RequestContext,
-        scope: Scope,
-        key: Key,
-        options: WriteOptions,
-        document: dict[str, Any],
-        raw: bytes,
-    ) -> None:
-        self._context = context
-        self._scope = scope
-        self._key = key
-        self._options = options
-        self._document = document
-        self._decoded = _decode_patch(raw, "application/yaml")
-        self._now = meta.now_rfc3339()
+    call: _Call
+    configuration: Document
 
     async def __call__(self, current: Object | None) -> Object:
-        context, scope = self._context, self._scope
+        call = self.call
+        context, scope = call.context, call.scope
         if current is None:
             await require(context, scope.authorizer, verb="create")
         applied = self._merge(current)
         self._check_duplicates()
-        body.check_name(applied, self._key.name, self._key.namespace)
-        check_resource_version(applied)
-        self._context_metadata(applied)
-        if current is None:
-            self._check_absent(applied)
-            applied = wipe(context, applied)
-            return await scope.mutate(context, "CREATE", applied, None, {**self._document, "kind": "CreateOptions"})
-        return await scope.mutate(context, "UPDATE", applied, current, self._document)
+        call.check(applied)
+        if current is not None:
+            return await scope.mutate(context, "UPDATE", applied, current, call.document)
+        self._check_absent(applied)
+        applied = wipe(context, applied)
+        return await scope.mutate(context, "CREATE", applied, None, {**call.document, "kind": "CreateOptions"})
 
     def _merge(self, current: Object | None) -> Object:
-        applied = self._scope.field_manager.apply(
+        call, resource = self.call, self.call.scope.resource
+        applied = call.scope.field_manager.apply(
             current,
-            copy.deepcopy(self._decoded.value),
-            manager=self._options.field_manager,
-            force=bool(self._options.force),
-            now=self._now,
-            subresource=self._scope.subresource,
+            copy.deepcopy(self.configuration.value),
+            manager=call.options.field_manager,
+            force=bool(call.options.force),
+            now=call.now,
+            subresource=call.scope.subresource,
         )
-        if problem := metadata_type_error(self._scope.resource, applied):
+        if problem := metadata_type_error(resource, applied):
             raise errors.BadRequest(problem)
-        apply_defaults(object_schema(self._scope.resource), applied)
+        apply_defaults(object_schema(resource), applied)
         return applied
 
     def _check_duplicates(self) -> None:
-        duplicates = list(self._decoded.duplicates)
-        if not duplicates or self._options.field_validation == "Ignore":
+        duplicates, validation = self.configuration.duplicates, self.call.options.field_validation
+        if not duplicates or validation == "Ignore":
             return
-        if self._options.field_validation == "Strict":
+        if validation == "Strict":
             raise errors.BadRequest(f"error strict decoding patch: {', '.join(duplicates)}")
         for text in duplicates:
-            self._context.warn(text)
-
-    def _context_metadata(self, applied: Object) -> None:
-        if warning := meta.dedup_owner_references(applied):
-            self._context.warn(warning)
+            self.call.context.warn(body.one_line(text))
 
     def _check_absent(self, applied: Object) -> None:
         """D85, G18: a configuration that speaks of an object which does not exist."""
-        metadata = applied["metadata"]
-        resource = self._scope.resource.group_resource
+        metadata, name = applied["metadata"], self.call.key.name
+        resource = self.call.scope.resource.group_resource
         if uid := metadata.get("uid"):
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
-            raise errors.Conflict(resource, self._key.name, why)
+            raise errors.Conflict(resource, name, why)
         if metadata.get("resourceVersion"):
-            raise errors.Conflict(resource, self._key.name)
-
-
-class _Operation:
-    """A decoded patch: what it makes of an object, and the strict errors in the patch itself."""
-
-    def __init__(self, apply: Callable[[Object], Any], duplicates: tuple[str, ...]) -> None:
-        self.apply = apply
-        self.duplicates = duplicates
+            raise errors.Conflict(resource, name)
 
 
 def _operation(kind: str, raw: bytes) -> _Operation:
