@@ -88,6 +88,8 @@ def get_options(query: Query) -> int:
 def list_options(query: Query, info: RequestInfo) -> ListOptions:
     """Raises BadRequest (D54, D56 to D58, D64), Invalid (D55)."""
     limit = integer(query, "limit") or 0
+    # a list has no use for it, but what is no number is refused all the same (D54)
+    integer(query, "timeoutSeconds")
     match, token = query.get("resourceVersionMatch"), query.get("continue")
     _refuse("ListOptions", _list_problems(query, match, token))
     version = resource_version(query)

@@ -1,0 +1,243 @@
+"""The generic store over a real database: what every kind gets from it, Tenants too."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from apiserver import errors
+from apiserver.context import RequestContext, User
+from apiserver.options import DeleteOptions, ListOptions, Preconditions
+from apiserver.resource import Key, Object
+from apiserver.selectors import parse_field_selector, parse_label_selector
+from apiserver.watchcache import WatchCache
+from registry.embedded.corekinds import CONFIGMAP, NAMESPACE
+from registry.embedded.strategies import KindStrategy
+from registry.generic.sqlite import Database
+from registry.generic.sqlitebackend import SqliteBackend
+from registry.generic.store import Store
+from tests.apiserver.contexts import make_context
+
+X = Key("default", "x")
+
+
+def context() -> RequestContext:
+    return make_context(user=User(name="alice"))
+
+
+@asynccontextmanager
+async def admitted(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+    yield
+
+
+@asynccontextmanager
+async def refused(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+    raise errors.BadRequest("refused")
+    yield
+
+
+def configmap(name: str = "x", **metadata: object) -> Object:
+    named = {"name": name} if name else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"namespace": "default", **named, **metadata},
+        "data": {"a": "1"},
+    }
+
+
+def put(obj: Object) -> Callable[[Object | None], Awaitable[Object]]:
+    async def change(current: Object | None) -> Object:
+        return {**obj, "metadata": dict(obj["metadata"])}
+
+    return change
+
+
+def set_data(key: str, value: str) -> Callable[[Object | None], Awaitable[Object]]:
+    async def change(current: Object | None) -> Object:
+        assert current is not None
+        current["data"] = {**current.get("data", {}), key: value}
+        return current
+
+    return change
+
+
+def deletion(uid: str | None = None, version: str | None = None, *, dry_run: bool = False) -> DeleteOptions:
+    return DeleteOptions(
+        dry_run=dry_run,
+        propagation_policy=None,
+        orphan_dependents=None,
+        grace_period_seconds=None,
+        preconditions=Preconditions(uid=uid, resource_version=version),
+    )
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    database = Database(tmp_path / "host.db")
+    await database.open()
+    stores = {}
+    for kind in (NAMESPACE, CONFIGMAP):
+        resource = kind.resources()[0]
+        backend = SqliteBackend(database=database, resource=resource, cache=WatchCache(resource))
+        await backend.load()
+        stores[kind.kind] = Store(backend=backend, strategy=KindStrategy(kind, resource))
+    await stores["Namespace"].create(context(), {"metadata": {"name": "default"}}, admitted, dry_run=False)
+    yield stores["ConfigMap"]
+    await database.close()
+
+
+async def test_what_is_created_can_be_read(store: Store) -> None:
+    created = await store.create(context(), configmap(), admitted, dry_run=False)
+    read = (await store.get(context(), X)).object()
+    assert read == created
+    assert read["metadata"]["uid"]
+    assert read["metadata"]["creationTimestamp"]
+
+
+async def test_a_dry_run_creates_nothing(store: Store) -> None:
+    answer = await store.create(context(), configmap(), admitted, dry_run=True)
+    assert answer["metadata"]["uid"]
+    with pytest.raises(errors.NotFound):
+        await store.get(context(), X)
+
+
+async def test_what_admission_refuses_is_not_stored(store: Store) -> None:
+    with pytest.raises(errors.BadRequest, match="refused"):
+        await store.create(context(), configmap(), refused, dry_run=False)
+    with pytest.raises(errors.NotFound):
+        await store.get(context(), X)
+
+
+async def test_a_second_object_of_a_name_is_refused(store: Store) -> None:
+    await store.create(context(), configmap(), admitted, dry_run=False)
+    with pytest.raises(errors.AlreadyExists):
+        await store.create(context(), configmap(), admitted, dry_run=False)
+
+
+async def test_a_generated_name_begins_as_asked(store: Store) -> None:
+    obj = configmap("", generateName="made-")
+    created = await store.create(context(), obj, admitted, dry_run=False)
+    assert created["metadata"]["name"].startswith("made-")
+    assert len(created["metadata"]["name"]) == len("made-") + 5
+
+
+async def test_generated_names_that_are_all_taken_end_in_an_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await store.create(context(), configmap("taken"), admitted, dry_run=False)
+    monkeypatch.setattr("apiserver.meta.generate_name", lambda base: "taken")
+    with pytest.raises(errors.GenerateNameExhausted) as refusal:
+        await store.create(context(), configmap("", generateName="t"), admitted, dry_run=False)
+    assert refusal.value.retry_after == 1
+
+
+async def test_an_object_without_a_name_is_invalid(store: Store) -> None:
+    with pytest.raises(errors.Invalid, match="name or generateName is required"):
+        await store.create(context(), configmap(""), admitted, dry_run=False)
+
+
+async def test_an_update_from_an_old_state_is_a_conflict(store: Store) -> None:
+    old = await store.create(context(), configmap(), admitted, dry_run=False)
+    await store.update(context(), X, set_data("a", "2"), admitted, dry_run=False)
+    with pytest.raises(errors.Conflict, match="the object has been modified"):
+        await store.update(context(), X, put(old), admitted, dry_run=False)
+
+
+async def test_an_update_without_a_version_applies_to_whatever_is_there(store: Store) -> None:
+    await store.create(context(), configmap(), admitted, dry_run=False)
+    await store.update(context(), X, set_data("a", "2"), admitted, dry_run=False)
+    updated, created = await store.update(context(), X, put(configmap()), admitted, dry_run=False)
+    assert (updated["data"], created) == ({"a": "1"}, False)
+
+
+async def test_changes_that_race_are_all_applied(store: Store) -> None:
+    await store.create(context(), configmap(), admitted, dry_run=False)
+    changes = (store.update(context(), X, set_data(f"k{n}", "v"), admitted, dry_run=False) for n in range(20))
+    await asyncio.gather(*changes)
+    data = (await store.get(context(), X)).object()["data"]
+    assert sorted(data) == sorted(["a", *(f"k{n}" for n in range(20))])
+
+
+async def test_an_update_that_changes_nothing_writes_nothing(store: Store) -> None:
+    before = await store.create(context(), configmap(), admitted, dry_run=False)
+    after, _ = await store.update(context(), X, put(configmap()), admitted, dry_run=False)
+    assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+
+
+async def test_an_update_of_what_is_missing_is_not_found(store: Store) -> None:
+    with pytest.raises(errors.NotFound):
+        await store.update(context(), X, put(configmap()), admitted, dry_run=False)
+
+
+async def test_an_update_that_may_create_creates(store: Store) -> None:
+    obj, created = await store.update(context(), X, put(configmap()), admitted, dry_run=False, validate_create=admitted)
+    assert created
+    assert obj["metadata"]["name"] == "x"
+
+
+async def test_another_uid_is_a_conflict(store: Store) -> None:
+    await store.create(context(), configmap(), admitted, dry_run=False)
+    with pytest.raises(errors.Conflict, match="Precondition failed: UID in precondition: other"):
+        await store.update(context(), X, put(configmap(uid="other")), admitted, dry_run=False)
+
+
+async def test_what_the_server_set_comes_back_if_a_client_leaves_it_out(store: Store) -> None:
+    created = await store.create(context(), configmap(), admitted, dry_run=False)
+    updated, _ = await store.update(context(), X, set_data("a", "2"), admitted, dry_run=False)
+    kept = ("uid", "creationTimestamp")
+    assert [updated["metadata"][field] for field in kept] == [created["metadata"][field] for field in kept]
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        pytest.param(deletion(uid="other"), "the UID in the precondition \\(other\\)", id="uid"),
+        pytest.param(deletion(version="1"), "the ResourceVersion in the precondition \\(1\\)", id="resourceVersion"),
+    ],
+)
+async def test_a_precondition_that_does_not_hold_keeps_the_object(
+    store: Store, options: DeleteOptions, why: str
+) -> None:
+    await store.create(context(), configmap(), admitted, dry_run=False)
+    with pytest.raises(errors.Conflict, match=why):
+        await store.delete(context(), X, options, admitted)
+    assert await store.get(context(), X)
+
+
+async def test_preconditions_that_hold_let_the_object_go(store: Store) -> None:
+    metadata = (await store.create(context(), configmap(), admitted, dry_run=False))["metadata"]
+    options = deletion(metadata["uid"], metadata["resourceVersion"])
+    deleted = await store.delete(context(), X, options, admitted)
+    assert deleted.gone
+    with pytest.raises(errors.NotFound):
+        await store.get(context(), X)
+
+
+async def test_what_admission_refuses_is_not_deleted(store: Store) -> None:
+    await store.create(context(), configmap(), admitted, dry_run=False)
+    with pytest.raises(errors.BadRequest, match="refused"):
+        await store.delete(context(), X, deletion(), refused)
+    assert await store.get(context(), X)
+
+
+async def test_a_collection_goes_by_its_selector(store: Store) -> None:
+    for name, team in (("a", "x"), ("b", "y"), ("c", "x")):
+        await store.create(context(), configmap(name, labels={"team": team}), admitted, dry_run=False)
+    listing = ListOptions(
+        label_selector=parse_label_selector("team=x"),
+        field_selector=parse_field_selector(""),
+        resource_version=None,
+        match="",
+        limit=0,
+        continue_token="",
+    )
+    deleted, _ = await store.delete_collection(context(), "default", listing, deletion(), admitted)
+    left = await store.list(context(), "default", listing)
+    assert [obj["metadata"]["name"] for obj in deleted] == ["a", "c"]
+    assert left.items == []
+    assert await store.get(context(), Key("default", "b"))
