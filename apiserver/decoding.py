@@ -31,13 +31,16 @@ class Document:
 def decode(body: bytes, media_type: str) -> Document:
     """The value of a body. Raises BadRequest for what is not well-formed or nests deeper than MAX_NESTING, and
     UnsupportedMediaType."""
-    if media_type == "application/json":
-        return _decode_json(_text(body))
-    if media_type == "application/yaml":
-        return _decode_yaml(_text(body))
-    raise UnsupportedMediaType(
-        f"the body of the request was in an unknown format - accepted media types include: {', '.join(_ACCEPTED)}"
-    )
+    check_media_type(media_type)
+    return _decode_json(_text(body)) if media_type == "application/json" else _decode_yaml(_text(body))
+
+
+def check_media_type(media_type: str) -> None:
+    """Raises UnsupportedMediaType for what `decode` cannot read; for callers that ask before there is a body (D26)."""
+    if media_type not in _ACCEPTED:
+        raise UnsupportedMediaType(
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(_ACCEPTED)}"
+        )
 
 
 def _text(body: bytes) -> str:

@@ -88,7 +88,7 @@ def parse(method: str, raw_path: str, query: Query) -> RequestInfo:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]
-        # /namespaces/x/tenants is about tenants, /namespaces/x and its subresources about the namespace
+        # /namespaces/x/things is about things, /namespaces/x and its subresources about the namespace
         if len(rest) > 2 and rest[2] not in ("status", "finalize"):
             rest = rest[2:]
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""

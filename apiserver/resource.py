@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from apiserver.messagetable import MessageTable
+
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
 
@@ -66,6 +68,7 @@ class Resource:
     `refuse` sees what a client sent before unknown fields are dropped, and raises BadRequest for what it may not send.
     `columns` stand between Name and Age in tables, those with a priority behind Age; `cells` gives their values for an
     object, in order.
+    `protobuf` says how bodies in Kubernetes' protobuf are read; without it they are refused (E18).
     """
 
     group: str
@@ -82,6 +85,7 @@ class Resource:
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
     refuse: Callable[[Object], None] = accept
+    protobuf: MessageTable | None = None
 
     @property
     def api_version(self) -> str:

@@ -1,119 +1,271 @@
-"""What is measured. Every workload reads all bytes that it is sent; times are seconds of one request."""
+"""What is measured. Every workload reads and parses all bytes that it is sent."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import ssl
 import time
-from collections.abc import Awaitable, Callable
-from itertools import count
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
 
-import aiohttp
+import orjson
 
-from benchmarks.server import GROUP, Server
+from benchmarks import figures, load, objects
+from benchmarks.client import Connection
+from benchmarks.figures import Row
+from benchmarks.hosttraffic import traffic
+from benchmarks.objects import COLLECTION, RELEASES
+from benchmarks.pulse import Pulse
+from benchmarks.target import Target
 
-COLLECTION = f"{GROUP}/namespaces/tenant-root/tenants"
-TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-PARTIAL = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-
-class Client:
-    """A keep-alive client with `connections` connections."""
-
-    def __init__(self, server: Server, tls: ssl.SSLContext, connections: int) -> None:
-        self._server = server
-        connector = aiohttp.TCPConnector(limit=connections, ssl=tls)
-        timeout = aiohttp.ClientTimeout(total=None)
-        self.session = aiohttp.ClientSession(server.url, connector=connector, timeout=timeout, auto_decompress=False)
-
-    async def get(self, path: str, *, accept: str = "application/json", gzip: bool = False) -> int:
-        """Bytes of the body."""
-        headers = {"Accept": accept, "Accept-Encoding": "gzip" if gzip else "identity"}
-        async with self.session.get(path, headers=headers) as response:
-            body = await response.read()
-            response.raise_for_status()
-            return len(body)
-
-    async def create(self, name: str) -> None:
-        body = {"metadata": {"name": name, "labels": {"team": "bench"}}, "spec": {"resourceQuotas": {"cpu": "1"}}}
-        async with self.session.post(COLLECTION, json=body) as response:
-            await response.read()
-            response.raise_for_status()
-
-    async def annotate(self, name: str, value: str) -> None:
-        patch = json.dumps({"metadata": {"annotations": {"bench": value}}})
-        headers = {"Content-Type": "application/merge-patch+json"}
-        async with self.session.patch(f"{COLLECTION}/{name}", data=patch, headers=headers) as response:
-            await response.read()
-            response.raise_for_status()
+_FORMS = {
+    "JSON": "",
+    "JSON, gzip": "Accept-Encoding: gzip\r\n",
+    "Table": "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n",
+    "Partial": "Accept: application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1\r\n",
+}
+_CLIENTS = (1, 16, 128)
+_GETS = 1000
+_NAMES = 500
+_SEEDERS = 16
+_MERGE_PATCH = "application/merge-patch+json"
+_QUIET_SECONDS = 3.0
+_FAN_OUT_SECONDS = 60.0
 
 
-def name(index: int) -> str:
-    return f"b{index:05}"
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a workload cost, besides the time of its calls; `figures` is complete when the context is left."""
+
+    figures: Row = field(default_factory=dict)
 
 
-async def repeat(call: Callable[[], Awaitable[object]], times: int) -> list[float]:
-    """Seconds of each of `times` calls, one after the other."""
-    spent = []
-    for _ in range(times):
-        start = time.perf_counter()
-        await call()
-        spent.append(time.perf_counter() - start)
-    return spent
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """`runs` is how often what takes long is repeated."""
 
+    target: Target
+    pulse: Pulse
+    runs: int
 
-async def concurrently(call: Callable[[int], Awaitable[object]], total: int, workers: int) -> tuple[float, list[float]]:
-    """Wall seconds of `total` calls by `workers`, and the seconds of each."""
-    spent: list[float] = []
-    numbers = iter(range(total))
+    @asynccontextmanager
+    async def measured(self, calls: int) -> AsyncIterator[Measured]:
+        """Our server's processor time a call, what it asked of the host, and its event loop's longest wait."""
+        measured, server = Measured(), self.target.server
+        before, cpu, start = await traffic(self.target.admin), server.cpu_seconds(), time.monotonic()
+        yield measured
+        end, cpu = time.monotonic(), server.cpu_seconds() - cpu
+        longest, stalls = await self.pulse.between(start, end)
+        after = await traffic(self.target.admin)
+        measured.figures.update(
+            server_cpu_ms=round(cpu * 1000 / calls, 3),
+            host=after.since(before),
+            host_watches=after.watches - before.watches,
+            longest_wait_ms=longest,
+            stalls=stalls,
+        )
 
-    async def work() -> None:
-        for number in numbers:
+    async def seed(self, have: int, want: int) -> Row:
+        """HelmReleases straight into the host, as Flux leaves them; then wait until our controllers are done."""
+        target = self.target
+        numbers = range(have, want)
+        async with self.measured(len(numbers)) as measured:
             start = time.perf_counter()
-            await call(number)
-            spent.append(time.perf_counter() - start)
+            await load.parallel(target.host_user, _seed, numbers, clients=_SEEDERS)
+            written = time.perf_counter() - start
+            await self.settled()
+        seconds = round(time.perf_counter() - start - _QUIET_SECONDS, 1)
+        title = f"{have} to {want} tenants at the host"
+        return figures.row(title, written_s=round(written, 1), reconciled_s=seconds, **measured.figures)
 
-    start = time.perf_counter()
-    await asyncio.gather(*(work() for _ in range(workers)))
-    return time.perf_counter() - start, spent
+    async def settled(self) -> None:
+        """Wait until our server has written nothing for a while."""
+        writes = -1.0
+        while (now := (await traffic(self.target.admin)).writes()) != writes:
+            writes = now
+            await asyncio.sleep(_QUIET_SECONDS)
+
+    async def lists(self, size: int) -> Sequence[Row]:
+        rows: list[Row] = []
+        for form, headers in _FORMS.items():
+            times = max(self.runs, 5)
+            received = set[int]()
+            call = partial(_list, headers=headers, size=size, received=received)
+            await load.repeat(self.target.user, call, 1)
+            async with self.measured(times) as measured:
+                seconds = await load.repeat(self.target.user, call, times)
+            rows.append(
+                figures.row(f"LIST {size}, {form}", seconds, kib=max(received) // 1024, **measured.figures)
+            )
+        return rows
+
+    async def gets(self, size: int) -> Sequence[Row]:
+        rows: list[Row] = []
+        for clients in _CLIENTS:
+            call = partial(_get, names=min(size, _NAMES))
+            # the host is asked once for every name whether the user may read it
+            await load.parallel(self.target.user, call, range(_NAMES), clients=_SEEDERS)
+            async with self.measured(_GETS * self.runs) as measured:
+                done = await load.parallel(self.target.user, call, range(_GETS * self.runs), clients=clients)
+            title = f"GET, {clients} clients, {size} tenants"
+            rows.append(figures.row(title, done.seconds, per_second=done.per_second, **measured.figures))
+        return rows
+
+    async def writes(self, size: int) -> Sequence[Row]:
+        """CREATE and UPDATE, and in turn with each the host's own create and update of a HelmRelease."""
+        target, times = self.target, 20 * self.runs
+        rows: list[Row] = []
+        for verb, (ours, hosts) in {"CREATE": (_create, _create_release), "UPDATE": (_update, _update_release)}.items():
+            async with self.measured(times) as measured:
+                spent = await load.in_turns(target.user, ours, target.host_user, hosts, times)
+            del measured.figures["host"], measured.figures["server_cpu_ms"]
+            rows.append(figures.row(f"{verb}, {size} tenants", spent[0], **measured.figures))
+            rows.append(figures.row(f"{verb} of the HelmRelease at the host", spent[1]))
+            await self.settled()
+        async with self.measured(times) as measured:
+            done = await load.parallel(target.user, partial(_create, prefix="p"), range(times), clients=_SEEDERS)
+            await self.settled()
+        title = f"CREATE, {_SEEDERS} clients, {size} tenants"
+        rows.append(figures.row(title, done.seconds, per_second=done.per_second, **measured.figures))
+        return rows
+
+    async def fan_out(self, watchers: int) -> Sequence[Row]:
+        """From sending a change until the last of the watchers has its event."""
+        audience = _Audience(self.target, watchers)
+        async with self.measured(1) as opened:
+            await audience.gather()
+        rows = [figures.row(f"{watchers} watches opened", seconds_=audience.opened, **opened.figures)]
+        connection = await self.target.user.connect()
+        times = 4 * self.runs
+        try:
+            async with self.measured(times) as measured:
+                seconds = [await audience.tell(connection, f"w{number}") for number in range(times)]
+            memory = round(self.target.server.memory_mib()[0])
+            rows.append(figures.row(f"one change to {watchers} watchers", seconds, rss_mib=memory, **measured.figures))
+        finally:
+            connection.close()
+            await audience.leave()
+        return rows
+
+    async def starts(self, size: int) -> Row:
+        """From the start of the process until it is ready, with everything reconciled before."""
+        target = self.target
+        ready, listed = list[float](), list[float]()
+        memory = 0.0
+        writes = 0.0
+        waits: list[float] = []
+        for _ in range(self.runs):
+            await target.server.stop()
+            start, asked = time.perf_counter(), time.monotonic()
+            await target.start()
+            await target.ready()
+            ready.append(time.perf_counter() - start)
+            await load.repeat(target.user, partial(_list, headers="", size=size, received=set()), 1)
+            listed.append(time.perf_counter() - start)
+            before = await traffic(target.admin)
+            await self.settled()
+            writes = (await traffic(target.admin)).writes() - before.writes()
+            memory = target.server.memory_mib()[0]
+            waits.append((await self.pulse.between(asked + ready[-1], time.monotonic()))[0])
+        whole = [round(max(listed) * 1000)]
+        more = {"listed_within_ms": whole[0], "writes_of_the_second_pass": writes, "rss_mib": round(memory)}
+        return figures.row(f"start-up, {size} tenants", ready, **more, longest_wait_ms=max(waits))
+
+    def memory(self, size: int) -> Row:
+        now, most = self.target.server.memory_mib()
+        return figures.row(f"memory, {size} tenants", rss_mib=round(now), peak_mib=round(most))
 
 
-async def fan_out(client: Client, watchers: int, changes: int) -> list[float]:
-    """Seconds from sending a change until the last of `watchers` has its event, for each of `changes`."""
-    seen: dict[str, int] = {}
-    complete: dict[str, asyncio.Event] = {}
-    started = asyncio.Semaphore(0)
+async def _seed(connection: Connection, number: int) -> None:
+    name = objects.name("b", number)
+    await connection.call("POST", RELEASES, objects.release(name))
+    status = {"status": objects.release_status(name)}
+    path = f"{RELEASES}/tenant-{name}/status"
+    await connection.call("PATCH", path, status, content_type=_MERGE_PATCH)
 
-    async def watch() -> None:
-        parameters = {"watch": "true", "resourceVersion": version, "fieldSelector": f"metadata.name={name(0)}"}
-        async with client.session.get(COLLECTION, params=parameters) as response:
-            started.release()
-            async for line in response.content:
-                value = json.loads(line)["object"]["metadata"].get("annotations", {}).get("bench", "")
-                if value in complete:
-                    seen[value] += 1
-                    if seen[value] == watchers:
-                        complete[value].set()
 
-    async with client.session.get(COLLECTION, params={"limit": "1"}) as response:
-        version = (await response.json())["metadata"]["resourceVersion"]
-    tasks = [asyncio.create_task(watch()) for _ in range(watchers)]
-    for _ in tasks:
-        await started.acquire()
-    spent = []
-    for number in range(changes):
-        value = f"w{number}"
-        seen[value], complete[value] = 0, asyncio.Event()
+async def _list(connection: Connection, _: int, *, headers: str, size: int, received: set[int]) -> None:
+    document = orjson.loads(await connection.call("GET", COLLECTION, headers=headers))
+    if len(document.get("items", document.get("rows"))) < size:
+        raise RuntimeError("the list is not whole")
+    received.add(connection.received)
+
+
+async def _get(connection: Connection, number: int, *, names: int) -> None:
+    name = objects.name("b", number % names)
+    if orjson.loads(await connection.call("GET", f"{COLLECTION}/{name}"))["metadata"]["name"] != name:
+        raise RuntimeError("another tenant came")
+
+
+async def _create(connection: Connection, number: int, *, prefix: str = "c") -> None:
+    orjson.loads(await connection.call("POST", COLLECTION, objects.tenant(objects.name(prefix, number))))
+
+
+async def _create_release(connection: Connection, number: int) -> None:
+    orjson.loads(await connection.call("POST", RELEASES, objects.release(objects.name("h", number))))
+
+
+async def _update(connection: Connection, number: int) -> None:
+    await _change(connection, f"{COLLECTION}/{objects.name('c', number)}")
+
+
+async def _update_release(connection: Connection, number: int) -> None:
+    await _change(connection, f"{RELEASES}/tenant-{objects.name('h', number)}")
+
+
+async def _change(connection: Connection, path: str) -> None:
+    patch = {"metadata": {"labels": {"apps.cozystack.io-changed": "once"}}}
+    orjson.loads(await connection.call("PATCH", path, patch, content_type=_MERGE_PATCH))
+
+
+class _Audience:
+    """Watchers of everything, who wait for annotations of one Tenant."""
+
+    def __init__(self, target: Target, watchers: int) -> None:
+        self._target = target
+        self._watchers = watchers
+        self._tasks: list[asyncio.Task[None]] = []
+        self._started = asyncio.Semaphore(0)
+        self._awaited = ""
+        self._missing = 0
+        self._complete = asyncio.Event()
+        self.opened = 0.0
+
+    async def gather(self) -> None:
         start = time.perf_counter()
-        await client.annotate(name(0), value)
-        async with asyncio.timeout(30):
-            await complete[value].wait()
-        spent.append(time.perf_counter() - start)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return spent
+        page = await self._target.user.call("GET", f"{COLLECTION}?limit=1")
+        path = f"{COLLECTION}?watch=true&resourceVersion={page['metadata']['resourceVersion']}"
+        self._tasks = [asyncio.create_task(self._watch(path)) for _ in range(self._watchers)]
+        for _ in self._tasks:
+            await self._started.acquire()
+        self.opened = round(time.perf_counter() - start, 2)
 
+    async def tell(self, connection: Connection, value: str) -> float:
+        """Seconds from sending a change until the last watcher has it."""
+        self._awaited, self._missing = value, self._watchers
+        self._complete.clear()
+        patch = {"metadata": {"annotations": {"bench": value}}}
+        start = time.perf_counter()
+        await connection.call("PATCH", f"{COLLECTION}/{objects.name('b', 0)}", patch, content_type=_MERGE_PATCH)
+        async with asyncio.timeout(_FAN_OUT_SECONDS):
+            await self._complete.wait()
+        return time.perf_counter() - start
 
-fresh_names = (f"c{number:06}" for number in count())
+    async def leave(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _watch(self, path: str) -> None:
+        connection = await self._target.user.connect()
+        try:
+            async for frame in connection.stream(path):
+                if frame is None:
+                    self._started.release()
+                elif frame["object"]["metadata"].get("annotations", {}).get("bench") == self._awaited:
+                    self._missing -= 1
+                    if not self._missing:
+                        self._complete.set()
+        finally:
+            connection.close()

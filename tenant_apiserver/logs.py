@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# -v 0 is warnings and errors, 1 to 3 the life of the process and its requests, 4 and more what it is doing.
+# -v 0 is warnings and errors, 1 the life of the process, 2 every request too, 4 and more what it is doing.
+_REQUESTS_FROM = 2
 _DEBUG_FROM = 4
 
 
@@ -46,6 +47,7 @@ def configure(*, form: str, verbosity: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(_level(verbosity))
+    logging.getLogger("apiserver.access").setLevel(logging.INFO if verbosity >= _REQUESTS_FROM else logging.WARNING)
     # aiohttp tells of every malformed request and TLS alert that a client causes; those are not our news
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL if verbosity < _DEBUG_FROM else logging.DEBUG)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL if verbosity < _DEBUG_FROM else logging.DEBUG)

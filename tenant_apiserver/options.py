@@ -142,8 +142,8 @@ _COMMON = (
     _Flag("--max-requests-inflight", positive, 600, "requests at a time, watches aside, before 429"),
     _Flag("--audit-log-path", writable_file, None, "audit log at level Metadata; '-' for standard output"),
     _Flag("--log-format", one_of("text", "json"), "text", "form of the log"),
-    _Flag("-v", verbosity, 2, "log verbosity, 0 to 10"),
 )
+_VERBOSITY = "log verbosity: 0 warnings, 1 the life of the process, 2 every request, 4 everything"
 _SERVE = (
     _Flag("--kubeconfig", readable_file, None, "the host's kubeconfig (default: in-cluster, then ~/.kube/config)"),
     _Flag("--cert-dir", directory, None, "directory to keep a self-signed serving certificate in"),
@@ -160,8 +160,13 @@ _SERVE = (
     _Flag("--requestheader-extra-headers-prefix", names, ("X-Remote-Extra-",), "prefixes of extra headers"),
     _Flag("--host-outage-tolerance", duration, 300.0, "how long known verdicts serve while the host is away"),
     _Flag("--leader-elect", boolean, True, "run controllers on one replica only", boolean=True),
+    _Flag("-v", verbosity, 2, _VERBOSITY),
 )
-_STANDALONE = (_Flag("--data-dir", directory, Path("data"), "where the database, the PKI and the kubeconfig go"),)
+_STANDALONE = (
+    _Flag("--data-dir", directory, Path("data"), "where the database, the PKI and the kubeconfig go"),
+    # its own requests to itself are no news to who tries it out
+    _Flag("-v", verbosity, 1, _VERBOSITY),
+)
 _KUBECONFIG = (
     _Flag("--data-dir", directory, Path("data"), "data directory of the stand-alone server"),
     _Flag("--user", str, "", "name of the user"),

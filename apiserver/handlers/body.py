@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from apiserver import errors
+from apiserver import errors, protobuf
 from apiserver.context import RequestContext
-from apiserver.decoding import Document, decode
+from apiserver.decoding import Document, check_media_type, decode
+from apiserver.messagetable import MessageTable
 from apiserver.resource import Object, Resource
 from apiserver.schema import apply_defaults, metadata_type_error, object_schema, prune, unknown_fields
 
@@ -37,14 +38,23 @@ def media_type(context: RequestContext) -> str:
 async def read_object(context: RequestContext, resource: Resource, field_validation: str) -> Object:
     """The object of a POST or PUT, with defaults and without unknown fields."""
     content_type = media_type(context) or "application/json"
+    if resource.protobuf is None or content_type != protobuf.MEDIA_TYPE:
+        check_media_type(content_type)
     raw = await read(context)
-    document = decode(raw, content_type)
+    document = parse(raw, content_type, resource.protobuf)
     obj = check_kind(document.value, resource)
     resource.refuse(obj)
     strict = strict_errors(document, obj, resource, field_validation)
     if strict and field_validation == "Strict":
         raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {strict_text(strict)}")
     return settle(context, obj, resource, strict)
+
+
+def parse(raw: bytes, content_type: str, table: MessageTable | None) -> Document:
+    """The value of a body: JSON, YAML, or protobuf if there is a table for it (E18)."""
+    if table is not None and content_type == protobuf.MEDIA_TYPE:
+        return Document(protobuf.decode(raw, table))
+    return decode(raw, content_type)
 
 
 def check_kind(value: Any, resource: Resource) -> Object:

@@ -20,8 +20,9 @@ _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrac
 
 async def create(context: RequestContext, scope: Scope) -> web.StreamResponse:
     storage = cast(rest.Creater, scope.storage)
+    # what can only be created is an answer, not an object that a table could name (E16)
+    media = negotiate(context.http.headers.get("Accept", ""), tables=isinstance(storage, rest.Getter))
     options = create_options(context.query, context.http.headers.get("User-Agent", ""))
-    media = negotiate(context.http.headers.get("Accept", ""))
     obj = await body.read_object(context, scope.resource, options.field_validation)
     body.reconcile_namespace(context, obj, scope.resource)
     document = write_options("CreateOptions", options)

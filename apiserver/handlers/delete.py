@@ -8,11 +8,11 @@ from aiohttp import web
 
 from apiserver import errors, rest
 from apiserver.context import RequestContext
-from apiserver.decoding import decode
 from apiserver.handlers import body
 from apiserver.handlers.scope import Scope
 from apiserver.negotiation import negotiate
 from apiserver.options import DeleteOptions, delete_options, list_options
+from apiserver.protobuf_meta import DELETE_OPTIONS
 from apiserver.resource import Object, Resource
 from apiserver.response import encode_object, json_response
 
@@ -50,7 +50,8 @@ async def _options(context: RequestContext, resource: Resource) -> DeleteOptions
     raw = await body.read(context)
     if not raw.strip():
         return delete_options(context.query, None)
-    value = decode(raw, body.media_type(context) or "application/json").value
+    table = DELETE_OPTIONS if resource.protobuf else None
+    value = body.parse(raw, body.media_type(context) or "application/json", table).value
     kind = value.get("kind") if isinstance(value, dict) else None
     accepted = ("v1", "meta.k8s.io/v1", resource.api_version)
     if kind not in (None, "", "DeleteOptions") or value.get("apiVersion", "v1") not in accepted:

@@ -19,8 +19,8 @@ from apiserver.response import encode_object
 
 async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
     storage = cast(rest.Updater, scope.storage)
-    options = update_options(context.query, context.http.headers.get("User-Agent", ""))
     media = negotiate(context.http.headers.get("Accept", ""))
+    options = update_options(context.query, context.http.headers.get("User-Agent", ""))
     key = scope.key(context)
     wanted = await body.read_object(context, scope.resource, options.field_validation)
     body.check_name(wanted, key.name, key.namespace)

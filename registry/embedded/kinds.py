@@ -9,6 +9,7 @@ from typing import Protocol
 from apiserver.errors import FieldError
 from apiserver.meta import dns1123_subdomain_errors
 from apiserver.resource import Column, GroupResource, Object, Resource, Schema, no_cells
+from registry.embedded.protobuf_tables import table_of
 from registry.generic.deletion import ByFinalizers, Termination
 
 
@@ -103,4 +104,5 @@ class Kind:
             preserve_unknown_fields=self.open,
             columns=self.columns,
             cells=self.cells,
+            protobuf=table_of(self.group, version, self.kind),
         )

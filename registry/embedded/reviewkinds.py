@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from apiserver.resource import Resource, Schema
+from registry.embedded.protobuf_tables import table_of
 from registry.embedded.schemas import ANYTHING, STRING, STRINGS, loose, struct
 
 AUTHENTICATION = "authentication.k8s.io"
@@ -28,6 +29,7 @@ def _review(group: str, kind: str, description: str, spec: Schema | None, *, nam
         namespaced=namespaced,
         description=description,
         properties=properties,
+        protobuf=table_of(group, "v1", kind),
     )
 
 

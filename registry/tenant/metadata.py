@@ -21,6 +21,7 @@ from registry.names import (
 )
 
 _AS_IT_IS = (
+    "generateName",
     "uid",
     "resourceVersion",
     "generation",
@@ -96,7 +97,8 @@ def stored_metadata(wanted: Mapping[str, Any], current: Mapping[str, Any], *, ap
     _set(metadata["annotations"], MANAGED_FIELDS_ANNOTATION, _managed_fields(wanted, metadata["annotations"]))
     metadata["finalizers"] = _finalizers(wanted.get("finalizers") or (), current.get("finalizers") or ())
     metadata["ownerReferences"] = list(wanted.get("ownerReferences") or ())
-    for field in ("labels", "annotations", "finalizers", "ownerReferences"):
+    metadata["generateName"] = wanted.get("generateName") or ""
+    for field in ("labels", "annotations", "finalizers", "ownerReferences", "generateName"):
         if not metadata[field]:
             del metadata[field]
     return metadata

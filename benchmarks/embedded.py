@@ -1,0 +1,46 @@
+"""`standalone`: our server is the host as well."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from apiserver.certificates import KeyPair
+from benchmarks.client import Endpoint
+from benchmarks.processes import Child, free_port
+from benchmarks.target import USER, Target, unverified_tls, user_tls
+
+
+class Embedded(Target):
+    title = "standalone (embedded host)"
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._port = free_port()
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, directory: Path) -> AsyncIterator[Embedded]:
+        target = cls(directory)
+        await target.start()
+        try:
+            await target._set_up()
+            yield target
+        finally:
+            await target.server.stop()
+
+    async def start(self) -> None:
+        flags = [f"--data-dir={self._directory / 'data'}", "--bind-address=127.0.0.1", f"--secure-port={self._port}"]
+        command = [sys.executable, "-m", "tenant_apiserver", "standalone", *flags]
+        self.server = await Child.start(command, self._directory / "standalone.log")
+
+    async def _set_up(self) -> None:
+        url = f"https://127.0.0.1:{self._port}"
+        self.anonymous = Endpoint(url, unverified_tls())
+        await self.ready()
+        pki = self._directory / "data" / "pki"
+        ca = KeyPair(certificate=(pki / "ca.crt").read_bytes(), key=(pki / "ca.key").read_bytes())
+        self.admin = Endpoint(url, user_tls(self._directory, ca, ca.certificate, "bench-admin", ("system:masters",)))
+        self.user = self.host_user = Endpoint(url, user_tls(self._directory, ca, ca.certificate, USER))

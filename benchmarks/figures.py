@@ -1,0 +1,36 @@
+"""Figures: what came out of a workload, in one row."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def row(workload: str, seconds: Sequence[float] = (), **more: object) -> Row:
+    """`seconds` of single requests become milliseconds: median, p99 and the spread."""
+    if not seconds:
+        return {"workload": workload, **more}
+    ordered = sorted(each * 1000 for each in seconds)
+    return {
+        "workload": workload,
+        "n": len(ordered),
+        "median_ms": round(statistics.median(ordered), 2),
+        "p99_ms": round(ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))], 2),
+        "min_ms": round(ordered[0], 2),
+        "max_ms": round(ordered[-1], 2),
+        **more,
+    }
+
+
+def text(each: Row) -> str:
+    rest = "  ".join(f"{key}={_plain(value)}" for key, value in each.items() if key != "workload")
+    return f"{each['workload']:<40} {rest}"
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {number:g}" for key, number in value.items()) or "none"
+    return str(value)

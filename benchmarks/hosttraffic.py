@@ -1,0 +1,50 @@
+"""What our server asks of the host, as the host itself counts it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from benchmarks.client import Endpoint
+
+# What we ask for; the host's own components ask for other things all the time, Leases above all.
+_RESOURCES = ("helmreleases", "namespaces", "subjectaccessreviews", "tokenreviews")
+_WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """Requests by verb and resource, and the watches that are open."""
+
+    requests: Mapping[str, float]
+    watches: float
+
+    def since(self, before: Traffic) -> Mapping[str, float]:
+        found = {name: count - before.requests.get(name, 0) for name, count in self.requests.items()}
+        return {name: count for name, count in sorted(found.items()) if count}
+
+    def writes(self) -> float:
+        return sum(count for name, count in self.requests.items() if name.startswith(_WRITES))
+
+
+async def traffic(host: Endpoint) -> Traffic:
+    """`host` is asked as somebody who may read /metrics."""
+    requests: Counter[str] = Counter()
+    watches = 0.0
+    for family in text_string_to_metric_families(await host.text("/metrics")):
+        for sample in family.samples:
+            if sample.labels.get("resource") not in _RESOURCES:
+                continue
+            if sample.name == "apiserver_longrunning_requests":
+                watches += sample.value
+            elif sample.name == "apiserver_request_total":
+                requests[_name(sample.labels)] += sample.value
+    return Traffic(requests, watches)
+
+
+def _name(labels: Mapping[str, str]) -> str:
+    subresource = f"/{labels['subresource']}" if labels.get("subresource") else ""
+    return f"{labels['verb']} {labels['resource']}{subresource}"

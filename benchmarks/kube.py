@@ -1,0 +1,172 @@
+"""`serve` beside a real kube-apiserver, asked directly at its own port; nothing but etcd and kube-apiserver runs.
+
+The binaries are found as Kubernetes' envtest finds them: KUBEBUILDER_ASSETS, else /usr/local/kubebuilder/bin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import yaml
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from apiserver import certificates
+from benchmarks.client import Endpoint
+from benchmarks.processes import Child, free_port, until
+from benchmarks.target import USER, Target, unverified_tls, user_tls
+
+_REPOSITORY = Path(__file__).resolve().parents[1]
+_START_SECONDS = 120.0
+
+
+class Kube(Target):
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
+        self._port = free_port()
+        self._host: list[Child] = []
+        self._ca = certificates.make_ca("bench-ca")
+        self._url = f"https://127.0.0.1:{free_port()}"
+        ca = self._ca.certificate
+        self.admin = Endpoint(self._url, user_tls(directory, self._ca, ca, "bench-admin", ("system:masters",)))
+        self.host_user = Endpoint(self._url, user_tls(directory, self._ca, ca, USER))
+
+    @classmethod
+    @asynccontextmanager
+    async def running(cls, directory: Path) -> AsyncIterator[Kube]:
+        target = cls(directory)
+        try:
+            await target._start_host()
+            await target._install()
+            await target.start()
+            try:
+                await target._set_up()
+                yield target
+            finally:
+                await target.server.stop()
+        finally:
+            for child in reversed(target._host):
+                await child.stop()
+
+    async def start(self) -> None:
+        flags = {
+            "--kubeconfig": self._directory / "server.kubeconfig",
+            "--bind-address": "127.0.0.1",
+            "--secure-port": self._port,
+            "--cert-dir": self._directory / "serving",
+        }
+        command = [sys.executable, "-m", "tenant_apiserver", "serve", *_flags(flags)]
+        self.server = await Child.start(command, self._directory / "serve.log")
+
+    async def _set_up(self) -> None:
+        url = f"https://127.0.0.1:{self._port}"
+        served_ca = self._directory / "serving" / "ca.crt"
+
+        async def made() -> bool:
+            return served_ca.is_file()
+
+        await until("the serving CA", made, seconds=_START_SECONDS, child=self.server)
+        ca = served_ca.read_bytes()
+        self.user = Endpoint(url, user_tls(self._directory, self._ca, ca, USER))
+        self.anonymous = Endpoint(url, unverified_tls())
+        await self.ready()
+
+    async def _start_host(self) -> None:
+        etcd = f"http://127.0.0.1:{free_port()}"
+        peer = f"http://127.0.0.1:{free_port()}"
+        flags: dict[str, object] = {
+            "--data-dir": self._directory / "etcd",
+            "--listen-client-urls": etcd,
+            "--advertise-client-urls": etcd,
+            "--listen-peer-urls": peer,
+            "--initial-advertise-peer-urls": peer,
+            "--initial-cluster": f"default={peer}",
+            "--log-level": "warn",
+        }
+        await self._run("etcd", flags)
+        await self._run("kube-apiserver", self._apiserver_flags(etcd))
+        await until("kube-apiserver", self._answers, seconds=_START_SECONDS, child=self._host[-1])
+        self.title = f"serve, host kube-apiserver {(await self.admin.call('GET', '/version'))['gitVersion']}"
+
+    async def _answers(self) -> bool:
+        return await self.admin.text("/readyz") == "ok"
+
+    async def _run(self, program: str, flags: Mapping[str, object]) -> None:
+        command = [self._assets / program, *_flags(flags)]
+        self._host.append(await Child.start(command, self._directory / f"{program}.log"))
+
+    def _apiserver_flags(self, etcd: str) -> dict[str, object]:
+        serving = certificates.make_serving(self._ca, ["127.0.0.1"])
+        ca = self._write("ca.crt", self._ca.certificate)
+        accounts = self._write("accounts.key", _rsa_key())
+        return {
+            "--etcd-servers": etcd,
+            "--bind-address": "127.0.0.1",
+            "--secure-port": self._url.rpartition(":")[2],
+            "--endpoint-reconciler-type": "none",
+            "--service-cluster-ip-range": "10.0.0.0/24",
+            "--tls-cert-file": self._write("apiserver.crt", serving.certificate),
+            "--tls-private-key-file": self._write("apiserver.key", serving.key),
+            "--client-ca-file": ca,
+            "--authorization-mode": "RBAC",
+            "--service-account-issuer": "https://kubernetes.default.svc",
+            "--service-account-key-file": accounts,
+            "--service-account-signing-key-file": accounts,
+        }
+
+    async def _install(self) -> None:
+        """Our manifests, and a kubeconfig with the token of the account that they make."""
+        admin = self._kubeconfig("admin", {"client-certificate": self._directory / "bench-admin.pem"})
+        crds = Path(os.environ.get("TEST_CRD_DIR") or _REPOSITORY.parent / "shared" / "crds")
+        await _kubectl(admin, "apply", "--server-side", "--filename", str(crds), "--recursive")
+        await _kubectl(admin, "apply", "--server-side", "--kustomize", str(_REPOSITORY / "manifests" / "base"))
+        await _kubectl(admin, "wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        account = ("tenant-apiserver", "--namespace=cozy-system", "--duration=24h")
+        self._kubeconfig("server", {"token": await _kubectl(admin, "create", "token", *account)})
+
+    def _kubeconfig(self, name: str, credential: Mapping[str, object]) -> Path:
+        given = {key: str(value) for key, value in credential.items()}
+        if "client-certificate" in given:
+            given["client-key"] = given["client-certificate"]
+        cluster = {"server": self._url, "certificate-authority": str(self._directory / "ca.crt")}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "bench", "cluster": cluster}],
+            "users": [{"name": name, "user": given}],
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": name}}],
+            "current-context": "bench",
+        }
+        return self._write(f"{name}.kubeconfig", yaml.safe_dump(document).encode())
+
+    def _write(self, name: str, content: bytes) -> Path:
+        path = self._directory / name
+        path.write_bytes(content)
+        return path
+
+
+def _flags(values: Mapping[str, object]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+async def _kubectl(kubeconfig: Path, *arguments: str) -> str:
+    """What it prints, without the last line's end. Raises CalledProcessError."""
+    command = [str(Path(sys.executable).parent / "kubectl"), f"--kubeconfig={kubeconfig}", *arguments]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr}")
+    return done.stdout.strip()
+
+
+def _rsa_key() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )

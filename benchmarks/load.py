@@ -1,0 +1,64 @@
+"""Calls in turn and in parallel, timed. Times are seconds of one call."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from benchmarks.client import Connection, Endpoint
+
+Call = Callable[[Connection, int], Awaitable[object]]
+
+
+async def repeat(endpoint: Endpoint, call: Call, times: int) -> Sequence[float]:
+    """Seconds of each of `times` calls, one after the other on one connection."""
+    return (await parallel(endpoint, call, range(times), clients=1)).seconds
+
+
+class Parallel:
+    """Seconds of each call, and of all together."""
+
+    def __init__(self, seconds: Sequence[float], wall: float) -> None:
+        self.seconds = seconds
+        self.per_second = round(len(seconds) / wall)
+
+
+async def parallel(endpoint: Endpoint, call: Call, numbers: Sequence[int], *, clients: int) -> Parallel:
+    """A call for every number, by clients that have a connection each, all open before the first call."""
+    connections = [await endpoint.connect() for _ in range(clients)]
+    seconds: list[float] = []
+    waiting = iter(numbers)
+
+    async def work(connection: Connection) -> None:
+        for number in waiting:
+            start = time.perf_counter()
+            await call(connection, number)
+            seconds.append(time.perf_counter() - start)
+
+    start = time.perf_counter()
+    try:
+        await asyncio.gather(*map(work, connections))
+        return Parallel(seconds, time.perf_counter() - start)
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+async def in_turns(one: Endpoint, first: Call, other: Endpoint, second: Call, times: int) -> tuple[list[float], ...]:
+    """Seconds of `times` calls of each of two kinds: one of the first, one of the second, and so on, with a pause
+    after each for what follows from it."""
+    turns = ((await one.connect(), first), (await other.connect(), second))
+    seconds: tuple[list[float], ...] = ([], [])
+    for number in range(times):
+        for (connection, call), spent in zip(turns, seconds, strict=True):
+            start = time.perf_counter()
+            await call(connection, number)
+            spent.append(time.perf_counter() - start)
+            await asyncio.sleep(_PAUSE_SECONDS)
+    for connection, _ in turns:
+        connection.close()
+    return seconds
+
+
+_PAUSE_SECONDS = 0.03

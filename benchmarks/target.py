@@ -1,0 +1,82 @@
+"""What is measured: our server, the host that it keeps its state in, and an ordinary user of both."""
+
+from __future__ import annotations
+
+import ssl
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from apiserver import certificates
+from apiserver.certificates import KeyPair
+from benchmarks.client import Endpoint, Unexpected
+from benchmarks.processes import Child, until
+
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
+HELM = "helm.toolkit.fluxcd.io"
+TENANTS = "apps.cozystack.io"
+USER = "bench"
+NAMESPACE = "tenant-root"
+_START_SECONDS = 300.0
+
+
+class Target(ABC):
+    """`user` and `host_user` are one user, at our server and at the host; `admin` sets the host up, `anonymous` asks
+    our server for its health."""
+
+    title: str
+    server: Child
+    user: Endpoint
+    host_user: Endpoint
+    admin: Endpoint
+    anonymous: Endpoint
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Start our server. It need not be ready yet."""
+
+    async def ready(self) -> None:
+        """Wait for /readyz."""
+        await until("readyz", self._is_ready, seconds=_START_SECONDS, child=self.server)
+
+    async def _is_ready(self) -> bool:
+        connection = await self.anonymous.connect()
+        try:
+            await connection.call("GET", "/readyz")
+        except Unexpected:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    async def grant(self) -> None:
+        """Let the user do as he likes with Tenants, and with HelmReleases, in one namespace and nowhere else."""
+        rules = [
+            {"apiGroups": [TENANTS], "resources": ["tenants"], "verbs": ["*"]},
+            {"apiGroups": [HELM], "resources": ["helmreleases", "helmreleases/status"], "verbs": ["*"]},
+        ]
+        role = {"metadata": {"name": USER}, "rules": rules}
+        binding = {
+            "metadata": {"name": USER},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": USER},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
+        }
+        for plural, obj in (("roles", role), ("rolebindings", binding)):
+            await self.admin.call("POST", f"{RBAC}/namespaces/{NAMESPACE}/{plural}", obj)
+
+
+def unverified_tls() -> ssl.SSLContext:
+    """Trusts anybody and shows no certificate: for health."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def user_tls(directory: Path, ca: KeyPair, server_ca: bytes, user: str, groups: tuple[str, ...] = ()) -> ssl.SSLContext:
+    """A context that shows a client certificate of `user`, signed by `ca`, and trusts `server_ca`."""
+    pair = certificates.make_client(ca, user, groups)
+    path = directory / f"{user}.pem"
+    path.write_bytes(pair.certificate + pair.key)
+    context = ssl.create_default_context(cadata=server_ca.decode())
+    context.load_cert_chain(path)
+    return context
