@@ -39,7 +39,8 @@ def test_a_generated_manifest_is_what_the_types_say(path: str) -> None:
 
 
 def test_generating_writes_every_file(tmp_path: Path) -> None:
-    (tmp_path / "base").mkdir()
+    for path in manifests.generated():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
     assert manifests.main([str(tmp_path)]) == 0
     assert {path: (tmp_path / path).read_text() for path in manifests.generated()} == manifests.generated()
 
