@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -55,6 +55,7 @@ class EventHandler(Protocol):
 class Informer:
     """`store` holds the objects, unless `keep` is False: for a kind whose handlers keep what they need.
 
+    `slim` gives what is wanted of an object: the store and the handlers see that and no more. It changes nothing.
     `synced` is set once everything was seen for the first time, and stays set.
     """
 
@@ -67,6 +68,7 @@ class Informer:
         label_selector: str = "",
         field_selector: str = "",
         keep: bool = True,
+        slim: Callable[[Object], Object] = lambda obj: obj,
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
@@ -75,6 +77,7 @@ class Informer:
         self._namespace = namespace
         self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
         self._keep = keep
+        self._slim = slim
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
@@ -173,14 +176,15 @@ class Informer:
             handler.unreachable(error)
 
     async def _list(self) -> None:
-        encoded: list[bytes] = []
+        encoded: dict[Key, bytes] = {}
         token, rv = "", 0
         while True:
             page = await self._host.list(
                 self._resource, self._namespace, limit=_PAGE, continue_token=token, **self._selectors
             )
             rv = rv or int(page["metadata"]["resourceVersion"])
-            encoded += (encode(self._typed(item)) for item in page.get("items") or ())
+            for item in page.get("items") or ():
+                encoded[key_of(item)] = encode(self._slim(self._typed(item)))
             token = page["metadata"].get("continue") or ""
             if not token:
                 break
@@ -190,10 +194,10 @@ class Informer:
         """Items of a list need not say what they are."""
         return {**item, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
-    def _replace(self, encoded: Sequence[bytes], rv: int) -> None:
-        items = EncodedObjects(encoded)
+    def _replace(self, encoded: Mapping[Key, bytes], rv: int) -> None:
+        items = EncodedObjects(tuple(encoded.values()))
         if self._keep:
-            self.store.replace(items)
+            self.store.replace(encoded)
         for handler in self._handlers:
             handler.replace(items, rv)
         self._rv = rv
@@ -214,7 +218,7 @@ class Informer:
                     if initial is None:
                         self._apply(event)
                     elif self._gather(event, initial):
-                        self._replace(list(initial.values()), int(event.object["metadata"]["resourceVersion"]))
+                        self._replace(initial, int(event.object["metadata"]["resourceVersion"]))
                         initial = None
                         deadline.reschedule(None)
         except TimeoutError:
@@ -249,7 +253,7 @@ class Informer:
         if event.type == "DELETED":
             initial.pop(key_of(event.object), None)
         else:
-            initial[key_of(event.object)] = encode(event.object)
+            initial[key_of(event.object)] = encode(self._slim(event.object))
         return False
 
     def _apply(self, event: WatchEvent) -> None:
@@ -260,16 +264,17 @@ class Informer:
             for handler in self._handlers:
                 handler.bookmark(rv)
         else:
-            self._store(event)
+            obj = self._slim(event.object)
+            self._store(event.type, obj)
             for handler in self._handlers:
-                handler.apply(event.type, event.object, rv)
+                handler.apply(event.type, obj, rv)
         self._rv = rv
         self._backoff.reset()
 
-    def _store(self, event: WatchEvent) -> None:
+    def _store(self, type_: str, obj: Object) -> None:
         if not self._keep:
             return
-        if event.type == "DELETED":
-            self.store.remove(event.object)
+        if type_ == "DELETED":
+            self.store.remove(obj)
         else:
-            self.store.put(event.object)
+            self.store.put(obj)

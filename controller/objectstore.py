@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
 import orjson
@@ -61,8 +61,9 @@ class ObjectStore:
     def __len__(self) -> int:
         return len(self._objects)
 
-    def replace(self, items: Sequence[Object]) -> None:
-        self._objects = {key_of(obj): encode(obj) for obj in items}
+    def replace(self, encoded: Mapping[Key, bytes]) -> None:
+        """`encoded` is what `encode` makes of the objects."""
+        self._objects = dict(encoded)
 
     def put(self, obj: Object) -> None:
         self._objects[key_of(obj)] = encode(obj)
@@ -83,4 +84,5 @@ def encode(obj: Object) -> bytes:
         raise ValueError("an object without a name")
     int(metadata["resourceVersion"])
     slim = {field: value for field, value in metadata.items() if field != "managedFields"}
-    return orjson.dumps({**obj, "metadata": slim})
+    # orjson hands out its whole buffer, up to twice the size of what is in it: fine for bytes that are soon gone
+    return bytes(memoryview(orjson.dumps({**obj, "metadata": slim})))

@@ -46,15 +46,18 @@ class Group:
     admission: Admission
 
 
+def stages(*, delay: float = 0.0) -> Shutdown:
+    """The end of the process, within 10 seconds in all (I13); `delay` as in Shutdown."""
+    return Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=delay, grace=8.0 - delay)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Process:
     """What everything in the process shares."""
 
     metrics: Metrics = field(default_factory=Metrics)
     health: HealthChecks = field(default_factory=HealthChecks)
-    stages: Shutdown = field(
-        default_factory=lambda: Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event(), grace=8.0)
-    )
+    stages: Shutdown = field(default_factory=stages)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
 

@@ -64,7 +64,8 @@ class _Server:
     def __init__(self, options: Serve, config: PlatformConfig, host: HostClient) -> None:
         self._options = options
         self._host = host
-        self._process = Process()
+        # endpoints of a Service take a moment to follow readyz
+        self._process = Process(stages=assembly.stages(delay=1.0))
         root_host, settings = config.publishing.host or options.root_host, config.release.settings()
         metrics = self._process.metrics
         self._tenants = tenant_api(

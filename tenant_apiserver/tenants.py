@@ -15,6 +15,7 @@ from registry.generic.store import ReadOnlyStatus, Store
 from registry.host import HELMRELEASES, NAMESPACES, Host
 from registry.names import GROUP, RELEASE_SELECTOR
 from registry.tenant.feed import TenantFeed
+from registry.tenant.releases import Releases, slim
 from registry.tenant.settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
 from registry.tenant.strategy import TenantStrategy
@@ -47,12 +48,14 @@ def tenant_api(*, host: Host, root_host: str, settings: ReleaseSettings, observe
     cache = WatchCache(strategy.resource)
     tree = TenantTree(root_host=root_host)
     cache.subscribe(tree.on_event)
-    releases = Informer(host, HELMRELEASES, label_selector=RELEASE_SELECTOR)
+    releases = Informer(host, HELMRELEASES, label_selector=RELEASE_SELECTOR, slim=slim)
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     releases.add_handler(feed)
     namespaces = Informer(host, NAMESPACES)
     store = Store(
-        backend=ReleaseBackend(host=host, cache=cache, feed=feed, settings=settings),
+        backend=ReleaseBackend(
+            host=host, cache=cache, feed=feed, releases=Releases(releases.store), settings=settings
+        ),
         strategy=strategy,
     )
     source = HostNamespaces(host=host, lister=namespaces.store, synced=namespaces.synced)

@@ -12,13 +12,12 @@ from apiserver.resource import Key, Object, Resource
 from apiserver.watchcache import WatchCache
 from registry.names import workload_namespace
 from registry.tenant.convert import NotATenant, damage, key_of, selectable_labels, shown_spec, to_tenant
-from registry.tenant.releases import Releases, encode_release
 
 _logger = logging.getLogger(__name__)
 
 
 class TenantFeed:
-    """The event handler of the informer, and what it has learned: HelmReleases for writes, the state of the host.
+    """The event handler of the informer, and what it has learned of the state of the host.
 
     `retry` makes the informer try again at once; it is called when the host answers while it counts as unreachable.
     """
@@ -28,7 +27,6 @@ class TenantFeed:
         self._cache = cache
         self._retry = retry
         self._damaged: dict[Key, tuple[str, ...]] = {}
-        self.releases = Releases()
         self.host_error: StatusError | None = None
         """Why the host cannot be watched at present, None while it can."""
 
@@ -43,7 +41,6 @@ class TenantFeed:
         known = dict(self._damaged)
         self._damaged.clear()
         tenants: dict[Key, CachedObject] = {}
-        releases: dict[Key, bytes] = {}
         for release in items:
             key = _key(release)
             if key is None:
@@ -53,8 +50,6 @@ class TenantFeed:
             held = self._cache.peek(key) if forward else None
             # an equal version has equal content: after an outage, only what changed is converted again
             tenants[key] = held if held is not None and _is_same(held, release) else self._encode(key, release)
-            releases[key] = encode_release(release)
-        self.releases.replace(releases.items())
         self._cache.replace([tenants[key] for key in sorted(tenants)], rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
@@ -81,7 +76,6 @@ class TenantFeed:
         held = self._cache.peek(key)
         if held is not None and held.rv >= rv:
             return
-        self.releases.put(key, encode_release(release))
         self._cache.apply("ADDED" if held is None else "MODIFIED", self._encode(key, release))
 
     def _delete(self, key: Key, release: Object, rv: int) -> None:
@@ -89,7 +83,6 @@ class TenantFeed:
             self._cache.advance(rv)
             return
         last = self._encode(key, release)
-        self.releases.remove(key)
         self._damaged.pop(key, None)
         self._cache.apply("DELETED", last)
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from typing import Protocol
 
 import orjson
 
 from apiserver.resource import Key, Object
+from registry.names import release_name
 
 _RECENT = 256
+# what a Tenant shows, and the reconciler looks at; the history that Flux keeps is half of a HelmRelease
+_STATUS = ("conditions", "lastAttemptedRevision")
+
+
+class Seen(Protocol):
+    """The store of an informer of HelmReleases, by their own keys. The caller owns what it gets."""
+
+    def get(self, key: Key) -> Object | None: ...
 
 
 class Releases:
@@ -18,38 +27,40 @@ class Releases:
     Status and managedFields are left out: a PUT keeps the stored ones of both.
     """
 
-    def __init__(self) -> None:
-        self._seen: dict[Key, bytes] = {}
+    def __init__(self, seen: Seen) -> None:
+        self._seen = seen
         self._recent: OrderedDict[Key, bytes] = OrderedDict()
-
-    def replace(self, releases: Iterable[tuple[Key, bytes]]) -> None:
-        self._seen = dict(releases)
-
-    def put(self, key: Key, encoded: bytes) -> None:
-        self._seen[key] = encoded
-
-    def remove(self, key: Key) -> None:
-        self._seen.pop(key, None)
 
     def remember(self, key: Key, release: Object) -> None:
         """What a read or a write at the host brought; only the most recent few are kept."""
-        self._recent[key] = encode_release(release)
+        self._recent[key] = bytes(memoryview(orjson.dumps(_to_write(release))))
         self._recent.move_to_end(key)
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
 
     def at(self, key: Key, resource_version: str) -> Object | None:
-        """The HelmRelease at exactly this version, if it is held; the caller owns it."""
-        for held in (self._seen, self._recent):
-            encoded = held.get(key)
-            if encoded is not None:
-                release: Object = orjson.loads(encoded)
-                if release["metadata"].get("resourceVersion") == resource_version:
-                    return release
-        return None
+        """The HelmRelease of a Tenant at exactly this version, if it is held; the caller owns it."""
+        seen = self._seen.get(Key(key.namespace, release_name(key.name)))
+        if seen is not None and _version(seen) == resource_version:
+            return _to_write(seen)
+        encoded = self._recent.get(key)
+        recent: Object | None = orjson.loads(encoded) if encoded is not None else None
+        return recent if recent is not None and _version(recent) == resource_version else None
 
 
-def encode_release(release: Object) -> bytes:
+def slim(release: Object) -> Object:
+    """What of a HelmRelease this process looks at: for the informer to keep, and no more."""
+    status = release.get("status")
+    if not isinstance(status, dict):
+        return release
+    return release | {"status": {field: status[field] for field in _STATUS if field in status}}
+
+
+def _to_write(release: Object) -> Object:
     metadata = {field: value for field, value in release["metadata"].items() if field != "managedFields"}
     kept = {field: value for field, value in release.items() if field != "status"}
-    return orjson.dumps(kept | {"metadata": metadata})
+    return kept | {"metadata": metadata}
+
+
+def _version(release: Object) -> object:
+    return release["metadata"].get("resourceVersion")

@@ -20,6 +20,7 @@ from registry.host import HELMRELEASES, Host
 from registry.names import release_name
 from registry.tenant.convert import NotATenant, key_of, to_release, to_tenant
 from registry.tenant.feed import TenantFeed
+from registry.tenant.releases import Releases
 from registry.tenant.settings import ReleaseSettings
 from registry.tenant.translate import TENANTS, for_tenant
 
@@ -33,10 +34,13 @@ class ReleaseBackend:
     """Raises the host's refusals as errors of tenants, and HostUnreachable for everything that needs a host that
     cannot be reached."""
 
-    def __init__(self, *, host: Host, cache: WatchCache, feed: TenantFeed, settings: ReleaseSettings) -> None:
+    def __init__(
+        self, *, host: Host, cache: WatchCache, feed: TenantFeed, releases: Releases, settings: ReleaseSettings
+    ) -> None:
         self._host = host
         self._cache = cache
         self._feed = feed
+        self._releases = releases
         self._settings = settings
 
     @property
@@ -92,7 +96,7 @@ class ReleaseBackend:
 
     async def _update(self, key: Key, new: Object, current: Object, dry_run: bool) -> Object:
         version = current["metadata"]["resourceVersion"]
-        base = self._feed.releases.at(key, version)
+        base = self._releases.at(key, version)
         if base is None:
             base = await self._live(key)
         if base is None:
@@ -129,7 +133,7 @@ class ReleaseBackend:
         if dry_run:
             return tenant
         self._feed.host_answered()
-        self._feed.releases.remember(key, release)
+        self._releases.remember(key, release)
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._cache.expect_gone(key, metadata["uid"])
         else:
@@ -149,7 +153,7 @@ class ReleaseBackend:
                 raise errors.ServiceUnavailable("the host API does not serve HelmReleases", retry_after=1) from e
             raise
         self._feed.host_answered()
-        self._feed.releases.remember(key, release)
+        self._releases.remember(key, release)
         return release
 
 

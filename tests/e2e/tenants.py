@@ -72,6 +72,12 @@ class Tenants:
         found: Object = self.client.get(path).expect(200)
         return found
 
+    def settled(self, name: str) -> Object:
+        """The Tenant of that name in the root, once the reconciler has nothing more to say of it."""
+        self.wait_for_namespace(self.get(name)["status"]["namespace"])
+        self.wait(f"{name} has its conditions", lambda: self.get(name)["status"].get("conditions"))
+        return self.get(name)
+
     def wait_until_gone(self, path: str) -> None:
         self.wait(f"{path} is gone", lambda: self.client.get(path).status == 404)
 

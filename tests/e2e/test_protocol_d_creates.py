@@ -34,7 +34,7 @@ def test_the_server_sets_identity_time_and_generation(host: E2eHost, tenants: Te
 
 def test_what_only_the_server_sets_is_not_taken_from_a_body(host: E2eHost, tenants: Tenants) -> None:
     past = "2001-01-01T00:00:00Z"
-    claimed = {
+    claimed: dict[str, Any] = {
         "uid": "00000000-0000-4000-8000-000000000000",
         "creationTimestamp": past,
         "deletionTimestamp": past,

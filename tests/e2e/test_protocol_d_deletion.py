@@ -121,7 +121,7 @@ def test_another_kind_is_no_delete_options(host: E2eHost, tenants: Tenants) -> N
 def test_a_collection_is_answered_with_what_went(host: E2eHost, tenants: Tenants, unique: str) -> None:
     chosen = sorted(tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3))
     spared = tenants.create(labels={"e2e": f"{unique}x"})["metadata"]["name"]
-    query = {"labelSelector": f"e2e={unique}", "fieldSelector": f"metadata.name!={chosen[0]}"}
+    query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "fieldSelector": f"metadata.name!={chosen[0]}"}
     deleted = delete(host, **query).expect(200)
     assert (deleted["kind"], deleted["apiVersion"]) == ("TenantList", "apps.cozystack.io/v1alpha1")
     assert [item["metadata"]["name"] for item in deleted["items"]] == chosen[1:]
@@ -135,7 +135,7 @@ def test_a_collection_of_nothing_is_an_empty_list(host: E2eHost, unique: str) ->
 
 def test_a_dry_run_of_a_collection_deletes_nothing(host: E2eHost, tenants: Tenants, unique: str) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
-    query = {"labelSelector": f"e2e={unique}", "dryRun": "All"}
+    query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "dryRun": "All"}
     deleted = delete(host, **query).expect(200)
     assert [item["metadata"]["name"] for item in deleted["items"]] == [name]
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]

@@ -155,26 +155,17 @@ def test_a_version_that_is_no_number_is_a_bad_request(host: E2eHost, tenants: Te
     ],
 )
 def test_what_means_the_same_is_no_change(host: E2eHost, tenants: Tenants, change: Object) -> None:
-    name = settled(tenants, labels={"a": "1", "b": "2"})
-    before = tenants.get(name)
+    name = tenants.create(labels={"a": "1", "b": "2"})["metadata"]["name"]
+    before = tenants.settled(name)
     after = tenants.patch(name, change)
     assert after == before
     whole = {**before, "metadata": {**before["metadata"], **change.get("metadata", {})}}
     assert put(host, name, whole).expect(200) == before
 
 
-def settled(tenants: Tenants, **metadata: Any) -> str:
-    """The name of a new Tenant that the reconciler has nothing more to say of."""
-    tenant = tenants.create(**metadata)
-    name: str = tenant["metadata"]["name"]
-    tenants.wait_for_namespace(tenant["status"]["namespace"])
-    tenants.wait("the tenant has its conditions", lambda: tenants.get(name)["status"].get("conditions"))
-    return name
-
-
 def test_the_status_in_an_update_is_not_the_client_s(host: E2eHost, tenants: Tenants) -> None:
-    name = settled(tenants)
-    before = tenants.get(name)
+    name = tenants.create()["metadata"]["name"]
+    before = tenants.settled(name)
     claimed = {**before, "status": {"namespace": "kube-system", "version": "9"}}
     assert put(host, name, claimed).expect(200) == before
     assert tenants.patch(name, {"status": {"version": "9"}}) == before

@@ -1,4 +1,5 @@
-"""Watches at their edges: versions, what does not exist yet, and who begins from a Table (F6, F15, F18, F27 to F29)."""
+"""Watches at their edges: versions, what does not exist yet, and who begins from a Table (F6, F15, F18, F27 to F29,
+J31)."""
 
 from __future__ import annotations
 
@@ -30,9 +31,7 @@ def until(frames: Iterator[Frame], kind: str) -> list[Frame]:
     raise AssertionError(f"the watch ended without {kind}: {seen}")
 
 
-def test_a_deletion_has_the_last_state_and_a_version_of_its_own(
-    host: E2eHost, tenants: Tenants, unique: str
-) -> None:
+def test_a_deletion_has_the_last_state_and_a_version_of_its_own(host: E2eHost, tenants: Tenants, unique: str) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     tenants.patch(name, {"spec": {"etcd": True}})
     start = version_of(host.session().get(tenants_path(ROOT)).expect(200))
@@ -116,3 +115,25 @@ def test_kubectl_s_watch_begins_where_its_table_ends(host: E2eHost, tenants: Ten
         added = next(frame for frame in frames if frame["type"] == "ADDED")
     assert added["object"]["kind"] == "Table"
     assert [row["cells"][0] for row in added["object"]["rows"]] == [second]
+
+
+def test_each_watch_by_label_is_told_its_own_and_nothing_else(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """J31: every event of two Tenants, on three watches, of which the last event ends each."""
+    client, start = host.session(), version_of(host.session().get(tenants_path(ROOT)).expect(200))
+    first, second = f"{unique}a", f"{unique}b"
+
+    def watch(selector: str) -> Any:
+        query = {"watch": "true", "labelSelector": selector, "resourceVersion": start}
+        return client.stream(tenants_path(ROOT), query=query, seconds=30)
+
+    made = []
+    for label in (first, second):
+        made.append(tenants.create(labels={"e2e": label})["metadata"]["name"])
+        tenants.patch(made[-1], {"spec": {"etcd": True}})
+        client.request("DELETE", tenants_path(ROOT, made[-1])).expect(200)
+    with watch(f"e2e={first}") as a, watch(f"e2e={second}") as b, watch(f"e2e in ({first},{second})") as both:
+        told = [until(a, "DELETED"), until(b, "DELETED"), until(both, "DELETED") + until(both, "DELETED")]
+    for seen, name in zip(told, made, strict=False):
+        assert {frame["object"]["metadata"]["name"] for frame in seen} == {name}
+        assert [frame["type"] for frame in seen][:2] == ["ADDED", "MODIFIED"]
+    assert told[2] == told[0] + told[1]

@@ -1,46 +1,16 @@
-"""Server-side apply and ownership as tools rely on them (G1 to G41, J36, J37, J41)."""
+"""Server-side apply and ownership, as managedFields and Statuses show them (G1 to G41, J36, J37)."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import Any
 
 import pytest
-import yaml
 
+from tests.e2e.applying import API_VERSION, APPLY, MERGE, apply, configuration, entries
 from tests.e2e.client import Answer
 from tests.e2e.hosts import ROOT, E2eHost, tenants_path
-from tests.e2e.tenants import Object, Tenants, manifest
-
-APPLY = "application/apply-patch+yaml"
-MERGE = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
-API_VERSION = "apps.cozystack.io/v1alpha1"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-def configuration(name: str, **fields: Any) -> Object:
-    metadata = {"name": name, **fields.pop("metadata", {})}
-    return {"apiVersion": API_VERSION, "kind": "Tenant", "metadata": metadata, **fields}
-
-
-def apply(host: E2eHost, name: str, manager: str, config: Object | str, **query: str) -> Answer:
-    path = tenants_path(ROOT, name)
-    asked = {"fieldManager": manager, **query}
-    return host.session().request("PATCH", path, config, query=asked, content_type=APPLY)
-
-
-def entries(tenant: Object) -> dict[tuple[str, str], Object]:
-    managed = tenant["metadata"].get("managedFields", [])
-    return {(entry["manager"], entry["operation"]): entry for entry in managed}
-
-
-def settled(tenants: Tenants, name: str) -> Object:
-    """The Tenant, once the reconciler has nothing more to say of it."""
-    tenants.wait_for_namespace(tenants.get(name)["status"]["namespace"])
-    tenants.wait("the tenant has its conditions", lambda: tenants.get(name)["status"].get("conditions"))
-    return tenants.get(name)
+from tests.e2e.tenants import Tenants, manifest
 
 
 def test_the_form_of_the_entries(host: E2eHost, tenants: Tenants) -> None:
@@ -57,7 +27,10 @@ def test_the_form_of_the_entries(host: E2eHost, tenants: Tenants) -> None:
         content_type=MERGE,
     )
     managed = updated.expect(200)["metadata"]["managedFields"]
-    assert [(entry["operation"], entry["manager"]) for entry in managed] == [("Apply", "applier"), ("Update", "updater")]
+    assert [(entry["operation"], entry["manager"]) for entry in managed] == [
+        ("Apply", "applier"),
+        ("Update", "updater"),
+    ]
     for entry in managed:
         assert (entry["apiVersion"], entry["fieldsType"]) == (API_VERSION, "FieldsV1")
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", entry["time"])
@@ -194,7 +167,7 @@ def test_a_change_of_owners_alone_is_a_change(host: E2eHost, tenants: Tenants) -
     name = tenants.name()
     config = configuration(name, spec={"etcd": True})
     apply(host, name, "first", config).expect(201)
-    before = settled(tenants, name)["metadata"]
+    before = tenants.settled(name)["metadata"]
     unchanged = apply(host, name, "first", config).expect(200)["metadata"]
     assert unchanged == before
     shared = apply(host, name, "second", config).expect(200)["metadata"]
@@ -263,87 +236,6 @@ def test_managed_fields_are_in_every_answer(host: E2eHost, tenants: Tenants) -> 
         assert shown["metadata"]["managedFields"] == created["metadata"]["managedFields"]
 
 
-def test_the_way_from_client_side_to_server_side_apply(host: E2eHost, tenants: Tenants) -> None:
-    """G29: kubectl moves the ownership with a JSON patch of managedFields, and nothing conflicts."""
-    name = tenants.name()
-    text = yaml.safe_dump(manifest(name, spec={"etcd": True, "monitoring": True}))
-    host.kubectl("apply", "-f", "-", input=text)
-    changed = yaml.safe_dump(manifest(name, spec={"etcd": False}))
-    host.kubectl("apply", "--server-side", "-f", "-", input=changed)
-    tenant = tenants.get(name)
-    assert tenant["spec"]["etcd"] is False
-    # what client-side apply had set, and the new configuration leaves out, went with its owner
-    assert tenant["spec"]["monitoring"] is False
-    assert ("kubectl", "Apply") in entries(tenant)
-    assert ("kubectl-client-side-apply", "Update") not in entries(tenant)
-    again = json.loads(tenant["metadata"]["annotations"][LAST_APPLIED])
-    assert again["spec"] == {"etcd": False}
-    assert "serverside-applied" in host.kubectl("apply", "--server-side", "-f", "-", input=changed).stdout
-
-
-def test_a_json_patch_moves_ownership_if_the_version_is_right(host: E2eHost, tenants: Tenants) -> None:
-    """G29, G30: what csaupgrade and Flux send."""
-    created = tenants.create(spec={"etcd": True})
-    name, metadata = created["metadata"]["name"], created["metadata"]
-    moved = [{**metadata["managedFields"][0], "manager": "kustomize-controller", "operation": "Apply"}]
-
-    def move(version: str) -> Answer:
-        operations = [
-            {"op": "replace", "path": "/metadata/managedFields", "value": moved},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-        ]
-        path = tenants_path(ROOT, name)
-        return host.session().request("PATCH", path, operations, content_type=JSON_PATCH)
-
-    assert move("1").expect(409)["reason"] == "Conflict"
-    tenants.wait("the version did not move in between", lambda: move(version_of(tenants, name)).status == 200)
-    assert set(entries(tenants.get(name))) == {("kustomize-controller", "Apply")}
-
-
-def version_of(tenants: Tenants, name: str) -> str:
-    version: str = tenants.get(name)["metadata"]["resourceVersion"]
-    return version
-
-
-def test_a_dry_run_shows_what_flux_compares_with(host: E2eHost, tenants: Tenants) -> None:
-    """G30: dry run, comparison, and an apply only if there is drift."""
-    name, flux = tenants.name(), {"force": "true"}
-    config = configuration(name, metadata={"labels": {"a": "b"}}, spec={"etcd": True, "resourceQuotas": {"cpu": "1"}})
-    apply(host, name, "kustomize-controller", config, **flux).expect(201)
-    live = settled(tenants, name)
-    assert apply(host, name, "kustomize-controller", config, dryRun="All", **flux).expect(200) == live
-    tenants.patch(name, {"spec": {"etcd": False}, "metadata": {"labels": {"other": "label"}}})
-    drifted = tenants.get(name)
-    dry = apply(host, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)
-    assert tenants.get(name) == drifted
-    assert dry["spec"] == live["spec"]
-    assert dry["metadata"]["labels"] == {"a": "b", "other": "label"}
-    applied = apply(host, name, "kustomize-controller", config, **flux).expect(200)
-    assert applied["spec"] == dry["spec"]
-    assert applied["metadata"]["labels"] == dry["metadata"]["labels"]
-
-
-def test_controller_runtime_s_patches(host: E2eHost, tenants: Tenants) -> None:
-    """G33: Apply with an owner, MergeFrom with an optimistic lock, NotFound that is known by its reason."""
-    name = tenants.name()
-    missing = host.session().request(
-        "PATCH", tenants_path(ROOT, name), {"spec": {}}, query={"fieldManager": "manager"}, content_type=MERGE
-    )
-    assert missing.expect(404)["reason"] == "NotFound"
-    created = apply(host, name, "manager", configuration(name, spec={"etcd": True}), force="true").expect(201)
-    assert created["kind"] == "Tenant"
-
-    def locked(version: str) -> Answer:
-        body = {"metadata": {"resourceVersion": version, "labels": {"a": version}}}
-        path, query = tenants_path(ROOT, name), {"fieldManager": "manager"}
-        return host.session().request("PATCH", path, body, query=query, content_type=MERGE)
-
-    tenants.wait("the lock holds", lambda: locked(version_of(tenants, name)).status == 200)
-    before = version_of(tenants, name)
-    tenants.patch(name, {"spec": {"monitoring": True}})
-    assert locked(before).expect(409)["reason"] == "Conflict"
-
-
 def test_a_status_that_is_applied_has_an_entry_of_its_own(host: E2eHost, tenants: Tenants) -> None:
     """J37, on the kind that Tenants are kept in: a Tenant's own status is read-only."""
     name = tenants.create()["metadata"]["name"]
@@ -363,7 +255,5 @@ def test_a_status_that_is_applied_has_an_entry_of_its_own(host: E2eHost, tenants
     assert (entry["operation"], entry["subresource"]) == ("Apply", "status")
     assert set(entry["fieldsV1"]) == {"f:status"}
     tenants.wait("the tenant shows the condition", lambda: "Released" in str(tenants.get(name)["status"]))
-    readonly = client.request(
-        "PATCH", tenants_path(ROOT, name, "status"), config, query=query, content_type=APPLY
-    )
+    readonly = client.request("PATCH", tenants_path(ROOT, name, "status"), config, query=query, content_type=APPLY)
     assert readonly.expect(405)["reason"] == "MethodNotAllowed"

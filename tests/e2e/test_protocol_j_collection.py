@@ -119,7 +119,7 @@ def test_a_hundred_namespaces_go_with_what_is_in_them(host: E2eHost, tenants: Te
         listed = client.get("/api/v1/namespaces").expect(200)["items"]
         return {item["metadata"]["name"] for item in listed} & {outer, *inner}
 
-    within = {"seconds": SECONDS, "processes": host.processes}
+    within: dict[str, Any] = {"seconds": SECONDS, "processes": host.processes}
     wait_until("every tenant has its namespace", lambda: len(there()) == NAMESPACES + 1, **within)
     parent = outer.removeprefix("tenant-")
     client.request("DELETE", tenants_path(ROOT, parent), query={"propagationPolicy": "Foreground"}).expect(200)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.hosts import ROOT, E2eHost, tenants_path
+from tests.e2e.hosts import E2eHost, tenants_path
 from tests.e2e.tenants import Object, Tenants
 
 COUNT = 20

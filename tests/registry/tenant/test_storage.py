@@ -17,6 +17,8 @@ from registry import names
 from registry.host import HELMRELEASES, HostResource, HostUnreachable
 from registry.tenant.convert import to_release
 from registry.tenant.feed import TenantFeed
+from registry.tenant.releases import Releases as HeldReleases
+from registry.tenant.releases import slim
 from registry.tenant.settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
 from registry.types import tenant_resource
@@ -31,6 +33,7 @@ class Releases:
     def __init__(self) -> None:
         self.rv = 10
         self.objects: dict[tuple[str, str], Object] = {}
+        self.seen: dict[Key, Object] = {}
         self.writes: list[str] = []
         self.events: list[tuple[str, Object, int]] = []
         self.away = False
@@ -85,8 +88,13 @@ class Releases:
         self._store("ADDED", copy.deepcopy(obj))
 
     def deliver(self, feed: TenantFeed) -> None:
-        for event in self.events:
-            feed.apply(*event)
+        for type_, obj, rv in self.events:
+            key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
+            if type_ == "DELETED":
+                self.seen.pop(key, None)
+            else:
+                self.seen[key] = slim(obj)
+            feed.apply(type_, slim(obj), rv)
         self.events.clear()
 
     async def _write(self, what: str) -> None:
@@ -122,7 +130,11 @@ class World:
         self.feed = TenantFeed(resource=resource, cache=self.cache, retry=self._retry)
         self.feed.replace([], self.host.rv)
         self.backend = ReleaseBackend(
-            host=cast(Any, self.host), cache=self.cache, feed=self.feed, settings=ReleaseSettings()
+            host=cast(Any, self.host),
+            cache=self.cache,
+            feed=self.feed,
+            releases=HeldReleases(self.host.seen),
+            settings=ReleaseSettings(),
         )
 
     def _retry(self) -> None:

@@ -1,0 +1,190 @@
+"""A write on its way from the handlers through admission into the store: who sees what, and when (D74, D75, G42)."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from apiserver import errors
+from apiserver.admission import Attributes
+from apiserver.app import Api, build_app, endpoints_of
+from apiserver.authorization import PrivilegedGroups
+from apiserver.filters.headers import Headers
+from apiserver.filters.headers import install as install_headers
+from apiserver.filters.recovery import Recovery
+from apiserver.installer import install
+from apiserver.metrics import Metrics
+from apiserver.resource import Object
+from apiserver.watchcache import WatchCache
+from registry.embedded.corekinds import CONFIGMAP, NAMESPACE
+from registry.embedded.strategies import KindStrategy
+from registry.generic.sqlite import Database
+from registry.generic.sqlitebackend import SqliteBackend
+from registry.generic.store import Store
+from tests.registry.embedded.hosted import context_of, no_admission
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def as_it_is(attributes: Attributes) -> Attributes:
+    """A copy that later changes of the objects do not reach."""
+    objects = copy.deepcopy((attributes.object, attributes.old_object))
+    return replace(attributes, object=objects[0], old_object=objects[1])
+
+
+@dataclass
+class Watching:
+    """Admission that writes down what it sees. `change` works in place on what mutating admission is given."""
+
+    change: Callable[[Object], Any] = lambda obj: None
+    refuse: bool = False
+    seen: list[tuple[str, Attributes]] = field(default_factory=list)
+
+    async def mutate(self, attributes: Attributes) -> Object:
+        assert attributes.object is not None
+        self.seen.append(("mutating", as_it_is(attributes)))
+        admitted = copy.deepcopy(attributes.object)
+        self.change(admitted)
+        return admitted
+
+    @asynccontextmanager
+    async def validating(self, attributes: Attributes) -> AsyncIterator[None]:
+        self.seen.append(("validating", as_it_is(attributes)))
+        if self.refuse:
+            raise errors.Forbidden(attributes.resource.group_resource, attributes.name, "no")
+        yield
+
+    @property
+    def objects(self) -> dict[str, Object]:
+        return {phase: attributes.object or {} for phase, attributes in self.seen}
+
+    def metadata(self, phase: str) -> Object:
+        found: Object = self.objects[phase]["metadata"]
+        return found
+
+
+@dataclass(frozen=True)
+class Served:
+    client: TestClient[web.Request, web.Application]
+    admission: Watching
+
+
+@pytest.fixture
+async def served(tmp_path: Path) -> AsyncIterator[Served]:
+    database = Database(tmp_path / "host.db")
+    await database.open()
+    stores = {}
+    for kind in (NAMESPACE, CONFIGMAP):
+        resource = kind.resources()[0]
+        backend = SqliteBackend(database=database, resource=resource, cache=WatchCache(resource))
+        await backend.load()
+        stores[resource.plural] = Store(backend=backend, strategy=KindStrategy(kind, resource))
+    default: Object = {"metadata": {"name": "default"}}
+    await stores["namespaces"].create(context_of(), default, no_admission, dry_run=False)
+    admission = Watching()
+    group = install(
+        group="",
+        version="v1",
+        storages=stores,
+        admission=admission,
+        authorizer=PrivilegedGroups(),
+        metrics=Metrics(),
+        shutdown=asyncio.Event(),
+    )
+    api = Api(endpoints=endpoints_of([group]), responders=(), paths=lambda: ())
+    app = build_app(api, [Headers(), Recovery()])
+    install_headers(app)
+    async with TestClient(TestServer(app)) as client:
+        yield Served(client, admission)
+    await database.close()
+
+
+async def send(served: Served, method: str, path: str, body: Object, **query: str) -> tuple[int, Any, list[str]]:
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    headers = {"Content-Type": kind}
+    async with served.client.request(method, path, json=body, params=query, headers=headers) as response:
+        return response.status, await response.json(), response.headers.getall("Warning", [])
+
+
+def configmap(**metadata: Any) -> Object:
+    return {"metadata": metadata, "data": {"a": "1"}}
+
+
+async def test_mutating_admission_runs_before_the_server_names_an_object_and_validating_after(served: Served) -> None:
+    code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(generateName="x"))
+    assert code == 201
+    before, after = served.admission.metadata("mutating"), served.admission.metadata("validating")
+    assert {"uid", "creationTimestamp", "name"}.isdisjoint(before)
+    assert [attributes.name for _, attributes in served.admission.seen] == ["", created["metadata"]["name"]]
+    for field_name in ("uid", "creationTimestamp", "name"):
+        assert after[field_name] == created["metadata"][field_name]
+    assert "resourceVersion" not in after
+
+
+async def test_what_admission_adds_is_stored_and_belongs_to_nobody(served: Served) -> None:
+    served.admission.change = lambda obj: obj["data"].update(added="yes")
+    code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"), fieldManager="m")
+    assert code == 201
+    assert created["data"] == {"a": "1", "added": "yes"}
+    [entry] = created["metadata"]["managedFields"]
+    assert entry["fieldsV1"] == {"f:data": {".": {}, "f:a": {}}}
+    assert served.admission.objects["validating"]["data"] == created["data"]
+
+
+async def test_what_admission_makes_invalid_is_refused_before_validating_admission(served: Served) -> None:
+    served.admission.change = lambda obj: obj["data"].update({"not a key": "x"})
+    code, status, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
+    assert (code, status["reason"]) == (422, "Invalid")
+    assert [phase for phase, _ in served.admission.seen] == ["mutating"]
+
+
+async def test_what_validating_admission_refuses_is_not_stored(served: Served) -> None:
+    served.admission.refuse = True
+    code, _, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
+    assert code == 403
+    async with served.client.get(f"{CONFIGMAPS}/x") as response:
+        assert response.status == 404
+
+
+async def test_a_dry_run_is_admitted_as_such(served: Served) -> None:
+    code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"), dryRun="All")
+    assert (code, "uid" in created["metadata"], "resourceVersion" in created["metadata"]) == (201, True, False)
+    assert [attributes.dry_run for _, attributes in served.admission.seen] == [True, True]
+
+
+async def test_a_deletion_is_judged_by_what_goes(served: Served) -> None:
+    _, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
+    served.admission.seen.clear()
+    code, _, _ = await send(served, "DELETE", f"{CONFIGMAPS}/x", {})
+    assert code == 200
+    [(phase, attributes)] = served.admission.seen
+    assert (phase, attributes.operation, attributes.object) == ("validating", "DELETE", None)
+    assert attributes.old_object == created
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
+async def test_managed_fields_that_admission_broke_are_put_right(served: Served, method: str) -> None:
+    path, good = CONFIGMAPS, configmap(name="x")
+    if method != "POST":
+        await send(served, "POST", CONFIGMAPS, good, fieldManager="m")
+        path = f"{CONFIGMAPS}/x"
+    served.admission.change = lambda obj: obj["metadata"].update(managedFields=[{"operation": "Guess"}])
+    code, answered, warnings = await send(served, method, path, {**good, "data": {"b": "2"}}, fieldManager="m")
+    assert code in (200, 201)
+    [entry] = answered["metadata"]["managedFields"]
+    assert (entry["manager"], entry["operation"]) == ("m", "Update")
+    assert "f:b" in entry["fieldsV1"]["f:data"]
+    [warning] = warnings
+    assert warning.startswith(
+        '299 - ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated '
+        "mutating admission controller; please fix your requests: "
+    )
