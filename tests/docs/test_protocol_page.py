@@ -20,6 +20,8 @@ ITEMS = [f"{section}{number}" for section, count in SECTIONS.items() for number 
 # The only items that may go without a test, and what kind of thing each is.
 MAY_GO_WITHOUT: Mapping[str, str] = {
     "A5": "HTTP/2 only",
+    "A21": "CPython's ssl cannot do it",
+    "A24": "CPython's ssl cannot do it",
     "A30": "websockets",
     "A32": "ruled out",
     "B18": "admission policies have a page of their own",

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.e2e.client import Client
-from tests.e2e.hosts import PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.hosts import GROUP_VERSION, PATIENCE, ROOT, KubeHost, tenants_path
 from tests.e2e.processes import Process, free_port, run_command, wait_until
 from tests.e2e.relay import Relay
 from tests.e2e.tenants import Tenants, manifest
@@ -70,6 +70,8 @@ def test_reads_go_on_and_writes_are_refused(kube: KubeHost, replica: Replica, te
     refused = admin.request("POST", tenants_path(ROOT), manifest(tenants.name()))
     assert refused.expect(503)["reason"] == "ServiceUnavailable"
     assert admin.get("/livez").status == 200
+    # what discovery did not answer, garbage collection and namespace deletion would stop for (C10)
+    assert admin.get(GROUP_VERSION).expect(200)["resources"]
     replica.relay.mend()
     fresh = manifest(tenants.name())
     wait_until(

@@ -96,6 +96,14 @@ def test_the_secret_that_may_be_read_is_the_one_that_is_kept() -> None:
     assert named["resourceNames"] == [SECRET_NAME]
 
 
+def test_the_service_account_may_delegate() -> None:
+    bindings = [each for each in built("base") if each["kind"] in ("ClusterRoleBinding", "RoleBinding")]
+    granted = {(each["roleRef"]["name"], each["metadata"].get("namespace", "")): each["subjects"] for each in bindings}
+    account = {"kind": "ServiceAccount", "name": "tenant-apiserver", "namespace": "cozy-system"}
+    assert account in granted[("system:auth-delegator", "")]
+    assert account in granted[("extension-apiserver-authentication-reader", "kube-system")]
+
+
 def test_the_pod_runs_with_as_little_as_possible() -> None:
     pod = of_kind(built("."), "Deployment")["spec"]["template"]["spec"]
     [container] = pod["containers"]

@@ -1,0 +1,62 @@
+"""The application as it is put together: what stands before what."""
+
+from __future__ import annotations
+
+from apiserver.audit import Event
+from apiserver.authorization import UnionAuthorizer
+from apiserver.filters import FilterConfig, build_filters
+from apiserver.frontproxy import RequestHeaderConfig
+from apiserver.metrics import Metrics
+from tenant_apiserver.assembly import Process, add_checks, stages
+from tests.apiserver.contexts import make_context
+
+
+class Nobody:
+    async def authenticate(self, context: object) -> object:
+        raise AssertionError("not asked")
+
+
+def sink(event: Event) -> None:
+    pass
+
+
+def test_filters_run_in_their_order() -> None:
+    config = FilterConfig(
+        authenticator=Nobody(),  # type: ignore[arg-type]
+        authorizer=UnionAuthorizer(()),
+        request_headers=RequestHeaderConfig,
+        metrics=Metrics(),
+        served=lambda info: True,
+        max_requests_inflight=1,
+        impersonation=True,
+        audit=sink,
+    )
+    assert [type(each).__name__ for each in build_filters(config)] == [
+        "AccessLog",
+        "Metering",
+        "Headers",
+        "Recovery",
+        "Deadline",
+        "Authentication",
+        "Audit",
+        "Impersonation",
+        "Inflight",
+        "Authorization",
+    ]
+
+
+async def test_readiness_is_red_from_the_signal_on() -> None:
+    process = Process(stages=stages())
+    add_checks(process, ())
+    process.stages.draining.set()
+    answer = await process.health.respond(make_context(target="/readyz/shutdown"))
+    assert answer is not None
+    assert answer.status == 500
+    alive = await process.health.respond(make_context(target="/livez"))
+    assert alive is not None
+    assert alive.status == 200
+
+
+def test_the_end_takes_no_more_than_ten_seconds() -> None:
+    for each in (stages(), stages(delay=1.0)):
+        assert each.delay + each.grace <= 10
