@@ -7,8 +7,11 @@ from apiserver.authorization import UnionAuthorizer
 from apiserver.filters import FilterConfig, build_filters
 from apiserver.frontproxy import RequestHeaderConfig
 from apiserver.metrics import Metrics
+from controller.informer import Informer
+from registry.host import CONFIGMAPS
 from tenant_apiserver.assembly import Process, add_checks, stages
 from tests.apiserver.contexts import make_context
+from tests.fakes import FakeHost
 
 
 class Nobody:
@@ -60,3 +63,15 @@ async def test_readiness_is_red_from_the_signal_on() -> None:
 def test_the_end_takes_no_more_than_ten_seconds() -> None:
     for each in (stages(), stages(delay=1.0)):
         assert each.delay + each.grace <= 10
+
+
+async def test_a_server_that_has_not_seen_everything_is_not_ready() -> None:
+    process = Process()
+    informer = Informer(FakeHost(), CONFIGMAPS)
+    add_checks(process, (informer,))
+    before = await process.health.respond(make_context(target="/readyz"))
+    informer.synced.set()
+    after = await process.health.respond(make_context(target="/readyz"))
+    assert before is not None
+    assert after is not None
+    assert (before.status, after.status) == (500, 200)
