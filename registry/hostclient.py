@@ -15,16 +15,13 @@ from typing import Any, cast
 import aiohttp
 import orjson
 from aiohttp import ClientResponse, ClientTimeout
-from kubernetes_asyncio import config
-from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.client.rest import RESTClientObject
-from kubernetes_asyncio.config import ConfigException
 from yarl import URL
 
 from apiserver import errors
 from apiserver.resource import Object
 from registry.frames import Frames
 from registry.host import HostResource, HostUnreachable, WatchEvent
+from registry.kubelibrary import Configuration, ConfigException, RESTClientObject, config
 
 _CONNECT_TIMEOUT = 10.0
 _REQUEST_TIMEOUT = 30.0

@@ -20,7 +20,7 @@ from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertifica
 from controller.informer import Informer
 from registry.host import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
 from registry.hostclient import HostClient
-from tenant_apiserver import assembly, delegation, logs
+from tenant_apiserver import assembly, delegation, logs, memory
 from tenant_apiserver.assembly import Process
 from tenant_apiserver.config import PlatformConfig, load
 from tenant_apiserver.controllers import Controllers, Platform
@@ -115,6 +115,7 @@ class _Server:
             **{f"informer-{informer.resource.plural}": informer.run for informer in informers},
             "serving-certificate": partial(self._certificate.follow, tls),
             "controllers": self._controllers.run,
+            "memory": partial(memory.spare, informers),
             **self._followed_cas(),
         }
         try:

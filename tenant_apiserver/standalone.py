@@ -14,7 +14,6 @@ from functools import partial
 from pathlib import Path
 
 import uvloop
-from kubernetes_asyncio.client import Configuration
 
 from admission.chain import Chain
 from apiserver.authentication import AuthenticationError, Union
@@ -27,7 +26,8 @@ from registry.embedded.groups import HostGroup
 from registry.embedded.host import EmbeddedHost, Trust
 from registry.generic.tables import DatabaseUnusable
 from registry.hostclient import HostClient
-from tenant_apiserver import assembly
+from registry.kubelibrary import Configuration
+from tenant_apiserver import assembly, memory
 from tenant_apiserver.assembly import Group, Process
 from tenant_apiserver.config import PlatformConfig, load
 from tenant_apiserver.controllers import Controllers, Platform
@@ -129,6 +129,7 @@ class _Server:
             "serving-certificate": partial(source.follow, tls),
             "embedded-host": embedded.run,
             "controllers": controllers.run,
+            "memory": partial(memory.spare, tenants.informers),
             "welcome": partial(self._welcome, tenants.informers[0].synced),
         }
         try:

@@ -1,0 +1,25 @@
+"""What the garbage collector need not look at: what is there once everything was seen stays for long.
+
+It stops everything while it walks through all objects, a tenth of a second at 10,000 Tenants, again and again.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Sequence
+
+from controller.informer import Informer
+
+# Between two looks at the youngest objects; answering one request makes some hundreds, most of which are soon gone.
+_YOUNG_OBJECTS = 10_000
+
+
+async def spare(informers: Sequence[Informer]) -> None:
+    """Have the collector pass over what the libraries made, and when the informers are synced, over what they hold.
+    What is replaced later is freed all the same: nothing that they hold refers to itself."""
+    gc.set_threshold(_YOUNG_OBJECTS)
+    gc.freeze()
+    for informer in informers:
+        await informer.synced.wait()
+    gc.collect()
+    gc.freeze()
