@@ -1,0 +1,32 @@
+"""The pages agree with the code: flags, metrics and links are ones that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tenant_apiserver import options
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+METRIC = re.compile(r"`((?:apiserver|workqueue)_[a-z_]+)`")
+LINK = re.compile(r"\]\((?!http)([^)#]+)")
+
+
+@pytest.mark.parametrize("flag", sorted({flag.name for flag in (*options._COMMON, *options._SERVE)}))
+def test_every_flag_of_serve_is_told(flag: str) -> None:
+    assert f"`{flag}`" in (ROOT / "docs" / "install.md").read_text()
+
+
+@pytest.mark.parametrize("name", sorted(set(METRIC.findall((ROOT / "docs" / "operations.md").read_text()))))
+def test_a_metric_that_is_told_of_exists(name: str) -> None:
+    sources = [path.read_text() for package in ("apiserver", "controller") for path in (ROOT / package).rglob("*.py")]
+    assert any(f'"{name.removesuffix("_total")}' in source for source in sources)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), target
