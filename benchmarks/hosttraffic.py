@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ class Traffic:
 
 async def traffic(host: Endpoint) -> Traffic:
     """`host` is asked as somebody who may read /metrics."""
-    requests: Counter[str] = Counter()
+    requests: defaultdict[str, float] = defaultdict(float)
     watches = 0.0
     for family in text_string_to_metric_families(await host.text("/metrics")):
         for sample in family.samples:

@@ -99,7 +99,7 @@ class Kube(Target):
         return await self.admin.text("/readyz") == "ok"
 
     async def _run(self, program: str, flags: Mapping[str, object]) -> None:
-        command = [self._assets / program, *_flags(flags)]
+        command: list[str | Path] = [self._assets / program, *_flags(flags)]
         self._host.append(await Child.start(command, self._directory / f"{program}.log"))
 
     def _apiserver_flags(self, etcd: str) -> dict[str, object]:

@@ -21,7 +21,7 @@ from apiserver import errors
 from apiserver.resource import Object
 from registry.frames import Frames
 from registry.host import HostResource, HostUnreachable, WatchEvent
-from registry.kubelibrary import Configuration, ConfigException, RESTClientObject, config
+from registry.kubelibrary import ConfigException, Configuration, RESTClientObject, config
 
 _CONNECT_TIMEOUT = 10.0
 _REQUEST_TIMEOUT = 30.0

@@ -53,9 +53,7 @@ def tenant_api(*, host: Host, root_host: str, settings: ReleaseSettings, observe
     releases.add_handler(feed)
     namespaces = Informer(host, NAMESPACES)
     store = Store(
-        backend=ReleaseBackend(
-            host=host, cache=cache, feed=feed, releases=Releases(releases.store), settings=settings
-        ),
+        backend=ReleaseBackend(host=host, cache=cache, feed=feed, releases=Releases(releases.store), settings=settings),
         strategy=strategy,
     )
     source = HostNamespaces(host=host, lister=namespaces.store, synced=namespaces.synced)

@@ -36,7 +36,8 @@ async def admitted(new: Object | None, old: Object | None) -> AsyncIterator[None
 
 @asynccontextmanager
 async def refused(new: Object | None, old: Object | None) -> AsyncIterator[None]:
-    raise errors.BadRequest("refused")
+    if new is not None or old is not None:
+        raise errors.BadRequest("refused")
     yield
 
 
