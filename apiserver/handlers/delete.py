@@ -52,9 +52,12 @@ async def _options(context: RequestContext, resource: Resource) -> DeleteOptions
         return delete_options(context.query, None)
     table = DELETE_OPTIONS if resource.protobuf else None
     value = body.parse(raw, body.media_type(context) or "application/json", table).value
-    kind = value.get("kind") if isinstance(value, dict) else None
     accepted = ("v1", "meta.k8s.io/v1", resource.api_version)
-    if kind not in (None, "", "DeleteOptions") or value.get("apiVersion", "v1") not in accepted:
+    if (
+        not isinstance(value, dict)
+        or value.get("kind") not in (None, "", "DeleteOptions")
+        or value.get("apiVersion", "v1") not in accepted
+    ):
         raise errors.BadRequest("decoded object cannot be converted to DeleteOptions")
     return delete_options(context.query, value)
 

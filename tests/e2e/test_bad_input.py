@@ -126,3 +126,10 @@ def test_a_version_from_the_future_is_a_timeout_that_reflectors_know(host: E2eHo
 def test_an_impossible_selector_is_an_empty_list(host: E2eHost) -> None:
     listed = host.session().get(tenants_path(ROOT), query={"labelSelector": "a,!a"}).expect(200)
     assert listed["items"] == []
+
+
+@pytest.mark.parametrize("body", ["[]", '"x"', "1", "true", '{"kind": []}', '{"apiVersion": 1}'])
+@pytest.mark.parametrize("path", [tenants_path(ROOT), tenants_path(ROOT, "nobody")], ids=["collection", "object"])
+def test_a_body_of_a_delete_that_is_no_delete_options(host: E2eHost, path: str, body: str) -> None:
+    answer = host.session().request("DELETE", path, body, query={"labelSelector": "no=body"})
+    assert answer.expect(400)["reason"] == "BadRequest"
