@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
@@ -81,6 +82,15 @@ def make_client(
 def parse_bundle(pem: bytes) -> list[x509.Certificate]:
     """The certificates of a PEM bundle, in order; text around them is passed over. Raises ValueError for a bad one."""
     return [x509.load_pem_x509_certificate(block) for block in _CERTIFICATE.findall(pem)]
+
+
+def usable(pair: KeyPair) -> bool:
+    """Whether both can be read, and the key is the certificate's."""
+    try:
+        key = load_pem_private_key(pair.key, password=None)
+        return key.public_key() == _first(pair.certificate).public_key()
+    except (TypeError, ValueError, UnsupportedAlgorithm):
+        return False
 
 
 def expiry(pem: bytes) -> datetime:

@@ -96,7 +96,7 @@ class History:
 
     _NEWS = 128
     _NEWS_SIZE = 8 * 1024 * 1024
-    _EVENT_SIZE = 512
+    _EVENT_SIZE = 1024
     """What an event costs besides the bytes of its object, about."""
 
     def __init__(self, limits: HistoryLimits, since: int) -> None:

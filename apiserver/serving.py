@@ -7,12 +7,15 @@ import logging
 import signal
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from aiohttp import web
 
+from apiserver.connection import Connection
 from apiserver.filters import headers
 
 _LOG = logging.getLogger("apiserver.serving")
@@ -50,6 +53,10 @@ class Shutdown:
             raise RuntimeError("process is shutting down")
 
 
+class CannotListen(Exception):
+    """The port is in use, or the address is none of this machine's."""
+
+
 class Listener:
     """An open HTTPS port."""
 
@@ -76,25 +83,17 @@ async def listen(
     grace: float = 8.0,
     limits: Limits | None = None,
 ) -> Listener:
-    """Open a port, 0 for any, on an IP address. Raises OSError."""
+    """Open a port, 0 for any, on an IP address. Raises CannotListen."""
     limits = limits or Limits()
     headers.install(app)
-    runner = web.AppRunner(
-        app,
-        access_log=None,
-        handler_cancellation=True,
-        # aiohttp waits that long twice: for handlers to end, and again once it has cancelled them
-        shutdown_timeout=grace / 2,
-        keepalive_timeout=limits.idle,
-        max_line_size=limits.line,
-        max_field_size=limits.line,
-        max_headers=limits.headers,
-        # compressed bodies are not part of the protocol (D28), and small ones can unpack to huge ones
-        auto_decompress=False,
-    )
+    # aiohttp waits that long twice: for handlers to end, and again once it has cancelled them
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=grace / 2)
     await runner.setup()
     try:
         return Listener(runner, await _open(runner, tls, _socket(host, port, limits), limits))
+    except OSError as error:
+        await runner.cleanup()
+        raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
     except BaseException:
         await runner.cleanup()
         raise
@@ -102,11 +101,21 @@ async def listen(
 
 async def _open(runner: web.AppRunner, tls: ssl.SSLContext, bound: socket.socket, limits: Limits) -> asyncio.Server:
     """aiohttp's own sites leave a client a minute for its TLS handshake."""
-    handlers = runner.server
-    assert handlers is not None
+    loop, manager = asyncio.get_running_loop(), runner.server
+    assert manager is not None
+
+    options: dict[str, Any] = {
+        "access_log": None,
+        "keepalive_timeout": limits.idle,
+        "max_line_size": limits.line,
+        "max_field_size": limits.line,
+        "max_headers": limits.headers,
+        # compressed bodies are not part of the protocol (D28), and small ones can unpack to huge ones
+        "auto_decompress": False,
+    }
     try:
-        return await asyncio.get_running_loop().create_server(
-            handlers,
+        return await loop.create_server(
+            partial(Connection, manager, loop=loop, **options),
             sock=bound,
             ssl=tls,
             backlog=_BACKLOG,
@@ -119,8 +128,7 @@ async def _open(runner: web.AppRunner, tls: ssl.SSLContext, bound: socket.socket
 
 
 async def run(listener: Listener, stages: Shutdown, *, stop: asyncio.Event) -> None:
-    """Serve until `stop` is set or a SIGTERM or SIGINT comes, then end in order, within delay and grace."""
-    remove = _on_signals(stop)
+    """Serve until `stop` is set, then end in order, within delay and grace."""
     try:
         await stop.wait()
         _LOG.info("shutting down")
@@ -130,19 +138,21 @@ async def run(listener: Listener, stages: Shutdown, *, stop: asyncio.Event) -> N
         stages.draining.set()
         stages.shutdown.set()
         await listener.close()
-        remove()
 
 
-def _on_signals(stop: asyncio.Event) -> Callable[[], None]:
+@contextmanager
+def ended_by_signals(stop: asyncio.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT set `stop`, however often they come. Afterwards they are ignored: the process is on its way
+    out, and a second signal must not turn its clean end into a death."""
     loop = asyncio.get_running_loop()
     for each in _SIGNALS:
         loop.add_signal_handler(each, stop.set)
-
-    def remove() -> None:
+    try:
+        yield
+    finally:
         for each in _SIGNALS:
             loop.remove_signal_handler(each)
-
-    return remove
+            signal.signal(each, signal.SIG_IGN)
 
 
 def _socket(host: str, port: int, limits: Limits) -> socket.socket:

@@ -59,6 +59,10 @@ class Child:
         """Processor time of its present threads since their start; /proc/PID/stat counts in ticks of 10 ms."""
         return sum(int(each.read_text().split()[0]) for each in self._proc("task").glob("*/schedstat")) / 1e9
 
+    def starved_seconds(self) -> float:
+        """How long its main thread, which runs the event loop, could have run and had no processor to run on."""
+        return int(self._proc("schedstat").read_text().split()[1]) / 1e9
+
     def _proc(self, name: str) -> Path:
         return Path("/proc", str(self._process.pid), name)
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import aiohttp
 import orjson
 from aiohttp import ClientResponse, ClientTimeout
+from yaml import YAMLError
 from yarl import URL
 
 from apiserver import errors
@@ -34,6 +35,8 @@ _USER_AGENT = "tenant-apiserver"
 _NOT_ACCEPTED = "the host API does not accept the credentials of this server"
 # What goes wrong between two machines; ValueError is a body that is not JSON.
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+# What the library says of a kubeconfig, and what it stumbles over in a file of another form.
+_UNREADABLE = (ConfigException, OSError, YAMLError, AttributeError, LookupError, TypeError, ValueError)
 
 Refresh = Callable[[], Awaitable[None]]
 
@@ -69,7 +72,10 @@ class HostClient:
             await _load_kubeconfig(configuration, kubeconfig)
 
         await load()
-        return cls(configuration, refresh=load)
+        try:
+            return cls(configuration, refresh=load)
+        except OSError as e:
+            raise ValueError(f"no usable kubeconfig: CA, client certificate or key: {e}") from e
 
     async def close(self) -> None:
         for session in (self._calls, self._watches):
@@ -291,8 +297,8 @@ async def _load_kubeconfig(configuration: Configuration, path: Path | None) -> N
     )
     try:
         await asyncio.to_thread(asyncio.run, loading)
-    except (ConfigException, OSError) as e:
-        raise ValueError(f"no usable kubeconfig: {e}") from e
+    except _UNREADABLE as e:
+        raise ValueError(f"no usable kubeconfig: {' '.join(str(e).split())}") from e
 
 
 def _session(transport: RESTClientObject) -> aiohttp.ClientSession:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from aiohttp import web
 
@@ -34,6 +35,7 @@ from tenant_apiserver.options import Common
 from tenant_apiserver.tenants import TenantApi
 
 TITLE = "Tenant API"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,13 +153,25 @@ async def run(
     process: Process, work: Mapping[str, Callable[[], Awaitable[None]]], opened: Callable[[], Awaitable[Listener]]
 ) -> None:
     """Serve, with `work` in the background, until a signal. The first part of the work to fail ends the process,
-    loudly."""
+    loudly. Raises CannotListen."""
+    listener = await opened()
     async with asyncio.TaskGroup() as group:
-        listener = await opened()
         tasks = [group.create_task(_named(call), name=name) for name, call in work.items()]
         await serving.run(listener, process.stages, stop=process.stop)
         for task in tasks:
             task.cancel()
+
+
+async def unless_stopped(process: Process, call: Coroutine[Any, Any, T]) -> T | None:
+    """What `call` comes to, or None if the process is to end before."""
+    wanted, stopped = asyncio.ensure_future(call), asyncio.ensure_future(process.stop.wait())
+    try:
+        await asyncio.wait((wanted, stopped), return_when=asyncio.FIRST_COMPLETED)
+        return wanted.result() if wanted.done() else None
+    finally:
+        for task in (wanted, stopped):
+            task.cancel()
+        await asyncio.wait((wanted, stopped))
 
 
 async def _named(call: Callable[[], Awaitable[None]]) -> None:

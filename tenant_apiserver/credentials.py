@@ -22,6 +22,10 @@ _COMPONENT_GROUPS = (MASTERS, "system:serviceaccounts", "system:serviceaccounts:
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
+class PkiUnusable(Exception):
+    """What is kept of the CA cannot be read. A new one would shut out everybody whom the old one has let in."""
+
+
 class Pki:
     """Key pairs under `directory`, made when they are missing and made anew when two thirds of their time are over."""
 
@@ -34,7 +38,13 @@ class Pki:
         return (self._directory / "ca.crt").is_file()
 
     def ca(self) -> KeyPair:
-        return self._stored("ca") or self._store("ca", certificates.make_ca(self._name))
+        """Raises PkiUnusable."""
+        stored = self._stored("ca")
+        if stored is None:
+            return self._store("ca", certificates.make_ca(self._name))
+        if not certificates.usable(stored):
+            raise PkiUnusable(f"{self.path('ca')[0]} is damaged, or ca.key is not its key")
+        return stored
 
     def serving(self, names: Sequence[str]) -> KeyPair:
         """A serving certificate for DNS names and IP addresses, and for localhost."""
@@ -57,7 +67,9 @@ class Pki:
 
     def _current(self, name: str) -> KeyPair | None:
         stored = self._stored(name)
-        if stored is None or certificates.should_renew(stored.certificate, datetime.now(UTC)):
+        if stored is None or not certificates.usable(stored):
+            return None
+        if certificates.should_renew(stored.certificate, datetime.now(UTC)):
             return None
         return stored if certificates.issued_by(stored.certificate, self.ca().certificate) else None
 
@@ -95,10 +107,15 @@ def kubeconfig(options: Kubeconfig) -> int:
     if not pki.exists() or not (options.server or written.is_file()):
         print(f"tenant-apiserver kubeconfig: {options.data_dir} is no data directory of a server", file=sys.stderr)
         return 1
-    pair = certificates.make_client(pki.ca(), options.user, options.groups)
+    try:
+        ca = pki.ca()
+    except PkiUnusable as error:
+        print(f"tenant-apiserver kubeconfig: {error}", file=sys.stderr)
+        return 1
+    pair = certificates.make_client(ca, options.user, options.groups)
     text = kubeconfigs.render(
         server=options.server or kubeconfigs.server_of(written),
-        ca=pki.ca().certificate,
+        ca=ca.certificate,
         certificate=pair.certificate,
         key=pair.key,
         user=options.user,

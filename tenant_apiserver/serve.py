@@ -14,6 +14,7 @@ from apiserver.accessreview import AccessReview
 from apiserver.authentication import Union
 from apiserver.authorization import standard_authorizer
 from apiserver.frontproxy import FrontProxy, RequestHeaderConfig
+from apiserver.serving import CannotListen, ended_by_signals
 from apiserver.tls import ServerTls, follow_file
 from apiserver.tokenreview import BearerToken, TokenReviewer
 from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
@@ -24,7 +25,7 @@ from tenant_apiserver import assembly, delegation, logs, memory
 from tenant_apiserver.assembly import Process
 from tenant_apiserver.config import PlatformConfig, load
 from tenant_apiserver.controllers import Controllers, Platform
-from tenant_apiserver.credentials import Pki
+from tenant_apiserver.credentials import Pki, PkiUnusable
 from tenant_apiserver.delegation import Delegation, TrustedCallers
 from tenant_apiserver.options import Serve
 from tenant_apiserver.serving_certificate import ServiceReference, ServingCertificate
@@ -55,9 +56,16 @@ async def _serve(options: Serve, config: PlatformConfig) -> int:
         return 1
     try:
         await _Server(options, config, host).run()
+    except (CannotListen, PkiUnusable, _CannotStart) as error:
+        print(f"tenant-apiserver serve: {error}", file=sys.stderr)
+        return 1
     finally:
         await host.close()
     return 0
+
+
+class _CannotStart(Exception):
+    """What flags name cannot be used."""
 
 
 class _Server:
@@ -95,10 +103,22 @@ class _Server:
         self._tls: ServerTls | None = None
 
     async def run(self) -> None:
+        with ended_by_signals(self._process.stop):
+            tls = await assembly.unless_stopped(self._process, self._obtain_tls())
+            if tls is not None:
+                await self._run(tls)
+
+    async def _obtain_tls(self) -> ServerTls:
+        """Waits for the host, if that keeps the certificate."""
+        try:
+            return ServerTls(await self._certificate.obtain(), self._delegation.current.bundle())
+        except (OSError, ValueError) as error:
+            raise _CannotStart(f"serving certificate, key or CA of clients: {error}") from error
+
+    async def _run(self, tls: ServerTls) -> None:
+        self._tls = tls
         options, process = self._options, self._process
         audit = assembly.audit_log(options.audit_log_path, process.metrics)
-        pair = await self._certificate.obtain()
-        tls = self._tls = ServerTls(pair, self._delegation.current.bundle())
         app = assembly.build(
             process,
             groups=[assembly.tenant_group(self._tenants)],

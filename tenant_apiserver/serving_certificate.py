@@ -15,8 +15,8 @@ from enum import Enum
 from typing import Any
 
 from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
-from cryptography.x509 import Certificate, load_pem_x509_certificate
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import Certificate
 
 from apiserver import certificates
 from apiserver.certificates import KeyPair
@@ -74,7 +74,7 @@ def material_of(secret: Object | None) -> Material | None:
         )
         ca_certificate = _pem(certificates.parse_bundle(bundle)[:1])
         pairs = KeyPair(ca_certificate, ca_key), KeyPair(certificate, key)
-        if not all(_fits(pair) for pair in pairs):
+        if not all(certificates.usable(pair) for pair in pairs):
             return None
     except (KeyError, TypeError, ValueError, UnsupportedAlgorithm):
         return None
@@ -228,12 +228,6 @@ class ServingCertificate:
             where = f"{service.get('namespace')}/{service.get('name')}" if service else "the host itself"
             _logger.warning("APIService %s points at %s, not at us: it is left alone", name, where)
         return ours
-
-
-def _fits(pair: KeyPair) -> bool:
-    """Whether the key is the certificate's. Raises ValueError or TypeError for what cannot be read."""
-    key = load_pem_private_key(pair.key, password=None)
-    return key.public_key() == load_pem_x509_certificate(pair.certificate).public_key()
 
 
 def _pem(chain: Sequence[Certificate]) -> bytes:

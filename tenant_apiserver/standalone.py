@@ -14,12 +14,14 @@ from functools import partial
 from pathlib import Path
 
 import uvloop
+from aiohttp import web
 
 from admission.chain import Chain
 from apiserver.authentication import AuthenticationError, Union
 from apiserver.authorization import standard_authorizer
 from apiserver.context import RequestContext, User
 from apiserver.frontproxy import RequestHeaderConfig, claims_identity
+from apiserver.serving import CannotListen, Listener, ended_by_signals
 from apiserver.tls import ServerTls
 from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
 from registry.embedded.groups import HostGroup
@@ -31,7 +33,7 @@ from tenant_apiserver import assembly, memory
 from tenant_apiserver.assembly import Group, Process
 from tenant_apiserver.config import PlatformConfig, load
 from tenant_apiserver.controllers import Controllers, Platform
-from tenant_apiserver.credentials import Pki, admin_kubeconfig
+from tenant_apiserver.credentials import Pki, PkiUnusable, admin_kubeconfig
 from tenant_apiserver.kubeconfigs import write_private
 from tenant_apiserver.logs import configure
 from tenant_apiserver.options import Standalone
@@ -53,7 +55,8 @@ _logger = logging.getLogger("tenant_apiserver")
 
 
 def standalone(options: Standalone) -> int:
-    """The exit status: 0 after a signal, 1 if the data directory cannot be used, 2 for settings that are wrong."""
+    """The exit status: 0 after a signal, 1 if the data directory or the port cannot be used, 2 for settings that are
+    wrong."""
     configure(form=options.log_format, verbosity=options.v)
     try:
         config = load(options.config)
@@ -62,7 +65,10 @@ def standalone(options: Standalone) -> int:
         return 2
     try:
         uvloop.run(_Server(options, config).run())
-    except (DatabaseUnusable, OSError) as error:
+    except CannotListen as error:
+        print(f"tenant-apiserver standalone: {error}", file=sys.stderr)
+        return 1
+    except (DatabaseUnusable, PkiUnusable, OSError) as error:
         print(f"tenant-apiserver standalone: --data-dir={options.data_dir}: {error}", file=sys.stderr)
         return 1
     return 0
@@ -82,9 +88,12 @@ class _Server:
         self._url = f"https://{host}:{options.secure_port}"
 
     async def run(self) -> None:
+        with ended_by_signals(self._process.stop):
+            await self._run()
+
+    async def _run(self) -> None:
         self._data.mkdir(parents=True, exist_ok=True, mode=0o700)
         ca = self._pki.ca()
-        write_private(self._kubeconfig, admin_kubeconfig(self._pki, self._url).encode())
         authentication = {"client-ca-file": ca.certificate.decode()}
         embedded = EmbeddedHost(
             path=self._data / "host.db", trust=Trust(authentication=authentication, ca=ca.certificate.decode())
@@ -133,10 +142,16 @@ class _Server:
             "welcome": partial(self._welcome, tenants.informers[0].synced),
         }
         try:
-            await assembly.run(process, work, partial(assembly.listen, app, tls, options, process))
+            await assembly.run(process, work, partial(self._listen, app, tls))
         finally:
             if audit:
                 await asyncio.to_thread(audit.close)
+
+    async def _listen(self, app: web.Application, tls: ServerTls) -> Listener:
+        listener = await assembly.listen(app, tls, self._options, self._process)
+        # not before the port and the database are ours: another process's kubeconfig must stay as it is
+        write_private(self._kubeconfig, admin_kubeconfig(self._pki, self._url).encode())
+        return listener
 
     def _authenticator(self, embedded: EmbeddedHost) -> Union:
         ca = self._pki.ca().certificate

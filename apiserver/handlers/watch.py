@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 
 from apiserver import errors, rest
 from apiserver.cachedobject import to_json
@@ -61,7 +61,8 @@ async def watch(
 async def _open(context: RequestContext, content_type: str) -> web.StreamResponse:
     """A response whose headers have left: clients wait for them before there is anything to tell (F1)."""
     response = web.StreamResponse(headers={"Content-Type": content_type})
-    response.enable_chunked_encoding()
+    if context.http.version >= HttpVersion11:
+        response.enable_chunked_encoding()
     await response.prepare(context.http)
     return response
 

@@ -193,7 +193,9 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise DatabaseUnusable(f"{path} has format {found}, and this version reads format {_FORMAT}")
     problems = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
     if problems != ["ok"]:
-        raise DatabaseUnusable(f"{path} is damaged: {'; '.join(problems)}")
+        # SQLite tells of several problems in a text of several lines
+        lines = [line for problem in problems for line in problem.splitlines() if line]
+        raise DatabaseUnusable(f"{path} is damaged: {'; '.join(lines)}")
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

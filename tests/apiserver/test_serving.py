@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from apiserver.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
-from apiserver.serving import Limits, Listener, Shutdown, listen, run
+from apiserver.serving import CannotListen, Limits, Listener, Shutdown, ended_by_signals, listen, run
 from apiserver.tls import ServerTls, follow_file, follow_files
 from apiserver.x509 import PeerCertificates
 
@@ -230,6 +230,16 @@ async def test_a_client_that_does_not_shake_hands_is_cut() -> None:
         await writer.wait_closed()
 
 
+@pytest.fixture
+def restored_signals() -> Iterator[None]:
+    """The process of the tests goes on living after the end of what they serve."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("restored_signals")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_watches_and_lets_requests_finish(tmp_path: Path, number: signal.Signals) -> None:
     stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event())
@@ -244,20 +254,32 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(tmp_path: Path, nu
 
     listener = await listen(application(handler), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=4)
     stages.check()
-    server = asyncio.create_task(run(listener, stages, stop=asyncio.Event()))
-    request = asyncio.create_task(get(listener, client_tls(tmp_path)))
-    await entered.wait()
+    stop = asyncio.Event()
+    with ended_by_signals(stop):
+        server = asyncio.create_task(run(listener, stages, stop=stop))
+        request = asyncio.create_task(get(listener, client_tls(tmp_path)))
+        await entered.wait()
+        os.kill(os.getpid(), number)
+        await stages.shutdown.wait()
+        os.kill(os.getpid(), number)
+        assert not request.done()
+        work.set()
+        assert await request == (200, "/")
+        async with asyncio.timeout(5):
+            await server
+    # the end is in order, and a signal that comes now must not change how it looks
     os.kill(os.getpid(), number)
-    await stages.shutdown.wait()
-    assert not request.done()
-    work.set()
-    assert await request == (200, "/")
-    async with asyncio.timeout(5):
-        await server
     with pytest.raises(RuntimeError, match="shutting down"):
         stages.check()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", listener.port)
+
+
+async def test_a_port_in_use_is_told_in_one_line() -> None:
+    async with serving(application(), ServerTls(SERVING)) as listener:
+        with pytest.raises(CannotListen) as refusal:
+            await listen(application(), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=listener.port)
+    assert str(refusal.value) == f"cannot listen on 127.0.0.1 port {listener.port}: Address already in use"
 
 
 async def test_a_request_that_never_ends_does_not_hold_up_the_end(tmp_path: Path) -> None:

@@ -312,7 +312,7 @@ async def test_an_exact_version_before_the_history_is_too_old() -> None:
 names = st.sampled_from("abcdef")
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(["set", "delete", "relist"]), names), max_size=12), st.integers(1, 3))
 def test_every_state_that_was_can_be_listed_and_walked(steps: list[tuple[str, str]], limit: int) -> None:
     cache = filled(thing("a", 1))

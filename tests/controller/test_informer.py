@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -79,11 +79,14 @@ class Script:
 class Record:
     def __init__(self) -> None:
         self.told: list[Any] = []
+        self.objects: list[Object] = []
 
     def replace(self, items: Sequence[Object], rv: int) -> None:
+        self.objects += items
         self.told.append(("replace", [item["metadata"]["name"] for item in items], rv))
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
+        self.objects.append(obj)
         self.told.append((type, obj["metadata"]["name"], rv))
 
     def bookmark(self, rv: int) -> None:
@@ -94,25 +97,31 @@ class Record:
 
 
 class Run:
-    def __init__(self, script: Script, informer: Informer, told: list[Any], delays: list[float]) -> None:
-        self.calls, self.informer, self.told, self.delays = script.calls, informer, told, delays
+    def __init__(self, script: Script, informer: Informer, record: Record, delays: list[float]) -> None:
+        self.calls, self.informer, self.delays = script.calls, informer, delays
+        self.told, self.objects = record.told, record.objects
 
 
-async def play(*steps: Any, keep: bool = True) -> Run:
+def whole(obj: Object) -> Object:
+    return obj
+
+
+async def play(*steps: Any, keep: bool = True, slim: Callable[[Object], Object] = whole) -> Run:
     """Let an informer go through the script, in no time."""
     script, record, delays = Script(*steps), Record(), list[float]()
 
     async def sleep(seconds: float) -> None:
         delays.append(seconds)
 
-    informer = Informer(script, NAMESPACES, keep=keep, backoff=Backoff(jitter=lambda: 0.0), sleep=sleep)  # type: ignore[arg-type]
+    backoff = Backoff(jitter=lambda: 0.0)
+    informer = Informer(script, NAMESPACES, keep=keep, slim=slim, backoff=backoff, sleep=sleep)  # type: ignore[arg-type]
     informer.add_handler(record)
     task = asyncio.create_task(informer.run())
     await asyncio.wait_for(script.over.wait(), 5)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
-    return Run(script, informer, record.told, delays)
+    return Run(script, informer, record, delays)
 
 
 INITIAL = [event("ADDED", "a", 3), event("ADDED", "b", 2), bookmark(5, **_END)]
@@ -129,6 +138,20 @@ async def test_the_store_has_what_was_seen_without_managed_fields() -> None:
     run = await play([*INITIAL, event("MODIFIED", "a", 6), event("DELETED", "b", 7)])
     assert list(run.informer.store.items()) == [{"metadata": {"name": "a", "resourceVersion": "6"}}]
     assert run.informer.store.get(Key("", "b")) is None
+
+
+@pytest.mark.parametrize(
+    "initial",
+    [
+        pytest.param([INITIAL], id="watched"),
+        pytest.param([errors.BadRequest("no watch list"), page(5, obj("a", 3), obj("b", 2))], id="listed"),
+    ],
+)
+async def test_the_store_and_the_handlers_have_what_is_wanted_of_an_object(initial: list[Any]) -> None:
+    changes = [event("MODIFIED", "a", 6), event("DELETED", "b", 7)]
+    run = await play(*initial, changes, slim=lambda each: {**each, "slim": True})
+    assert [each["slim"] for each in run.informer.store.items()] == [True]
+    assert [each.get("slim") for each in run.objects] == [True] * 4
 
 
 async def test_a_store_that_is_not_wanted_stays_empty() -> None:

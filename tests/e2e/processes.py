@@ -26,13 +26,18 @@ class Process:
     ) -> None:
         self.name = name
         self._log = log
-        with log.open("ab") as output:
-            self._child = subprocess.Popen(
-                [str(argument) for argument in arguments],
+        self._arguments = [str(argument) for argument in arguments]
+        self._environment = {**os.environ, **(environment or {})}
+        self._child = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with self._log.open("ab") as output:
+            return subprocess.Popen(
+                self._arguments,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **(environment or {})},
+                env=self._environment,
             )
 
     @property
@@ -51,6 +56,18 @@ class Process:
 
     def log(self) -> str:
         return self._log.read_text(errors="replace")
+
+    def signal(self, number: signal.Signals) -> None:
+        self._child.send_signal(number)
+
+    def wait(self, *, seconds: float) -> int:
+        """The exit status, once it has ended. Raises subprocess.TimeoutExpired."""
+        return self._child.wait(timeout=seconds)
+
+    def restart(self) -> None:
+        """Start it anew, in the place of the one that was stopped."""
+        self.stop()
+        self._child = self._start()
 
     def kill(self) -> None:
         """SIGKILL: no chance to tidy up."""

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
-from kubernetes_asyncio.client import Configuration
 
 from apiserver.errors import BadRequest, StatusError
 from registry.host import HELMRELEASES, MERGE_PATCH, NAMESPACES, TOKEN_REVIEWS_PATH, HostUnreachable, WatchEvent
 from registry.hostclient import HostClient
+from registry.kubelibrary import Configuration
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -226,6 +226,31 @@ async def test_a_kubeconfig_names_the_host_and_the_credentials(server: Server, a
 async def test_a_kubeconfig_that_is_none_is_a_value_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no usable kubeconfig"):
         await HostClient.connect(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("root:x:0:0", id="another file"),
+        pytest.param("- a", id="a list"),
+        pytest.param("a: [", id="malformed YAML"),
+        pytest.param("clusters: 5\ncurrent-context: c", id="clusters that are a number"),
+        pytest.param("current-context: c\ncontexts: [{name: c}]\nclusters: []\nusers: []", id="half a context"),
+        pytest.param(
+            "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
+            "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority-data: YQ==}}]\n"
+            "users: [{name: u, user: {}}]",
+            id="a CA that is none",
+        ),
+    ],
+)
+async def test_a_file_that_is_no_kubeconfig_is_one_line(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="no usable kubeconfig") as refusal:
+        await HostClient.connect(path)
+    assert "\n" not in str(refusal.value)
 
 
 def _line(type_: str, **metadata: Any) -> bytes:

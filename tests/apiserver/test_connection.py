@@ -1,0 +1,188 @@
+"""What is not HTTP, or no request that a client of an API would send: a Status, and nothing in the log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import ssl
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from apiserver.app import Api, build_app
+from apiserver.certificates import make_ca, make_serving
+from apiserver.context import RequestContext
+from apiserver.filters.headers import Headers
+from apiserver.filters.recovery import Recovery
+from apiserver.serving import Limits, Listener, listen
+from apiserver.tls import ServerTls
+
+CA = make_ca("connection-ca")
+TLS = ssl.create_default_context(cadata=CA.certificate.decode())
+LIMITS = Limits(line=4096, headers=50)
+
+
+async def echo(context: RequestContext) -> web.StreamResponse | None:
+    if context.info.path == "/fails":
+        raise web.HTTPConflict
+    return web.json_response({"path": context.info.path, "query": context.query.get("q")})
+
+
+@pytest.fixture
+async def listener() -> AsyncIterator[Listener]:
+    app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [Headers(), Recovery()])
+    tls = ServerTls(make_serving(CA, ["127.0.0.1"])).listening
+    opened = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=1, limits=LIMITS)
+    yield opened
+    await opened.close()
+
+
+async def exchange(listener: Listener, sent: bytes) -> tuple[int, dict[str, str], Any]:
+    """Status, headers and JSON of the first answer; the connection must end."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=TLS)
+    writer.write(sent)
+    async with asyncio.timeout(10):
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    line, *fields = head.decode().split("\r\n")
+    headers = dict(field.split(": ", 1) for field in fields)
+    return int(line.split()[1]), headers, json.loads(body[: int(headers["Content-Length"])])
+
+
+def request(target: str, method: str = "GET", *fields: str) -> bytes:
+    lines = [f"{method} {target} HTTP/1.1", "Host: h", "Connection: close", *fields]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+@pytest.mark.parametrize(
+    ("sent", "code", "said"),
+    [
+        pytest.param(b"\x00\x01\xff\r\n\r\n", 405, "does not allow this method", id="noise"),
+        pytest.param(request("/", "BREW"), 405, "does not allow this method", id="a method that HTTP has not"),
+        pytest.param(request("/", "get"), 405, "does not allow this method", id="a method in lower case"),
+        pytest.param(b"GET / HTTP/9.9\r\n\r\n", 400, "Bad status line", id="a later version"),
+        pytest.param(b"GET / HTTP/1.1\r\n\r\n", 400, "Missing 'Host' header", id="no Host"),
+        pytest.param(request("/", "GET", "Host: b"), 400, "Duplicate 'Host' header", id="two Hosts"),
+        pytest.param(request("/", "GET", "A B: c"), 400, "Invalid header token", id="a space in a header's name"),
+        pytest.param(request("/", "GET", "A: \0"), 400, "Invalid header value char", id="NUL in a header"),
+        pytest.param(request("/", "GET", "A: b", " c"), 400, "Unexpected whitespace", id="a folded header"),
+        pytest.param(request("/\xe4"), 400, "the target is no URL", id="a letter beyond ASCII in the path"),
+        pytest.param(request("/a\0b"), 400, "the target is no URL", id="NUL in the path"),
+        pytest.param(request("/a\nb"), 400, "Invalid header token", id="a line break in the path"),
+        pytest.param(request("https://[::1"), 400, "the target is no URL", id="a broken absolute target"),
+        pytest.param(request("/" + "a" * 5000), 400, "Got more than 4096 bytes", id="a long line"),
+        pytest.param(request("/", "GET", f"A: {'b' * 5000}"), 400, "Got more than 4096 bytes", id="a long header"),
+        pytest.param(request("/", "GET", *["A: b"] * 60), 400, "Too many headers", id="many headers"),
+        pytest.param(request("/", "POST", "Content-Length: x"), 400, "Content-Length", id="a length that is none"),
+        pytest.param(request("/", "POST", "Content-Length: -1"), 400, "Content-Length", id="a negative length"),
+        pytest.param(
+            request("/", "POST", "Content-Length: 5", "Content-Length: 6"), 400, "Content-Length", id="two lengths"
+        ),
+        pytest.param(
+            request("/", "POST", "Content-Length: 5", "Transfer-Encoding: chunked"),
+            400,
+            "Transfer-Encoding",
+            id="a length and chunks",
+        ),
+        pytest.param(
+            request("/", "POST", "Transfer-Encoding: chunked") + b"zz\r\n", 400, "chunk size", id="a bad chunk size"
+        ),
+        pytest.param(
+            request("/", "POST", "Transfer-Encoding: chunked") + b"1\r\nab\r\n", 400, "chunk", id="a chunk too long"
+        ),
+    ],
+)
+async def test_what_is_no_request_is_a_status(
+    listener: Listener, caplog: pytest.LogCaptureFixture, sent: bytes, code: int, said: str
+) -> None:
+    with caplog.at_level(logging.INFO):
+        status, headers, body = await exchange(listener, sent)
+    assert (status, body["kind"], body["code"]) == (code, "Status", code)
+    assert said in body["message"]
+    assert "b'" not in body["message"]
+    assert (headers["Content-Type"], headers["Server"]) == ("application/json", "apiserver")
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("target", "path"),
+    [
+        pytest.param("/a%0Ab", "/a\nb", id="a line break"),
+        pytest.param("/a%0d%0aX-A:%20b", "/a\r\nX-A: b", id="a header in the path"),
+        pytest.param("/a%00b", "/a\0b", id="NUL"),
+        pytest.param("/a%2Fb", "/a/b", id="an escaped slash"),
+        pytest.param("//a", "//a", id="two slashes"),
+        pytest.param("/a/../b", "/a/../b", id="dots"),
+        pytest.param("https://elsewhere/a", "/a", id="absolute form"),
+    ],
+)
+async def test_every_target_reaches_the_filters(listener: Listener, target: str, path: str) -> None:
+    status, headers, body = await exchange(listener, request(target))
+    assert (status, body["path"]) == (200, path)
+    assert "Audit-ID" in headers
+    assert "Server" not in headers
+
+
+async def test_the_asterisk_form_reaches_them_too(listener: Listener) -> None:
+    status, headers, body = await exchange(listener, request("*", "OPTIONS"))
+    assert (status, body["path"]) == (200, "*")
+    assert "Audit-ID" in headers
+
+
+async def test_the_absolute_form_keeps_its_query(listener: Listener) -> None:
+    _, _, body = await exchange(listener, request("https://elsewhere/a?q=b%2Bc"))
+    assert (body["path"], body["query"]) == ("/a", "b+c")
+
+
+async def test_a_path_of_many_segments_takes_no_longer_than_its_length_says() -> None:
+    app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [Headers(), Recovery()])
+    tls = ServerTls(make_serving(CA, ["127.0.0.1"])).listening
+    opened = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=1)
+    try:
+        started = time.process_time()
+        status, _, body = await exchange(opened, request("/" + "a/" * 250_000))
+        # a router that tries one segment after the other needs 20 seconds for this one
+        assert time.process_time() - started < 5
+    finally:
+        await opened.close()
+    assert (status, len(body["path"])) == (200, 500_001)
+
+
+async def test_pipelined_requests_are_answered_in_order_up_to_the_broken_one(listener: Listener) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=TLS)
+    whole = b"GET /%d HTTP/1.1\r\nHost: h\r\n\r\n"
+    writer.write(whole % 1)
+    assert b'"/1"' in await reader.readuntil(b"}")
+    writer.write(b"".join([whole % 2, whole % 3]))
+    assert b'"/2"' in await reader.readuntil(b"}")
+    assert b'"/3"' in await reader.readuntil(b"}")
+    writer.write(b"BREW / HTTP/1.1\r\n\r\n")
+    async with asyncio.timeout(10):
+        assert b'"code":405' in await reader.read()
+    writer.close()
+
+
+@pytest.mark.parametrize(
+    ("expected", "first"),
+    [
+        pytest.param("100-continue", b"HTTP/1.1 100 Continue", id="a go-ahead"),
+        pytest.param("a miracle", b"HTTP/1.1 200 OK", id="something else"),
+    ],
+)
+async def test_what_can_be_expected(listener: Listener, expected: str, first: bytes) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=TLS)
+    writer.write(request("/", "POST", f"Expect: {expected}", "Content-Length: 2") + b"{}")
+    async with asyncio.timeout(10):
+        answer = await reader.read()
+    writer.close()
+    assert answer.startswith(first)
+    assert b"HTTP/1.1 200 OK" in answer
+
+
+async def test_a_refusal_of_the_library_is_a_status(listener: Listener) -> None:
+    status, _, body = await exchange(listener, request("/fails"))
+    assert (status, body["kind"], body["code"]) == (409, "Status", 409)

@@ -1,0 +1,66 @@
+"""A TLS connection on which a test says every byte itself, and hears how it ends."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from tests.e2e.client import Client
+
+SECONDS = 20.0
+
+
+class RawTls:
+    """An end without TLS's goodbye, or a reset, raises OSError."""
+
+    def __init__(self, client: Client, *, seconds: float = SECONDS) -> None:
+        parts = urlsplit(client.url)
+        assert parts.hostname is not None
+        plain = socket.create_connection((parts.hostname, parts.port), timeout=seconds)
+        self._tls = client.tls.wrap_socket(plain, server_hostname=parts.hostname, suppress_ragged_eofs=False)
+        self._headers = client.headers
+
+    def __enter__(self) -> RawTls:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tls.close()
+
+    def send(self, data: bytes) -> None:
+        self._tls.sendall(data)
+
+    def ask(self, method: str, target: str, headers: Mapping[str, str] | None = None, version: str = "1.1") -> None:
+        """Send the head of a request."""
+        fields = {"Host": "localhost", **self._headers, **(headers or {})}
+        lines = [f"{method} {target} HTTP/{version}", *(f"{name}: {value}" for name, value in fields.items())]
+        self.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+    def until(self, end: bytes) -> bytes:
+        """What comes up to and with `end`, and what came behind it at once."""
+        heard = b""
+        while end not in heard:
+            heard += self._receive()
+        return heard
+
+    def rest(self) -> bytes:
+        """Everything up to the end of the connection."""
+        heard = b""
+        while more := self._tls.recv(65536):
+            heard += more
+        return heard
+
+    def hang_up(self) -> None:
+        """Reset the connection."""
+        self._tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
+        self._tls.close()
+
+    def _receive(self) -> bytes:
+        data = self._tls.recv(65536)
+        if not data:
+            raise ssl.SSLEOFError("the connection has ended")
+        return data
