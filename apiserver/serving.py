@@ -17,6 +17,7 @@ from aiohttp import web
 
 from apiserver.connection import Connection
 from apiserver.filters import headers
+from apiserver.inprogress import RequestsInProgress
 
 _LOG = logging.getLogger("apiserver.serving")
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
@@ -60,17 +61,23 @@ class CannotListen(Exception):
 class Listener:
     """An open HTTPS port."""
 
-    def __init__(self, runner: web.AppRunner, server: asyncio.Server) -> None:
+    def __init__(
+        self, runner: web.AppRunner, server: asyncio.Server, requests: RequestsInProgress, *, patience: float
+    ) -> None:
         self._runner = runner
         self._server = server
+        self._requests = requests
+        self._patience = patience
         self.port: int = server.sockets[0].getsockname()[1]
 
-    def stop_accepting(self) -> None:
-        self._server.close()
-
     async def close(self) -> None:
-        """Wait for requests in flight, as long as the listener's grace allows, then cut what is left."""
-        self.stop_accepting()
+        """Wait for requests in flight, as long as the listener's grace allows, then cut what is left.
+
+        Until then the port stays open: a process that is its own host reaches it by this port, and its requests in
+        flight need that.
+        """
+        await self._requests.finished(within=self._patience)
+        self._server.close()
         await self._runner.cleanup()
 
 
@@ -87,10 +94,15 @@ async def listen(
     limits = limits or Limits()
     headers.install(app)
     # aiohttp waits that long twice: for handlers to end, and again once it has cancelled them
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=grace / 2)
+    cut = grace / 8
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=cut)
     await runner.setup()
+    manager = runner.server
+    assert manager is not None
+    requests = manager.request_handler = RequestsInProgress(manager.request_handler)
     try:
-        return Listener(runner, await _open(runner, tls, _socket(host, port, limits), limits))
+        server = await _open(manager, tls, _socket(host, port, limits), limits)
+        return Listener(runner, server, requests, patience=grace - 2 * cut)
     except OSError as error:
         await runner.cleanup()
         raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
@@ -99,11 +111,9 @@ async def listen(
         raise
 
 
-async def _open(runner: web.AppRunner, tls: ssl.SSLContext, bound: socket.socket, limits: Limits) -> asyncio.Server:
+async def _open(manager: web.Server, tls: ssl.SSLContext, bound: socket.socket, limits: Limits) -> asyncio.Server:
     """aiohttp's own sites leave a client a minute for its TLS handshake."""
-    loop, manager = asyncio.get_running_loop(), runner.server
-    assert manager is not None
-
+    loop = asyncio.get_running_loop()
     options: dict[str, Any] = {
         "access_log": None,
         "keepalive_timeout": limits.idle,

@@ -221,6 +221,27 @@ async def test_a_client_that_does_not_finish_its_head_is_cut(tmp_path: Path, sen
         await writer.wait_closed()
 
 
+async def test_idle_connections_outlive_those_of_an_aggregator(tmp_path: Path) -> None:
+    assert Limits().idle > 90
+    peers: list[object] = []
+
+    async def handler(http: web.Request) -> web.StreamResponse:
+        assert http.transport is not None
+        peers.append(http.transport.get_extra_info("peername"))
+        return web.Response()
+
+    connector = TCPConnector(ssl=client_tls(tmp_path))
+    async with (
+        serving(application(handler), ServerTls(SERVING)) as listener,
+        ClientSession(connector=connector, timeout=ClientTimeout(10)) as session,
+    ):
+        for _ in range(2):
+            async with session.get(f"https://127.0.0.1:{listener.port}/") as response:
+                await response.read()
+    assert len(peers) == 2
+    assert peers[0] == peers[1]
+
+
 async def test_a_client_that_does_not_shake_hands_is_cut() -> None:
     async with serving(application(), ServerTls(SERVING), Limits(handshake=0.05)) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
@@ -280,6 +301,31 @@ async def test_a_port_in_use_is_told_in_one_line() -> None:
         with pytest.raises(CannotListen) as refusal:
             await listen(application(), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=listener.port)
     assert str(refusal.value) == f"cannot listen on 127.0.0.1 port {listener.port}: Address already in use"
+
+
+async def test_a_body_that_is_still_on_its_way_is_read_to_its_end(tmp_path: Path) -> None:
+    stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event())
+    entered, stop = asyncio.Event(), asyncio.Event()
+
+    async def handler(http: web.Request) -> web.StreamResponse:
+        entered.set()
+        return web.Response(text=await http.text())
+
+    listener = await listen(application(handler), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=4)
+    server = asyncio.create_task(run(listener, stages, stop=stop))
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=client_tls(tmp_path))
+    writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nfirst")
+    await entered.wait()
+    stop.set()
+    await stages.shutdown.wait()
+    writer.write(b"-last")
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+        await server
+    writer.close()
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"Connection: close" in answer
+    assert answer.endswith(b"first-last")
 
 
 async def test_a_request_that_never_ends_does_not_hold_up_the_end(tmp_path: Path) -> None:

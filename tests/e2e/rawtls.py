@@ -20,6 +20,7 @@ class RawTls:
         parts = urlsplit(client.url)
         assert parts.hostname is not None
         plain = socket.create_connection((parts.hostname, parts.port), timeout=seconds)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._tls = client.tls.wrap_socket(plain, server_hostname=parts.hostname, suppress_ragged_eofs=False)
         self._headers = client.headers
 
@@ -53,11 +54,6 @@ class RawTls:
         while more := self._tls.recv(65536):
             heard += more
         return heard
-
-    def hang_up(self) -> None:
-        """Reset the connection."""
-        self._tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-        self._tls.close()
 
     def _receive(self) -> bytes:
         data = self._tls.recv(65536)
