@@ -77,8 +77,7 @@ def _context(http: web.Request) -> RequestContext:
     try:
         info = request_info.parse(http.method, raw_path, query)
     except ValueError:
-        # a broken escape: no resource can be meant, so it is looked for and not found like any unknown path
-        info = RequestInfo(method=http.method, path=raw_path, verb=http.method.lower())
+        info = RequestInfo(method=http.method, path=raw_path, verb=http.method.lower(), malformed=True)
     return RequestContext(http=http, info=info, query=query, audit_id=audit_id)
 
 
@@ -93,6 +92,9 @@ class _Dispatcher:
 
     async def __call__(self, context: RequestContext) -> web.StreamResponse:
         info = context.info
+        if info.malformed:
+            # only now, as what is refused is counted, logged and audited like anything else (B19)
+            raise errors.BadRequest("the path of the request is not UTF-8")
         if not info.is_resource:
             return await self._document(context)
         return await self._find(info)(context)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
@@ -16,6 +18,8 @@ from prometheus_client import (
     ProcessCollector,
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from apiserver.context import RequestContext
 from apiserver.request_info import RequestInfo
@@ -25,8 +29,14 @@ _SECONDS = (
     *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8),
     *(10, 15, 20, 30, 45, 60),
 )
+_SLI_SECONDS = _SECONDS[2:]
+_SIZES = tuple(10.0**power for power in range(3, 10))
 _ADMISSION_SECONDS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5)
 _REQUEST = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+# of answers that say how large they are: a dry run is no read
+_READ = tuple(label for label in _REQUEST if label != "dry_run")
+# how Kubernetes calls a call that no answer came to
+_NO_ANSWER = "<error>"
 _RESOURCE = ("group", "version", "resource")
 _VERBS = {
     "get": "GET",
@@ -39,6 +49,32 @@ _VERBS = {
     "deletecollection": "DELETECOLLECTION",
 }
 _APPLY = "application/apply-patch"
+
+
+@dataclass(frozen=True, slots=True)
+class _Children:
+    """The time series of one set of request labels. `sizes` is for reads only."""
+
+    durations: Histogram
+    sli: Histogram
+    sizes: Histogram | None
+    by_code: dict[int, Counter] = field(default_factory=dict)
+
+
+class _Attempts(Collector):
+    """`authentication_attempts`: the library would append _total to the name of a counter of its own."""
+
+    def __init__(self) -> None:
+        self._counts = {"success": 0, "failure": 0, "error": 0}
+
+    def count(self, result: str) -> None:
+        self._counts[result] += 1
+
+    def collect(self) -> Iterator[Metric]:
+        metric = Metric("authentication_attempts", "Requests authenticated, by result.", "unknown")
+        for result, number in self._counts.items():
+            metric.add_sample("authentication_attempts", {"result": result}, number)
+        yield metric
 
 
 class Metrics:
@@ -59,6 +95,39 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
+        self._sli = Histogram(
+            "apiserver_request_sli_duration_seconds",
+            "Response latency without what webhooks take, by verb and resource.",
+            _REQUEST,
+            buckets=_SLI_SECONDS,
+            registry=registry,
+        )
+        self._sizes = Histogram(
+            "apiserver_response_sizes", "Bytes of answers to reads.", _READ, buckets=_SIZES, registry=registry
+        )
+        self._terminations = Counter(
+            "apiserver_request_terminations",
+            "Requests ended in self-defence: too many of them, or one that took too long.",
+            (*_READ, "code"),
+            registry=registry,
+        )
+        self._aborts = Counter(
+            "apiserver_request_aborts",
+            "Requests whose connection was cut in the middle.",
+            _READ[:-1],
+            registry=registry,
+        )
+        self._attempts = _Attempts()
+        registry.register(self._attempts)
+        self._delegated = {
+            review: Counter(
+                f"apiserver_delegated_{review}_request",
+                "Calls of the host's reviews, by status code.",
+                ("code",),
+                registry=registry,
+            )
+            for review in ("authn", "authz")
+        }
         self._inflight = Gauge(
             "apiserver_current_inflight_requests", "Requests being worked on.", ("request_kind",), registry=registry
         )
@@ -94,20 +163,31 @@ class Metrics:
             buckets=_ADMISSION_SECONDS,
             registry=registry,
         )
-        self._children: dict[tuple[str, ...], tuple[dict[str, Counter], Histogram]] = {}
+        self._children: dict[tuple[str, ...], _Children] = {}
 
-    def observe_request(self, labels: tuple[str, ...], code: int, seconds: float) -> None:
-        """Count an answered request; `labels` come from `request_labels`."""
-        child = self._children.get(labels)
-        if child is None:
-            child = self._children[labels] = ({}, self._durations.labels(*labels))
-        counters, durations = child
-        text = str(code)
-        counter = counters.get(text)
+    def observe_request(self, labels: tuple[str, ...], code: int, seconds: float, *, size: int | None = None) -> None:
+        """Count an answered request; `labels` come from `request_labels`, `size` is that of the body, if known."""
+        child = self._children.get(labels) or self._adopt(labels)
+        counter = child.by_code.get(code)
         if counter is None:
-            counter = counters[text] = self._requests.labels(*labels, text)
+            counter = child.by_code[code] = self._requests.labels(*labels, str(code))
         counter.inc()
-        durations.observe(seconds)
+        child.durations.observe(seconds)
+        child.sli.observe(seconds)
+        if child.sizes is not None and size is not None:
+            child.sizes.observe(size)
+        if code in (429, 504):
+            self._terminations.labels(*_of_read(labels), str(code)).inc()
+
+    def aborted(self, labels: tuple[str, ...]) -> None:
+        """Count a request that has no whole answer; `labels` come from `request_labels`."""
+        self._aborts.labels(*_of_read(labels)[:-1]).inc()
+
+    def _adopt(self, labels: tuple[str, ...]) -> _Children:
+        sizes = self._sizes.labels(*_of_read(labels)) if labels[0] in ("GET", "LIST") else None
+        child = _Children(self._durations.labels(*labels), self._sli.labels(*labels), sizes)
+        self._children[labels] = child
+        return child
 
     def longrunning(self, labels: tuple[str, ...]) -> Gauge:
         return self._longrunning.labels(*labels)
@@ -133,6 +213,14 @@ class Metrics:
     def stale_verdict(self, review: str) -> None:
         """`review` is tokenreviews or subjectaccessreviews."""
         self._stale.labels(review).inc()
+
+    def authentication(self, result: str) -> None:
+        """`result` is success (anonymous too), failure (a 401) or error."""
+        self._attempts.count(result)
+
+    def delegated(self, review: str, code: int | None) -> None:
+        """`review` is authn or authz, `code` that of the host's answer, None if there was none."""
+        self._delegated[review].labels(_NO_ANSWER if code is None else str(code)).inc()
 
     def audit_event(self) -> None:
         self._audit_events.inc()
@@ -168,6 +256,10 @@ def request_labels(context: RequestContext, *, served: bool) -> tuple[str, ...]:
         verb = "APPLY"
     names: tuple[Any, ...] = (info.group, info.version, info.resource, info.subresource) if served else ("",) * 4
     return (verb, dry_run, *names, scope_of(info), "apiserver")
+
+
+def _of_read(labels: tuple[str, ...]) -> tuple[str, ...]:
+    return (labels[0], *labels[2:])
 
 
 def scope_of(info: RequestInfo) -> str:

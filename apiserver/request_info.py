@@ -60,6 +60,8 @@ class RequestInfo:
     collection_path: bool = False
     extra_parts: tuple[str, ...] = ()
     """Path segments behind the subresource: no resource of ours has any."""
+    malformed: bool = False
+    """The path could not be decoded, so that nobody knows what is meant."""
 
     @property
     def api_version(self) -> str:

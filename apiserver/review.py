@@ -14,6 +14,7 @@ Review = Callable[[Object], Awaitable[Object]]
 """Posts a review and gives back the host's answer. Raises StatusError."""
 
 _RETRIED = (429, 500, 504)
+_CREATED = 201
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,26 @@ class Backoff:
     factor: float = 1.5
     jitter: float = 0.2
     steps: int = 5
+
+
+def counted(review: Review, count: Callable[[int | None], None]) -> Review:
+    """The same review; `count` is told the code of each answer, None if there was none."""
+
+    async def post_and_count(body: Object) -> Object:
+        code: int | None = None
+        try:
+            answer = await review(body)
+            code = _CREATED
+            return answer
+        except ServiceUnavailable:
+            raise
+        except StatusError as error:
+            code = error.code
+            raise
+        finally:
+            count(code)
+
+    return post_and_count
 
 
 async def post(review: Review, body: Object, backoff: Backoff) -> Object:

@@ -14,6 +14,7 @@ from apiserver.accessreview import AccessReview
 from apiserver.authentication import Union
 from apiserver.authorization import standard_authorizer
 from apiserver.frontproxy import FrontProxy, RequestHeaderConfig
+from apiserver.review import Review, counted
 from apiserver.serving import CannotListen, ended_by_signals
 from apiserver.tls import ServerTls, follow_file
 from apiserver.tokenreview import BearerToken, TokenReviewer
@@ -148,7 +149,7 @@ class _Server:
         """In the order of A1."""
         metrics, peers = self._process.metrics, PeerCertificates()
         settings = self._delegation
-        reviewer = TokenReviewer(partial(self._host.review, TOKEN_REVIEWS_PATH))
+        reviewer = TokenReviewer(self._reviews(TOKEN_REVIEWS_PATH, "authn"))
         return Union(
             (
                 FrontProxy(
@@ -167,10 +168,13 @@ class _Server:
 
     def _access_review(self) -> AccessReview:
         return AccessReview(
-            partial(self._host.review, SUBJECT_ACCESS_REVIEWS_PATH),
+            self._reviews(SUBJECT_ACCESS_REVIEWS_PATH, "authz"),
             tolerance=self._options.host_outage_tolerance,
             on_stale=partial(self._process.metrics.stale_verdict, "subjectaccessreviews"),
         )
+
+    def _reviews(self, path: str, kind: str) -> Review:
+        return counted(partial(self._host.review, path), partial(self._process.metrics.delegated, kind))
 
     def _followed_cas(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """CA files that flags name, read again when they change."""

@@ -49,7 +49,7 @@ def build_filters(config: FilterConfig) -> list[Filter]:
         Headers(),
         Recovery(),
         Deadline(),
-        Authentication(config.authenticator, config=config.request_headers),
+        Authentication(config.authenticator, config=config.request_headers, observe=config.metrics.authentication),
         *auditing,
         Impersonation(config.authorizer) if config.impersonation else RefuseImpersonation(),
         Inflight(config.max_requests_inflight, config.metrics),

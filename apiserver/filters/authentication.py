@@ -8,7 +8,7 @@ from typing import Protocol
 from aiohttp import web
 
 from apiserver.context import Handler, RequestContext, User
-from apiserver.errors import BadRequest
+from apiserver.errors import BadRequest, StatusError, Unauthorized
 from apiserver.frontproxy import RequestHeaderConfig, claims_identity
 
 
@@ -18,19 +18,42 @@ class Identify(Protocol):
         ...
 
 
-class Authentication:
-    """`config` gives the request-header settings, whose header names count as identity headers."""
+def _unobserved(result: str) -> None:
+    pass
 
-    def __init__(self, authenticator: Identify, *, config: Callable[[], RequestHeaderConfig]) -> None:
+
+class Authentication:
+    """`config` gives the request-header settings, whose header names count as identity headers.
+
+    `observe` is told of each attempt: success, failure or error.
+    """
+
+    def __init__(
+        self,
+        authenticator: Identify,
+        *,
+        config: Callable[[], RequestHeaderConfig],
+        observe: Callable[[str], None] = _unobserved,
+    ) -> None:
         self._authenticator = authenticator
         self._config = config
+        self._observe = observe
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         headers = context.http.headers
         if "Connection" in headers:
             self._check_hops(headers.getall("Connection"))
-        context.user = await self._authenticator.authenticate(context)
+        context.user = await self._identify(context)
         return await next(context)
+
+    async def _identify(self, context: RequestContext) -> User:
+        try:
+            user = await self._authenticator.authenticate(context)
+        except StatusError as refusal:
+            self._observe("failure" if isinstance(refusal, Unauthorized) else "error")
+            raise
+        self._observe("success")
+        return user
 
     def _check_hops(self, values: list[str]) -> None:
         """Proxies drop the headers that Connection names; naming one of these is an attempt to shed an identity."""

@@ -10,10 +10,12 @@ from apiserver.errors import TooManyRequests
 from apiserver.metrics import Metrics
 
 _READS = frozenset({"get", "list", "head"})
+_PROBES = ("/healthz", "/livez", "/readyz")
 
 
 class Inflight:
-    """Watches, and cluster admins who may have to repair things, do not count."""
+    """Watches, probes, whose refusal would have a busy server restarted, and cluster admins, who may have to repair
+    things, do not count."""
 
     def __init__(self, limit: int, metrics: Metrics) -> None:
         self._limit = limit
@@ -22,7 +24,7 @@ class Inflight:
         self._gauges = {kind: metrics.inflight(kind) for kind in self._current}
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
-        if context.info.is_watch or MASTERS in context.user.groups:
+        if context.info.is_watch or context.info.path.startswith(_PROBES) or MASTERS in context.user.groups:
             return await next(context)
         if sum(self._current.values()) >= self._limit:
             self._metrics.dropped()

@@ -28,6 +28,11 @@ class Metering:
         return await self._observed(context, next, labels)
 
     async def _observed(self, context: RequestContext, next: Handler, labels: tuple[str, ...]) -> web.StreamResponse:
-        response = await next(context)
-        self._metrics.observe_request(labels, response.status, time.monotonic() - context.received)
+        try:
+            response = await next(context)
+        except ConnectionError:
+            self._metrics.aborted(labels)
+            raise
+        size = response.content_length if isinstance(response, web.Response) else None
+        self._metrics.observe_request(labels, response.status, time.monotonic() - context.received, size=size)
         return response

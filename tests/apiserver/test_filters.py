@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -16,9 +17,9 @@ from apiserver import request_info
 from apiserver.authentication import Union
 from apiserver.authorization import STALE_WARNING, AccessAttributes, Decision, Denied, standard_authorizer
 from apiserver.context import Handler, RequestContext, User, compose
-from apiserver.errors import BadRequest, StatusError, Timeout, TooManyRequests
+from apiserver.errors import BadRequest, ServiceUnavailable, StatusError, Timeout, TooManyRequests, Unauthorized
 from apiserver.filters import FilterConfig, build_filters, headers
-from apiserver.filters.authentication import Authentication
+from apiserver.filters.authentication import Authentication, Identify
 from apiserver.filters.authorization import Authorization
 from apiserver.filters.deadline import Deadline, requested_limit
 from apiserver.filters.impersonation import Impersonation, RefuseImpersonation
@@ -60,6 +61,14 @@ class Known:
         return self.user
 
 
+class Failing:
+    def __init__(self, error: StatusError) -> None:
+        self._error = error
+
+    async def authenticate(self, context: RequestContext) -> User:
+        raise self._error
+
+
 class Gate:
     """A handler that answers once it is opened."""
 
@@ -96,6 +105,11 @@ async def test_a_status_error_becomes_its_status() -> None:
     response = await Recovery()(make_context(), raising(TooManyRequests("slow down", retry_after=3)))
     assert (response.status, response.headers["Retry-After"]) == (429, "3")
     assert document(response)["reason"] == "TooManyRequests"
+
+
+async def test_after_a_504_the_connection_is_closed() -> None:
+    response = await Recovery()(make_context(), raising(Timeout("too slow")))
+    assert (response.status, response.keep_alive) == (504, False)
 
 
 async def test_an_unexpected_exception_is_logged_and_leaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
@@ -226,6 +240,23 @@ async def test_connection_may_name_other_headers() -> None:
     context = make_context(headers={"Connection": "keep-alive, Upgrade"})
     await Authentication(Known(), config=RequestHeaderConfig)(context, ok)
     assert context.user == ALICE
+
+
+@pytest.mark.parametrize(
+    ("authenticator", "result"),
+    [
+        pytest.param(Known(), "success", id="known"),
+        pytest.param(Union([]), "success", id="anonymous"),
+        pytest.param(Failing(Unauthorized()), "failure", id="refused"),
+        pytest.param(Failing(ServiceUnavailable("no host")), "error", id="nobody can tell"),
+    ],
+)
+async def test_attempts_are_counted_by_their_result(authenticator: Identify, result: str) -> None:
+    seen: list[str] = []
+    filter = Authentication(authenticator, config=RequestHeaderConfig, observe=seen.append)
+    with contextlib.suppress(StatusError):
+        await filter(make_context(), ok)
+    assert seen == [result]
 
 
 # impersonation
@@ -460,10 +491,14 @@ async def test_a_failure_in_the_middle_of_a_stream_cuts_the_connection() -> None
         await response.write(b"half")
         raise RuntimeError("broken")
 
-    async with TestClient(TestServer(application(broken))) as client:
+    metrics = Metrics()
+    async with TestClient(TestServer(application(broken, metrics=metrics))) as client:
         response = await client.get(WATCH)
         with pytest.raises(Exception, match=r"(?i)payload|disconnected|connection|transfer"):
             await response.read()
+    aborted = {"verb": "WATCH", "group": "example.org", "version": "v1", "resource": "widgets", "subresource": ""}
+    aborts = metrics.registry.get_sample_value("apiserver_request_aborts_total", {**aborted, "scope": "cluster"})
+    assert aborts == 1
 
 
 async def test_requests_are_counted_by_what_they_are() -> None:

@@ -163,6 +163,19 @@ async def test_a_proxy_comes_before_a_token() -> None:
     assert (await union().authenticate(context)).name == "root"
 
 
+async def test_a_client_certificate_comes_before_a_token() -> None:
+    context = make_context(headers=[("Authorization", "Bearer t")], tls=Tls(make_client(CLIENT_CA, "carol")))
+    assert (await union().authenticate(context)).name == "carol"
+
+
+async def test_a_token_comes_to_the_rescue_of_a_certificate_that_is_not_good() -> None:
+    stranger = make_client(make_ca("another-ca"), "carol")
+    with pytest.raises(Unauthorized):
+        await union().authenticate(make_context(tls=Tls(stranger)))
+    context = make_context(headers=[("Authorization", "Bearer t")], tls=Tls(stranger))
+    assert (await union().authenticate(context)).name == "owner of t"
+
+
 async def test_nobody_s_credentials_are_anonymous() -> None:
     assert await union().authenticate(make_context()) is ANONYMOUS
 

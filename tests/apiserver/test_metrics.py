@@ -66,6 +66,37 @@ def test_durations_fall_into_the_known_buckets() -> None:
     assert metrics.registry.get_sample_value("apiserver_request_total", {**found, "code": "200"}) == 3
 
 
+def test_only_reads_have_sizes() -> None:
+    metrics = Metrics()
+    for method, size in (("GET", 1500), ("PUT", 1500), ("GET", None)):
+        metrics.observe_request(request_labels(make_context(method), served=True), 200, 0.1, size=size)
+    sizes = {
+        (sample.labels["verb"], sample.value)
+        for metric in metrics.registry.collect()
+        for sample in metric.samples
+        if sample.name == "apiserver_response_sizes_sum"
+    }
+    assert sizes == {("GET", 1500)}
+
+
+@pytest.mark.parametrize(("code", "counted"), [(200, None), (429, 1), (504, 1), (404, None)])
+def test_what_is_ended_in_self_defence_is_counted(code: int, counted: float | None) -> None:
+    metrics = Metrics()
+    metrics.observe_request(request_labels(make_context(), served=True), code, 0.1)
+    labels = {"verb": "GET", "group": "example.org", "version": "v1", "resource": "widgets", "subresource": ""}
+    more = {"scope": "resource", "component": "apiserver", "code": str(code)}
+    assert metrics.registry.get_sample_value("apiserver_request_terminations_total", labels | more) == counted
+
+
+def test_a_call_without_an_answer_has_a_code_of_its_own() -> None:
+    metrics = Metrics()
+    for code in (201, None, None):
+        metrics.delegated("authz", code)
+    name = "apiserver_delegated_authz_request_total"
+    assert metrics.registry.get_sample_value(name, {"code": "201"}) == 1
+    assert metrics.registry.get_sample_value(name, {"code": "<error>"}) == 2
+
+
 async def test_metrics_are_shown_as_text() -> None:
     metrics = Metrics()
     metrics.track_cache(WatchCache(WIDGETS))
@@ -76,6 +107,7 @@ async def test_metrics_are_shown_as_text() -> None:
     assert isinstance(response.body, bytes)
     lines = response.body.decode().splitlines()
     assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+    assert 'authentication_attempts{result="success"} 0.0' in lines
     assert 'apiserver_storage_objects{resource="widgets.example.org"} 0.0' in lines
     assert 'apiserver_registered_watchers{group="example.org",resource="widgets",version="v1"} 0.0' in lines
     assert 'apiserver_watch_events_total{group="example.org",resource="widgets",version="v1"} 2.0' in lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -73,3 +74,30 @@ async def test_no_answer_in_time_is_a_503() -> None:
 
     with pytest.raises(ServiceUnavailable):
         await review.post(silent, {}, Backoff(attempt=0.01))
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        pytest.param(None, 201, id="an answer"),
+        pytest.param(failure(403), 403, id="a refusal"),
+        pytest.param(ServiceUnavailable("the host is away"), None, id="no host"),
+    ],
+)
+async def test_each_call_is_counted_by_its_answer(error: StatusError | None, code: int | None) -> None:
+    codes: list[int | None] = []
+    asked = review.counted(Host(*[error] if error else []), codes.append)
+    with contextlib.suppress(StatusError):
+        assert await asked({"a": 1}) == {"a": 1}
+    assert codes == [code]
+
+
+async def test_a_call_that_is_cut_is_counted_as_unanswered() -> None:
+    async def silent(body: Object) -> Object:
+        await asyncio.Event().wait()
+        return body
+
+    codes: list[int | None] = []
+    with pytest.raises(ServiceUnavailable):
+        await review.post(review.counted(silent, codes.append), {}, Backoff(attempt=0.01))
+    assert codes == [None]

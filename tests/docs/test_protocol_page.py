@@ -33,7 +33,6 @@ MAY_GO_WITHOUT: Mapping[str, str] = {
     "F24": "websockets",
     "I19": "one level for all requests, no rules",
     "I22": "off by default in Kubernetes",
-    "J8": "kube-apiserver's own objects",
     "J21": "a client's duty",
     "J28": "optional, as C21",
     "J48": "admission policies have a page of their own",

@@ -42,6 +42,14 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     assert status == 0, f"exit status {status} after SIGTERM\n{running.server.tail()}"
 
 
+@pytest.fixture
+def own_kube(tmp_path: Path) -> Iterator[KubeHost]:
+    """A control plane of the test's own, which it may break."""
+    running = _kube(tmp_path)
+    yield running
+    running.stop()
+
+
 def _kube(directory: Path) -> KubeHost:
     binaries = find_binaries()
     if isinstance(binaries, str):

@@ -202,6 +202,7 @@ class KubeHost(E2eHost):
         super().__init__(directory)
         self._control_plane = control_plane
         self.has_controllers = control_plane.has_controllers
+        self.kube_apiserver = control_plane.processes[-1]
         self.url, self.admin = control_plane.url, control_plane.admin
         self.processes, self.server = control_plane.processes, control_plane.processes[-1]
         self.port = free_port()

@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import ssl
+import uuid
 
 import pytest
 
 from tests.e2e.client import Client
-from tests.e2e.hosts import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.controlplane import TOKEN
+from tests.e2e.hosts import GROUP_VERSION, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.tenants import manifest
 
 HOOKS = (
     "poststarthook/start-apiserver-admission-initializer",
     "poststarthook/generic-apiserver-start-informers",
+)
+
+# by which dashboards and alerts for Kubernetes know them
+NAMES = (
+    "apiserver_request_total{",
+    "apiserver_request_duration_seconds_bucket{",
+    "apiserver_request_sli_duration_seconds_bucket{",
+    "apiserver_response_sizes_bucket{",
+    "apiserver_current_inflight_requests{",
+    "apiserver_longrunning_requests{",
+    "apiserver_watch_events_total{",
+    "apiserver_registered_watchers{",
+    "apiserver_storage_objects{",
+    "apiserver_admission_controller_admission_duration_seconds_bucket{",
+    'authentication_attempts{result="success"}',
+    "workqueue_depth{",
+    "workqueue_adds_total{",
+    "process_resident_memory_bytes ",
 )
 
 
@@ -43,15 +64,34 @@ def test_nothing_else_is_open(host: E2eHost) -> None:
         assert anonymous.get(path).status in (401, 403)
 
 
-def test_metrics_have_kubernetes_names(host: E2eHost) -> None:
+def test_metrics_have_kubernetes_names(host: E2eHost, unique: str) -> None:
     client = ours(host)
     client.get(tenants_path(ROOT)).expect(200)
+    # over at once: the version is long gone
+    assert client.get(tenants_path(ROOT), query={"watch": "true", "resourceVersion": "1"}).status == 200
+    client.request("POST", tenants_path(ROOT), manifest(unique), query={"dryRun": "All"}).expect(201)
     answer = client.get("/metrics")
     text = answer.content.decode()
     assert answer.status == 200
-    for name in ("apiserver_request_total", "apiserver_request_duration_seconds_bucket", "workqueue_depth"):
-        assert f"\n{name}" in text
+    for name in NAMES:
+        assert f"\n{name}" in text, name
     assert 'resource="tenants"' in text
+
+
+def test_what_is_asked_of_the_host_is_counted(kube: KubeHost, unique: str) -> None:
+    token = {"Authorization": f"Bearer {TOKEN}"}
+    assert kube.without_credentials().get(tenants_path(ROOT), headers=token).status == 403
+    assert (
+        kube.without_credentials().get(tenants_path(ROOT), headers={"Authorization": f"Bearer {unique}"}).status == 401
+    )
+    text = kube.direct().get("/metrics").content.decode()
+    counted = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    for name in (
+        'apiserver_delegated_authn_request_total{code="201"}',
+        'apiserver_delegated_authz_request_total{code="201"}',
+        'authentication_attempts{result="failure"}',
+    ):
+        assert float(counted[name]) >= 1, name
 
 
 def test_an_ordinary_user_sees_no_metrics(host: E2eHost, unique: str) -> None:
@@ -68,6 +108,15 @@ def test_a_timeout_that_is_none_is_a_bad_request(host: E2eHost) -> None:
     answer = host.session().get(tenants_path(ROOT), query={"timeout": "invalid"})
     assert answer.status == 400
     assert b"invalid timeout specified in the request URL" in answer.content
+
+
+def test_an_audit_id_is_made_where_none_is_sent_and_a_long_one_is_cut(host: E2eHost, unique: str) -> None:
+    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
+    for client, path in ((ours(host), GROUP_VERSION), (anonymous, GROUP_VERSION), (ours(host), "/nothing")):
+        made = [client.get(path).headers["Audit-ID"] for _ in range(2)]
+        assert len({str(uuid.UUID(each)) for each in made}) == 2
+    long = unique + "x" * 100
+    assert ours(host).get(GROUP_VERSION, headers={"Audit-ID": long}).headers["Audit-ID"] == long[:64]
 
 
 def test_every_answer_has_the_audit_id_that_was_sent(host: E2eHost) -> None:

@@ -28,6 +28,33 @@ def test_the_aggregator_without_groups_may_still_read_discovery(kube: KubeHost) 
     assert kube.front_proxy().get(GROUP_VERSION, headers=FALLBACK).status == 200
 
 
+@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3"])
+def test_the_aggregator_without_groups_may_read_openapi(kube: KubeHost, path: str) -> None:
+    collector = kube.front_proxy()
+    sent = {"X-Remote-User": "system:aggregator", "Accept": "application/json"}
+    first = collector.get(path, headers=sent)
+    assert first.expect(200)["paths"]
+    again = collector.get(path, headers={**sent, "If-None-Match": first.headers["ETag"]})
+    assert (again.status, again.body) == (304, b"")
+
+
+def test_the_aggregator_s_own_question_for_discovery_gets_the_document_it_knows(kube: KubeHost) -> None:
+    asked = [f"application/json;g=apidiscovery.k8s.io;v={each};as=APIGroupDiscoveryList" for each in ("v2", "v2beta1")]
+    answer = kube.front_proxy().get("/apis", headers={**PROBE, "Accept": ",".join(asked)})
+    assert answer.headers["Content-Type"] == asked[0]
+    [group] = answer.expect(200)["items"]
+    assert group["metadata"]["name"] == "apps.cozystack.io"
+
+
+def test_an_ordinary_user_reads_discovery_and_openapi(host: E2eHost, unique: str) -> None:
+    user = host.direct(unique) if isinstance(host, KubeHost) else host.session(unique)
+    index = user.get("/openapi/v3").expect(200)["paths"]
+    document = index["apis/apps.cozystack.io/v1alpha1"]["serverRelativeURL"]
+    for path in ("/apis", "/apis/apps.cozystack.io", GROUP_VERSION, "/openapi/v2", document, "/version"):
+        assert user.get(path).status == 200, path
+    assert user.get(tenants_path(ROOT)).status == 403
+
+
 def test_requests_come_with_the_aggregator_s_own_headers(kube: KubeHost) -> None:
     forwarded = {"X-Forwarded-For": "192.0.2.9", "X-Forwarded-Host": "api.example.org", "X-Forwarded-Uri": "/x"}
     answer = kube.front_proxy().get(tenants_path(ROOT), headers={**PROBE, **forwarded})
@@ -89,6 +116,24 @@ def test_an_unknown_path_lists_them_too(host: E2eHost, path: str) -> None:
     answer = ours(host).get(path)
     assert "/apis" in answer.expect(404)["paths"]
     assert answer.headers["Content-Type"] == "application/json"
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        pytest.param("%ff", id="no UTF-8"),
+        pytest.param("%", id="half an escape"),
+        pytest.param("%zz", id="no hexadecimal digits"),
+        pytest.param("%2e%2e", id="two dots"),
+        pytest.param("a%2Fb", id="a slash"),
+        pytest.param("%00", id="a null"),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_a_path_with_strange_escapes_is_a_mistake_of_the_client(host: E2eHost, method: str, segment: str) -> None:
+    answer = ours(host).request(method, f"{tenants_path(ROOT)}/{segment}", {})
+    assert 400 <= answer.status < 500
+    assert answer.json()["kind"] == "Status"
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE"])

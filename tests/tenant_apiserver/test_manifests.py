@@ -90,6 +90,25 @@ def test_the_service_is_the_one_that_the_process_takes_for_its_own() -> None:
     assert (reference["namespace"], reference["name"]) == (service["namespace"], service["name"])
 
 
+@pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
+def test_the_service_leads_to_the_pods_that_the_deployment_makes(directory: str) -> None:
+    objects = built(directory)
+    pod = of_kind(objects, "Deployment")["spec"]["template"]
+    [container] = pod["spec"]["containers"]
+    service, [reference] = of_kind(objects, "Service")["spec"], [of_kind(objects, "APIService")["spec"]["service"]]
+    assert service["selector"].items() <= pod["metadata"]["labels"].items()
+    [port] = service["ports"]
+    assert reference.get("port", 443) == port["port"]
+    assert port["targetPort"] in {each["name"] for each in container["ports"]}
+
+
+@pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
+def test_no_traffic_comes_before_readiness(directory: str) -> None:
+    [container] = of_kind(built(directory), "Deployment")["spec"]["template"]["spec"]["containers"]
+    probe = container["readinessProbe"]["httpGet"]
+    assert (probe["path"], probe["scheme"]) == ("/readyz", "HTTPS")
+
+
 def test_the_secret_that_may_be_read_is_the_one_that_is_kept() -> None:
     role = of_kind(built("."), "Role", "tenant-apiserver:serving-certificate")
     [named] = [rule for rule in role["rules"] if "resourceNames" in rule]
