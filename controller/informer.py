@@ -19,7 +19,6 @@ from registry.frames import MalformedFrame
 from registry.host import Host, HostResource, HostUnreachable, WatchEvent
 
 _logger = logging.getLogger(__name__)
-_PAGE = 500
 _WATCH_SECONDS = 300
 # An API server that does not know sendInitialEvents may ignore it and never send the bookmark that ends them.
 _INITIAL_EVENTS_SECONDS = 60.0
@@ -82,6 +81,7 @@ class Informer:
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
         self._rv = 0
+        self._list_from = "0"
         self._watch_list = True
         self._host_error: StatusError | None = None
         self._awake = asyncio.Event()
@@ -140,13 +140,13 @@ class Informer:
         except Exception:
             # neither a damaged object nor a handler's mistake may end the informer: all is read anew
             _logger.exception("informer of %s: starting over", self._resource.plural)
-            self._rv = 0
+            self._start_over()
             return self._backoff.next()
 
     def _failed(self, error: StatusError) -> float:
         if error.code == _GONE or any(cause.get("reason") == _FROM_THE_FUTURE for cause in error.causes):
             _logger.info("informer of %s: version %d is not held, listing anew", self._resource.plural, self._rv)
-            self._rv = 0
+            self._start_over()
             return self._backoff.next()
         if not self._rv and self._watch_list and not isinstance(error, HostUnreachable):
             # with which code it is refused depends on what is missing: the parameter (400, 422), the storage's
@@ -155,12 +155,18 @@ class Informer:
             return 0.0
         if isinstance(error, MalformedFrame):
             # resuming would only lead to the same frame again
-            self._rv = 0
+            self._start_over()
         if self._host_error is None:
             cause = error.__cause__ or error
             _logger.warning("informer of %s: the host cannot be watched: %s", self._resource.plural, cause)
         self._tell_reachability(error)
         return max(self._backoff.next(), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
+
+    def _start_over(self) -> None:
+        """The next list gives nothing older than what was seen, unless that is what the host does not have: as
+        client-go's reflectors do."""
+        self._list_from = str(self._rv or "")
+        self._rv = 0
 
     async def _probe(self) -> None:
         """After an outage, the smallest call that shows that it is over: a quiet watch shows nothing for a minute."""
@@ -176,19 +182,17 @@ class Informer:
             handler.unreachable(error)
 
     async def _list(self) -> None:
+        """Read everything, from the host's cache where it has what was seen before; a page of a list that is read
+        from etcd costs a host many times as much."""
         encoded: dict[Key, bytes] = {}
-        token, rv = "", 0
-        while True:
-            page = await self._host.list(
-                self._resource, self._namespace, limit=_PAGE, continue_token=token, **self._selectors
-            )
-            rv = rv or int(page["metadata"]["resourceVersion"])
-            for item in page.get("items") or ():
-                encoded[key_of(item)] = encode(self._slim(self._typed(item)))
-            token = page["metadata"].get("continue") or ""
-            if not token:
-                break
-        self._replace(encoded, rv)
+
+        def take(item: Object) -> None:
+            encoded[key_of(item)] = encode(self._slim(self._typed(item)))
+
+        rv = await self._host.each(
+            self._resource, self._namespace, take=take, resource_version=self._list_from, **self._selectors
+        )
+        self._replace(encoded, int(rv))
 
     def _typed(self, item: Object) -> Object:
         """Items of a list need not say what they are."""

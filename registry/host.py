@@ -6,7 +6,7 @@ call was for makes it an error of its resource.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import quote
@@ -102,6 +102,23 @@ class Host(Protocol):
         continue_token: str = "",
     ) -> Object:
         """The List document: one page if `limit` is given."""
+        ...
+
+    async def each(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        take: Callable[[Object], None],
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> str:
+        """Give every object to `take` as it comes, and the List's resourceVersion when all are there.
+
+        With a `resource_version` the host may answer from its cache, with nothing older than that; "0" is any.
+        Items of a list need not say what kind they are. What was taken before an error is to be thrown away.
+        """
         ...
 
     async def create(

@@ -6,23 +6,24 @@ Nothing is tried twice here, but for a call whose credentials had to be renewed.
 from __future__ import annotations
 
 import asyncio
-import urllib.request
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import aiohttp
 import orjson
 from aiohttp import ClientResponse, ClientTimeout
-from yaml import YAMLError
 from yarl import URL
 
 from apiserver import errors
 from apiserver.resource import Object
 from registry.frames import Frames
 from registry.host import HostResource, HostUnreachable, WatchEvent
-from registry.kubelibrary import ConfigException, Configuration, RESTClientObject, config
+from registry.hostconnection import environment_proxy, load_in_cluster, load_kubeconfig, open_session
+from registry.kubelibrary import Configuration, RESTClientObject
+from registry.listitems import ListItems
 
 _CONNECT_TIMEOUT = 10.0
 _REQUEST_TIMEOUT = 30.0
@@ -30,13 +31,13 @@ _REQUEST_TIMEOUT = 30.0
 _WATCH_SILENCE = 100.0
 _TOKEN_SECONDS = 30.0
 _POOL = 100
-_READ_BUFFER = 2 * 1024 * 1024
+_PAGE = 500
 _USER_AGENT = "tenant-apiserver"
 _NOT_ACCEPTED = "the host API does not accept the credentials of this server"
 # What goes wrong between two machines; ValueError is a body that is not JSON.
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
-# What the library says of a kubeconfig, and what it stumbles over in a file of another form.
-_UNREADABLE = (ConfigException, OSError, YAMLError, AttributeError, LookupError, TypeError, ValueError)
+# Parsing this much of a list takes some milliseconds.
+_CHUNK = 128 * 1024
 
 Refresh = Callable[[], Awaitable[None]]
 
@@ -56,20 +57,20 @@ class HostClient:
             RESTClientObject(configuration, maxsize=_POOL),
             RESTClientObject(configuration, maxsize=0),
         )
-        self._calls, self._watches = (_session(transport) for transport in self._transports)
+        self._calls, self._watches = (open_session(transport) for transport in self._transports)
         self._server_hostname = configuration.tls_server_name
-        self._proxy = configuration.proxy or _environment_proxy(URL(self._base))
+        self._proxy = configuration.proxy or environment_proxy(URL(self._base))
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None = None) -> HostClient:
         """A client of the cluster that `kubeconfig` names, else of the cluster that this process runs in, else of the
         one that kubectl would use. Raises ValueError if there is none."""
         configuration = Configuration()
-        if kubeconfig is None and await asyncio.to_thread(_load_in_cluster, configuration):
+        if kubeconfig is None and await asyncio.to_thread(load_in_cluster, configuration):
             return cls(configuration)
 
         async def load() -> None:
-            await _load_kubeconfig(configuration, kubeconfig)
+            await load_kubeconfig(configuration, kubeconfig)
 
         await load()
         try:
@@ -105,6 +106,28 @@ class HostClient:
             "continue": continue_token,
         }
         return await self._call("GET", res.path(namespace), query=query)
+
+    async def each(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        take: Callable[[Object], None],
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> str:
+        selection = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        # a limit means something else beside a version of one's own: exactly that one
+        known = resource_version not in ("", "0")
+        start = {"resourceVersionMatch": "NotOlderThan"} if known else {"limit": str(_PAGE)}
+        url = self._url(res.path(namespace), {**selection, **start, "resourceVersion": resource_version})
+        metadata = await self._authorized(partial(self._walk, url, take))
+        version: str = metadata["resourceVersion"]
+        while token := metadata.get("continue"):
+            url = self._url(res.path(namespace), {**selection, "limit": str(_PAGE), "continue": token})
+            metadata = await self._authorized(partial(self._walk, url, take))
+        return version
 
     async def create(
         self, res: HostResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
@@ -204,12 +227,16 @@ class HostClient:
     ) -> Object:
         url = self._url(path, query or {})
         data = orjson.dumps(body) if body is not None else None
+        return await self._authorized(partial(self._send, method, url, data, content_type))
+
+    async def _authorized(self, send: Callable[[], Awaitable[Object]]) -> Object:
+        """What `send` gives, with renewed credentials if the host does not take those that there are."""
         try:
-            return await self._send(method, url, data, content_type)
+            return await send()
         except _Unauthorized as e:
             await self._renew(e)
         try:
-            return await self._send(method, url, data, content_type)
+            return await send()
         except _Unauthorized as e:
             raise HostUnreachable(_NOT_ACCEPTED) from e
 
@@ -221,6 +248,24 @@ class HostClient:
                 method, url, data=data, headers=headers, **self._options(timeout)
             ) as response:
                 return await self._answer(response)
+        except _FAILURES as e:
+            raise HostUnreachable from e
+
+    async def _walk(self, url: URL, take: Callable[[Object], None]) -> Object:
+        """Give each item of a list to `take`; the metadata of the list."""
+        timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_REQUEST_TIMEOUT)
+        items = ListItems()
+        try:
+            headers = await self._headers("")
+            async with self._calls.get(url, headers=headers, **self._options(timeout)) as response:
+                if response.status != 200:
+                    return await self._answer(response)
+                async for chunk in response.content.iter_chunked(_CHUNK):
+                    for item in items.feed(chunk):
+                        take(item)
+                    # what has arrived already is given out without a pause
+                    await asyncio.sleep(0)
+                return items.metadata()
         except _FAILURES as e:
             raise HostUnreachable from e
 
@@ -279,41 +324,6 @@ class HostClient:
 
 class _Unauthorized(Exception):
     """The host does not know who this server is: never the fault of the caller that is being served."""
-
-
-def _load_in_cluster(configuration: Configuration) -> bool:
-    """Whether this process runs in a cluster, whose credentials `configuration` then has."""
-    try:
-        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except ConfigException:
-        return False
-    return True
-
-
-async def _load_kubeconfig(configuration: Configuration, path: Path | None) -> None:
-    """Raises ValueError. A thread has a loop for it: files are read, and a credential plugin may run."""
-    loading = config.load_kube_config(
-        config_file=str(path) if path is not None else None, client_configuration=configuration
-    )
-    try:
-        await asyncio.to_thread(asyncio.run, loading)
-    except _UNREADABLE as e:
-        raise ValueError(f"no usable kubeconfig: {' '.join(str(e).split())}") from e
-
-
-def _session(transport: RESTClientObject) -> aiohttp.ClientSession:
-    """A session over the library's connections that does not read the environment, and .netrc in a thread, for every
-    single request."""
-    return aiohttp.ClientSession(
-        connector=transport.pool_manager.connector, connector_owner=False, read_bufsize=_READ_BUFFER
-    )
-
-
-def _environment_proxy(url: URL) -> str | None:
-    """The proxy that the environment names for this URL."""
-    if urllib.request.proxy_bypass(url.host or ""):
-        return None
-    return urllib.request.getproxies().get(url.scheme)
 
 
 def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:

@@ -139,6 +139,22 @@ class FakeHost:
             items = items[:limit]
         return {"apiVersion": res.api_version, "kind": f"{res.kind}List", "metadata": metadata, "items": items}
 
+    async def each(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        take: Callable[[Object], None],
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> str:
+        found = await self.list(res, namespace, label_selector=label_selector, field_selector=field_selector)
+        for item in found["items"]:
+            take(item)
+        version: str = found["metadata"]["resourceVersion"]
+        return version
+
     async def create(
         self, res: HostResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:

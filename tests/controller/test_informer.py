@@ -30,8 +30,8 @@ def bookmark(rv: int, **metadata: Any) -> WatchEvent:
     return WatchEvent("BOOKMARK", {"metadata": {"resourceVersion": str(rv), **metadata}})
 
 
-def page(rv: int, *items: Object, token: str = "") -> Object:
-    return {"metadata": {"resourceVersion": str(rv), "continue": token}, "items": list(items)}
+def page(rv: int, *items: Object) -> Object:
+    return {"metadata": {"resourceVersion": str(rv)}, "items": list(items)}
 
 
 class Script:
@@ -42,16 +42,33 @@ class Script:
         self.calls: list[str] = []
         self.over = asyncio.Event()
 
-    async def list(self, res: HostResource, namespace: str = "", **options: Any) -> Object:
-        self.calls.append(f"list {options['continue_token']}" if options.get("continue_token") else self._kind(options))
+    async def list(self, res: HostResource, namespace: str = "", *, limit: int, **options: Any) -> Object:
+        assert limit == 1
+        self.calls.append("probe")
+        return self._answer()
+
+    async def each(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        take: Callable[[Object], None],
+        resource_version: str,
+        **options: Any,
+    ) -> str:
+        self.calls.append(f"list {resource_version}".rstrip())
+        answer = self._answer()
+        for item in answer["items"]:
+            take(item)
+        version: str = answer["metadata"]["resourceVersion"]
+        return version
+
+    def _answer(self) -> Object:
         step = self._steps.pop(0)
         if isinstance(step, StatusError):
             raise step
         assert isinstance(step, Mapping)
         return dict(step)
-
-    def _kind(self, options: Mapping[str, Any]) -> str:
-        return "probe" if options["limit"] == 1 else "list"
 
     async def watch(
         self,
@@ -161,16 +178,16 @@ async def test_a_store_that_is_not_wanted_stays_empty() -> None:
 
 
 @pytest.mark.parametrize("code", [400, 422, 429, 500])
-async def test_a_host_without_watch_list_is_listed_in_pages(code: int) -> None:
+async def test_a_host_without_watch_list_is_listed_from_its_cache(code: int) -> None:
     refused = StatusError(code, "Invalid", "sendInitialEvents is forbidden")
-    run = await play(refused, page(5, obj("a", 3), token="next"), page(6, obj("b", 2)), [event("ADDED", "c", 6)])
-    assert run.calls == ["watchlist", "list", "list next", "watch 5", "watch 6"]
+    run = await play(refused, page(5, obj("a", 3), obj("b", 2)), [event("ADDED", "c", 6)])
+    assert run.calls == ["watchlist", "list 0", "watch 5", "watch 6"]
     assert run.told == [("replace", ["a", "b"], 5), ("ADDED", "c", 6)]
 
 
 async def test_a_host_that_ends_the_initial_events_early_is_listed() -> None:
     run = await play([event("ADDED", "a", 3)], page(5, obj("a", 3)))
-    assert run.calls[:2] == ["watchlist", "list"]
+    assert run.calls[:2] == ["watchlist", "list 0"]
     assert run.told == [("replace", ["a"], 5)]
 
 
@@ -190,6 +207,14 @@ async def test_a_version_that_the_host_does_not_hold_is_followed_by_a_new_list(e
     run = await play(INITIAL, [error], [event("ADDED", "c", 20), bookmark(21, **_END)])
     assert run.calls == ["watchlist", "watch 5", "watchlist", "watch 21"]
     assert run.told == [("replace", ["a", "b"], 5), ("replace", ["c"], 21)]
+
+
+async def test_a_new_list_is_no_older_than_what_was_seen_unless_the_host_has_no_such_version() -> None:
+    expired, future = errors.Expired("too old resource version"), errors.TooLargeResourceVersion(6, 4)
+    refused = StatusError(422, "Invalid", "")
+    run = await play(refused, page(5), [event("ADDED", "a", 6), expired], future, page(4), [event("ADDED", "b", 5)])
+    assert run.calls == ["watchlist", "list 0", "watch 5", "list 6", "list", "watch 4", "watch 5"]
+    assert run.told[-2:] == [("replace", [], 4), ("ADDED", "b", 5)]
 
 
 async def test_an_outage_and_its_end_are_told_and_no_event_is_lost() -> None:
@@ -243,7 +268,7 @@ async def test_after_a_damaged_event_all_is_read_anew(damaged: WatchEvent | Exce
 async def test_a_damaged_list_is_asked_for_again() -> None:
     refused = StatusError(422, "Invalid", "")
     run = await play(refused, {"metadata": {}}, page(5, {"metadata": {}}), page(6, obj("a", 3)))
-    assert run.calls == ["watchlist", "list", "list", "list", "watch 6"]
+    assert run.calls == ["watchlist", "list 0", "list", "list", "watch 6"]
     assert run.told == [("replace", ["a"], 6)]
 
 

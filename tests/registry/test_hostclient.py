@@ -119,6 +119,60 @@ async def test_every_call_is_the_request_that_kubernetes_expects(server: Server,
     assert {headers["Authorization"] for headers in server.headers} == {"Bearer t0"}
 
 
+def _list(*names: str, **metadata: str) -> dict[str, Any]:
+    return {"items": [{"metadata": {"name": name}} for name in names], "metadata": {"resourceVersion": "9", **metadata}}
+
+
+async def names_of(client: HostClient, **options: str) -> tuple[list[str], str]:
+    found: list[str] = []
+    version = await client.each(NAMESPACES, take=lambda obj: found.append(obj["metadata"]["name"]), **options)
+    return found, version
+
+
+@pytest.mark.parametrize(
+    ("version", "query"),
+    [
+        pytest.param("", {"limit": "500"}, id="the newest"),
+        pytest.param("0", {"limit": "500", "resourceVersion": "0"}, id="whatever the cache has"),
+        pytest.param("7", {"resourceVersion": "7", "resourceVersionMatch": "NotOlderThan"}, id="nothing older"),
+    ],
+)
+async def test_everything_is_given_as_it_comes(
+    server: Server, client: HostClient, version: str, query: dict[str, str]
+) -> None:
+    server.answer = _json(_list("a", "b"))
+    assert await names_of(client, resource_version=version, label_selector="x=y") == (["a", "b"], "9")
+    assert server.requests == [("GET", "/api/v1/namespaces", {**query, "labelSelector": "x=y"}, None)]
+
+
+async def test_a_host_that_gives_pages_is_read_to_the_end(server: Server, client: HostClient) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        rest = request.query.get("continue")
+        return web.json_response(_list("c") if rest else _list("a", "b", **{"continue": "t"}))
+
+    server.answer = answer
+    assert await names_of(client, resource_version="0") == (["a", "b", "c"], "9")
+    assert server.requests[1][2] == {"limit": "500", "continue": "t"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        pytest.param(_json({"kind": "Status", "code": 410, "reason": "Expired"}, 410), 410, id="refused"),
+        pytest.param(_body(b'{"items":[{"metadata":{"name":"a"}}'), 503, id="cut in the middle"),
+        pytest.param(_body(b"<html>"), 503, id="no list"),
+        pytest.param(_stream(b'{"items":[', cut=True), 503, id="connection lost"),
+    ],
+)
+async def test_a_list_that_is_not_whole_is_an_error(
+    server: Server, client: HostClient, answer: Answer, code: int
+) -> None:
+    server.answer = answer
+    with pytest.raises(StatusError) as refused:
+        await names_of(client)
+    assert refused.value.code == code
+
+
 async def test_a_name_cannot_leave_its_place_in_the_path(server: Server, client: HostClient) -> None:
     await client.get(HELMRELEASES, "n", "a/../b?x=1")
     assert server.requests[0][1].endswith("/helmreleases/a%2F..%2Fb%3Fx%3D1")

@@ -1,0 +1,52 @@
+"""How the host is reached: kubernetes-asyncio's configuration out of a cluster or a kubeconfig, and its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.request
+from pathlib import Path
+
+import aiohttp
+from yaml import YAMLError
+from yarl import URL
+
+from registry.kubelibrary import ConfigException, Configuration, RESTClientObject, config
+
+_READ_BUFFER = 2 * 1024 * 1024
+# What the library says of a kubeconfig, and what it stumbles over in a file of another form.
+_UNREADABLE = (ConfigException, OSError, YAMLError, AttributeError, LookupError, TypeError, ValueError)
+
+
+def load_in_cluster(configuration: Configuration) -> bool:
+    """Whether this process runs in a cluster, whose credentials `configuration` then has."""
+    try:
+        config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    except ConfigException:
+        return False
+    return True
+
+
+async def load_kubeconfig(configuration: Configuration, path: Path | None) -> None:
+    """Raises ValueError. A thread has a loop for it: files are read, and a credential plugin may run."""
+    loading = config.load_kube_config(
+        config_file=str(path) if path is not None else None, client_configuration=configuration
+    )
+    try:
+        await asyncio.to_thread(asyncio.run, loading)
+    except _UNREADABLE as e:
+        raise ValueError(f"no usable kubeconfig: {' '.join(str(e).split())}") from e
+
+
+def open_session(transport: RESTClientObject) -> aiohttp.ClientSession:
+    """A session over the library's connections that does not read the environment, and .netrc in a thread, for every
+    single request."""
+    return aiohttp.ClientSession(
+        connector=transport.pool_manager.connector, connector_owner=False, read_bufsize=_READ_BUFFER
+    )
+
+
+def environment_proxy(url: URL) -> str | None:
+    """The proxy that the environment names for this URL."""
+    if urllib.request.proxy_bypass(url.host or ""):
+        return None
+    return urllib.request.getproxies().get(url.scheme)

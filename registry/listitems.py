@@ -1,0 +1,129 @@
+"""The items of a List document, one at a time, out of a byte stream that may be cut anywhere. Pure.
+
+A List of everything can be a hundred times the size of what is kept of it: it is never held as a whole.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+from collections.abc import Iterator
+from enum import Enum, auto
+from typing import Any
+
+from apiserver.resource import Object
+from registry.frames import LIMIT, MalformedFrame
+
+_DECODER = json.JSONDecoder()
+_SPACE = " \t\r\n"
+
+
+class _Expected(Enum):
+    DOCUMENT = auto()
+    FIELD = auto()
+    ITEM = auto()
+    NOTHING = auto()
+
+
+class _Incomplete(Exception):
+    """What is looked at has no end yet."""
+
+
+class ListItems:
+    """`limit` is the most that may be left over between two chunks: one item, and what stands around it."""
+
+    def __init__(self, *, limit: int = LIMIT) -> None:
+        self._utf8 = codecs.getincrementaldecoder("utf-8")()
+        self._text = ""
+        self._at = 0
+        self._limit = limit
+        self._expected = _Expected.DOCUMENT
+        self._fields: Object = {}
+
+    def feed(self, chunk: bytes) -> Iterator[Object]:
+        """The items that are whole now. Raises MalformedFrame."""
+        try:
+            self._text = self._text[self._at :] + self._utf8.decode(chunk)
+        except UnicodeDecodeError as e:
+            raise MalformedFrame("the host sent a list that is not UTF-8") from e
+        self._at = 0
+        while self._expected is not _Expected.NOTHING:
+            start = self._at
+            try:
+                item = self._step()
+            except _Incomplete:
+                self._at = start
+                break
+            if item is not None:
+                yield item
+        if len(self._text) - self._at > self._limit:
+            raise MalformedFrame(f"the host sent a list with an item of more than {self._limit} characters")
+
+    def metadata(self) -> Object:
+        """The List's own metadata, once all was fed. Raises MalformedFrame if it was no whole List."""
+        metadata = self._fields.get("metadata")
+        if self._expected is not _Expected.NOTHING:
+            raise MalformedFrame("the host sent a list without an end")
+        if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+            raise MalformedFrame("the host sent a list without a version")
+        return metadata
+
+    def _step(self) -> Object | None:
+        if self._expected is _Expected.DOCUMENT:
+            self._punctuation("{")
+            self._expected = _Expected.FIELD
+        elif self._expected is _Expected.FIELD:
+            self._field()
+        elif self._next() in ",]":
+            if self._punctuation(",]") == "]":
+                self._expected = _Expected.FIELD
+        else:
+            return self._item()
+        return None
+
+    def _field(self) -> None:
+        if self._next() in ",}":
+            if self._punctuation(",}") == "}":
+                self._expected = _Expected.NOTHING
+            return
+        name = self._value()
+        self._punctuation(":")
+        if name == "items" and self._next() == "[":
+            self._punctuation("[")
+            self._expected = _Expected.ITEM
+        else:
+            self._fields[name] = self._value()
+
+    def _item(self) -> Object:
+        item = self._value()
+        if not isinstance(item, dict):
+            raise MalformedFrame("the host sent a list with an item that is no object")
+        return item
+
+    def _next(self) -> str:
+        text, at = self._text, self._at
+        while at < len(text) and text[at] in _SPACE:
+            at += 1
+        self._at = at
+        if at == len(text):
+            raise _Incomplete
+        return text[at]
+
+    def _punctuation(self, allowed: str) -> str:
+        found = self._next()
+        if found not in allowed:
+            raise MalformedFrame("the host sent something that is no list")
+        self._at += 1
+        return found
+
+    def _value(self) -> Any:
+        self._next()
+        try:
+            value, end = _DECODER.raw_decode(self._text, self._at)
+        except ValueError as e:
+            raise _Incomplete from e
+        if end == len(self._text):
+            # a number may go on
+            raise _Incomplete
+        self._at = end
+        return value

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from registry.frames import MalformedFrame
+from registry.listitems import ListItems
+
+ITEMS = [{"metadata": {"name": 'ä\n"]}'}}, {"spec": {"items": [{"a": [1, 2.5, None]}]}}, {"x": "y" * 3000}]
+METADATA = {"resourceVersion": "7", "continue": "c"}
+
+
+def read(document: bytes, sizes: Sequence[int] = ()) -> tuple[list[Any], Any]:
+    parser, found, at = ListItems(), list[Any](), 0
+    for size in sizes:
+        found += parser.feed(document[at : at + size])
+        at += size
+    found += parser.feed(document[at:])
+    return found, parser.metadata()
+
+
+def document(**fields: Any) -> bytes:
+    return json.dumps(fields, ensure_ascii=False).encode()
+
+
+@given(st.lists(st.integers(1, 200)), st.permutations(["apiVersion", "metadata", "items", "kind"]))
+def test_items_arrive_whole_wherever_the_stream_is_cut_and_in_whatever_order_fields_come(
+    sizes: list[int], order: list[str]
+) -> None:
+    fields = {"apiVersion": "v1", "kind": "List", "metadata": METADATA, "items": ITEMS}
+    assert read(document(**{name: fields[name] for name in order}), sizes) == (ITEMS, METADATA)
+
+
+@pytest.mark.parametrize(
+    ("body", "items"),
+    [
+        pytest.param(document(metadata=METADATA, items=[]), [], id="no items"),
+        pytest.param(document(metadata=METADATA, items=None), [], id="null, as Go writes an empty list"),
+        pytest.param(document(metadata=METADATA), [], id="items are absent"),
+        pytest.param(json.dumps({"metadata": METADATA, "items": ITEMS}, indent=2).encode(), ITEMS, id="indented"),
+    ],
+)
+def test_a_list_may_be_written_in_many_ways(body: bytes, items: list[Any]) -> None:
+    assert read(body) == (items, METADATA)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="nothing"),
+        pytest.param(document(metadata=METADATA, items=ITEMS)[:-1], id="cut at the end"),
+        pytest.param(b'{"items":[{"a":1}],"metadata":{}'[:-3], id="cut in the metadata"),
+        pytest.param(document(items=ITEMS), id="no metadata"),
+        pytest.param(document(items=ITEMS, metadata={}), id="no version"),
+        pytest.param(document(metadata=METADATA, items=[1]), id="an item that is no object"),
+        pytest.param(b'["a"]', id="an array"),
+        pytest.param(b'{"items":[{"a":1} {"b":2}', id="no end"),
+        pytest.param(b'{"metadata":\xff}', id="not UTF-8"),
+        pytest.param(b'{"metadata" {}}', id="no colon"),
+    ],
+)
+def test_what_is_no_whole_list_is_refused(body: bytes) -> None:
+    with pytest.raises(MalformedFrame):
+        read(body)
+
+
+def test_an_item_without_end_does_not_fill_the_memory() -> None:
+    parser = ListItems(limit=1000)
+    assert list(parser.feed(b'{"items":[{"a":"' + b"x" * 900)) == []
+    with pytest.raises(MalformedFrame, match="more than 1000"):
+        list(parser.feed(b"x" * 200))
+
+
+def test_what_was_given_is_not_kept() -> None:
+    parser = ListItems(limit=100)
+    list(parser.feed(b'{"metadata":{"resourceVersion":"7"},"items":['))
+    for _ in range(100):
+        assert list(parser.feed(b'{"a":"' + b"x" * 50 + b'"},')) == [{"a": "x" * 50}]
+    assert list(parser.feed(b"]}")) == []
+    assert parser.metadata() == {"resourceVersion": "7"}
