@@ -19,6 +19,8 @@ from registry.tenant.facts import TenantFacts, facts_of
 from registry.tenant.tree import ChangedTree, Tree
 
 _NANO = 10**9
+# Two names of one thing in a ResourceQuota: Kubernetes counts requests under both
+_ALIASES = {name: f"requests.{name}" for name in ("cpu", "memory", "storage", "ephemeral-storage")}
 
 
 @lru_cache(maxsize=8192)
@@ -30,14 +32,21 @@ def _amount(value: str | int) -> int | None:
         return None
 
 
+def full_key(key: str) -> str:
+    """The one name of what a quota key and its alias stand for."""
+    return _ALIASES.get(key, key)
+
+
 def declared(facts: TenantFacts, key: str) -> int | None:
-    """In billionths; None if the Tenant does not declare `key`."""
-    value = facts.quotas.get(key)
-    return _amount(value) if value is not None else None
+    """In billionths; None if the Tenant does not declare `key`, a full key. Of a key and its alias the lesser binds."""
+    found = [
+        amount for each in facts.quotas if full_key(each) == key and (amount := _amount(facts.quotas[each])) is not None
+    ]
+    return min(found, default=None)
 
 
 def claimed_below(tree: Tree, facts: TenantFacts, key: str) -> int:
-    """What the children claim of `key`, in billionths."""
+    """What the children claim of `key`, a full key, in billionths."""
     total = 0
     seen: set[Key] = {facts.key}
     waiting = list(tree.children(facts.namespace))
@@ -61,13 +70,14 @@ def quota_problems(tree: Tree, new: TenantFacts, old: TenantFacts | None) -> lis
     """
     after = ChangedTree(tree, new)
     problems = []
-    for key in sorted({*new.quotas, *(old.quotas if old is not None else ())}):
+    written = {full_key(each): each for facts in (old, new) if facts is not None for each in sorted(facts.quotas)}
+    for key in sorted(written):
         before = declared(old, key) if old is not None else None
         if declared(new, key) == before:
             continue
         why = _below_children(after, new, key, before) or _above_ancestor(tree, after, new, key, before)
         if why:
-            problems.append(forbidden(f"spec.resourceQuotas[{key}]", why))
+            problems.append(forbidden(f"spec.resourceQuotas[{written[key]}]", why))
     return problems
 
 

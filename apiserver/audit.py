@@ -26,8 +26,16 @@ _QUEUE_SIZE = 10_000
 Event = Mapping[str, Any]
 
 
-def event(context: RequestContext, stage: str, *, received: datetime, status: Mapping[str, Any] | None) -> Event:
-    """The event of a stage: RequestReceived, ResponseStarted, ResponseComplete or Panic."""
+def event(
+    context: RequestContext,
+    stage: str,
+    *,
+    received: datetime,
+    status: Mapping[str, Any] | None,
+    identified: bool = True,
+) -> Event:
+    """The event of a stage: RequestReceived, ResponseStarted, ResponseComplete or Panic. Without a user if nobody was
+    `identified`."""
     info = context.info
     user = context.impersonator or context.user
     described: dict[str, Any] = {
@@ -38,7 +46,7 @@ def event(context: RequestContext, stage: str, *, received: datetime, status: Ma
         "stage": stage,
         "requestURI": _clean(context.http.raw_path),
         "verb": info.verb,
-        "user": _user(user),
+        "user": _user(user) if identified else {},
         "sourceIPs": source_ips(context),
         "userAgent": _agent(context.http.headers.get("User-Agent", "")),
     }

@@ -123,7 +123,7 @@ def attributes_of(user: User, info: RequestInfo, query: Query) -> AccessAttribut
     fields: tuple[Requirement, ...] = ()
     labels: tuple[Requirement, ...] = ()
     if info.verb in _SELECTING:
-        fields = _requirements(parse_field_selector, query.get("fieldSelector"))
+        fields = _requirements(_any_field, query.get("fieldSelector"))
         labels = _requirements(parse_label_selector, query.get("labelSelector"))
     return AccessAttributes(
         user=user,
@@ -197,6 +197,10 @@ def _refusal(attributes: AccessAttributes) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def _any_field(text: str) -> FieldSelector:
+    return parse_field_selector(text, None)
 
 
 def _requirements(parse: _Parse, text: str) -> tuple[Requirement, ...]:

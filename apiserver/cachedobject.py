@@ -5,38 +5,37 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
 import orjson
 
-from apiserver.resource import Key, Object, Resource
+from apiserver.resource import Age, Key, Object, Resource
 
 _logger = logging.getLogger(__name__)
-_NO_LABELS: Mapping[str, str] = {}
+_NOTHING: Mapping[str, str] = {}
 _OWN_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 class CachedObject:
     """One state of one object.
 
-    `json` is the whole object, compact; `labels` are what selectors see; `cells` the table cells from Name to the one
-    before Age, `wide_cells` those after Age, as JSON without brackets; `created` the creationTimestamp in seconds of
-    the epoch, 0 for none.
+    `json` is the whole object, compact; `labels` are what label selectors see, and `fields` what field selectors see
+    besides name and namespace; `cells` are the table cells in order: ages, and as JSON what stands between them.
     """
 
     __slots__ = (
         "_metadata_end",
         "_metadata_start",
         "cells",
-        "created",
+        "fields",
         "json",
         "key",
         "labels",
         "rv",
         "uid",
-        "wide_cells",
     )
 
     def __init__(
@@ -46,18 +45,18 @@ class CachedObject:
         rv: int,
         uid: str,
         labels: Mapping[str, str],
+        fields: Mapping[str, str],
         json: bytes,
-        cells: tuple[bytes, bytes],
-        created: int,
+        cells: tuple[bytes | Age, ...],
         metadata: tuple[int, int],
     ) -> None:
         self.key = key
         self.rv = rv
         self.uid = uid
         self.labels = labels
+        self.fields = fields
         self.json = json
-        self.cells, self.wide_cells = cells
-        self.created = created
+        self.cells = cells
         self._metadata_start, self._metadata_end = metadata
 
     @property
@@ -83,10 +82,10 @@ def encode(resource: Resource, obj: Object, *, labels: Mapping[str, str] | None 
         key=Key(sys.intern(metadata.get("namespace") or ""), metadata.get("name") or ""),
         rv=int(metadata.get("resourceVersion") or 0),
         uid=metadata.get("uid") or "",
-        labels=_interned(own) if own else _NO_LABELS,
+        labels=_interned(own) if own else _NOTHING,
+        fields={name: value(obj) for name, value in resource.selectable.items()} if resource.selectable else _NOTHING,
         json=head + encoded + tail,
         cells=_cells(resource, obj),
-        created=_epoch(metadata.get("creationTimestamp")),
         metadata=(len(head), len(head) + len(encoded)),
     )
 
@@ -112,8 +111,9 @@ def _interned(labels: Mapping[str, str]) -> Mapping[str, str]:
     return {sys.intern(key): sys.intern(value) for key, value in labels.items()}
 
 
-def _cells(resource: Resource, obj: Object) -> tuple[bytes, bytes]:
-    name = obj["metadata"].get("name") or ""
+def _cells(resource: Resource, obj: Object) -> tuple[bytes | Age, ...]:
+    metadata = obj["metadata"]
+    name = metadata.get("name") or ""
     try:
         values = list(resource.cells(obj))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -122,12 +122,24 @@ def _cells(resource: Resource, obj: Object) -> tuple[bytes, bytes]:
         values = []
     width = len(resource.columns)
     values = [*values[:width], *[None] * (width - len(values))]
+    if resource.own_columns:
+        return _parts(values)
     narrow = [value for value, column in zip(values, resource.columns, strict=True) if not column.priority]
     wide = [value for value, column in zip(values, resource.columns, strict=True) if column.priority]
-    return to_json([name, *narrow])[1:-1], to_json(wide)[1:-1]
+    return _parts([name, *narrow, Age(epoch(metadata.get("creationTimestamp"))), *wide])
 
 
-def _epoch(timestamp: object) -> int:
+def _parts(values: Sequence[object]) -> tuple[bytes | Age, ...]:
+    parts: list[bytes | Age] = []
+    for _, group in groupby(values, lambda value: isinstance(value, Age)):
+        run = list(group)
+        ages = [each for each in run if isinstance(each, Age)]
+        parts += ages or [to_json(run)[1:-1]]
+    return tuple(parts)
+
+
+def epoch(timestamp: object) -> int:
+    """A timestamp in seconds of the epoch, 0 for what is none."""
     if not isinstance(timestamp, str):
         return 0
     try:

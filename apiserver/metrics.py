@@ -16,6 +16,7 @@ from prometheus_client import (
     Histogram,
     PlatformCollector,
     ProcessCollector,
+    disable_created_metrics,
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import Metric
@@ -81,6 +82,9 @@ class Metrics:
     """What the process counts. Callers that count often keep what `inflight`, `watch_events` and their like return."""
 
     def __init__(self) -> None:
+        # Kubernetes has no series that say since when another one is counted; the library knows no such choice by
+        # registry
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._process = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
@@ -117,6 +121,9 @@ class Metrics:
             _READ[:-1],
             registry=registry,
         )
+        self._handshake_errors = Counter(
+            "apiserver_tls_handshake_errors", "TLS handshakes that did not come to their end.", registry=registry
+        )
         self._attempts = _Attempts()
         registry.register(self._attempts)
         self._delegated = {
@@ -128,6 +135,12 @@ class Metrics:
             )
             for review in ("authn", "authz")
         }
+        self._calls = Counter(
+            "rest_client_requests",
+            "Requests to the host, by status code, method and host.",
+            ("code", "method", "host"),
+            registry=registry,
+        )
         self._inflight = Gauge(
             "apiserver_current_inflight_requests", "Requests being worked on.", ("request_kind",), registry=registry
         )
@@ -218,9 +231,16 @@ class Metrics:
         """`result` is success (anonymous too), failure (a 401) or error."""
         self._attempts.count(result)
 
+    def handshake_error(self) -> None:
+        self._handshake_errors.inc()
+
     def delegated(self, review: str, code: int | None) -> None:
         """`review` is authn or authz, `code` that of the host's answer, None if there was none."""
         self._delegated[review].labels(_NO_ANSWER if code is None else str(code)).inc()
+
+    def called(self, method: str, host: str, code: int | None) -> None:
+        """Count a request to the host; no `code` if no answer came."""
+        self._calls.labels(_NO_ANSWER if code is None else str(code), method, host).inc()
 
     def audit_event(self) -> None:
         self._audit_events.inc()

@@ -12,12 +12,15 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from apiserver import errors
+from apiserver import errors, openapi_protobuf
+from apiserver.accept import accept_clauses
 from apiserver.context import RequestContext
 from apiserver.discovery import ServedGroup
 from apiserver.documents import Document, require_get, require_json
+from apiserver.negotiation import JSON
 from apiserver.openapi_meta import REF_PREFIX, meta_definitions
 from apiserver.openapi_paths import paths
+from apiserver.openapi_protobuf import ASKED_FOR
 from apiserver.openapi_schemas import kind_definitions
 from apiserver.openapi_v2 import to_v2
 from apiserver.resource import Schema
@@ -73,6 +76,7 @@ def _references(node: Any) -> Iterator[str]:
 @dataclass(frozen=True, slots=True)
 class _Documents:
     v2: Document
+    v2_protobuf: Document
     index: Document
     v3: Mapping[str, Document]
     """By path below /openapi/v3/, such as apis/apps/v1."""
@@ -100,7 +104,7 @@ class OpenAPI:
         require_get(context)
         documents = await self._made()
         if path == _V2:
-            return self._respond_v2(context, documents.v2)
+            return self._respond_v2(context, documents)
         if path == _V3:
             return documents.index.respond(context, {})
         document = documents.v3.get(path.removeprefix(f"{_V3}/"))
@@ -113,8 +117,13 @@ class OpenAPI:
         """Every path of OpenAPI, for the list of all paths (C30)."""
         return sorted([_V2, _V3, *(f"{_V3}{group.path}" for group in self._groups)])
 
-    def _respond_v2(self, context: RequestContext, document: Document) -> web.Response:
-        require_json(context)
+    def _respond_v2(self, context: RequestContext, documents: _Documents) -> web.Response:
+        """Raises NotAcceptable."""
+        clauses = accept_clauses(context.http.headers.get("Accept", ""))
+        chosen = next((clause for clause in clauses if clause.matches(JSON) or clause.matches(ASKED_FOR)), None)
+        if chosen is None:
+            raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}, {ASKED_FOR}")
+        document = documents.v2 if chosen.matches(JSON) else documents.v2_protobuf
         headers = {"Last-Modified": format_datetime(self._modified, usegmt=True)}
         request = context.http.headers
         if "If-None-Match" not in request and _since(request.get("If-Modified-Since", ""), self._modified):
@@ -132,7 +141,9 @@ class OpenAPI:
     def _make(self) -> _Documents:
         v3 = {group.path.removeprefix("/"): _encode(self._describe([group])) for group in self._groups}
         index = {path: {"serverRelativeURL": f"{_V3}/{path}?hash={document.digest}"} for path, document in v3.items()}
-        return _Documents(_encode(to_v2(self._describe(self._groups))), _encode({"paths": index}), v3)
+        v2 = to_v2(self._describe(self._groups))
+        protobuf = Document(openapi_protobuf.encode(v2), openapi_protobuf.MEDIA_TYPE)
+        return _Documents(_encode(v2), protobuf, _encode({"paths": index}), v3)
 
     def _describe(self, groups: Sequence[ServedGroup]) -> dict[str, Any]:
         return openapi_v3(groups, title=self._title, version=self._version)

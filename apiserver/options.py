@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from apiserver.parameters import integer, resource_version
 from apiserver.request_info import Query, RequestInfo
 from apiserver.resource import GroupKind, Object
 from apiserver.selectors import (
+    METADATA_FIELDS,
     NAME,
     FieldSelector,
     LabelSelector,
@@ -85,8 +86,11 @@ def get_options(query: Query) -> int:
     return resource_version(query) or 0
 
 
-def list_options(query: Query, info: RequestInfo) -> ListOptions:
-    """Raises BadRequest (D54, D56 to D58, D64), Invalid (D55)."""
+def list_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()) -> ListOptions:
+    """`selectable` are the fields besides those of metadata that field selectors know; so for watches.
+
+    Raises BadRequest (D54, D56 to D58, D64), Invalid (D55).
+    """
     limit = integer(query, "limit") or 0
     # a list has no use for it, but what is no number is refused all the same (D54)
     integer(query, "timeoutSeconds")
@@ -97,7 +101,7 @@ def list_options(query: Query, info: RequestInfo) -> ListOptions:
         raise errors.BadRequest("specifying resource version is not allowed when using continue")
     return ListOptions(
         label_selector=parse_label_selector(query.get("labelSelector")),
-        field_selector=_field_selector(query, info),
+        field_selector=_field_selector(query, info, selectable),
         resource_version=version,
         match=match,
         limit=max(limit, 0),
@@ -105,14 +109,14 @@ def list_options(query: Query, info: RequestInfo) -> ListOptions:
     )
 
 
-def watch_options(query: Query, info: RequestInfo) -> WatchOptions:
+def watch_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()) -> WatchOptions:
     """Raises BadRequest (D54, D56 to D58, D64), Invalid (D55)."""
     timeout = integer(query, "timeoutSeconds") or 0
     send_initial_events = query.flag("sendInitialEvents")
     _refuse("ListOptions", _watch_problems(query, send_initial_events))
     return WatchOptions(
         label_selector=parse_label_selector(query.get("labelSelector")),
-        field_selector=_field_selector(query, info),
+        field_selector=_field_selector(query, info, selectable),
         resource_version=resource_version(query),
         send_initial_events=send_initial_events,
         bookmarks=bool(query.flag("allowWatchBookmarks")),
@@ -201,9 +205,9 @@ def _watch_problems(query: Query, send_initial_events: bool | None) -> list[Fiel
     return problems
 
 
-def _field_selector(query: Query, info: RequestInfo) -> FieldSelector:
+def _field_selector(query: Query, info: RequestInfo, selectable: Iterable[str]) -> FieldSelector:
     """The field selector, which a name in the path narrows to one object (D58, F28)."""
-    selector = parse_field_selector(query.get("fieldSelector"))
+    selector = parse_field_selector(query.get("fieldSelector"), (*METADATA_FIELDS, *selectable))
     if info.collection_path:
         return selector
     if selector.empty:

@@ -51,12 +51,44 @@ class Column:
     priority: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Age:
+    """A cell that tells how long ago something was, `since` in seconds of the epoch, 0 for unknown."""
+
+    since: int
+
+
 def no_cells(obj: Object) -> Sequence[object]:
     return ()
 
 
 def accept(obj: Object) -> None:
-    """Refuses nothing."""
+    """Finds nothing to refuse or to change."""
+
+
+FieldValue = Callable[[Object], str]
+"""What a field selector compares."""
+
+
+def field_at(path: str) -> FieldValue:
+    """The string at a dotted path, empty where there is none."""
+    *parents, last = path.split(".")
+
+    def value(obj: Object) -> str:
+        inside: Any = obj
+        for name in parents:
+            inside = inside.get(name)
+            if not isinstance(inside, dict):
+                return ""
+        found = inside.get(last)
+        return found if isinstance(found, str) else ""
+
+    return value
+
+
+def fields_at(*paths: str) -> Mapping[str, FieldValue]:
+    """Fields that field selectors know by their paths."""
+    return {path: field_at(path) for path in paths}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,9 +98,13 @@ class Resource:
     `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata. With
     `preserve_unknown_fields` other top-level fields are kept as they come.
     `refuse` sees what a client sent before unknown fields are dropped, and raises BadRequest for what it may not send.
-    `columns` stand between Name and Age in tables, those with a priority behind Age; `cells` gives their values for an
-    object, in order.
+    `default` fills in, in place, what the schema's defaults cannot; it sees all that clients send, as it was decoded,
+    and what it sets belongs to whoever sent it.
+    `columns` stand between Name and Age in tables, those with a priority behind Age; with `own_columns` they are all
+    that there are. `cells` gives their values for an object, in order.
     `protobuf` says how bodies in Kubernetes' protobuf are read; without it they are refused (E18).
+    `selectable` are the fields that field selectors know besides metadata.name and metadata.namespace (D57).
+    `strategic_merge` tells whether PATCH takes strategic merge patches (D81), by the hints in the schemas.
     """
 
     group: str
@@ -84,8 +120,12 @@ class Resource:
     preserve_unknown_fields: bool = False
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
+    own_columns: bool = False
     refuse: Callable[[Object], None] = accept
+    default: Callable[[Object], None] = accept
     protobuf: MessageTable | None = None
+    selectable: Mapping[str, FieldValue] = field(default_factory=dict)
+    strategic_merge: bool = False
 
     @property
     def api_version(self) -> str:

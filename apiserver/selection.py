@@ -37,7 +37,9 @@ class Selection:
         """Whether an object of the range is selected."""
         if not self._labels.empty and not self._labels.matches(obj.labels):
             return False
-        return self._fields.empty or self._fields.matches({NAME: obj.key.name, NAMESPACE: obj.key.namespace})
+        if self._fields.empty:
+            return True
+        return self._fields.matches({**obj.fields, NAME: obj.key.name, NAMESPACE: obj.key.namespace})
 
     def shows(self, event: Event, resource: Resource) -> Event | None:
         """`event` as a client with this selection sees it: an object that comes to match is ADDED, one that no longer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from apiserver.errors import BadRequest
@@ -12,6 +12,7 @@ from apiserver.labels import key_errors, value_errors
 
 NAME = "metadata.name"
 NAMESPACE = "metadata.namespace"
+METADATA_FIELDS = (NAME, NAMESPACE)
 
 _TOKEN = re.compile(r"(?P<symbol>!=|==|[=!(),<>])|(?P<word>[^ \t\r\n=!(),<>]+)")
 _BINARY = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}
@@ -86,8 +87,8 @@ def parse_label_selector(text: str) -> LabelSelector:
     return LabelSelector(_LabelParser(text).parse())
 
 
-def parse_field_selector(text: str, supported: Sequence[str] = (NAME, NAMESPACE)) -> FieldSelector:
-    """Raises BadRequest, also for a field that is not one of `supported`."""
+def parse_field_selector(text: str, supported: Collection[str] | None = METADATA_FIELDS) -> FieldSelector:
+    """Raises BadRequest, also for a field that is not one of `supported`; None stands for every field."""
     requirements = []
     for term in sorted(_split_terms(text)):
         found = _FIELD_TERM.fullmatch(term)
@@ -96,10 +97,17 @@ def parse_field_selector(text: str, supported: Sequence[str] = (NAME, NAMESPACE)
         operator = "NotIn" if found["operator"] == "!=" else "In"
         requirements.append(Requirement(found["key"], operator, (_unescape(found["value"]),)))
     for requirement in requirements:
-        if requirement.key not in supported:
-            known = ", ".join(f'"{field}"' for field in supported)
-            raise BadRequest(f'"{requirement.key}" is not a known field selector: only {known}')
+        if supported is not None and requirement.key not in supported:
+            raise BadRequest(_unsupported(requirement.key, supported))
     return FieldSelector(tuple(requirements))
+
+
+def _unsupported(field: str, supported: Collection[str]) -> str:
+    """Kinds with fields of their own are asked in other words than the rest."""
+    if not set(supported) <= set(METADATA_FIELDS):
+        return f"field label not supported: {field}"
+    known = ", ".join(f'"{each}"' for each in supported)
+    return f'"{field}" is not a known field selector: only {known}'
 
 
 def _split_terms(text: str) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from apiserver.cachedobject import CachedObject, to_json
 from apiserver.errors import BadRequest
 from apiserver.resource import Column, Resource
@@ -10,7 +12,7 @@ INCLUDES = ("None", "Metadata", "Object")
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
-_NAME = Column(
+NAME = Column(
     "Name",
     format="name",
     description="Name must be unique within a namespace; it cannot be changed.",
@@ -18,10 +20,16 @@ _NAME = Column(
 _AGE = Column("Age", description="The time since the object was created.")
 
 
+def columns_of(resource: Resource) -> Sequence[Column]:
+    """All columns, in order."""
+    if resource.own_columns:
+        return resource.columns
+    narrow = (column for column in resource.columns if not column.priority)
+    return (NAME, *narrow, _AGE, *(column for column in resource.columns if column.priority))
+
+
 def column_definitions(resource: Resource) -> bytes:
     """JSON of columnDefinitions: every key of every column is there (E11)."""
-    narrow = (column for column in resource.columns if not column.priority)
-    columns = (_NAME, *narrow, _AGE, *(column for column in resource.columns if column.priority))
     return to_json(
         [
             {
@@ -31,7 +39,7 @@ def column_definitions(resource: Resource) -> bytes:
                 "description": column.description,
                 "priority": column.priority,
             }
-            for column in columns
+            for column in columns_of(resource)
         ]
     )
 
@@ -47,7 +55,7 @@ def include_object(value: str) -> str:
 
 
 def age(created: int, now: float) -> bytes:
-    """The age cell of an object created at `created`, both in seconds of the epoch."""
+    """The age cell of what was created at `created`, both in seconds of the epoch."""
     return human_duration(int(now) - created).encode() if created else b"<unknown>"
 
 
@@ -82,5 +90,5 @@ def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str)
 
 def row(obj: CachedObject, shown: bytes, now: float) -> bytes:
     """A row around `shown`, the JSON of its object."""
-    wide = b"," + obj.wide_cells if obj.wide_cells else b""
-    return b"".join((b'{"cells":[', obj.cells, b',"', age(obj.created, now), b'"', wide, b'],"object":', shown, b"}"))
+    cells = [part if isinstance(part, bytes) else b'"' + age(part.since, now) + b'"' for part in obj.cells]
+    return b"".join((b'{"cells":[', b",".join(cells), b'],"object":', shown, b"}"))

@@ -4,38 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import ssl
-import tempfile
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from apiserver.certificates import KeyPair
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from OpenSSL import SSL
+
+from apiserver.certificates import KeyPair, parse_bundle
+from apiserver.tlsconnection import TlsConnection, reason_of
 
 _LOG = logging.getLogger("apiserver.tls")
 _POLL_SECONDS = 5.0
+# of TLS 1.2; those of 1.3 are all good
+_CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"
 
 Sleep = Callable[[float], Awaitable[object]]
 
 
 class ServerTls:
-    """Asks clients for a certificate of one of `client_cas` (PEM bundles) but does not insist on one.
+    """Asks clients for a certificate, names those that CAs of `client_cas` (PEM bundles) issued as acceptable, and
+    insists on none. No certificate fails the handshake: whether a CA vouches for it, and for what, is decided per
+    request (x509.py), where a bad one is a 401 (A21).
 
-    A change makes a new SSLContext, which new connections get by the SNI callback: an old one would go on offering
-    the previous certificate beside one of another key type, and trusting CAs that are gone. Which CA makes a client
-    what is decided per request (x509.py).
-
-    Making and changing one takes a millisecond and no disk, so it may be done on the event loop.
+    A change makes a new context, which new connections get. Making one takes a millisecond and no disk, so it may be
+    done on the event loop.
     """
 
-    def __init__(self, pair: KeyPair, client_cas: bytes = b"") -> None:
+    def __init__(
+        self, pair: KeyPair, client_cas: bytes = b"", *, on_handshake_error: Callable[[], None] = lambda: None
+    ) -> None:
         self._pair = pair
         self._client_cas = client_cas
         self._current = _context(pair, client_cas)
-        self.listening = _context(pair, client_cas)
+        self._on_handshake_error = on_handshake_error
+        self.listening = _Listening(self._wrap)
         """The context to listen with."""
-        self.listening.sni_callback = self._choose
 
     @property
     def certificate(self) -> bytes:
@@ -43,22 +52,34 @@ class ServerTls:
         return self._pair.certificate
 
     def replace_certificate(self, pair: KeyPair) -> None:
-        """Raises ssl.SSLError or ValueError, and changes nothing, for a pair that does not fit together."""
+        """Raises ValueError, and changes nothing, for a pair that does not fit together."""
         self._replace(pair, self._client_cas)
 
     def replace_client_cas(self, pem: bytes) -> None:
-        """Raises ssl.SSLError or ValueError, and changes nothing, for a bad bundle."""
+        """Raises ValueError, and changes nothing, for a bad bundle."""
         self._replace(self._pair, pem)
 
     def _replace(self, pair: KeyPair, client_cas: bytes) -> None:
         if (pair, client_cas) != (self._pair, self._client_cas):
             self._current = _context(pair, client_cas)
             self._pair, self._client_cas = pair, client_cas
-            # a connection keeps this one of its first context
-            self.listening.verify_mode = self._current.verify_mode
 
-    def _choose(self, connection: ssl.SSLSocket | ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
-        connection.context = self._current
+    def _wrap(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> TlsConnection:
+        return TlsConnection(self._current, incoming, outgoing, failed=self._on_handshake_error)
+
+
+class _Listening(ssl.SSLContext):
+    """Event loops insist on an SSLContext, of which they use `wrap_bio` alone."""
+
+    _wrap: Callable[[ssl.MemoryBIO, ssl.MemoryBIO], TlsConnection]
+
+    def __new__(cls, wrap: Callable[[ssl.MemoryBIO, ssl.MemoryBIO], TlsConnection]) -> _Listening:
+        context = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
+        context._wrap = wrap
+        return context
+
+    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *_: Any, **__: Any) -> Any:
+        return self._wrap(incoming, outgoing)
 
 
 async def follow_files(certificate: Path, key: Path, tls: ServerTls, *, sleep: Sleep = asyncio.sleep) -> None:
@@ -106,40 +127,52 @@ def _stamp(*paths: Path) -> tuple[tuple[int, int, int], ...] | None:
     return tuple((stat.st_mtime_ns, stat.st_size, stat.st_ino) for stat in stats)
 
 
-def _context(pair: KeyPair, client_cas: bytes) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.set_alpn_protocols(["http/1.1"])
-    # a resumed session lacks the intermediates of the client's chain, and remembers CAs that may be gone
-    context.num_tickets = 0
-    context.options |= ssl.OP_NO_TICKET
-    # a CA of the bundle need not be a root
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    with _file(pair.certificate) as certificate, _file(pair.key) as key:
-        context.load_cert_chain(certificate, key, password=_no_password)
-    if client_cas.strip():
-        context.load_verify_locations(cadata=client_cas.decode("ascii", "replace"))
-        context.verify_mode = ssl.CERT_OPTIONAL
+def _context(pair: KeyPair, client_cas: bytes) -> SSL.Context:
+    context = SSL.Context(SSL.TLS_SERVER_METHOD)
+    context.set_min_proto_version(SSL.TLS1_2_VERSION)
+    context.set_cipher_list(_CIPHERS)
+    # a session that is resumed would not tell the client's chain again
+    context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
+    context.set_options(SSL.OP_NO_TICKET | SSL.OP_NO_RENEGOTIATION | SSL.OP_CIPHER_SERVER_PREFERENCE)
+    # HTTP says itself how long a message is
+    context.set_options(SSL.OP_IGNORE_UNEXPECTED_EOF)
+    context.set_alpn_select_callback(_http_1_1)
+    # most connections are watches that wait
+    context.set_mode(SSL.MODE_RELEASE_BUFFERS)
+    _load(context, pair)
+    authorities = parse_bundle(client_cas)
+    if client_cas.strip() and not authorities:
+        raise ValueError("the CA bundle holds no certificate")
+    for authority in authorities:
+        context.add_client_ca(authority)
+    if authorities:
+        context.set_verify(SSL.VERIFY_PEER, _judged_later)
     return context
 
 
-def _no_password() -> str:
-    """OpenSSL would ask on the terminal."""
-    raise ValueError("the private key is encrypted")
-
-
-@contextmanager
-def _file(content: bytes) -> Iterator[str]:
-    """`ssl` reads certificates from files only; a private key should not come to lie on a disk for that."""
-    if not hasattr(os, "memfd_create"):
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            yield file.name
-        return
-    descriptor = os.memfd_create("pem", os.MFD_CLOEXEC)
+def _load(context: SSL.Context, pair: KeyPair) -> None:
+    chain = parse_bundle(pair.certificate)
+    if not chain:
+        raise ValueError("there is no serving certificate")
     try:
-        os.pwrite(descriptor, content, 0)
-        yield f"/proc/self/fd/{descriptor}"
-    finally:
-        os.close(descriptor)
+        key = load_pem_private_key(pair.key, password=None)
+    except (TypeError, UnsupportedAlgorithm) as error:
+        raise ValueError(f"the private key cannot be used: {error}") from error
+    if not isinstance(key, RSAPrivateKey | EllipticCurvePrivateKey | Ed25519PrivateKey):
+        raise ValueError("the private key is of a type that does not serve")
+    try:
+        context.use_certificate(chain[0])
+        for each in chain[1:]:
+            context.add_extra_chain_cert(each)
+        context.use_privatekey(key)
+        context.check_privatekey()
+    except SSL.Error as error:
+        raise ValueError(f"certificate and key do not serve: {reason_of(error)}") from error
+
+
+def _judged_later(*_: object) -> bool:
+    return True
+
+
+def _http_1_1(_: SSL.Connection, offered: Sequence[bytes]) -> Any:
+    return b"http/1.1" if b"http/1.1" in offered else SSL.NO_OVERLAPPING_PROTOCOLS

@@ -134,7 +134,7 @@ class TableView:
         )
 
     def bookmark(self, metadata: bytes) -> bytes:
-        cells = to_json([""] * (len(self.resource.columns) + 2))
+        cells = to_json([""] * len(table.columns_of(self.resource)))
         shown = self._partial.bookmark(metadata)
         return b"".join((self.list_head(metadata), b'{"cells":', cells, b',"object":', shown, b"}]}"))
 

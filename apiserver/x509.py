@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -15,7 +14,6 @@ from weakref import WeakKeyDictionary
 
 from aiohttp import web
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from cryptography.x509.verification import Criticality, ExtensionPolicy, Policy, PolicyBuilder, Store, VerificationError
 
@@ -66,17 +64,22 @@ class PeerCertificates:
         self._known: WeakKeyDictionary[Any, PeerCertificate] = WeakKeyDictionary()
 
     def of(self, http: web.Request) -> PeerCertificate | None:
-        transport = http.transport
-        tls = transport.get_extra_info("ssl_object") if transport is not None else None
+        tls = _tls(http)
         if tls is None:
             return None
         known = self._known.get(tls)
         if known is None:
-            der = tls.getpeercert(binary_form=True)
-            if not der:
+            chain = tls.get_unverified_chain()
+            if not chain:
                 return None
-            known = self._known[tls] = PeerCertificate(der, _intermediates(tls))
+            known = self._known[tls] = PeerCertificate(chain[0], tuple(chain[1:]))
         return known
+
+
+def shows_certificate(http: web.Request) -> bool:
+    """Whether the client sent one at all, good or bad."""
+    tls = _tls(http)
+    return tls is not None and bool(tls.get_unverified_chain())
 
 
 class Verifier(Protocol):
@@ -193,16 +196,6 @@ def _subject(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[
     return [str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(oid)]
 
 
-def _intermediates(tls: ssl.SSLObject) -> tuple[bytes, ...]:
-    """What the peer sent behind its own certificate. The method is public from Python 3.13 on, there since 3.10."""
-    public = getattr(tls, "get_unverified_chain", None)
-    if public is not None:
-        return tuple(bytes(der) for der in public()[1:])
-    chain = getattr(getattr(tls, "_sslobj", None), "get_unverified_chain", None)
-    sent = chain() if chain is not None else None
-    return tuple(_der(each) for each in (sent or ())[1:])
-
-
-def _der(certificate: Any) -> bytes:
-    pem: str = certificate.public_bytes()
-    return x509.load_pem_x509_certificate(pem.encode()).public_bytes(Encoding.DER)
+def _tls(http: web.Request) -> Any:
+    """The TlsConnection (tlsconnection.py) of a request, None if it came without TLS or the client is gone."""
+    return http.transport.get_extra_info("ssl_object") if http.transport is not None else None

@@ -21,7 +21,7 @@ from apiserver import errors
 from apiserver.resource import Object
 from registry.frames import Frames
 from registry.host import HostResource, HostUnreachable, WatchEvent
-from registry.hostconnection import environment_proxy, load_in_cluster, load_kubeconfig, open_session
+from registry.hostconnection import Observe, environment_proxy, load_in_cluster, load_kubeconfig, open_session
 from registry.kubelibrary import Configuration, RESTClientObject
 from registry.listitems import ListItems
 
@@ -42,13 +42,20 @@ _CHUNK = 128 * 1024
 Refresh = Callable[[], Awaitable[None]]
 
 
+def _unobserved(method: str, host: str, code: int | None) -> None:
+    pass
+
+
 class HostClient:
     """A Host. Watches have connections of their own, so that they never keep a call waiting.
 
-    `refresh` renews the configuration's credentials; it is called when the host no longer accepts them.
+    `refresh` renews the configuration's credentials; it is called when the host no longer accepts them. `observe` is
+    told of every request.
     """
 
-    def __init__(self, configuration: Configuration, *, refresh: Refresh | None = None) -> None:
+    def __init__(
+        self, configuration: Configuration, *, refresh: Refresh | None = None, observe: Observe = _unobserved
+    ) -> None:
         self._configuration = configuration
         self._refresh = refresh
         self._token_checked = float("-inf")
@@ -57,24 +64,24 @@ class HostClient:
             RESTClientObject(configuration, maxsize=_POOL),
             RESTClientObject(configuration, maxsize=0),
         )
-        self._calls, self._watches = (open_session(transport) for transport in self._transports)
+        self._calls, self._watches = (open_session(transport, observe) for transport in self._transports)
         self._server_hostname = configuration.tls_server_name
         self._proxy = configuration.proxy or environment_proxy(URL(self._base))
 
     @classmethod
-    async def connect(cls, kubeconfig: Path | None = None) -> HostClient:
+    async def connect(cls, kubeconfig: Path | None = None, *, observe: Observe = _unobserved) -> HostClient:
         """A client of the cluster that `kubeconfig` names, else of the cluster that this process runs in, else of the
         one that kubectl would use. Raises ValueError if there is none."""
         configuration = Configuration()
         if kubeconfig is None and await asyncio.to_thread(load_in_cluster, configuration):
-            return cls(configuration)
+            return cls(configuration, observe=observe)
 
         async def load() -> None:
             await load_kubeconfig(configuration, kubeconfig)
 
         await load()
         try:
-            return cls(configuration, refresh=load)
+            return cls(configuration, refresh=load, observe=observe)
         except OSError as e:
             raise ValueError(f"no usable kubeconfig: CA, client certificate or key: {e}") from e
 

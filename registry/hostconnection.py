@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 
 import aiohttp
@@ -37,12 +38,32 @@ async def load_kubeconfig(configuration: Configuration, path: Path | None) -> No
         raise ValueError(f"no usable kubeconfig: {' '.join(str(e).split())}") from e
 
 
-def open_session(transport: RESTClientObject) -> aiohttp.ClientSession:
+Observe = Callable[[str, str, int | None], None]
+"""Told of a request: method, host and status code, None if no answer came."""
+
+
+def open_session(transport: RESTClientObject, observe: Observe) -> aiohttp.ClientSession:
     """A session over the library's connections that does not read the environment, and .netrc in a thread, for every
-    single request."""
+    single request. `observe` is told once the head of an answer is there, or it is clear that none will come."""
     return aiohttp.ClientSession(
-        connector=transport.pool_manager.connector, connector_owner=False, read_bufsize=_READ_BUFFER
+        connector=transport.pool_manager.connector,
+        connector_owner=False,
+        read_bufsize=_READ_BUFFER,
+        trace_configs=[_tracing(observe)],
     )
+
+
+def _tracing(observe: Observe) -> aiohttp.TraceConfig:
+    async def answered(_: object, __: object, params: aiohttp.TraceRequestEndParams) -> None:
+        observe(params.method, params.url.authority, params.response.status)
+
+    async def failed(_: object, __: object, params: aiohttp.TraceRequestExceptionParams) -> None:
+        observe(params.method, params.url.authority, None)
+
+    tracing = aiohttp.TraceConfig()
+    tracing.on_request_end.append(answered)
+    tracing.on_request_exception.append(failed)
+    return tracing
 
 
 def environment_proxy(url: URL) -> str | None:

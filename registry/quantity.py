@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from fractions import Fraction
 
 _QUANTITY = re.compile(
@@ -43,6 +44,28 @@ def _scale(suffix: str, exponent: str | None) -> Fraction:
     if suffix in _BINARY:
         return Fraction(_BINARY[suffix])
     return Fraction(10) ** _DECIMAL[suffix]
+
+
+def canonical(quantity: str | int) -> str:
+    """The quantity as Kubernetes writes it back: `1024Mi` is 1Gi, `0.5` is 500m, `1000m` is 1. Raises ValueError."""
+    value = parse(quantity)
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is not None and match["exponent"] is not None:
+        return _with_suffix(value, 1000, [f"e{3 * power}" if power else "" for power in range(7)])
+    # below 1Ki, and where it would not be exact, a binary suffix is no use
+    if match is not None and match["suffix"] in _BINARY and abs(value) >= 1024 and value.denominator == 1:
+        return _with_suffix(value, 1024, ["", *_BINARY])
+    return _with_suffix(value, 1000, ["", "k", "M", "G", "T", "P", "E"])
+
+
+def _with_suffix(value: Fraction, factor: int, suffixes: Sequence[str]) -> str:
+    """The whole number with the largest suffix that leaves it one."""
+    power = 0
+    while value and power + 1 < len(suffixes) and (value / factor ** (power + 1)).denominator == 1:
+        power += 1
+    if not power:
+        return text(value)
+    return f"{(value / factor**power).numerator}{suffixes[power]}"
 
 
 def text(value: Fraction) -> str:

@@ -173,10 +173,12 @@ def parse_binding(obj: Object) -> Binding | None:
     return Binding(key, role, tuple(dict.fromkeys(subject for subject in subjects if subject is not None)))
 
 
-def service_account_user(namespace: str, name: str, uid: str = "") -> User:
+def service_account_user(
+    namespace: str, name: str, uid: str = "", *, extra: Mapping[str, tuple[str, ...]] | None = None
+) -> User:
     """The user that a ServiceAccount is."""
     groups = (f"{_SERVICE_ACCOUNT}s", f"{_SERVICE_ACCOUNT}s:{namespace}")
-    return User(name=f"{_SERVICE_ACCOUNT}:{namespace}:{name}", uid=uid, groups=groups)
+    return User(name=f"{_SERVICE_ACCOUNT}:{namespace}:{name}", uid=uid, groups=groups, extra=extra or {})
 
 
 def rule_document(rule: Rule) -> Object:

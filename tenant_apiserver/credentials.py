@@ -9,6 +9,8 @@ from pathlib import Path
 
 from apiserver import certificates
 from apiserver.certificates import KeyPair
+from registry.embedded import jwt
+from registry.embedded.jwt import SigningKey
 from registry.names import ROOT_NAMESPACE
 from tenant_apiserver import kubeconfigs
 from tenant_apiserver.kubeconfigs import write_private
@@ -61,6 +63,17 @@ class Pki:
     def component(self) -> KeyPair:
         """What the process itself shows to the embedded host."""
         return self.client("component", COMPONENT, _COMPONENT_GROUPS)
+
+    def token_key(self) -> SigningKey:
+        """What the embedded host signs tokens with. Raises PkiUnusable."""
+        path = self._directory / "service-accounts.key"
+        if not path.is_file():
+            self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+            write_private(path, jwt.make_key())
+        try:
+            return SigningKey(path.read_bytes())
+        except ValueError as error:
+            raise PkiUnusable(f"{path} is damaged: {error}") from error
 
     def path(self, name: str) -> tuple[Path, Path]:
         return self._directory / f"{name}.crt", self._directory / f"{name}.key"

@@ -50,6 +50,11 @@ class Delegation:
     def current(self) -> TrustedCallers:
         return self._current
 
+    @property
+    def fixed_in_full(self) -> bool:
+        """Whether flags name every CA, so that the host has nothing to say."""
+        return bool(self._fixed.client_ca and self._fixed.request_header.ca_pem)
+
     def client_ca(self) -> bytes:
         return self._current.client_ca
 

@@ -6,21 +6,32 @@ Flags carry the names that Kubernetes' own servers use.
 from __future__ import annotations
 
 import argparse
-import ipaddress
-import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from registry.names import host_errors
+from apiserver.history import HistoryLimits
+from tenant_apiserver.flagvalues import (
+    CONTROLLERS,
+    address,
+    boolean,
+    controllers,
+    directory,
+    duration,
+    host,
+    names,
+    one_of,
+    port,
+    positive,
+    readable_file,
+    size,
+    verbosity,
+    writable_file,
+)
 
 ENVIRONMENT_PREFIX = "TENANT_APISERVER_"
-CONTROLLERS = ("tenant", "root-tenant")
-_DURATION = re.compile(r"(?P<number>\d+)(?P<unit>ms|s|m|h)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -41,98 +52,6 @@ class _Flag:
         return ENVIRONMENT_PREFIX + self.name.removeprefix("--").removeprefix("-").replace("-", "_").upper()
 
 
-def port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
-        raise ValueError("must be a number between 1 and 65535")
-    return int(text)
-
-
-def address(text: str) -> str:
-    ipaddress.ip_address(text)
-    return text
-
-
-def positive(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise ValueError("must be a number of at least 1")
-    return int(text)
-
-
-def verbosity(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 10:
-        raise ValueError("must be a number between 0 and 10")
-    return int(text)
-
-
-def duration(text: str) -> float:
-    """Seconds of a Go duration such as 5m, 1m30s or 0."""
-    if text == "0":
-        return 0.0
-    if not text or _DURATION.sub("", text):
-        raise ValueError("must be a duration such as 30s, 5m or 0")
-    return sum(int(match["number"]) * _SECONDS[match["unit"]] for match in _DURATION.finditer(text))
-
-
-def readable_file(text: str) -> Path:
-    path = Path(text)
-    if not path.is_file() or not os.access(path, os.R_OK):
-        raise ValueError("no such file, or not readable")
-    return path
-
-
-def directory(text: str) -> Path:
-    path = Path(text)
-    if path.exists() and not path.is_dir():
-        raise ValueError("exists and is not a directory")
-    return path
-
-
-def writable_file(text: str) -> Path | None:
-    path = Path(text)
-    if text != "-" and not path.parent.is_dir():
-        raise ValueError("its directory does not exist")
-    return path
-
-
-def host(text: str) -> str:
-    if problems := host_errors(text):
-        raise ValueError(problems[0])
-    return text
-
-
-def names(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def controllers(text: str) -> tuple[str, ...]:
-    """'*', 'none', or names of CONTROLLERS; '-name' after '*' leaves one out, as in kube-controller-manager."""
-    chosen = names(text)
-    if chosen == ("none",):
-        return ()
-    unknown = [name for name in chosen if name != "*" and name.removeprefix("-") not in CONTROLLERS]
-    if unknown or not chosen:
-        known = ", ".join(CONTROLLERS)
-        raise ValueError(f"unknown controller {', '.join(unknown) or repr(text)}: must be '*', 'none' or of {known}")
-    if "*" in chosen:
-        return tuple(name for name in CONTROLLERS if f"-{name}" not in chosen)
-    return tuple(name for name in CONTROLLERS if name in chosen)
-
-
-def one_of(*allowed: str) -> Callable[[str], str]:
-    def parse(text: str) -> str:
-        if text not in allowed:
-            raise ValueError(f"must be one of {', '.join(allowed)}")
-        return text
-
-    return parse
-
-
-def boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false", "1", "0"):
-        raise ValueError("must be true or false")
-    return text.lower() in ("true", "1")
-
-
 _COMMON = (
     _Flag("--bind-address", address, "0.0.0.0", "address to listen on"),
     _Flag("--secure-port", port, 8443, "port to listen on, HTTPS"),
@@ -141,9 +60,11 @@ _COMMON = (
     _Flag("--config", readable_file, None, "platform settings, a YAML file"),
     _Flag("--max-requests-inflight", positive, 600, "requests at a time, watches aside, before 429"),
     _Flag("--audit-log-path", writable_file, None, "audit log at level Metadata; '-' for standard output"),
+    _Flag("--watch-history-size", size, HistoryLimits().size, "memory for changes that watches and pages resume from"),
     _Flag("--log-format", one_of("text", "json"), "text", "form of the log"),
 )
 _VERBOSITY = "log verbosity: 0 warnings, 1 the life of the process, 2 every request, 4 everything"
+_TOLERATE = "start even if the host refuses to show the CAs of callers"
 _SERVE = (
     _Flag("--kubeconfig", readable_file, None, "the host's kubeconfig (default: in-cluster, then ~/.kube/config)"),
     _Flag("--cert-dir", directory, None, "directory to keep a self-signed serving certificate in"),
@@ -158,6 +79,7 @@ _SERVE = (
     _Flag("--requestheader-uid-headers", names, (), "headers that carry the user's uid"),
     _Flag("--requestheader-group-headers", names, ("X-Remote-Group",), "headers that carry groups"),
     _Flag("--requestheader-extra-headers-prefix", names, ("X-Remote-Extra-",), "prefixes of extra headers"),
+    _Flag("--authentication-tolerate-lookup-failure", boolean, False, _TOLERATE, boolean=True),
     _Flag("--host-outage-tolerance", duration, 300.0, "how long known verdicts serve while the host is away"),
     _Flag("--leader-elect", boolean, True, "run controllers on one replica only", boolean=True),
     _Flag("-v", verbosity, 2, _VERBOSITY),
@@ -185,6 +107,7 @@ class Common:
     config: Path | None
     max_requests_inflight: int
     audit_log_path: Path | None
+    watch_history_size: int
     log_format: str
     v: int
 
@@ -204,6 +127,7 @@ class Serve(Common):
     requestheader_uid_headers: tuple[str, ...]
     requestheader_group_headers: tuple[str, ...]
     requestheader_extra_headers_prefix: tuple[str, ...]
+    authentication_tolerate_lookup_failure: bool
     host_outage_tolerance: float
     leader_elect: bool
 

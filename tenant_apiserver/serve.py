@@ -13,7 +13,9 @@ import uvloop
 from apiserver.accessreview import AccessReview
 from apiserver.authentication import Union
 from apiserver.authorization import standard_authorizer
+from apiserver.errors import StatusError
 from apiserver.frontproxy import FrontProxy, RequestHeaderConfig
+from apiserver.history import HistoryLimits
 from apiserver.review import Review, counted
 from apiserver.serving import CannotListen, ended_by_signals
 from apiserver.tls import ServerTls, follow_file
@@ -50,13 +52,15 @@ def serve(options: Serve) -> int:
 
 
 async def _serve(options: Serve, config: PlatformConfig) -> int:
+    # endpoints of a Service take a moment to follow readyz
+    process = Process(stages=assembly.stages(delay=1.0))
     try:
-        host = await HostClient.connect(options.kubeconfig)
+        host = await HostClient.connect(options.kubeconfig, observe=process.metrics.called)
     except ValueError as error:
         print(f"tenant-apiserver serve: --kubeconfig: {error}", file=sys.stderr)
         return 1
     try:
-        await _Server(options, config, host).run()
+        await _Server(options, config, host, process).run()
     except (CannotListen, PkiUnusable, _CannotStart) as error:
         print(f"tenant-apiserver serve: {error}", file=sys.stderr)
         return 1
@@ -66,15 +70,14 @@ async def _serve(options: Serve, config: PlatformConfig) -> int:
 
 
 class _CannotStart(Exception):
-    """What flags name cannot be used."""
+    """What flags name cannot be used, or what the host must show is refused."""
 
 
 class _Server:
-    def __init__(self, options: Serve, config: PlatformConfig, host: HostClient) -> None:
+    def __init__(self, options: Serve, config: PlatformConfig, host: HostClient, process: Process) -> None:
         self._options = options
         self._host = host
-        # endpoints of a Service take a moment to follow readyz
-        self._process = Process(stages=assembly.stages(delay=1.0))
+        self._process = process
         root_host, settings = config.publishing.host or options.root_host, config.release.settings()
         metrics = self._process.metrics
         self._tenants = tenant_api(
@@ -82,6 +85,7 @@ class _Server:
             root_host=root_host,
             settings=settings,
             observe=assembly.admission_observer(metrics),
+            history=HistoryLimits(size=options.watch_history_size),
         )
         metrics.track_cache(self._tenants.cache)
         self._delegation = Delegation(fixed=_fixed(options), on_change=self._trust)
@@ -105,14 +109,35 @@ class _Server:
 
     async def run(self) -> None:
         with ended_by_signals(self._process.stop):
-            tls = await assembly.unless_stopped(self._process, self._obtain_tls())
+            tls = await assembly.unless_stopped(self._process, self._prepare())
             if tls is not None:
                 await self._run(tls)
+
+    async def _prepare(self) -> ServerTls:
+        await self._look_up_callers()
+        return await self._obtain_tls()
+
+    async def _look_up_callers(self) -> None:
+        """Who may not read the ConfigMap would answer everybody with a 401 for ever, and does not start (A10)."""
+        if self._options.authentication_tolerate_lookup_failure or self._delegation.fixed_in_full:
+            return
+        try:
+            found = await self._host.get(CONFIGMAPS, delegation.NAMESPACE, delegation.NAME)
+        except StatusError as error:
+            # of anything else the informer tells, goes on looking, and readiness waits for it
+            if error.code == 403:
+                raise _CannotStart(f"authentication settings of the host: {error.message}") from error
+        else:
+            self._delegation.replace([found], 0)
 
     async def _obtain_tls(self) -> ServerTls:
         """Waits for the host, if that keeps the certificate."""
         try:
-            return ServerTls(await self._certificate.obtain(), self._delegation.current.bundle())
+            return ServerTls(
+                await self._certificate.obtain(),
+                self._delegation.current.bundle(),
+                on_handshake_error=self._process.metrics.handshake_error,
+            )
         except (OSError, ValueError) as error:
             raise _CannotStart(f"serving certificate, key or CA of clients: {error}") from error
 

@@ -21,6 +21,7 @@ from apiserver.authentication import AuthenticationError, Union
 from apiserver.authorization import standard_authorizer
 from apiserver.context import RequestContext, User
 from apiserver.frontproxy import RequestHeaderConfig, claims_identity
+from apiserver.history import HistoryLimits
 from apiserver.serving import CannotListen, Listener, ended_by_signals
 from apiserver.tls import ServerTls
 from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
@@ -94,12 +95,14 @@ class _Server:
     async def _run(self) -> None:
         self._data.mkdir(parents=True, exist_ok=True, mode=0o700)
         ca = self._pki.ca()
-        authentication = {"client-ca-file": ca.certificate.decode()}
-        embedded = EmbeddedHost(
-            path=self._data / "host.db", trust=Trust(authentication=authentication, ca=ca.certificate.decode())
+        trust = Trust(
+            authentication={"client-ca-file": ca.certificate.decode()},
+            ca=ca.certificate.decode(),
+            signing_key=self._pki.token_key(),
         )
+        embedded = EmbeddedHost(path=self._data / "host.db", trust=trust)
         await embedded.open()
-        client = HostClient(self._host_configuration())
+        client = HostClient(self._host_configuration(), observe=self._process.metrics.called)
         try:
             await self._serve(embedded, client)
         finally:
@@ -111,7 +114,11 @@ class _Server:
         root_host = self._config.publishing.host or options.root_host
         settings = self._config.release.settings()
         tenants = tenant_api(
-            host=client, root_host=root_host, settings=settings, observe=assembly.admission_observer(metrics)
+            host=client,
+            root_host=root_host,
+            settings=settings,
+            observe=assembly.admission_observer(metrics),
+            history=HistoryLimits(size=options.watch_history_size),
         )
         for cache in (tenants.cache, *embedded.caches):
             metrics.track_cache(cache)
@@ -121,7 +128,7 @@ class _Server:
         own = [_group(each) for each in embedded.groups(authorizer)]
         audit = assembly.audit_log(options.audit_log_path, metrics)
         source = OwnDirectory(self._pki, [self._address])
-        tls = ServerTls(await source.obtain(), self._pki.ca().certificate)
+        tls = ServerTls(await source.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error)
         app = assembly.build(
             process,
             groups=[*own, assembly.tenant_group(tenants)],

@@ -9,6 +9,7 @@ from admission.chain import Chain, Observer
 from admission.namespaces import HostNamespaces
 from admission.tenants import tenant_plugins
 from apiserver import rest
+from apiserver.history import HistoryLimits
 from apiserver.watchcache import WatchCache
 from controller.informer import Informer
 from registry.generic.store import ReadOnlyStatus, Store
@@ -42,10 +43,17 @@ class TenantApi:
         return self.releases, self.namespaces
 
 
-def tenant_api(*, host: Host, root_host: str, settings: ReleaseSettings, observe: Observer) -> TenantApi:
+def tenant_api(
+    *,
+    host: Host,
+    root_host: str,
+    settings: ReleaseSettings,
+    observe: Observer,
+    history: HistoryLimits | None = None,
+) -> TenantApi:
     """The Tenant API over a host; nothing runs yet."""
     strategy = TenantStrategy()
-    cache = WatchCache(strategy.resource)
+    cache = WatchCache(strategy.resource, history=history or HistoryLimits())
     tree = TenantTree(root_host=root_host)
     cache.subscribe(tree.on_event)
     releases = Informer(host, HELMRELEASES, label_selector=RELEASE_SELECTOR, slim=slim)

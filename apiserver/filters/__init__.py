@@ -42,15 +42,21 @@ class FilterConfig:
 
 def build_filters(config: FilterConfig) -> list[Filter]:
     """The filters, the first to run first. The application also needs `headers.install`."""
-    auditing: list[Filter] = [Audit(config.audit, config.metrics)] if config.audit is not None else []
+    audit = Audit(config.audit, config.metrics) if config.audit is not None else None
+    authentication = Authentication(
+        config.authenticator,
+        config=config.request_headers,
+        observe=config.metrics.authentication,
+        refused=audit.refused if audit is not None else None,
+    )
     return [
         AccessLog(),
         Metering(config.metrics, config.served),
         Headers(),
         Recovery(),
         Deadline(),
-        Authentication(config.authenticator, config=config.request_headers, observe=config.metrics.authentication),
-        *auditing,
+        authentication,
+        *([audit] if audit is not None else []),
         Impersonation(config.authorizer) if config.impersonation else RefuseImpersonation(),
         Inflight(config.max_requests_inflight, config.metrics),
         Authorization(config.authorizer),

@@ -12,13 +12,16 @@ from apiserver.context import Handler, RequestContext
 from apiserver.errors import StatusError
 from apiserver.filters.headers import on_start
 from apiserver.metrics import Metrics
+from apiserver.x509 import shows_certificate
+
+_NO_CREDENTIALS = "Authentication failed, no credentials provided"
 
 Sink = Callable[[audit.Event], None]
 """Takes an event; must not block."""
 
 
 class Audit:
-    """Behind authentication: who could not be identified is in the access log."""
+    """Behind authentication, which tells `refused` itself."""
 
     def __init__(self, sink: Sink, metrics: Metrics) -> None:
         self._sink = sink
@@ -39,11 +42,30 @@ class Audit:
         self._tell(context, "ResponseComplete", {"code": response.status})
         return response
 
+    def refused(self, context: RequestContext, error: StatusError) -> None:
+        """Authentication has failed: one event, by nobody, as Kubernetes has it."""
+        status = {"message": attempted(context), "code": error.code}
+        self._tell(context, "ResponseStarted", status, identified=False)
+
     def _started(self, context: RequestContext, response: web.StreamResponse) -> None:
         # a refusal that comes instead of a stream is complete already
         if response.status == 200:
             self._tell(context, "ResponseStarted", {"code": 200})
 
-    def _tell(self, context: RequestContext, stage: str, status: Mapping[str, Any] | None) -> None:
-        self._sink(audit.event(context, stage, received=audit.received_at(context), status=status))
+    def _tell(
+        self, context: RequestContext, stage: str, status: Mapping[str, Any] | None, *, identified: bool = True
+    ) -> None:
+        received = audit.received_at(context)
+        self._sink(audit.event(context, stage, received=received, status=status, identified=identified))
         self._metrics.audit_event()
+
+
+def attempted(context: RequestContext) -> str:
+    """The kinds of credentials of a request that no one is known by."""
+    kinds = []
+    scheme, _, value = context.http.headers.get("Authorization", "").strip().partition(" ")
+    if value and scheme.lower() in ("basic", "bearer"):
+        kinds.append(scheme.lower())
+    if shows_certificate(context.http):
+        kinds.append("x509")
+    return f"Authentication failed, attempted: {', '.join(kinds)}" if kinds else _NO_CREDENTIALS

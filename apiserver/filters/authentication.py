@@ -25,7 +25,7 @@ def _unobserved(result: str) -> None:
 class Authentication:
     """`config` gives the request-header settings, whose header names count as identity headers.
 
-    `observe` is told of each attempt: success, failure or error.
+    `observe` is told of each attempt: success, failure or error; `refused` of requests that end here.
     """
 
     def __init__(
@@ -34,19 +34,26 @@ class Authentication:
         *,
         config: Callable[[], RequestHeaderConfig],
         observe: Callable[[str], None] = _unobserved,
+        refused: Callable[[RequestContext, StatusError], None] | None = None,
     ) -> None:
         self._authenticator = authenticator
         self._config = config
         self._observe = observe
+        self._refused = refused
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
-        headers = context.http.headers
-        if "Connection" in headers:
-            self._check_hops(headers.getall("Connection"))
-        context.user = await self._identify(context)
+        try:
+            context.user = await self._identify(context)
+        except StatusError as error:
+            if self._refused is not None:
+                self._refused(context, error)
+            raise
         return await next(context)
 
     async def _identify(self, context: RequestContext) -> User:
+        headers = context.http.headers
+        if "Connection" in headers:
+            self._check_hops(headers.getall("Connection"))
         try:
             user = await self._authenticator.authenticate(context)
         except StatusError as refusal:

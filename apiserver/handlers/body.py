@@ -89,6 +89,7 @@ def settle(context: RequestContext, obj: Object, resource: Resource, strict: lis
     if not isinstance(settled.get("metadata"), dict):
         settled["metadata"] = {}
     apply_defaults(schema, settled)
+    resource.default(settled)
     return settled
 
 

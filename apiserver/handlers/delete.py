@@ -31,7 +31,7 @@ async def delete(context: RequestContext, scope: Scope) -> web.StreamResponse:
 async def delete_collection(context: RequestContext, scope: Scope) -> web.StreamResponse:
     storage = cast(rest.CollectionDeleter, scope.storage)
     negotiate(context.http.headers.get("Accept", ""))
-    listing = list_options(context.query, context.info)
+    listing = list_options(context.query, context.info, scope.resource.selectable)
     options = await _options(context, scope.resource)
     validate = scope.validate(context, "DELETE", _document(options))
     items, version = await storage.delete_collection(context, scope.namespace(context), listing, options, validate)

@@ -18,6 +18,6 @@ async def list_objects(context: RequestContext, storage: rest.Lister) -> web.Str
     info, resource = context.info, cast(rest.Storage, storage).resource
     media = negotiate(context.http.headers.get("Accept", ""))
     view = list_view_of(resource, media, context.query.get("includeObject"))
-    options = list_options(context.query, info)
+    options = list_options(context.query, info, resource.selectable)
     page = await storage.list(context, info.namespace if resource.namespaced else "", options)
     return encode_list(context, view, page, media=media)

@@ -1,4 +1,4 @@
-"""PATCH of an object: JSON patch, merge patch and server-side apply (D80 to D86, G16 to G28)."""
+"""PATCH of an object: JSON, merge and strategic merge patch, and server-side apply (D80 to D86, G16 to G28)."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ from apiserver.handlers.update import check_resource_version
 from apiserver.negotiation import negotiate
 from apiserver.options import WriteOptions, patch_options
 from apiserver.patch import json_patch, merge_patch
-from apiserver.resource import GroupKind, Key, Object
+from apiserver.resource import GroupKind, Key, Object, Resource
 from apiserver.response import encode_object
 from apiserver.schema import apply_defaults, metadata_type_error, object_schema
+from apiserver.strategicpatch import strategic_merge_patch
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
 async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     storage = cast(rest.Updater, scope.storage)
     kind = body.media_type(context)
-    if kind not in _ACCEPTED:
+    accepted = (*_ACCEPTED, STRATEGIC_PATCH) if scope.resource.strategic_merge else _ACCEPTED
+    if kind not in accepted:
         raise errors.UnsupportedMediaType(
-            f"the body of the request was in an unknown format - accepted media types include: {', '.join(_ACCEPTED)}"
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
         )
     options = patch_options(context.query, context.http.headers.get("User-Agent", ""), apply=kind == APPLY_PATCH)
     media = negotiate(context.http.headers.get("Accept", ""))
@@ -51,7 +54,7 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
         create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})
         may_create = None if scope.subresource else create
     else:
-        change = _Patch(call, _operation(kind, raw))
+        change = _Patch(call, _operation(kind, raw, scope.resource))
         may_create = None
     stored, created = await storage.update(
         context, key, change, validate, dry_run=options.dry_run, validate_create=may_create
@@ -80,7 +83,7 @@ class _Call:
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """A decoded JSON or merge patch: what it makes of an object, and the strict errors in the patch itself."""
+    """A decoded patch that is no apply: what it makes of an object, and the strict errors in the patch itself."""
 
     apply: Callable[[Object], Any]
     duplicates: tuple[str, ...]
@@ -88,7 +91,7 @@ class _Operation:
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """A JSON or merge patch, tried again on a fresh object after a conflict (D84)."""
+    """A JSON, merge or strategic merge patch, tried again on a fresh object after a conflict (D84)."""
 
     call: _Call
     operation: _Operation
@@ -176,13 +179,16 @@ class _Apply:
             raise errors.Conflict(resource, name)
 
 
-def _operation(kind: str, raw: bytes) -> _Operation:
+def _operation(kind: str, raw: bytes, resource: Resource) -> _Operation:
     decoded = _decode_patch(raw, "application/json")
     if kind == JSON_PATCH:
         duplicates = tuple(f"json patch {text}" for text in decoded.duplicates)
         return _Operation(lambda obj: json_patch(obj, decoded.value), duplicates)
     if not isinstance(decoded.value, dict):
         raise errors.BadRequest("error decoding patch: a merge patch must be a JSON object")
+    if kind == STRATEGIC_PATCH:
+        schema = object_schema(resource)
+        return _Operation(lambda obj: strategic_merge_patch(obj, decoded.value, schema), decoded.duplicates)
     return _Operation(lambda obj: merge_patch(obj, decoded.value), decoded.duplicates)
 
 

@@ -39,7 +39,7 @@ async def watch(
     info, resource = context.info, cast(rest.Storage, storage).resource
     media = negotiate(context.http.headers.get("Accept", ""), watch=True)
     view = view_of(resource, media, context.query.get("includeObject"))
-    options = watch_options(context.query, info)
+    options = watch_options(context.query, info, resource.selectable)
     try:
         changes = await storage.watch(context, info.namespace if resource.namespaced else "", options)
     except (errors.Expired, errors.TooLargeResourceVersion) as error:

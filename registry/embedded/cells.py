@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from apiserver.resource import Object
+from apiserver.cachedobject import epoch
+from apiserver.resource import Age, Object
 
 _NONE = "<none>"
 
@@ -34,10 +35,6 @@ def configmap(obj: Object) -> Sequence[object]:
     return [len(obj.get("data") or {}) + len(obj.get("binaryData") or {})]
 
 
-def serviceaccount(obj: Object) -> Sequence[object]:
-    return [len(obj.get("secrets") or ())]
-
-
 def service(obj: Object) -> Sequence[object]:
     spec = obj.get("spec") or {}
     ingress = ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
@@ -52,11 +49,37 @@ def service(obj: Object) -> Sequence[object]:
     return [spec.get("type", ""), address, joined(external), joined(ports), joined(selector)]
 
 
+def created_at(obj: Object) -> Sequence[object]:
+    metadata = obj["metadata"]
+    return [metadata.get("name", ""), metadata.get("creationTimestamp", "")]
+
+
 def event(obj: Object) -> Sequence[object]:
     """Of an Event of the core group."""
-    involved = obj.get("involvedObject") or {}
-    subject = f"{str(involved.get('kind', '')).lower()}/{involved.get('name', '')}"
-    return [obj.get("type", ""), obj.get("reason", ""), subject, str(obj.get("message", "")).strip()]
+    involved, series = obj.get("involvedObject") or {}, obj.get("series") or {}
+    subject = "/".join(part for part in (str(involved.get("kind", "")).lower(), involved.get("name", "")) if part)
+    first = epoch(obj.get("firstTimestamp")) or epoch(obj.get("eventTime"))
+    last = epoch(series.get("lastObservedTime")) or epoch(obj.get("lastTimestamp")) or first
+    return [
+        Age(last),
+        obj.get("type", ""),
+        obj.get("reason", ""),
+        subject,
+        involved.get("fieldPath", ""),
+        _source(obj),
+        str(obj.get("message", "")).strip(),
+        Age(first),
+        series.get("count") or obj.get("count") or 1,
+        obj["metadata"].get("name", ""),
+    ]
+
+
+def _source(obj: Object) -> str:
+    source = obj.get("source") or {}
+    names = [source.get("component", ""), source.get("host", "")]
+    if not names[0]:
+        names = [obj.get("reportingComponent", ""), obj.get("reportingInstance", "")]
+    return ", ".join(name for name in names if name)
 
 
 def resourcequota(obj: Object) -> Sequence[object]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from apiserver.resource import Column
+from collections.abc import Mapping
+
+from apiserver.resource import Column, Schema
 from registry import rbac
 from registry.embedded import cells, schemas
 from registry.embedded.accessrules import BindingRules, RoleRules
-from registry.embedded.kinds import Kind
+from registry.embedded.kinds import CREATED_AT, Kind
 from registry.embedded.naming import path_segment_errors
-from registry.embedded.schemas import ANYTHING, STRING, STRINGS, list_map, list_of, loose, struct
+from registry.embedded.schemas import INTEGER, STRING, STRINGS, defaulting, list_of, loose, merged_list, struct
 
 _ADMISSION = "admissionregistration.k8s.io"
 
@@ -26,9 +28,11 @@ _SELECTOR = struct(
     {
         "matchLabels": schemas.STRING_MAP,
         "matchExpressions": list_of(
-            struct({"key": STRING, "operator": _OPERATOR, "values": STRINGS}, required=("key", "operator"))
+            struct({"key": STRING, "operator": _OPERATOR, "values": STRINGS}, required=("key", "operator")),
+            **{"x-kubernetes-list-type": "atomic"},
         ),
-    }
+    },
+    **schemas.ATOMIC,
 )
 _RULES = list_of(_RULE, **{"x-kubernetes-list-type": "atomic"})
 _SUBJECT = struct({"kind": STRING, "apiGroup": STRING, "name": STRING, "namespace": STRING})
@@ -53,6 +57,9 @@ ROLE = Kind(
     description="Role is a set of permissions in a namespace.",
     name_errors=path_segment_errors,
     properties={"rules": _RULES},
+    own_columns=True,
+    columns=CREATED_AT,
+    cells=cells.created_at,
     rules=RoleRules(namespaced=True),
 )
 CLUSTERROLE = Kind(
@@ -63,6 +70,9 @@ CLUSTERROLE = Kind(
     description="ClusterRole is a set of permissions that is granted in one namespace or in all.",
     name_errors=path_segment_errors,
     properties={"rules": _RULES, "aggregationRule": struct({"clusterRoleSelectors": list_of(_SELECTOR)})},
+    own_columns=True,
+    columns=CREATED_AT,
+    cells=cells.created_at,
     rules=RoleRules(namespaced=False),
 )
 ROLEBINDING = Kind(
@@ -89,8 +99,40 @@ CLUSTERROLEBINDING = Kind(
     rules=BindingRules(namespaced=False),
 )
 _NAMED = loose({"name": STRING}, required=("name",))
-_POLICY_SPEC = loose({"matchConditions": list_map(_NAMED, "name"), "variables": list_map(_NAMED, "name")})
-_WEBHOOKS = {"webhooks": list_map(_NAMED, "name")}
+_MATCH_CONDITIONS = merged_list(_NAMED, "name")
+_OPERATION_RULES = list_of(loose({"scope": defaulting("*")}), **{"x-kubernetes-list-type": "atomic"})
+_MATCHING = {
+    "matchPolicy": defaulting("Equivalent"),
+    "namespaceSelector": defaulting({}, _SELECTOR),
+    "objectSelector": defaulting({}, _SELECTOR),
+}
+_MATCH_RESOURCES = loose(
+    {**_MATCHING, "resourceRules": _OPERATION_RULES, "excludeResourceRules": _OPERATION_RULES}, **schemas.ATOMIC
+)
+_SERVICE_PORT = defaulting(443, INTEGER)
+_WEBHOOK: Mapping[str, Schema] = {
+    **_MATCHING,
+    "name": STRING,
+    "failurePolicy": defaulting("Fail"),
+    "timeoutSeconds": defaulting(10, INTEGER),
+    "rules": _OPERATION_RULES,
+    "matchConditions": _MATCH_CONDITIONS,
+    "clientConfig": loose({"service": loose({"port": _SERVICE_PORT})}),
+}
+_MUTATING: Mapping[str, Schema] = {**_WEBHOOK, "reinvocationPolicy": defaulting("Never")}
+_POLICY_SPEC = loose(
+    {
+        "failurePolicy": defaulting("Fail"),
+        "matchConstraints": _MATCH_RESOURCES,
+        "matchConditions": _MATCH_CONDITIONS,
+        "variables": merged_list(_NAMED, "name"),
+    }
+)
+
+
+def _webhooks(properties: Mapping[str, Schema]) -> Mapping[str, Schema]:
+    return {"webhooks": merged_list(loose(properties, required=("name",)), "name")}
+
 
 CONTROL_KINDS = (
     ROLE,
@@ -104,6 +146,7 @@ CONTROL_KINDS = (
         namespaced=False,
         description="ValidatingAdmissionPolicy says what may be written, in CEL.",
         status=True,
+        initial_status={},
         generation=True,
         properties={"spec": _POLICY_SPEC, "status": schemas.STATUS},
         columns=(
@@ -119,7 +162,7 @@ CONTROL_KINDS = (
         namespaced=False,
         description="ValidatingAdmissionPolicyBinding puts a policy into effect.",
         generation=True,
-        properties={"spec": ANYTHING},
+        properties={"spec": loose({"matchResources": _MATCH_RESOURCES, "validationActions": schemas.STRING_SET})},
         columns=(Column("PolicyName", description="The policy."), Column("ParamRef", description="Its parameters.")),
         cells=cells.admissionpolicybinding,
     ),
@@ -130,7 +173,7 @@ CONTROL_KINDS = (
         namespaced=False,
         description="ValidatingWebhookConfiguration names webhooks that may refuse a write.",
         generation=True,
-        properties=_WEBHOOKS,
+        properties=_webhooks(_WEBHOOK),
         columns=(Column("Webhooks", "integer", description="How many there are."),),
         cells=cells.webhooks,
     ),
@@ -141,7 +184,7 @@ CONTROL_KINDS = (
         namespaced=False,
         description="MutatingWebhookConfiguration names webhooks that may change what is written.",
         generation=True,
-        properties=_WEBHOOKS,
+        properties=_webhooks(_MUTATING),
         columns=(Column("Webhooks", "integer", description="How many there are."),),
         cells=cells.webhooks,
     ),
@@ -153,7 +196,7 @@ CONTROL_KINDS = (
         categories=("api-extensions",),
         description="APIService tells who serves a version of a group.",
         status=True,
-        properties={"spec": ANYTHING, "status": schemas.STATUS},
+        properties={"spec": loose({"service": loose({"port": _SERVICE_PORT})}), "status": schemas.STATUS},
         columns=(
             Column("Service", description="The Service that is asked."),
             Column("Available", description="Whether it answers."),

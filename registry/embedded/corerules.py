@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from apiserver import errors
@@ -28,6 +28,15 @@ _MAX_KEY = 253
 _MAX_DATA = 1024 * 1024
 _PORTS = range(1, 65536)
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_BASIC_AUTH = "kubernetes.io/basic-auth"
+# one of them is enough
+_BASIC_AUTH_KEYS = ("username", "password")
+_WANTED: Mapping[str, Sequence[str]] = {
+    "kubernetes.io/tls": ("tls.crt", "tls.key"),
+    "kubernetes.io/ssh-auth": ("ssh-privatekey",),
+    "kubernetes.io/dockercfg": (".dockercfg",),
+    "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
+}
 _FROZEN = "field is immutable when `immutable` is set"
 
 
@@ -48,9 +57,10 @@ class SecretRules(AnyContent):
             annotations = obj["metadata"].get("annotations") or {}
             if not annotations.get(SERVICE_ACCOUNT_NAME):
                 problems.append(errors.required(f"metadata.annotations[{SERVICE_ACCOUNT_NAME}]"))
-        if obj["type"] == "kubernetes.io/tls":
-            problems += [errors.required(f"data[{key}]") for key in ("tls.crt", "tls.key") if key not in data]
-        return problems
+        if obj["type"] == _BASIC_AUTH and any(key in data for key in _BASIC_AUTH_KEYS):
+            return problems
+        wanted = _BASIC_AUTH_KEYS if obj["type"] == _BASIC_AUTH else _WANTED.get(obj["type"], ())
+        return problems + [errors.required(f"data[{key}]") for key in wanted if key not in data]
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         problems = _frozen_errors(new, old, ("data",))
@@ -108,6 +118,14 @@ class ServiceRules(AnyContent):
         spec = obj["spec"] = dict(obj.get("spec") or {})
         spec.setdefault("type", "ClusterIP")
         spec.setdefault("sessionAffinity", "None")
+        if spec["type"] != "ExternalName":
+            spec.setdefault("internalTrafficPolicy", "Cluster")
+            spec.setdefault("ipFamilyPolicy", "SingleStack")
+            spec.setdefault("ipFamilies", ["IPv4"])
+        if spec["type"] in ("LoadBalancer", "NodePort"):
+            spec.setdefault("externalTrafficPolicy", "Cluster")
+        if spec["type"] == "LoadBalancer":
+            spec.setdefault("allocateLoadBalancerNodePorts", True)
         spec["ports"] = [_port(port) for port in spec.get("ports") or ()]
         if not spec["ports"]:
             del spec["ports"]

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from apiserver import rest
-from apiserver.resource import Resource
+from apiserver.resource import Resource, field_at, fields_at
 from apiserver.watchcache import WatchCache
 from registry import rbac
 from registry.embedded.accessguard import BindingGuard, RoleGuard
 from registry.embedded.controlkinds import CONTROL_KINDS
-from registry.embedded.corekinds import CORE_KINDS, EVENT, NAMESPACE
+from registry.embedded.corekinds import CORE_KINDS, EVENT, NAMESPACE, REFERENCE_FIELDS
 from registry.embedded.eventforms import EventsForm
 from registry.embedded.kinds import Kind
 from registry.embedded.platformkinds import PLATFORM_KINDS
@@ -27,10 +27,12 @@ KINDS: Sequence[Kind] = (*CORE_KINDS, *CONTROL_KINDS, *PLATFORM_KINDS)
 _EVENTS = replace(
     EVENT,
     group="events.k8s.io",
-    properties={
-        "regarding": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
-        "note": {"type": "string"},
+    cells=lambda event: EVENT.cells(EventsForm().store(event)),
+    selectable={
+        **{f"regarding.{field}": field_at(f"regarding.{field}") for field in REFERENCE_FIELDS},
+        **fields_at("reason", "reportingController", "type"),
     },
+    properties=EventsForm().show(dict(EVENT.properties)),
 )
 
 

@@ -16,15 +16,20 @@ from apiserver.watchcache import WatchCache
 from registry import names
 from registry.embedded.access import RbacAuthorizer, RoleFeed
 from registry.embedded.aggregation import RoleAggregation
+from registry.embedded.bearers import Bearers, TokenAuthenticator
 from registry.embedded.bootstrap import bootstrap
+from registry.embedded.boundtokens import BoundTokens
 from registry.embedded.corekinds import EVENT
+from registry.embedded.defaultaccounts import DefaultAccounts
 from registry.embedded.eventexpiry import EventExpiry
 from registry.embedded.garbage import GarbageCollector
 from registry.embedded.groups import HostGroup, Served, primary_backends, serve_kinds, storages_of
+from registry.embedded.jwt import SigningKey
 from registry.embedded.lifecycle import NamespaceLifecycle
 from registry.embedded.ownership import OwnerKind
 from registry.embedded.reviews import review_storages
-from registry.embedded.tokens import SECRETS, SERVICEACCOUNTS, TokenAuthenticator, TokenController, TokenDirectory
+from registry.embedded.tokenrequests import TokenStorage
+from registry.embedded.tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
 from registry.generic.sqlite import Database
 from registry.rbac import RoleIndex
 
@@ -32,10 +37,11 @@ from registry.rbac import RoleIndex
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
     """`authentication` is the data of the ConfigMap extension-apiserver-authentication, `ca` is PEM of who signs the
-    server's certificate."""
+    server's certificate, `signing_key` what the tokens of service accounts are signed with."""
 
     authentication: Mapping[str, str]
     ca: str
+    signing_key: SigningKey
 
 
 class EmbeddedHost:
@@ -47,7 +53,10 @@ class EmbeddedHost:
         self._served = serve_kinds(self._database)
         self._backends = primary_backends(self._served)
         self._index = RoleIndex()
-        self._tokens = TokenDirectory(database=self._database, accounts=self._backends[SERVICEACCOUNTS])
+        accounts, secrets = self._backends[SERVICEACCOUNTS], self._backends[SECRETS]
+        self._tokens = TokenDirectory(database=self._database, accounts=accounts)
+        self._bound_tokens = BoundTokens(key=trust.signing_key, accounts=accounts, secrets=secrets)
+        self._bearers = Bearers(kept=self._tokens, bound=self._bound_tokens)
         self._roles = RoleFeed(database=self._database, index=self._index)
         self._lifecycle = NamespaceLifecycle(database=self._database, backends=self._backends)
         self._garbage = GarbageCollector(
@@ -55,6 +64,7 @@ class EmbeddedHost:
         )
         self._aggregation = RoleAggregation(database=self._database, backends=self._backends)
         self._token_controller = TokenController(database=self._database, backends=self._backends, ca=trust.ca)
+        self._default_accounts = DefaultAccounts(database=self._database, backends=self._backends)
         self._expiry = EventExpiry(self._backends[str(EVENT.group_resource)])
 
     @property
@@ -69,7 +79,7 @@ class EmbeddedHost:
     @property
     def authenticator(self) -> TokenAuthenticator:
         """Knows service account tokens."""
-        return TokenAuthenticator(self._tokens)
+        return TokenAuthenticator(self._bearers)
 
     @property
     def caches(self) -> Sequence[WatchCache]:
@@ -88,13 +98,20 @@ class EmbeddedHost:
     def groups(self, authorizer: Authorizer) -> list[HostGroup]:
         """What is to be served. `authorizer` answers access reviews: the one that requests are judged by."""
         groups = storages_of(self._served, self._index)
-        for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._tokens).items():
+        for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._bearers).items():
             groups.setdefault((storage.resource.group, "v1"), {})[plural] = storage
+        groups["", "v1"][f"{SERVICEACCOUNTS}/token"] = TokenStorage(self._bound_tokens)
         return [HostGroup(group, version, storages) for (group, version), storages in groups.items()]
 
     async def run(self) -> None:
         """Until cancelled; the first part to fail ends all."""
-        parts = (self._lifecycle, self._garbage, self._aggregation, self._token_controller)
+        parts = (
+            self._lifecycle,
+            self._garbage,
+            self._aggregation,
+            self._token_controller,
+            self._default_accounts,
+        )
         for part in parts:
             part.load()
         async with asyncio.TaskGroup() as tasks:

@@ -8,7 +8,9 @@ from typing import Protocol
 
 from apiserver.errors import FieldError
 from apiserver.meta import dns1123_subdomain_errors
-from apiserver.resource import Column, GroupResource, Object, Resource, Schema, no_cells
+from apiserver.resource import Column, FieldValue, GroupResource, Object, Resource, Schema, no_cells
+from apiserver.schema import type_errors
+from apiserver.table import NAME
 from registry.embedded.protobuf_tables import table_of
 from registry.generic.deletion import ByFinalizers, Termination
 
@@ -47,6 +49,12 @@ class AnyContent:
         return []
 
 
+CREATED_AT = (
+    NAME,
+    Column("Created At", "date", description="The time at which the object was created."),
+)
+"""The columns, all of them, of kinds that say when instead of how long ago; `cells.created_at` fills them."""
+
 ANY_CONTENT: Rules = AnyContent()
 BY_FINALIZERS: Termination = ByFinalizers()
 
@@ -56,7 +64,8 @@ class Kind:
     """`versions` are all served and share what is stored; the first is preferred.
 
     With `status` there is a subresource of that name, and `initial_status` is what a new object has there.
-    `generation` counts changes of everything but metadata and status. With `open`, unknown top-level fields are kept.
+    `generation` counts changes of everything but metadata and status.
+    `custom` are the kinds that come from CRDs; `selectable` are the fields that field selectors know.
     The fields of `fixed` are not changed by an update of the object itself, but by a subresource of their own.
     """
 
@@ -73,11 +82,13 @@ class Kind:
     generation: bool = False
     name_errors: Callable[[str], list[str]] = dns1123_subdomain_errors
     properties: Mapping[str, Schema] = field(default_factory=dict)
-    open: bool = False
     fixed: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    custom: bool = False
+    selectable: Mapping[str, FieldValue] = field(default_factory=dict)
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
+    own_columns: bool = False
     rules: Rules = ANY_CONTENT
     termination: Termination = BY_FINALIZERS
 
@@ -88,6 +99,20 @@ class Kind:
     def resources(self) -> tuple[Resource, ...]:
         """A Resource for each version."""
         return tuple(self._resource(version) for version in self.versions)
+
+    def type_errors(self, obj: Object) -> list[FieldError]:
+        """What of the content is not of the type that the schema says."""
+        return [
+            problem
+            for name, schema in self.properties.items()
+            if name in obj
+            for problem in type_errors(schema, obj[name], name)
+        ]
+
+    def default(self, obj: Object) -> None:
+        """In place; what is of a wrong type is left for validation."""
+        if not self.type_errors(obj):
+            self.rules.default(obj)
 
     def _resource(self, version: str) -> Resource:
         return Resource(
@@ -101,8 +126,11 @@ class Kind:
             categories=self.categories,
             description=self.description,
             properties=self.properties,
-            preserve_unknown_fields=self.open,
             columns=self.columns,
             cells=self.cells,
+            default=self.default,
+            own_columns=self.own_columns,
             protobuf=table_of(self.group, version, self.kind),
+            selectable=self.selectable,
+            strategic_merge=not self.custom,
         )

@@ -6,12 +6,11 @@ Defaults are those of the kinds' CRDs, where a controller that compares what it 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from apiserver.resource import Column, Object, Schema
+from apiserver.resource import Column, Object, Schema, fields_at
 from registry.embedded import cells, schemas
 from registry.embedded.kinds import Kind
-from registry.embedded.schemas import ANYTHING, INTEGER, STRING, list_map, list_of, loose
+from registry.embedded.schemas import ANYTHING, INTEGER, STRING, defaulting, list_map, list_of, loose
 from registry.gateway_types import tenantgateway_resource
 
 _GATEWAY_GROUP = "gateway.networking.k8s.io"
@@ -37,10 +36,6 @@ def _pending(*types: str) -> Object:
     }
 
 
-def _defaulting(default: Any, schema: Schema = STRING) -> Schema:
-    return {**schema, "default": default}
-
-
 _HELMRELEASE = Kind(
     group="helm.toolkit.fluxcd.io",
     versions=("v2",),
@@ -56,11 +51,11 @@ _HELMRELEASE = Kind(
     cells=cells.helmrelease,
 )
 
-_ALLOWED_ROUTES = _defaulting(
+_ALLOWED_ROUTES = defaulting(
     {"namespaces": {"from": "Same"}},
-    loose({"namespaces": _defaulting({"from": "Same"}, loose({"from": _defaulting("Same")}))}),
+    loose({"namespaces": defaulting({"from": "Same"}, loose({"from": defaulting("Same")}))}),
 )
-_CERTIFICATE_REF = loose({"group": _defaulting(""), "kind": _defaulting("Secret"), "name": STRING})
+_CERTIFICATE_REF = loose({"group": defaulting(""), "kind": defaulting("Secret"), "name": STRING})
 _LISTENER = loose(
     {
         "name": STRING,
@@ -70,7 +65,7 @@ _LISTENER = loose(
         "allowedRoutes": _ALLOWED_ROUTES,
         "tls": loose(
             {
-                "mode": _defaulting("Terminate"),
+                "mode": defaulting("Terminate"),
                 "certificateRefs": list_of(_CERTIFICATE_REF, **{"x-kubernetes-list-type": "atomic"}),
             }
         ),
@@ -133,7 +128,7 @@ _LISTENER_SET = Kind(
     properties={
         "spec": loose(
             {
-                "parentRef": loose({"group": _defaulting(_GATEWAY_GROUP), "kind": _defaulting("Gateway")}),
+                "parentRef": loose({"group": defaulting(_GATEWAY_GROUP), "kind": defaulting("Gateway")}),
                 "listeners": _LISTENERS,
             }
         ),
@@ -147,22 +142,22 @@ _LISTENER_SET = Kind(
 )
 
 _PARENTS = list_of(
-    loose({"group": _defaulting(_GATEWAY_GROUP), "kind": _defaulting("Gateway"), "name": STRING}),
+    loose({"group": defaulting(_GATEWAY_GROUP), "kind": defaulting("Gateway"), "name": STRING}),
     **{"x-kubernetes-list-type": "atomic"},
 )
 _BACKENDS = list_of(
-    loose({"group": _defaulting(""), "kind": _defaulting("Service"), "weight": _defaulting(1, INTEGER)}),
+    loose({"group": defaulting(""), "kind": defaulting("Service"), "weight": defaulting(1, INTEGER)}),
     **{"x-kubernetes-list-type": "atomic"},
 )
 _ROOT_PATH = {"type": "PathPrefix", "value": "/"}
-_HTTP_MATCHES = _defaulting(
+_HTTP_MATCHES = defaulting(
     [{"path": _ROOT_PATH}],
     list_of(
-        loose({"path": _defaulting(_ROOT_PATH, loose({"type": _defaulting("PathPrefix"), "value": _defaulting("/")}))}),
+        loose({"path": defaulting(_ROOT_PATH, loose({"type": defaulting("PathPrefix"), "value": defaulting("/")}))}),
         **{"x-kubernetes-list-type": "atomic"},
     ),
 )
-_HTTP_RULES = _defaulting(
+_HTTP_RULES = defaulting(
     [{"matches": [{"path": _ROOT_PATH}]}],
     list_of(loose({"matches": _HTTP_MATCHES, "backendRefs": _BACKENDS}), **{"x-kubernetes-list-type": "atomic"}),
 )
@@ -237,6 +232,7 @@ _CERTIFICATE = Kind(
     status=True,
     generation=True,
     properties={"spec": ANYTHING, "status": schemas.STATUS},
+    selectable=fields_at("spec.issuerRef.group", "spec.issuerRef.kind", "spec.issuerRef.name"),
     columns=(
         _READY,
         Column("Secret", description="Where the certificate is kept."),
@@ -266,7 +262,7 @@ def _tenant_gateway() -> Kind:
     )
 
 
-PLATFORM_KINDS = (
+_KINDS = (
     _HELMRELEASE,
     _tenant_gateway(),
     _GATEWAY_CLASS,
@@ -280,3 +276,4 @@ PLATFORM_KINDS = (
     _issuer("ClusterIssuer", "ciss", namespaced=False),
     _CERTIFICATE,
 )
+PLATFORM_KINDS = tuple(replace(kind, custom=True) for kind in _KINDS)

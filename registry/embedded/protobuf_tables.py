@@ -241,6 +241,15 @@ _SUBJECT_QUESTION = message(
 )
 
 
+# authentication.k8s.io/v1
+
+_BOUND_OBJECT = message("BoundObjectReference", {1: "kind", 2: "apiVersion", 3: "name", 4: "uid"})
+_TOKEN_REQUEST = message(
+    "TokenRequestSpec",
+    {1: list_of("audiences"), 3: optional("boundObjectRef", _BOUND_OBJECT), 4: optional("expirationSeconds", _INT)},
+)
+
+
 def _review(kind: str, spec: MessageTable) -> MessageTable:
     return _object(kind, {2: Field("spec", spec)})
 
@@ -272,6 +281,7 @@ _BY_GROUP: Mapping[str, tuple[MessageTable, ...]] = {
     ),
     "authentication.k8s.io": (
         _object("SelfSubjectReview", {}),
+        _review("TokenRequest", _TOKEN_REQUEST),
         _review("TokenReview", message("TokenReviewSpec", {1: "token", 2: list_of("audiences")})),
     ),
 }

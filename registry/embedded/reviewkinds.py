@@ -59,6 +59,22 @@ SELF_SUBJECT_RULES_REVIEW = _review(
     struct({"namespace": STRING}),
 )
 SELF_SUBJECT_REVIEW = _review(AUTHENTICATION, "SelfSubjectReview", "SelfSubjectReview asks who the caller is.", None)
+TOKEN_REQUEST = _review(
+    AUTHENTICATION,
+    "TokenRequest",
+    "TokenRequest asks for a token of a service account.",
+    struct(
+        {
+            "audiences": STRINGS,
+            "expirationSeconds": {"type": "integer", "format": "int64"},
+            "boundObjectRef": {
+                **struct(dict.fromkeys(("kind", "apiVersion", "name", "uid"), STRING)),
+                "nullable": True,
+            },
+        }
+    ),
+    namespaced=True,
+)
 TOKEN_REVIEW = _review(
     AUTHENTICATION,
     "TokenReview",

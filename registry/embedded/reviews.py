@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from apiserver import errors, rest
+from apiserver.authentication import AUTHENTICATED
 from apiserver.authorization import AccessAttributes, Authorizer, Decision
 from apiserver.context import RequestContext, User
 from apiserver.errors import FieldError
 from apiserver.resource import Object, Resource
 from apiserver.schema import type_errors
+from registry.embedded.bearers import Bearers, InvalidBearer
+from registry.embedded.boundtokens import AUDIENCE
 from registry.embedded.reviewkinds import (
     LOCAL_SUBJECT_ACCESS_REVIEW,
     SELF_SUBJECT_ACCESS_REVIEW,
@@ -19,13 +23,10 @@ from registry.embedded.reviewkinds import (
     SUBJECT_ACCESS_REVIEW,
     TOKEN_REVIEW,
 )
-from registry.embedded.tokens import TokenDirectory
 from registry.rbac import RoleIndex, rule_document
 
 Answer = Callable[[RequestContext, Object], Awaitable[Object]]
 """(context, review) -> its status. Raises StatusError."""
-
-_AUDIENCE = "https://kubernetes.default.svc"
 
 
 class ReviewStorage(rest.Creater):
@@ -52,7 +53,7 @@ class ReviewStorage(rest.Creater):
         return answered
 
 
-def review_storages(*, authorizer: Authorizer, index: RoleIndex, tokens: TokenDirectory) -> Mapping[str, ReviewStorage]:
+def review_storages(*, authorizer: Authorizer, index: RoleIndex, tokens: Bearers) -> Mapping[str, ReviewStorage]:
     """The storages of all reviews, by plural name."""
     access = _AccessReviews(authorizer)
     storages = (
@@ -115,19 +116,19 @@ class _RulesReview:
 
 
 class _TokenReview:
-    def __init__(self, tokens: TokenDirectory) -> None:
+    def __init__(self, tokens: Bearers) -> None:
         self._tokens = tokens
 
     async def __call__(self, context: RequestContext, review: Object) -> Object:
-        token, audiences = review["spec"].get("token", ""), review["spec"].get("audiences") or [_AUDIENCE]
+        token, audiences = review["spec"].get("token", ""), review["spec"].get("audiences") or [AUDIENCE]
         if not token:
             raise errors.BadRequest("token is required for TokenReview in authentication")
-        user = self._tokens.find(token)
-        if user is None:
-            return {"user": {}, "error": "invalid bearer token"}
-        if _AUDIENCE not in audiences:
-            return {"user": {}, "error": "the token is not for any of the audiences that were asked for"}
-        return {"authenticated": True, "user": _user_info(user), "audiences": [_AUDIENCE]}
+        try:
+            found = self._tokens.find(token, audiences)
+        except InvalidBearer as error:
+            return {"user": {}, "error": str(error)}
+        authenticated = replace(found.user, groups=(*found.user.groups, AUTHENTICATED))
+        return {"authenticated": True, "user": _user_info(authenticated), "audiences": list(found.audiences)}
 
 
 async def _who(context: RequestContext, review: Object) -> Object:

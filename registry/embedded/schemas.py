@@ -19,6 +19,8 @@ STRING_SET: Schema = {"type": "array", "items": STRING, "x-kubernetes-list-type"
 STRING_MAP: Schema = {"type": "object", "additionalProperties": STRING}
 BYTES_MAP: Schema = {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}}
 ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+ATOMIC: Schema = {"x-kubernetes-map-type": "atomic"}
+"""Makes an object one value for server-side apply."""
 INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True}
 QUANTITIES: Schema = {"type": "object", "additionalProperties": INT_OR_STRING}
 
@@ -36,6 +38,10 @@ def loose(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **m
     return {**struct(properties, required=required, **more), "x-kubernetes-preserve-unknown-fields": True}
 
 
+def defaulting(default: Any, schema: Schema = STRING) -> Schema:
+    return {**schema, "default": default}
+
+
 def list_of(items: Schema, **more: Any) -> Schema:
     return {"type": "array", "items": items, **more}
 
@@ -45,7 +51,13 @@ def list_map(items: Schema, *keys: str) -> Schema:
     return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 
-CONDITIONS: Schema = list_map(
+def merged_list(items: Schema, *keys: str) -> Schema:
+    """A list that server-side apply merges by `keys`, and a strategic merge patch by the first of them."""
+    hints = {"x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": keys[0]}
+    return {**list_map(items, *keys), **hints}
+
+
+CONDITIONS: Schema = merged_list(
     loose(
         {
             "type": STRING,

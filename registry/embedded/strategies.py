@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
 from typing import Any
 
 from apiserver import errors
@@ -33,7 +32,7 @@ class KindStrategy:
         obj["metadata"].pop("generation", None)
         if kind.generation:
             obj["metadata"]["generation"] = 1
-        if not self._type_errors(obj):
+        if not kind.type_errors(obj):
             kind.rules.initialize(obj)
             kind.rules.default(obj)
 
@@ -42,8 +41,7 @@ class KindStrategy:
         kept = (*kind.fixed, "status") if kind.status else kind.fixed
         for field in kept:
             _put(new, field, old.get(field))
-        if not self._type_errors(new):
-            kind.rules.default(new)
+        kind.default(new)
         if kind.generation and _content(new) != _content(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -53,7 +51,7 @@ class KindStrategy:
 
     def validate(self, obj: Object) -> list[FieldError]:
         missing = [errors.required(field) for field in self._kind.required if field not in obj]
-        problems = [*missing, *self._type_errors(obj)]
+        problems = [*missing, *self._kind.type_errors(obj)]
         return problems or self._kind.rules.validate(obj)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
@@ -62,9 +60,6 @@ class KindStrategy:
 
     def warnings(self, obj: Object) -> list[str]:
         return []
-
-    def _type_errors(self, obj: Object) -> list[FieldError]:
-        return _type_errors(self._resource, obj, self._resource.properties)
 
 
 class SubresourceStrategy:
@@ -94,22 +89,16 @@ class SubresourceStrategy:
         return []
 
     def validate(self, obj: Object) -> list[FieldError]:
-        return _type_errors(self._resource, obj, (self._field,))
+        schema = self._resource.properties.get(self._field)
+        if schema is None or self._field not in obj:
+            return []
+        return type_errors(schema, obj[self._field], self._field)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return self.validate(new)
 
     def warnings(self, obj: Object) -> list[str]:
         return []
-
-
-def _type_errors(resource: Resource, obj: Object, fields: Iterable[str]) -> list[FieldError]:
-    properties = resource.properties
-    problems: list[FieldError] = []
-    for field in fields:
-        if field in obj and field in properties:
-            problems += type_errors(properties[field], obj[field], field)
-    return problems
 
 
 def _content(obj: Object) -> Object:

@@ -68,6 +68,8 @@ _ROLES: Mapping[str, SystemRole] = {
         rules=(
             Rule(verbs=_READ, groups=("",), resources=("secrets",)),
             Rule(verbs=_WRITE, groups=("",), resources=_EDITED),
+            Rule(verbs=("create",), groups=("",), resources=("serviceaccounts/token",)),
+            Rule(verbs=("impersonate",), groups=("",), resources=("serviceaccounts",)),
             Rule(verbs=(*_READ, *_WRITE), groups=("coordination.k8s.io",), resources=("leases",)),
         ),
         aggregates="edit",

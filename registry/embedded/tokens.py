@@ -1,4 +1,4 @@
-"""Service account tokens: made for Secrets of that type, known by their hash, good as long as the Secret exists."""
+"""Tokens of service accounts in Secrets of that type: known by their hash, good as long as the Secret exists."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from apiserver.authentication import AuthenticationError
-from apiserver.context import RequestContext, User
+from apiserver.context import User
 from apiserver.options import DeleteOptions
 from apiserver.resource import Key, Object
-from apiserver.tokenreview import bearer_token
 from registry.embedded.corerules import SERVICE_ACCOUNT_NAME, SERVICE_ACCOUNT_TOKEN, SERVICE_ACCOUNT_UID
 from registry.embedded.worker import Worker
 from registry.generic.sqlite import Change, Database
@@ -85,23 +83,6 @@ class TokenDirectory:
             del entries[key]
             if not entries:
                 del self._entries[digest]
-
-
-class TokenAuthenticator:
-    """Authenticates by `Authorization: Bearer` from the directory; no verdict outlives its Secret."""
-
-    def __init__(self, directory: TokenDirectory) -> None:
-        self._directory = directory
-
-    async def authenticate(self, context: RequestContext) -> User | None:
-        """Raises AuthenticationError."""
-        token = bearer_token(context)
-        if not token:
-            return None
-        user = self._directory.find(token)
-        if user is None:
-            raise AuthenticationError("invalid bearer token")
-        return user
 
 
 class TokenController:

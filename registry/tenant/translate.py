@@ -18,6 +18,8 @@ _RELEASE_KIND = GroupKind(HELMRELEASES.group, HELMRELEASES.kind)
 
 def for_tenant(error: StatusError, key: Key) -> StatusError:
     """The same refusal with the same code, of our resource. What is not about the HelmRelease stays as it is."""
+    if error.reason == "ServerTimeout":
+        return _timeout(error)
     if not _is_about(error, key):
         return error
     match error.reason:
@@ -33,6 +35,17 @@ def for_tenant(error: StatusError, key: Key) -> StatusError:
         case _:
             details = _details(error.details or {}, key)
             return StatusError(error.code, error.reason, _text(error.message, key), details=details)
+
+
+def _timeout(error: StatusError) -> StatusError:
+    """Kubernetes names the resource in it, and no object (D14)."""
+    details = error.details or {}
+    if (details.get("group"), details.get("kind")) != (_RELEASES.group, _RELEASES.resource):
+        return error
+    text = error.message.replace(str(_RELEASES), str(TENANTS))
+    return StatusError(
+        error.code, error.reason, text, details=details | {"group": TENANTS.group, "kind": TENANTS.resource}
+    )
 
 
 def _is_about(error: StatusError, key: Key) -> bool:

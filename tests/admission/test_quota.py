@@ -56,6 +56,47 @@ PARENT = quotas("alpha", cpu=10)
         ),
         pytest.param([PARENT], quotas("beta", "tenant-alpha", memory="1Ti"), None, [], id="a key nobody bounds"),
         pytest.param(
+            [PARENT],
+            quotas("beta", "tenant-alpha", **{"requests.cpu": 11}),
+            None,
+            ["11 is more than the 10 that is left of the quota of the parent tenant"],
+            id="an alias of what the parent declares",
+        ),
+        pytest.param(
+            [
+                quotas("alpha", "tenant-root", **{"requests.memory": "2Gi"}),
+                quotas("gamma", "tenant-alpha", memory="1Gi"),
+            ],
+            quotas("beta", "tenant-alpha", memory="1Gi"),
+            None,
+            [],
+            id="what a sibling leaves under another name",
+        ),
+        pytest.param(
+            [quotas("alpha", "tenant-root", **{"requests.storage": 5})],
+            quotas("beta", "tenant-alpha", storage=6),
+            None,
+            ["6 is more than the 5 that is left of the quota of the parent tenant"],
+            id="storage is requests.storage",
+        ),
+        pytest.param(
+            [quotas("alpha", "tenant-root", cpu=10, **{"requests.cpu": 4})],
+            quotas("beta", "tenant-alpha", cpu=5),
+            None,
+            ["5 is more than the 4 that is left of the quota of the parent tenant"],
+            id="the lesser of both names binds",
+        ),
+        pytest.param(
+            [PARENT], quotas("beta", "tenant-alpha", **{"limits.cpu": 11}), None, [], id="limits are something else"
+        ),
+        pytest.param(
+            [PARENT],
+            quotas("beta", "tenant-alpha", **{"requests.cpu": 9}),
+            quotas("beta", "tenant-alpha", cpu=9),
+            [],
+            id="another name for the same",
+        ),
+        pytest.param(
             [PARENT, facts("beta", "tenant-alpha")],
             quotas("c", "tenant-alpha-beta", cpu=11),
             None,
@@ -144,7 +185,8 @@ PARENT = quotas("alpha", cpu=10)
 def test_verdicts(
     others: Sequence[TenantFacts], new: TenantFacts, old: TenantFacts | None, expected: Sequence[str]
 ) -> None:
-    assert problems(tree_of(*others), new, old) == [f"spec.resourceQuotas[cpu]: Forbidden: {why}" for why in expected]
+    (key, *_) = sorted(new.quotas, reverse=True) or ["cpu"]
+    assert problems(tree_of(*others), new, old) == [f"spec.resourceQuotas[{key}]: Forbidden: {why}" for why in expected]
 
 
 def test_every_key_is_judged_and_told_at_once() -> None:

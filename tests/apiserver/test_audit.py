@@ -13,12 +13,17 @@ from aiohttp import web
 
 from apiserver import audit
 from apiserver.audit import AuditLog
+from apiserver.certificates import make_ca, make_client
 from apiserver.context import RequestContext, User
-from apiserver.errors import Conflict
+from apiserver.errors import Conflict, Unauthorized
 from apiserver.filters.audit import Audit
+from apiserver.filters.authentication import Authentication
+from apiserver.frontproxy import RequestHeaderConfig
 from apiserver.metrics import Metrics
 from apiserver.resource import GroupResource
-from tests.apiserver.contexts import ALICE, make_context, ok
+from tests.apiserver.contexts import ALICE, Tls, make_context, ok
+
+MALLORY = Tls(make_client(make_ca("nobody"), "mallory"))
 
 
 class Events:
@@ -138,3 +143,36 @@ def test_an_event_that_cannot_be_written_is_counted(tmp_path: Path) -> None:
     log.close()
     assert lost == [1]
     assert (tmp_path / "audit.log").read_text() == '{"good":1}\n'
+
+
+@pytest.mark.parametrize(
+    ("headers", "tls", "message"),
+    [
+        pytest.param({"Authorization": "Bearer sesame"}, None, "Authentication failed, attempted: bearer", id="token"),
+        pytest.param({"Authorization": "basic Zm9v"}, None, "Authentication failed, attempted: basic", id="password"),
+        pytest.param({}, MALLORY, "Authentication failed, attempted: x509", id="certificate"),
+        pytest.param(
+            {"Authorization": "Bearer sesame"}, MALLORY, "Authentication failed, attempted: bearer, x509", id="both"
+        ),
+        pytest.param(
+            {"X-Remote-User": "admin"}, None, "Authentication failed, no credentials provided", id="a forged identity"
+        ),
+        pytest.param(
+            {"Authorization": "Bearer"}, None, "Authentication failed, no credentials provided", id="no token"
+        ),
+    ],
+)
+async def test_who_is_not_let_in_leaves_one_event(headers: dict[str, str], tls: Tls | None, message: str) -> None:
+    class Refusing:
+        async def authenticate(self, context: RequestContext) -> User:
+            raise Unauthorized
+
+    events, metrics = Events(), Metrics()
+    refused = Audit(events, metrics).refused
+    authentication = Authentication(Refusing(), config=RequestHeaderConfig, refused=refused)
+    with pytest.raises(Unauthorized):
+        await authentication(make_context(headers=headers, tls=tls), ok)
+    (told,) = events.written
+    assert (told["stage"], told["user"]) == ("ResponseStarted", {})
+    assert told["responseStatus"] == {"metadata": {}, "message": message, "code": 401}
+    assert "sesame" not in json.dumps(told)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.cachedobject import at_version, encode, to_json
-from apiserver.resource import Key, Object, Resource
+from apiserver.resource import Age, Column, Key, Object, Resource, fields_at
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 
@@ -30,12 +31,26 @@ def test_what_reads_need_is_at_hand() -> None:
             creationTimestamp="1970-01-01T00:01:00Z",
         ),
     )
-    assert (obj.key, obj.rv, obj.uid, obj.labels, obj.created) == (Key("a", "x"), 12, "u", {"l": "1"}, 60)
+    assert (obj.key, obj.rv, obj.uid, obj.labels) == (Key("a", "x"), 12, "u", {"l": "1"})
+    assert obj.cells == (b'"x"', Age(60))
 
 
 def test_an_object_that_is_not_stored_yet_can_be_encoded() -> None:
     obj = encode(THINGS, thing())
-    assert (obj.key, obj.rv, obj.uid, obj.labels, obj.created) == (Key("", "x"), 0, "", {}, 0)
+    assert (obj.key, obj.rv, obj.uid, obj.labels) == (Key("", "x"), 0, "", {})
+    assert obj.cells == (b'"x"', Age(0))
+
+
+def test_ages_stand_where_a_kind_of_its_own_columns_has_them() -> None:
+    columns = (Column("Seen"), Column("What"), Column("Count", "integer"), Column("First"), Column("Last"))
+    own = replace(THINGS, own_columns=True, columns=columns, cells=lambda obj: [Age(1), "a", 2, Age(3), Age(4)])
+    assert encode(own, thing()).cells == (Age(1), b'"a",2', Age(3), Age(4))
+
+
+def test_selectable_fields_are_kept() -> None:
+    selectable = fields_at("status.phase", "type", "spec.absent.deep")
+    obj = encode(replace(THINGS, selectable=selectable), {**thing(), "status": {"phase": "Active"}, "type": 7})
+    assert obj.fields == {"status.phase": "Active", "type": "", "spec.absent.deep": ""}
 
 
 def test_selectors_may_see_other_labels_than_are_shown() -> None:

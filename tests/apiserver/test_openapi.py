@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from apiserver import errors, request_info
+from apiserver import errors, openapi_protobuf, request_info
 from apiserver.context import RequestContext
 from apiserver.discovery import ServedGroup, ServedResource, ServedSubresource
 from apiserver.openapi import OpenAPI, openapi_v3
@@ -441,13 +441,53 @@ async def test_a_big_document_is_compressed_for_those_who_take_it(openapi: OpenA
     assert "Content-Encoding" not in plain.headers
 
 
-@pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3/api/v1"])
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+
 @pytest.mark.parametrize(
-    "accept", ["text/html", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "application/yaml"]
+    ("path", "accept"),
+    [
+        ("/openapi/v2", "text/html"),
+        ("/openapi/v2", "application/yaml"),
+        ("/openapi/v3/api/v1", "text/html"),
+        ("/openapi/v3/api/v1", "application/yaml"),
+        ("/openapi/v3/api/v1", PROTOBUF),
+    ],
 )
-async def test_documents_are_json_only(openapi: OpenAPI, path: str, accept: str) -> None:
+async def test_documents_come_in_no_other_form(openapi: OpenAPI, path: str, accept: str) -> None:
     with pytest.raises(errors.NotAcceptable):
         await get(openapi, path, Accept=accept)
+
+
+@pytest.mark.parametrize(
+    ("accept", "content_type"),
+    [
+        (PROTOBUF, "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"),
+        (f"{PROTOBUF}, application/json", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"),
+        (f"application/json,{PROTOBUF}", "application/json"),
+        ("*/*", "application/json"),
+    ],
+)
+async def test_version_2_is_protobuf_for_who_asks_for_it(openapi: OpenAPI, accept: str, content_type: str) -> None:
+    assert (await get(openapi, "/openapi/v2", Accept=accept)).headers["Content-Type"] == content_type
+
+
+def test_definitions_in_protobuf() -> None:
+    schema = {
+        "type": "object",
+        "description": "d",
+        "required": ["a"],
+        "properties": {"a": {"$ref": "r"}, "b": {"type": "array", "items": {"type": "string", "format": "f"}}},
+        "x-y": [1],
+    }
+    document = {"swagger": "2.0", "info": {"title": "t", "version": "v"}, "definitions": {"K": schema}}
+    assert openapi_protobuf.encode(document) == (
+        b"\n\x032.0\x12\x06\n\x01t\x12\x01vB\x00JY\nW\n\x01K\x12R"
+        b'\xb2\x01\x08\n\x06object"\x01d\x9a\x01\x01a'
+        b'\xca\x01.\n\x08\n\x01a\x12\x03\n\x01r\n"\n\x01b\x12\x1d\xb2\x01\x07\n\x05array'
+        b"\xba\x01\x10\n\x0e\xb2\x01\x08\n\x06string\x12\x01f"
+        b"\xfa\x01\x0c\n\x03x-y\x12\x05\x12\x03[1]"
+    )
 
 
 @pytest.mark.parametrize(

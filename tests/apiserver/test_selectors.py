@@ -181,6 +181,16 @@ def test_other_fields_can_be_supported() -> None:
     assert not selector.matches({"type": "other"})
 
 
+def test_kinds_with_fields_of_their_own_refuse_others_in_other_words() -> None:
+    with pytest.raises(BadRequest) as refused:
+        parse_field_selector("spec.x=1", ("metadata.name", "metadata.namespace", "type"))
+    assert refused.value.message == "field label not supported: spec.x"
+
+
+def test_every_field_can_be_let_pass() -> None:
+    assert parse_field_selector("spec.x=1", None).requirements == (Requirement("spec.x", "In", ("1",)),)
+
+
 def test_a_field_selector_tells_the_value_it_insists_on() -> None:
     selector = parse_field_selector("metadata.name!=a,metadata.namespace=b")
     assert (selector.exact("metadata.name"), selector.exact("metadata.namespace")) == (None, "b")

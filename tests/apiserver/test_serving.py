@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import io
 import os
 import signal
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +20,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
+from OpenSSL import SSL
 
 from apiserver.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
 from apiserver.serving import CannotListen, Limits, Listener, Shutdown, ended_by_signals, listen, run
@@ -100,21 +106,115 @@ async def served_certificate(listener: Listener) -> int:
     return x509.load_der_x509_certificate(der).serial_number
 
 
+def shake_hands(port: int, version: int | None = None) -> tuple[str, list[str]]:
+    """The TLS version of a connection of at most `version`, and the CAs whose certificates the server would take."""
+    context = SSL.Context(SSL.TLS_CLIENT_METHOD)
+    context.set_cipher_list(b"ALL:@SECLEVEL=0")
+    context.set_alpn_protos([b"http/1.1"])
+    if version is not None:
+        context.set_min_proto_version(SSL.TLS1_VERSION)
+        context.set_max_proto_version(version)
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as plain:
+        plain.setblocking(True)
+        connection = SSL.Connection(context, plain)
+        connection.set_connect_state()
+        connection.do_handshake()
+        names = connection.get_client_ca_list(as_cryptography=True)
+        connection.shutdown()
+    common = [str(name.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value) for name in names]
+    return connection.get_protocol_version_name(), common
+
+
+async def offered_cas(listener: Listener) -> list[str]:
+    return (await asyncio.to_thread(shake_hands, listener.port))[1]
+
+
 async def test_a_client_certificate_reaches_the_request(tmp_path: Path) -> None:
     async with serving(application(), ServerTls(SERVING, CLIENT_CA.certificate)) as listener:
         assert await get(listener, client_tls(tmp_path, ALICE)) == (200, "alice")
         assert await get(listener, client_tls(tmp_path)) == (200, "")
 
 
-async def test_a_client_ca_that_comes_later_is_trusted_and_one_that_goes_is_not(tmp_path: Path) -> None:
+async def test_certificates_are_asked_for_once_there_is_a_client_ca(tmp_path: Path) -> None:
     tls = ServerTls(SERVING)
     async with serving(application(), tls) as listener:
         assert await get(listener, client_tls(tmp_path, ALICE)) == (200, "")
+        assert await offered_cas(listener) == []
         tls.replace_client_cas(CLIENT_CA.certificate)
         assert await get(listener, client_tls(tmp_path, ALICE)) == (200, "alice")
+        assert await offered_cas(listener) == ["client-ca"]
+
+
+async def test_the_handshake_names_every_ca_of_clients(tmp_path: Path) -> None:
+    tls = ServerTls(SERVING, CLIENT_CA.certificate + b"\n" + make_ca("proxy-ca").certificate)
+    async with serving(application(), tls) as listener:
+        assert await offered_cas(listener) == ["client-ca", "proxy-ca"]
         tls.replace_client_cas(CA.certificate)
-        with pytest.raises(ClientError):
-            await get(listener, client_tls(tmp_path, ALICE))
+        assert await offered_cas(listener) == ["serving-ca"]
+
+
+async def test_a_certificate_that_nobody_vouches_for_passes_the_handshake(tmp_path: Path) -> None:
+    async with serving(application(), ServerTls(SERVING, CLIENT_CA.certificate)) as listener:
+        mallory = make_client(make_ca("nobody"), "mallory")
+        assert await get(listener, client_tls(tmp_path, mallory)) == (200, "mallory")
+
+
+async def test_no_session_is_resumed(tmp_path: Path) -> None:
+    """A resumed one would not show the client's certificates again."""
+    async with serving(application(), ServerTls(SERVING, CLIENT_CA.certificate)) as listener:
+        context = client_tls(tmp_path, ALICE)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+
+        def twice() -> tuple[bool | None, bytes]:
+            session = None
+            for _ in range(2):
+                with (
+                    socket.create_connection(("127.0.0.1", listener.port), timeout=5) as plain,
+                    context.wrap_socket(plain, server_hostname="127.0.0.1", session=session) as encrypted,
+                ):
+                    session = encrypted.session
+                    encrypted.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                    answer = b"".join(iter(partial(encrypted.recv, 4096), b""))
+                    reused = encrypted.session_reused
+            return reused, answer
+
+        reused, answer = await asyncio.to_thread(twice)
+    assert not reused
+    assert answer.endswith(b"alice")
+
+
+async def test_handshakes_that_fail_are_counted(tmp_path: Path) -> None:
+    failures: list[str] = []
+    tls = ServerTls(SERVING, on_handshake_error=lambda: failures.append("failed"))
+    async with serving(application(), tls, Limits(handshake=0.05)) as listener:
+        assert await get(listener, client_tls(tmp_path)) == (200, "")
+        assert failures == []
+        for sent in (b"GET / HTTP/1.1\r\n\r\n", b""):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(sent)
+            async with asyncio.timeout(5):
+                await reader.read()
+            writer.close()
+            await writer.wait_closed()
+    gc.collect()
+    assert failures == ["failed", "failed"]
+
+
+async def test_large_answers_and_bodies_arrive_whole(tmp_path: Path) -> None:
+    content = os.urandom(3_000_000)
+
+    async def echo(http: web.Request) -> web.Response:
+        return web.Response(body=await http.read() * 3)
+
+    app = web.Application(client_max_size=4_000_000)
+    app.router.add_post("/", echo)
+    connector = TCPConnector(ssl=client_tls(tmp_path))
+    async with (
+        serving(app, ServerTls(SERVING)) as listener,
+        ClientSession(connector=connector, timeout=ClientTimeout(30)) as session,
+        session.post(f"https://127.0.0.1:{listener.port}/", data=io.BytesIO(content)) as response,
+    ):
+        assert await response.read() == content * 3
 
 
 async def test_a_new_certificate_serves_new_connections_even_with_another_key_type() -> None:
@@ -127,9 +227,13 @@ async def test_a_new_certificate_serves_new_connections_even_with_another_key_ty
 
 def test_a_pair_that_does_not_fit_changes_nothing() -> None:
     tls = ServerTls(SERVING)
-    with pytest.raises(ssl.SSLError):
+    with pytest.raises(ValueError, match="certificate and key do not serve"):
         tls.replace_certificate(KeyPair(SERVING.certificate, ALICE.key))
-    with pytest.raises((ssl.SSLError, ValueError)):
+    with pytest.raises(ValueError, match="no serving certificate"):
+        tls.replace_certificate(KeyPair(b"", SERVING.key))
+    with pytest.raises(ValueError, match="no certificate"):
+        tls.replace_client_cas(b"nonsense")
+    with pytest.raises(ValueError, match="asn1"):
         tls.replace_client_cas(b"-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
     assert tls.certificate == SERVING.certificate
 
@@ -144,7 +248,9 @@ async def test_old_tls_versions_are_refused_and_http_1_1_is_chosen(tmp_path: Pat
         assert chosen.version() == "TLSv1.3"
         writer.close()
         await writer.wait_closed()
-    assert ServerTls(SERVING).listening.minimum_version == ssl.TLSVersion.TLSv1_2
+        with pytest.raises(SSL.SysCallError):
+            await asyncio.to_thread(shake_hands, listener.port, SSL.TLS1_1_VERSION)
+        assert (await asyncio.to_thread(shake_hands, listener.port, SSL.TLS1_2_VERSION))[0] == "TLSv1.2"
 
 
 async def test_a_changed_pair_is_loaded_once_both_files_are_there(tmp_path: Path) -> None:

@@ -321,3 +321,18 @@ def test_backoff_doubles_up_to_its_limit_with_jitter_and_starts_over_after_a_res
     assert [backoff.next() for _ in range(4)] == [1.0, 3.0, 5.0, 5.0]
     backoff.reset()
     assert backoff.next() == 2.0
+
+
+def table(rv: int) -> Object:
+    """What a host answers to who asks for Tables."""
+    row = {"cells": ["a"], "object": {"kind": "PartialObjectMetadata", "metadata": {"name": "a"}}}
+    return {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": str(rv)}, "rows": [row]}
+
+
+async def test_tables_are_no_objects_to_follow() -> None:
+    """A reflector that took them would hold rows in the place of objects, or be synced with nothing (J21)."""
+    whole_state = [event("ADDED", "a", 3), bookmark(6, **_END)]
+    run = await play([WatchEvent("ADDED", table(4)), bookmark(5, **_END)], whole_state)
+    assert run.told == [("replace", ["a"], 6)]
+    run = await play([bookmark(5, **_END), WatchEvent("ADDED", table(6))], whole_state)
+    assert run.told == [("replace", [], 5), ("replace", ["a"], 6)]

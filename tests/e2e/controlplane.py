@@ -52,10 +52,10 @@ class ControlPlane:
         self._directory = directory
         self._binaries = binaries
         self._ca = certificates.make_ca("e2e-ca")
-        proxy_ca = certificates.make_ca("e2e-front-proxy-ca")
-        self.front_proxy = certificates.make_client(proxy_ca, FRONT_PROXY)
+        self._proxy_ca = certificates.make_ca("e2e-front-proxy-ca")
+        self.front_proxy = self.proxy_certificate(FRONT_PROXY)
         self.processes: list[Process] = []
-        self._pki(proxy_ca)
+        self._pki(self._proxy_ca)
         self.url = f"https://127.0.0.1:{free_port()}"
         self.admin = self.identity("admin", ("system:masters",))
         try:
@@ -73,6 +73,10 @@ class ControlPlane:
         directory = self._directory / "users" / "-".join([user, *groups]).replace(":", "_")
         pair = certificates.make_client(self._ca, user, groups)
         return credentials.with_certificate(directory, user, server=self.url, ca=self._file("ca.crt"), pair=pair)
+
+    def proxy_certificate(self, name: str) -> KeyPair:
+        """A certificate of the CA of front proxies; only FRONT_PROXY is an allowed name."""
+        return certificates.make_client(self._proxy_ca, name)
 
     def token_identity(self, user: str, token: str) -> Identity:
         directory = self._directory / "tokens" / user.replace(":", "_")

@@ -17,7 +17,7 @@ import yaml
 from apiserver.certificates import KeyPair
 from tests.e2e import credentials
 from tests.e2e.client import Client
-from tests.e2e.controlplane import ControlPlane
+from tests.e2e.controlplane import FRONT_PROXY, ControlPlane
 from tests.e2e.credentials import Identity
 from tests.e2e.processes import REPOSITORY, Process, free_port, run_command, wait_until
 
@@ -252,10 +252,11 @@ class KubeHost(E2eHost):
         """Raw HTTPS to our server as nobody."""
         return Client(self.direct_url, self._direct_tls(), {})
 
-    def front_proxy(self) -> Client:
-        """Raw HTTPS to our server with the certificate that the aggregator shows."""
-        tls, pair = self._direct_tls(), self._control_plane.front_proxy
-        _load(tls_directory=self.directory, tls=tls, pair=pair)
+    def front_proxy(self, name: str = FRONT_PROXY) -> Client:
+        """Raw HTTPS to our server with the certificate that the aggregator shows, or one of its CA by another name."""
+        tls, control_plane = self._direct_tls(), self._control_plane
+        pair = control_plane.front_proxy if name == FRONT_PROXY else control_plane.proxy_certificate(name)
+        _load(tls_directory=self.directory, tls=tls, pair=pair, name=f"test-{name}")
         return Client(self.direct_url, tls, {})
 
     def _direct_tls(self) -> ssl.SSLContext:
@@ -306,8 +307,9 @@ def _patch(kind: str, path: str, value: object) -> dict[str, object]:
     return {"target": {"kind": kind}, "patch": yaml.safe_dump(operations)}
 
 
-def _load(*, tls_directory: Path, tls: ssl.SSLContext, pair: KeyPair) -> None:
-    certificate, key = tls_directory / "front-proxy.crt", tls_directory / "front-proxy.key"
+def _load(*, tls_directory: Path, tls: ssl.SSLContext, pair: KeyPair, name: str) -> None:
+    # by names of their own: kube-apiserver reads its certificate again when the file changes
+    certificate, key = tls_directory / f"{name}.crt", tls_directory / f"{name}.key"
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)
     tls.load_cert_chain(certificate, key)

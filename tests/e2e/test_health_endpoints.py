@@ -32,6 +32,8 @@ NAMES = (
     'authentication_attempts{result="success"}',
     "workqueue_depth{",
     "workqueue_adds_total{",
+    'rest_client_requests_total{code="200"',
+    "apiserver_tls_handshake_errors_total ",
     "process_resident_memory_bytes ",
 )
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.client import Answer
-from tests.e2e.hosts import ROOT, E2eHost, tenants_path
+from tests.e2e.hosts import ROOT, E2eHost, KubeHost, tenants_path
 from tests.e2e.processes import wait_until
 from tests.e2e.tenants import Tenants, manifest
 
@@ -126,3 +126,25 @@ def test_a_hundred_namespaces_go_with_what_is_in_them(host: E2eHost, tenants: Te
     wait_until("all of them are gone", lambda: not there(), **within)
     assert not tenants.exists(parent)
     assert client.get(tenants_path(outer)).expect(200)["items"] == []
+
+
+@pytest.mark.controller_manager
+def test_a_quota_counts_tenants_and_refuses_none(kube: KubeHost, tenants: Tenants) -> None:
+    """What a cluster's quota controller makes of our list; only kube-apiserver's own kinds are held to it."""
+    namespace, client = tenants.nest(), kube.session()
+    hard = {"count/tenants.apps.cozystack.io": "1"}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": hard}}
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    client.request("POST", path, body).expect(201)
+
+    def used() -> str | None:
+        status = client.get(f"{path}/few").expect(200)["status"]
+        count: str | None = status.get("used", {}).get("count/tenants.apps.cozystack.io")
+        return count
+
+    within: dict[str, Any] = {"seconds": SECONDS, "processes": kube.processes}
+    wait_until("nothing is counted", lambda: used() == "0", **within)
+    names = [tenants.create(namespace)["metadata"]["name"] for _ in range(2)]
+    wait_until("both are counted", lambda: used() == "2", **within)
+    client.request("DELETE", tenants_path(namespace, names[0])).expect(200)
+    wait_until("one is left", lambda: used() == "1", **within)

@@ -79,6 +79,10 @@ def a_directory(data: Path) -> None:
     (data / "host.db").mkdir()
 
 
+def no_token_key(data: Path) -> None:
+    (data / "pki" / "service-accounts.key").write_bytes(b"")
+
+
 def damaged_ca(data: Path) -> None:
     (data / "pki" / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
 
@@ -96,6 +100,9 @@ def another_key(data: Path) -> None:
         pytest.param(somebody_elses, "host.db is a database of something else", id="another program's database"),
         pytest.param(a_directory, "host.db cannot be opened: ", id="a directory in its place"),
         pytest.param(damaged_ca, "ca.crt is damaged, or ca.key is not its key", id="a damaged CA"),
+        pytest.param(
+            no_token_key, "service-accounts.key is damaged: no private key in PEM", id="a damaged key of tokens"
+        ),
         pytest.param(another_key, "ca.crt is damaged, or ca.key is not its key", id="the key of another CA"),
     ],
 )

@@ -86,6 +86,23 @@ async def client(address: str) -> AsyncIterator[HostClient]:
     await client.close()
 
 
+async def test_every_request_is_told_with_its_outcome(address: str, unused_tcp_port: int) -> None:
+    told: list[tuple[str, str, int | None]] = []
+    answering, silent = (
+        HostClient(Configuration(host=host), observe=lambda *outcome: told.append(outcome))
+        for host in (address, f"http://127.0.0.1:{unused_tcp_port}")
+    )
+    await answering.get(NAMESPACES, "", "a")
+    with pytest.raises(HostUnreachable):
+        await silent.get(NAMESPACES, "", "a")
+    await answering.close()
+    await silent.close()
+    assert told == [
+        ("GET", address.removeprefix("http://").rstrip("/"), 200),
+        ("GET", f"127.0.0.1:{unused_tcp_port}", None),
+    ]
+
+
 async def test_every_call_is_the_request_that_kubernetes_expects(server: Server, client: HostClient) -> None:
     obj = {"metadata": {"name": "a", "namespace": "n"}}
     await client.get(HELMRELEASES, "n", "a")

@@ -34,6 +34,34 @@ def test_a_quantity_has_its_exact_value(text: str, value: Fraction) -> None:
     assert quantity.parse(text) == value
 
 
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        pytest.param("1000m", "1", id="milli that are whole"),
+        pytest.param("0.5", "500m", id="a fraction"),
+        pytest.param(1500, "1500", id="an integer"),
+        pytest.param("100000k", "100M", id="the largest decimal suffix"),
+        pytest.param("1024Mi", "1Gi", id="the largest binary suffix"),
+        pytest.param("1.5Gi", "1536Mi", id="a binary fraction"),
+        pytest.param("1000Ki", "1000Ki", id="no whole Mi"),
+        pytest.param("0.1Ki", "102400m", id="less than a Ki"),
+        pytest.param("1.1Gi", "1181116006400m", id="no whole byte"),
+        pytest.param("1e3", "1e3", id="an exponent stays one"),
+        pytest.param("12e6", "12e6", id="an exponent that is a multiple of three"),
+        pytest.param("0", "0", id="zero"),
+    ],
+)
+def test_a_quantity_is_written_as_kubernetes_writes_it(text: str | int, canonical: str) -> None:
+    assert quantity.canonical(text) == canonical
+
+
+@given(st.integers(0, 2**60), st.sampled_from(["", "m", "k", "Ki", "Mi", "e3"]))
+def test_the_canonical_form_has_the_same_value_and_is_its_own(number: int, suffix: str) -> None:
+    form = quantity.canonical(f"{number}{suffix}")
+    assert quantity.parse(form) == quantity.parse(f"{number}{suffix}")
+    assert quantity.canonical(form) == form
+
+
 def test_an_integer_is_a_quantity() -> None:
     assert quantity.parse(4) == 4
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenant_apiserver.options import CONTROLLERS, Kubeconfig, Serve, Standalone, Version, parse
+from tenant_apiserver.flagvalues import CONTROLLERS
+from tenant_apiserver.options import Kubeconfig, Serve, Standalone, Version, parse
 
 
 def serve(*arguments: str, **environment: str) -> Serve:
@@ -52,6 +53,8 @@ def test_controllers_are_chosen(text: str, chosen: tuple[str, ...]) -> None:
         pytest.param(["--kubeconfig", "missing"], {}, "--kubeconfig=missing: no such file", id="missing file"),
         pytest.param(["--log-format", "xml"], {}, "must be one of text, json", id="format"),
         pytest.param(["-v", "11"], {}, "-v=11:", id="verbosity"),
+        pytest.param(["--watch-history-size", "64MB"], {}, "must be a number of bytes", id="size of another unit"),
+        pytest.param(["--watch-history-size", "0"], {}, "must be a number of bytes", id="size of nothing"),
         pytest.param(["--host-outage-tolerance", "5"], {}, "must be a duration", id="duration without unit"),
         pytest.param(["--secure-por", "1"], {}, "unrecognized arguments", id="no abbreviations"),
         pytest.param(
@@ -79,6 +82,10 @@ def test_a_certificate_needs_its_key(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 def test_durations_are_seconds() -> None:
     assert serve("--host-outage-tolerance", "1m30s").host_outage_tolerance == 90.0
+    assert serve().watch_history_size == serve("--watch-history-size", "64Mi").watch_history_size == 64 * 1024**2
+    assert serve("--watch-history-size", "4096").watch_history_size == 4096
+    assert not serve().authentication_tolerate_lookup_failure
+    assert serve("--authentication-tolerate-lookup-failure").authentication_tolerate_lookup_failure
 
 
 def test_the_other_commands_parse() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from apiserver.context import RequestContext, User
 from apiserver.options import DeleteOptions
 from apiserver.request_info import Query, RequestInfo
 from apiserver.resource import Key, Object
+from registry.embedded.boundtokens import BoundTokens
 from registry.embedded.groups import Served, primary_backends, storages_of
+from registry.embedded.jwt import SigningKey, make_key
 from registry.generic.sqlite import Database
 from registry.generic.sqlitebackend import SqliteBackend
 from registry.rbac import RoleIndex
@@ -26,6 +29,16 @@ ADMIN = User(name="admin", groups=("system:masters",))
 def context_of(user: User = ADMIN) -> RequestContext:
     info = RequestInfo(method="POST", path="/", verb="create", is_resource=True)
     return RequestContext(http=make_mocked_request("POST", "/"), info=info, query=Query(), audit_id="a", user=user)
+
+
+def bound_tokens(kinds: Kinds, clock: Callable[[], float] = time.time) -> BoundTokens:
+    """Tokens of a key of their own."""
+    return BoundTokens(
+        key=SigningKey(make_key()),
+        accounts=kinds.backends["serviceaccounts"],
+        secrets=kinds.backends["secrets"],
+        clock=clock,
+    )
 
 
 @asynccontextmanager

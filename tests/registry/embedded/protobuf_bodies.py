@@ -17,6 +17,20 @@ class Sent(NamedTuple):
 
 SENT = (
     Sent(
+        "kubectl create token robot --duration=10m --audience=a --bound-object-kind=Secret --bound-object-name=s",
+        "azhzAAooChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESDFRva2VuUmVxdWVzdBI0ChAKABIAGgAiACoAMgA4AEIAEhoKAWEa"
+        "EgoGU2VjcmV0EgJ2MRoBcyIBdSDYBBoECgASABoAIgA=",
+        {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {
+                "audiences": ["a"],
+                "expirationSeconds": 600,
+                "boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s", "uid": "u"},
+            },
+        },
+    ),
+    Sent(
         "kubectl create namespace typed",
         "azhzAAoPCgJ2MRIJTmFtZXNwYWNlEh0KFQoFdHlwZWQSABoAIgAqADIAOABCABIAGgIKABoAIgA=",
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "typed"}},

@@ -18,11 +18,12 @@ from registry.embedded.bootstrap import SYSTEM_NAMESPACES, bootstrap
 from registry.embedded.eventexpiry import EventExpiry, last_written
 from registry.embedded.groups import HostGroup
 from registry.embedded.host import EmbeddedHost, Trust
+from registry.embedded.jwt import SigningKey, make_key
 from registry.generic.tables import DatabaseUnusable
 from tests.registry.embedded.hosted import ADMIN, Kinds, context_of, no_admission
 
 RBAC = "rbac.authorization.k8s.io"
-TRUST = Trust(authentication={"client-ca-file": "PEM"}, ca="PEM")
+TRUST = Trust(authentication={"client-ca-file": "PEM"}, ca="PEM", signing_key=SigningKey(make_key()))
 
 
 @asynccontextmanager

@@ -13,9 +13,10 @@ from apiserver import errors
 from apiserver.context import User
 from apiserver.resource import Key, Object
 from registry.embedded.access import RbacAuthorizer, RoleFeed
+from registry.embedded.bearers import Bearers
 from registry.embedded.reviews import ReviewStorage, review_storages
 from registry.embedded.tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
-from tests.registry.embedded.hosted import Kinds, context_of, no_admission
+from tests.registry.embedded.hosted import Kinds, bound_tokens, context_of, no_admission
 
 RBAC = "rbac.authorization.k8s.io"
 BOB = User(name="bob", uid="u1", groups=("devs",), extra={"k": ("v",)})
@@ -63,7 +64,8 @@ async def reviews(kinds: Kinds, directory: TokenDirectory) -> Reviews:
         "subjects": [{"kind": "User", "name": "bob"}],
     }
     await kinds.create("rolebindings", binding, group=RBAC)
-    storages = review_storages(authorizer=RbacAuthorizer(kinds.index), index=kinds.index, tokens=directory)
+    bearers = Bearers(kept=directory, bound=bound_tokens(kinds))
+    storages = review_storages(authorizer=RbacAuthorizer(kinds.index), index=kinds.index, tokens=bearers)
     return Reviews(dict(storages))
 
 
@@ -158,7 +160,7 @@ async def test_a_token_is_made_for_a_secret_that_asks_for_one(
         "user": {
             "username": "system:serviceaccount:ns:sa",
             "uid": made["metadata"]["uid"],
-            "groups": ["system:serviceaccounts", "system:serviceaccounts:ns"],
+            "groups": ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"],
         },
         "audiences": ["https://kubernetes.default.svc"],
     }

@@ -18,6 +18,16 @@ TENANT_KIND = GroupKind("apps.cozystack.io", "Tenant")
 _WHY = "Precondition failed: UID in precondition: a, UID in object meta: b"
 
 
+def server_timeout(resource: GroupResource) -> StatusError:
+    return StatusError(
+        500,
+        "ServerTimeout",
+        f"The create operation against {resource} could not be completed at this time, please try again.",
+        details={"group": resource.group, "kind": resource.resource},
+        retry_after=2,
+    )
+
+
 @pytest.mark.parametrize(
     ("said", "told"),
     [
@@ -31,6 +41,7 @@ _WHY = "Precondition failed: UID in precondition: a, UID in object meta: b"
             id="is being deleted",
         ),
         pytest.param(errors.Conflict(RELEASES, "tenant-alice"), errors.Conflict(TENANTS, "alice"), id="conflict"),
+        pytest.param(server_timeout(RELEASES), server_timeout(TENANTS), id="its storage does not answer in time"),
         pytest.param(
             errors.Conflict(RELEASE_KIND, "tenant-alice", _WHY),
             errors.Conflict(TENANT_KIND, "alice", _WHY),

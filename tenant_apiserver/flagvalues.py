@@ -1,0 +1,117 @@
+"""What flags hold, from text: each function raises ValueError with a reason that can follow a flag's name."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from registry.names import host_errors
+
+CONTROLLERS = ("tenant", "root-tenant")
+_DURATION = re.compile(r"(?P<number>\d+)(?P<unit>ms|s|m|h)")
+_SIZE = re.compile(r"(?P<number>[1-9][0-9]{0,15})(?P<unit>|Ki|Mi|Gi)")
+_BYTES = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 65535:
+        raise ValueError("must be a number between 1 and 65535")
+    return int(text)
+
+
+def address(text: str) -> str:
+    ipaddress.ip_address(text)
+    return text
+
+
+def positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise ValueError("must be a number of at least 1")
+    return int(text)
+
+
+def verbosity(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 10:
+        raise ValueError("must be a number between 0 and 10")
+    return int(text)
+
+
+def duration(text: str) -> float:
+    """Seconds of a Go duration such as 5m, 1m30s or 0."""
+    if text == "0":
+        return 0.0
+    if not text or _DURATION.sub("", text):
+        raise ValueError("must be a duration such as 30s, 5m or 0")
+    return sum(int(match["number"]) * _SECONDS[match["unit"]] for match in _DURATION.finditer(text))
+
+
+def size(text: str) -> int:
+    """Bytes of a quantity such as 64Mi, 512Ki or 1000000."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError("must be a number of bytes such as 64Mi or 512Ki")
+    return int(found["number"]) * _BYTES[found["unit"]]
+
+
+def readable_file(text: str) -> Path:
+    path = Path(text)
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise ValueError("no such file, or not readable")
+    return path
+
+
+def directory(text: str) -> Path:
+    path = Path(text)
+    if path.exists() and not path.is_dir():
+        raise ValueError("exists and is not a directory")
+    return path
+
+
+def writable_file(text: str) -> Path | None:
+    path = Path(text)
+    if text != "-" and not path.parent.is_dir():
+        raise ValueError("its directory does not exist")
+    return path
+
+
+def host(text: str) -> str:
+    if problems := host_errors(text):
+        raise ValueError(problems[0])
+    return text
+
+
+def names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def controllers(text: str) -> tuple[str, ...]:
+    """'*', 'none', or names of CONTROLLERS; '-name' after '*' leaves one out, as in kube-controller-manager."""
+    chosen = names(text)
+    if chosen == ("none",):
+        return ()
+    unknown = [name for name in chosen if name != "*" and name.removeprefix("-") not in CONTROLLERS]
+    if unknown or not chosen:
+        known = ", ".join(CONTROLLERS)
+        raise ValueError(f"unknown controller {', '.join(unknown) or repr(text)}: must be '*', 'none' or of {known}")
+    if "*" in chosen:
+        return tuple(name for name in CONTROLLERS if f"-{name}" not in chosen)
+    return tuple(name for name in CONTROLLERS if name in chosen)
+
+
+def one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false", "1", "0"):
+        raise ValueError("must be true or false")
+    return text.lower() in ("true", "1")
