@@ -113,7 +113,7 @@ class _Server:
         tenants = tenant_api(
             host=client, root_host=root_host, settings=settings, observe=assembly.admission_observer(metrics)
         )
-        for cache in (tenants.cache, *embedded.caches):
+        for cache in (*tenants.caches, *embedded.caches):
             metrics.track_cache(cache)
         platform = Platform(host=client, tenants=tenants, root_host=root_host, settings=settings, metrics=metrics)
         controllers = Controllers(platform, chosen=options.controllers)
@@ -124,7 +124,7 @@ class _Server:
         tls = ServerTls(await source.obtain(), self._pki.ca().certificate)
         app = assembly.build(
             process,
-            groups=[*own, assembly.tenant_group(tenants)],
+            groups=[*own, *assembly.tenant_groups(tenants)],
             authenticator=self._authenticator(embedded),
             authorizer=authorizer,
             request_headers=RequestHeaderConfig,
