@@ -77,11 +77,13 @@ class _Server:
         self._process = Process(stages=assembly.stages(delay=1.0))
         root_host, settings = config.publishing.host or options.root_host, config.release.settings()
         metrics = self._process.metrics
+        self._authorizer = self._access_review()
         self._tenants = tenant_api(
             host=host,
             root_host=root_host,
             settings=settings,
             observe=assembly.admission_observer(metrics),
+            reviews=self._authorizer if options.visibility == "reviews" else None,
         )
         for cache in self._tenants.caches:
             metrics.track_cache(cache)
@@ -125,7 +127,7 @@ class _Server:
             process,
             groups=assembly.tenant_groups(self._tenants),
             authenticator=self._authenticator(),
-            authorizer=standard_authorizer(self._access_review()),
+            authorizer=standard_authorizer(self._authorizer),
             request_headers=self._delegation.request_header,
             max_requests_inflight=options.max_requests_inflight,
             impersonation=False,

@@ -9,6 +9,7 @@ from admission.chain import Chain, Observer
 from admission.namespaces import HostNamespaces
 from admission.tenants import tenant_plugins
 from apiserver import rest
+from apiserver.authorization import Authorizer
 from apiserver.watchcache import WatchCache
 from controller.informer import Informer
 from registry.generic.store import ReadOnlyStatus, Store
@@ -23,7 +24,7 @@ from registry.tenant.tree import TenantTree
 from registry.tenantnamespace.feed import TenantNamespaceFeed
 from registry.tenantnamespace.kind import PLURAL, tenant_namespace_resource
 from registry.tenantnamespace.storage import TenantNamespaces
-from tenant_apiserver.visibility import Visibility, by_rbac
+from tenant_apiserver.visibility import Visibility, by_rbac, by_reviews
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,10 +50,20 @@ class TenantApi:
         return self.cache, self.namespace_cache
 
 
-def tenant_api(*, host: Host, root_host: str, settings: ReleaseSettings, observe: Observer) -> TenantApi:
-    """The Tenant API over a host; nothing runs yet."""
-    visibility = by_rbac(host)
+def tenant_api(
+    *, host: Host, root_host: str, settings: ReleaseSettings, observe: Observer, reviews: Authorizer | None = None
+) -> TenantApi:
+    """The Tenant API over a host; nothing runs yet. Who may see what is told by the host's RBAC, or by `reviews`."""
     strategy = TenantStrategy()
+    namespace_cache = WatchCache(tenant_namespace_resource())
+    if reviews is None:
+        visibility = by_rbac(host)
+    else:
+        visibility = by_reviews(
+            reviews,
+            places=lambda: [namespace.key.name for namespace in namespace_cache],
+            version=lambda: namespace_cache.rv,
+        )
     cache = WatchCache(strategy.resource)
     tree = TenantTree(root_host=root_host)
     cache.subscribe(tree.on_event)
@@ -65,7 +76,6 @@ def tenant_api(*, host: Host, root_host: str, settings: ReleaseSettings, observe
         strategy=strategy,
         sights=visibility.tenants,
     )
-    namespace_cache = WatchCache(tenant_namespace_resource())
     namespace_feed = TenantNamespaceFeed(namespace_cache)
     namespaces.add_handler(namespace_feed)
     tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, sights=visibility.namespaces)

@@ -1,9 +1,11 @@
-"""Who may see which tenants and tenant namespaces, put together: four informers -> record -> sights."""
+"""Who may see which tenants and tenant namespaces, put together: four informers -> record -> sights, or reviews."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from apiserver.authorization import Authorizer
 from apiserver.resource import Object
 from apiserver.sight import Sights
 from controller.informer import Informer
@@ -12,6 +14,7 @@ from registry.names import GROUP
 from registry.visibility.feed import RbacFeed
 from registry.visibility.reach import Question
 from registry.visibility.record import RbacRecord
+from registry.visibility.reviewed import ReviewedSights
 from registry.visibility.sights import RbacSights
 
 TENANTS = Question(GROUP, "tenants")
@@ -48,6 +51,17 @@ def by_rbac(host: Host) -> Visibility:
         namespaces=RbacSights(record, [TENANTS, NAMESPACES], synced=feed.synced),
         informers=tuple(informers),
     )
+
+
+def by_reviews(
+    authorizer: Authorizer, *, places: Callable[[], Iterable[str]], version: Callable[[], int]
+) -> Visibility:
+    """From the host's SubjectAccessReviews, about each of `places`."""
+
+    def sights(*questions: Question) -> ReviewedSights:
+        return ReviewedSights(authorizer, questions, places=places, version=version)
+
+    return Visibility(tenants=sights(TENANTS), namespaces=sights(TENANTS, NAMESPACES), informers=())
 
 
 def _slim(obj: Object) -> Object:

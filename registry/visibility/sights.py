@@ -23,11 +23,15 @@ _KEPT_SIGHTS = 4096
 _SYNC_SECONDS = 2.0
 
 
-class _Identity(NamedTuple):
+class Identity(NamedTuple):
     """All that RBAC asks of a user."""
 
     name: str
     groups: tuple[str, ...]
+
+
+def identity_of(user: User) -> Identity:
+    return Identity(user.name, tuple(sorted(set(user.groups))))
 
 
 class RbacSights:
@@ -41,7 +45,7 @@ class RbacSights:
         self._questions = tuple(questions)
         self._synced = synced
         # what is asked for often stays; what is watched lives as long as its watches, wherever it is held
-        self._sights: OrderedDict[_Identity, _RbacSight] = OrderedDict()
+        self._sights: OrderedDict[Identity, _RbacSight] = OrderedDict()
         self._by_subject: dict[Subject, WeakSet[_RbacSight]] = {}
         record.subscribe(self._changed)
 
@@ -49,7 +53,7 @@ class RbacSights:
         if MASTERS in user.groups:
             return EVERYTHING
         await self._filled()
-        identity = _Identity(user.name, tuple(sorted(set(user.groups))))
+        identity = identity_of(user)
         sight = self._sights.get(identity)
         if sight is None:
             sight = self._sights[identity] = _RbacSight(user, self._record, self._questions)
@@ -73,7 +77,7 @@ class RbacSights:
         for sight in {sight for subject in subjects for sight in self._by_subject.get(subject, ())}:
             sight.refresh(rv)
 
-    def _forget(self, identity: _Identity) -> None:
+    def _forget(self, identity: Identity) -> None:
         for subject in subjects_of(User(name=identity.name, groups=identity.groups)):
             if not self._by_subject.get(subject, True):
                 del self._by_subject[subject]
