@@ -5,16 +5,19 @@ R-327 to R-343, T21 to T27, S-04, S-05, S-15.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from registry.rbac import rule_document
 from tests.e2e.client import Client
 from tests.e2e.hosts import CORE_GROUP_VERSION, RBAC, ROOT, E2eHost, tenants_path
 from tests.e2e.processes import wait_until
 from tests.e2e.tenants import Tenants, manifest
+from tests.rbac_states import random_rule
 
 Object = dict[str, Any]
 NAMESPACES = f"{CORE_GROUP_VERSION}/tenantnamespaces"
@@ -385,3 +388,50 @@ def test_tenant_namespaces_cannot_be_written(host: E2eHost, method: str) -> None
     path = NAMESPACES if method == "POST" else f"{NAMESPACES}/{ROOT}"
     refused = host.session().request(method, path, manifest("x"), content_type="application/json")
     assert refused.expect(405)["reason"] == "MethodNotAllowed"
+
+
+def review(client: Client, who: str, groups: Sequence[str], namespace: str, **resource: str) -> bool:
+    """What the host says of `get`."""
+    attributes = {"verb": "get", "namespace": namespace, **resource}
+    spec = {"user": who, "groups": list(groups), "resourceAttributes": attributes}
+    path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+    answer = client.request("POST", path, {"spec": spec}).expect(201)
+    return bool(answer["status"].get("allowed"))
+
+
+def test_what_is_seen_is_what_the_host_s_reviews_allow(
+    host: E2eHost, tenants: Tenants, access: Access, unique: str
+) -> None:
+    """Random roles and bindings: no difference between lists and reviews, place by place and user by user."""
+    rng = random.Random(11)
+    places = [tenants.nest() for _ in range(6)]
+    children = {place: child(tenants, place) for place in places}
+    people = {f"{unique}a": [f"{unique}g"], f"{unique}b": [], f"{unique}c": [f"{unique}g", f"{unique}h"]}
+    subjects = [*(user(name) for name in people), group(f"{unique}g"), group(f"{unique}h")]
+    for number in range(60):
+        name, namespace = f"{unique}-{number}", rng.choice([*places, *places, ""])
+        rules = [rule_document(random_rule(rng, places)) for _ in range(rng.randint(0, 2))]
+        kind = "Role" if namespace and rng.random() < 0.5 else "ClusterRole"
+        path = ROLES if kind == "Role" else "clusterroles"
+        access.make(path, {"metadata": {"name": name}, "rules": rules}, namespace if kind == "Role" else "")
+        body = {
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": RBAC, "kind": kind, "name": name},
+            "subjects": rng.sample(subjects, 1),
+        }
+        access.make(ROLEBINDINGS if namespace else "clusterrolebindings", body, namespace)
+    last = f"{unique}last"
+    access.bind("last", places[0], user(last))
+    sees(host.session(last), NAMESPACES, [places[0]])
+    admin, counted = host.session(), {True: 0, False: 0}
+    for name, groups in people.items():
+        groups = [*groups, "system:authenticated"]
+        client = host.session(name, groups[:-1])
+        shown, listed = set(names(client, NAMESPACES)), set(names(client, tenants_path()))
+        for place in places:
+            of_tenants = review(admin, name, groups, place, group="apps.cozystack.io", resource="tenants")
+            of_namespace = review(admin, name, groups, place, resource="namespaces", name=place)
+            assert (place in shown) == (of_tenants or of_namespace), (name, place)
+            assert (children[place] in listed) == of_tenants, (name, place)
+            counted[of_tenants] += 1
+    assert min(counted.values()) >= 3

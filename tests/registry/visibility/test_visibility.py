@@ -22,6 +22,7 @@ from registry.visibility.feed import RbacFeed
 from registry.visibility.reach import Question, Reach, reach, visible
 from registry.visibility.record import RbacRecord
 from registry.visibility.sights import RbacSights
+from tests.rbac_states import random_rule
 
 TENANTS = Question("apps.cozystack.io", "tenants")
 NAMESPACES = Question("", "namespaces", by_name=True)
@@ -81,30 +82,11 @@ SUBJECTS = [
 ]
 
 
-def random_rule(rng: random.Random) -> Rule:
-    return Rule(
-        verbs=rng.choice([("get",), ("get",), ("list", "watch"), ("*",), ("get", "update"), ("GET",)]),
-        groups=rng.choice([("apps.cozystack.io",), ("",), ("*",), ("", "apps.cozystack.io"), ("*",), ("apps",)]),
-        resources=rng.choice(
-            [
-                ("tenants",),
-                ("namespaces",),
-                ("*",),
-                ("tenants/status",),
-                ("*/status",),
-                ("pods", "tenants"),
-                ("tenant",),
-            ]
-        ),
-        names=rng.choice([(), (), (), (rng.choice(PLACES),), (rng.choice(PLACES), "x")]),
-    )
-
-
 def random_index(rng: random.Random) -> RoleIndex:
     index = RoleIndex()
     roles = [RoleKey(rng.choice(["", "", "", *PLACES]), f"r{number}") for number in range(8)]
     for role in roles[1:]:
-        index.put_role(role, [random_rule(rng) for _ in range(rng.randint(0, 3))])
+        index.put_role(role, [random_rule(rng, PLACES) for _ in range(rng.randint(0, 3))])
     for number in range(rng.randint(20, 100)):
         namespace = rng.choice([*PLACES, *PLACES, "", ""])
         usable = [role for role in roles if role.namespace in ("", namespace)]
@@ -361,7 +343,7 @@ def test_the_past_is_as_it_was(clock: Clock) -> None:
         elif what < 0.65:
             record.drop_binding(key, step + 2)
         elif what < 0.9:
-            record.put_role(rng.choice(roles), (random_rule(rng),), step + 2)
+            record.put_role(rng.choice(roles), (random_rule(rng, PLACES),), step + 2)
         else:
             record.drop_role(rng.choice(roles), step + 2)
         history.append((clock.now, [visible(user, record.index, BOTH) for user in USERS]))
