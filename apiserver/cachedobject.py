@@ -97,6 +97,12 @@ def at_version(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
     return encode(resource, content, labels=obj.labels)
 
 
+def bare(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
+    """No more than which object it is, as at `rv`: for a reader who may no longer see what is in it."""
+    identity = {"name": obj.key.name, "namespace": obj.key.namespace, "uid": obj.uid, "resourceVersion": str(rv)}
+    return encode(resource, {"metadata": {field: value for field, value in identity.items() if value}})
+
+
 def to_json(value: Any) -> bytes:
     """Compact JSON."""
     try:

@@ -91,6 +91,16 @@ class Event:
                 event._frames = None
 
 
+class Disclosure(Event):
+    """An event for one watch alone, since what it may see has changed; `at` is how far the cache was."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, type_: EventType, obj: CachedObject, at: int) -> None:
+        super().__init__(type_, obj)
+        self.at = at
+
+
 class History:
     """Events in resourceVersion order. `since` is the least version from which everything later is held."""
 
@@ -123,6 +133,13 @@ class History:
         if rv < self.since:
             return None
         return self._events[max(self._dropped, bisect_right(self._events, rv, key=_by_rv)) :]
+
+    def while_at(self, rv: int) -> tuple[float, float]:
+        """When `rv` was the version of what is there: from the last event up to it until the next one; infinite where
+        none is held."""
+        position = bisect_right(self._events, rv, key=_by_rv)
+        start = self._events[position - 1].time if position > self._dropped else float("-inf")
+        return start, self._events[position].time if position < len(self._events) else float("inf")
 
     def _announce(self, event: Event) -> None:
         event.share_frames()

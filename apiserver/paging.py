@@ -15,8 +15,9 @@ from typing import NamedTuple
 from apiserver.cachedobject import CachedObject
 from apiserver.errors import BadRequest
 from apiserver.history import Event
-from apiserver.resource import Key
+from apiserver.resource import Key, Resource
 from apiserver.selection import Range
+from apiserver.sight import Places, ranges
 
 LATEST = -1
 """A token's resourceVersion that stands for whatever is current when it is used."""
@@ -32,7 +33,17 @@ class State:
     rv: int
     items: tuple[CachedObject, ...]
 
-    def within(self, keys: Range) -> Sequence[CachedObject]:
+    def within(self, keys: Range, resource: Resource, places: Places = None) -> Sequence[CachedObject]:
+        """The objects of a range of keys, in these places."""
+        if places is None:
+            return self._between(keys)
+        first, end = keys
+        found: list[CachedObject] = []
+        for start, stop in ranges(resource, places):
+            found += self._between((max(first, start), stop if end is None else min(end, stop)))
+        return found
+
+    def _between(self, keys: Range) -> Sequence[CachedObject]:
         first, end = keys
         low = bisect_left(self.items, first, key=_by_key)
         high = len(self.items) if end is None else bisect_left(self.items, end, lo=low, key=_by_key)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 
 from apiserver.cachedobject import CachedObject
 from apiserver.errors import StatusError
-from apiserver.history import Event
+from apiserver.history import Disclosure, Event
 from apiserver.resource import Resource
 from apiserver.selection import Selection
+from apiserver.sight import Sight, place_of, sees
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -44,12 +45,14 @@ Item = Event | Bookmark | Failure
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """How a watch begins: with ADDED of `initial`, a bookmark that marks their end if `mark_end`, then what of
-    `missed` is news; events up to `after` are none of its business."""
+    `missed` is news; events up to `after` are none of its business. `disclosed` is what the reader came to see, or no
+    longer sees, while there was no watch."""
 
     initial: Sequence[CachedObject] = ()
     mark_end: bool = False
     missed: Sequence[Event] = ()
     after: int = 0
+    disclosed: Sequence[Disclosure] = ()
 
 
 class Watch(AsyncIterator[Sequence[Item]]):
@@ -70,11 +73,13 @@ class Watch(AsyncIterator[Sequence[Item]]):
         closed: Callable[[Watch], None],
         bookmark_interval: float | None,
         timeout_seconds: float | None,
+        sight: Sight | None = None,
     ) -> None:
         """`position` tells how far the cache is, `closed` is called once when the watch is over; without a
-        `bookmark_interval` there are no bookmarks."""
+        `bookmark_interval` there are no bookmarks. Of what is out of `sight` nothing is told."""
         self._resource = resource
         self.selection = selection
+        self._sight = sight
         self._initial = deque(start.initial)
         self._mark_end = start.mark_end
         self._after = start.after
@@ -93,21 +98,34 @@ class Watch(AsyncIterator[Sequence[Item]]):
         self._next_bookmark = self._schedule()
         for event in start.missed:
             self.offer(event)
+        self.disclose(start.disclosed)
 
     def offer(self, event: Event) -> None:
         """Take a change into account: called by the cache, in resourceVersion order."""
         if event.rv <= self._after or self._ended:
+            return
+        if self._sight is not None and not sees(self._sight.places, place_of(self._resource, event.object.key)):
             return
         shown = self.selection.shows(event, self._resource)
         if shown is not None:
             self._pending.append(shown)
             self._notify()
 
+    def disclose(self, events: Sequence[Disclosure]) -> None:
+        """Take into account that the reader sees more, or less. A bookmark follows, because these events have
+        versions of their own and say nothing of how far the watch is."""
+        if not events or self._ended:
+            return
+        self._pending.extend(events)
+        if self._bookmark_interval is not None:
+            self._pending.append(Bookmark(self._position()))
+        self._notify()
+
     def cut_if_behind(self, since: int) -> None:
         """End the watch if what it is to send next is older than all that the history holds: its reader is stuck,
         and what it waits for must not be kept for it alone."""
         first = self._pending[0] if self._pending else None
-        if isinstance(first, Event) and first.rv <= since and not self._ended:
+        if isinstance(first, Event) and _sent_at(first) <= since and not self._ended:
             self._pending.clear()
             self.end()
             if self._on_cut is not None:
@@ -195,3 +213,7 @@ class Watch(AsyncIterator[Sequence[Item]]):
     def _notify(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
+
+
+def _sent_at(event: Event) -> int:
+    return event.at if isinstance(event, Disclosure) else event.rv

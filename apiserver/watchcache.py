@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from apiserver import errors, paging
 from apiserver.audience import Audience
 from apiserver.cachedobject import CachedObject, at_version, encode
 from apiserver.differences import difference
+from apiserver.disclosures import disclosures, disclosures_of_absence, unknown_since
 from apiserver.expectations import Expectations
-from apiserver.history import Event, EventType, History, HistoryLimits
+from apiserver.history import Disclosure, Event, EventType, History, HistoryLimits
 from apiserver.options import EXACT, ListOptions, WatchOptions
 from apiserver.paging import LATEST, Snapshots, State, Token
 from apiserver.progress import Progress
 from apiserver.resource import Key, Resource
 from apiserver.rest import Page
 from apiserver.selection import Range, Selection
+from apiserver.sight import Places, Sight, SightChange
 from apiserver.watch import Start, Watch
 
 __all__ = ["CachedObject", "Event", "EventType", "HistoryLimits", "Watch", "WatchCache", "encode"]
@@ -63,6 +65,7 @@ class WatchCache:
         self._expectations = Expectations(clock)
         self._progress = Progress()
         self._audience = Audience()
+        self._sights: dict[Watch, Callable[[], None]] = {}
         self._listeners: list[Listener] = []
 
     # What the writer calls.
@@ -136,7 +139,7 @@ class WatchCache:
     def items(self, namespace: str = "") -> Iterable[CachedObject]:
         """The objects of a namespace ('' for all) in key order."""
         end = Key(f"{namespace}\0", "") if namespace else None
-        return self._state().within((Key(namespace, ""), end))
+        return self._state().within((Key(namespace, ""), end), self.resource)
 
     def peek(self, key: Key) -> CachedObject | None:
         return self._index.get(key)
@@ -160,8 +163,9 @@ class WatchCache:
         await self.wait_for(at_least)
         return self._index.get(key)
 
-    async def list(self, namespace: str, options: ListOptions) -> Page:
-        """D59 to D62. Raises Expired, BadRequest for a continue token that is none."""
+    async def list(self, namespace: str, options: ListOptions, *, places: Places = None) -> Page:
+        """D59 to D62; what is elsewhere than in `places` is as if it were not there. Raises Expired, BadRequest for a
+        continue token that is none."""
         await self._filled()
         selection = Selection(namespace, options.label_selector, options.field_selector)
         keys = selection.range(self.resource)
@@ -169,7 +173,7 @@ class WatchCache:
             token = paging.decode_token(options.continue_token, namespaced=self.resource.namespaced)
             state = await self._state_of(token)
             keys = max(keys[0], token.start), keys[1]
-            return self._page(state, keys, selection, options.limit)
+            return self._page(state, keys, selection, options.limit, places)
         rv = options.resource_version or 0
         await self.wait_for(rv)
         state = self._state()
@@ -180,41 +184,51 @@ class WatchCache:
             state = exact
         # resourceVersion "0" means whatever is at hand, and that is everything
         limit = options.limit if options.resource_version != 0 else 0
-        return self._page(state, keys, selection, limit)
+        return self._page(state, keys, selection, limit, places)
 
-    async def watch(self, namespace: str, options: WatchOptions) -> Watch:
-        """F8 to F14. Raises Expired."""
+    async def watch(self, namespace: str, options: WatchOptions, *, sight: Sight | None = None) -> Watch:
+        """F8 to F14; what is out of `sight` is as if it were not there. Raises Expired."""
         await self._filled()
         selection = Selection(namespace, options.label_selector, options.field_selector)
         rv = options.resource_version or 0
         initial = options.send_initial_events or (options.send_initial_events is None and not rv)
         if initial:
             await self.wait_for(rv)
-        start = self._start_with_state(selection, options) if initial else self._start_after(selection, rv)
+        places = sight.places if sight is not None else None
+        if initial:
+            start = self._start_with_state(selection, options, places)
+        else:
+            start = self._start_after(selection, rv, sight)
         # from here to the entry into the audience nothing may be awaited, or a change would be missed (L9)
         watch = Watch(
             resource=self.resource,
             selection=selection,
             start=start,
             position=lambda: self.rv,
-            closed=self._audience.discard,
+            closed=self._leave,
             bookmark_interval=self._bookmark_interval if options.bookmarks else None,
             timeout_seconds=options.timeout_seconds,
+            sight=sight,
         )
         self._audience.add(watch)
+        if sight is not None:
+            self._sights[watch] = sight.subscribe(lambda change: watch.disclose(self._disclosed(selection, change)))
         return watch
+
+    def _leave(self, watch: Watch) -> None:
+        self._audience.discard(watch)
+        if end := self._sights.pop(watch, None):
+            end()
 
     async def _filled(self) -> None:
         if not self.ready and not await self._progress.until(lambda: self.ready, _READY_SECONDS):
             raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
 
-    def _start_with_state(self, selection: Selection, options: WatchOptions) -> Start:
-        items = self._state().within(selection.range(self.resource))
-        if not selection.everything:
-            items = [obj for obj in items if selection.matches(obj)]
+    def _start_with_state(self, selection: Selection, options: WatchOptions, places: Places) -> Start:
+        items = self._selected(self._state(), selection.range(self.resource), selection, places)
         return Start(initial=items, mark_end=options.bookmarks, after=self.rv)
 
-    def _start_after(self, selection: Selection, rv: int) -> Start:
+    def _start_after(self, selection: Selection, rv: int, sight: Sight | None) -> Start:
         """A start at `rv`; at the present for 0."""
         start = rv or self.rv
         missed = self._history.after(start)
@@ -222,7 +236,22 @@ class WatchCache:
             raise errors.Expired(f"too old resource version: {rv} ({self._history.since})")
         first, end = selection.range(self.resource)
         concerned = [event for event in missed if first <= event.object.key and (end is None or event.object.key < end)]
-        return Start(missed=concerned, after=start)
+        if sight is None or not rv:
+            return Start(missed=concerned, after=start)
+        change = sight.since(rv, self._history.while_at(rv))
+        if change is None:
+            raise errors.Expired(f"too old resource version: {rv} (who may see what has changed too often since)")
+        at, unknown = self.rv, unknown_since(missed)
+        gone = disclosures_of_absence(self.resource, missed, change, at=at)
+        return Start(
+            missed=concerned, after=start, disclosed=[*gone, *self._disclosed(selection, change, unknown=unknown)]
+        )
+
+    def _disclosed(
+        self, selection: Selection, change: SightChange, *, unknown: Collection[Key] = ()
+    ) -> Sequence[Disclosure]:
+        objects = self._selected(self._state(), selection.range(self.resource), selection, change.places)
+        return disclosures(self.resource, objects, change, at=self.rv, unknown=unknown)
 
     def _state(self) -> State:
         return State(self.rv, tuple(self._items))
@@ -247,8 +276,12 @@ class WatchCache:
             state = paging.rewind(self._state(), events, rv) if events else State(rv, tuple(self._items))
         return state
 
-    def _page(self, state: State, keys: Range, selection: Selection, limit: int) -> Page:
-        items = state.within(keys)
+    def _selected(self, state: State, keys: Range, selection: Selection, places: Places) -> Sequence[CachedObject]:
+        items = state.within(keys, self.resource, places)
+        return items if selection.everything else [obj for obj in items if selection.matches(obj)]
+
+    def _page(self, state: State, keys: Range, selection: Selection, limit: int, places: Places) -> Page:
+        items = state.within(keys, self.resource, places)
         total = len(items)
         if not selection.everything:
             items = [obj for obj in items if selection.matches(obj)]

@@ -10,6 +10,7 @@ import re
 from apiserver.errors import FieldError, invalid
 
 GROUP = "apps.cozystack.io"
+VERSION = "v1alpha1"
 KIND = "Tenant"
 
 # Services that a Tenant's spec turns on, or leaves to the nearest ancestor that has them; `gateway` is a case apart.

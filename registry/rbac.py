@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from apiserver.authorization import AccessAttributes, Decision
 from apiserver.context import User
@@ -17,6 +17,7 @@ GROUP = "rbac.authorization.k8s.io"
 ALL = "*"
 
 _SERVICE_ACCOUNT = "system:serviceaccount"
+_Index = TypeVar("_Index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,7 @@ class RoleIndex:
         self._rules: dict[RoleKey, tuple[Rule, ...]] = {}
         self._bindings: dict[BindingKey, Binding] = {}
         self._by_subject: dict[Subject, dict[BindingKey, Binding]] = {}
+        self._by_role: dict[RoleKey, dict[BindingKey, Binding]] = {}
 
     def put_role(self, key: RoleKey, rules: Iterable[Rule]) -> None:
         self._rules[key] = tuple(rules)
@@ -101,20 +103,30 @@ class RoleIndex:
         self._bindings[binding.key] = binding
         for subject in binding.subjects:
             self._by_subject.setdefault(subject, {})[binding.key] = binding
+        self._by_role.setdefault(binding.role, {})[binding.key] = binding
 
     def drop_binding(self, key: BindingKey) -> None:
         binding = self._bindings.pop(key, None)
-        for subject in binding.subjects if binding is not None else ():
-            bound = self._by_subject[subject]
-            bound.pop(key, None)
-            if not bound:
-                del self._by_subject[subject]
+        if binding is None:
+            return
+        for subject in binding.subjects:
+            _remove(self._by_subject, subject, key)
+        _remove(self._by_role, binding.role, key)
+
+    def binding(self, key: BindingKey) -> Binding | None:
+        return self._bindings.get(key)
+
+    def bindings_of(self, subject: Subject) -> Iterable[Binding]:
+        return self._by_subject.get(subject, {}).values()
+
+    def bound_to(self, role: RoleKey) -> Iterable[Binding]:
+        return self._by_role.get(role, {}).values()
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """What `user` holds in the whole cluster, then what they hold in `namespace`, if one is given."""
         scopes = ("", namespace) if namespace else ("",)
         for scope in scopes:
-            for subject in _subjects_of(user):
+            for subject in subjects_of(user):
                 for key, binding in self._by_subject.get(subject, {}).items():
                     if key.namespace == scope and (rules := self._rules.get(binding.role)) is not None:
                         yield Grant(binding, subject, rules)
@@ -193,7 +205,8 @@ def rule_document(rule: Rule) -> Object:
     return {name: list(values) for name, values in fields.items() if values}
 
 
-def _subjects_of(user: User) -> Iterator[Subject]:
+def subjects_of(user: User) -> Iterator[Subject]:
+    """As whom bindings may mean this user."""
     yield Subject("User", user.name)
     for group in dict.fromkeys(user.groups):
         yield Subject("Group", group)
@@ -207,6 +220,13 @@ def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
         return Subject(kind, name)
     home = item.get("namespace") or namespace
     return Subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
+
+
+def _remove(index: dict[_Index, dict[BindingKey, Binding]], under: _Index, key: BindingKey) -> None:
+    bindings = index[under]
+    bindings.pop(key, None)
+    if not bindings:
+        del index[under]
 
 
 def _rule(item: Mapping[str, Any]) -> Rule:

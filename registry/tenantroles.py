@@ -40,6 +40,15 @@ _USE = (
 _ADMIN = (*_USE, Rule(verbs=_WRITE, groups=(GROUP,), resources=(ALL,)))
 _SUPER_ADMIN = (*_ADMIN, Rule(verbs=("deletecollection",), groups=(GROUP,), resources=(ALL,)))
 
+TENANTS_VISIBLE = "cozy:tenants:visible"
+"""The name of the ClusterRole, and of its binding to everybody who is known, that opens the door to lists and
+watches; what is seen through it the filter decides. It never grants `get` of Tenants, which is what the filter asks
+for."""
+TENANTS_VISIBLE_RULES: Sequence[Rule] = (
+    Rule(verbs=("list", "watch"), groups=(GROUP,), resources=("tenants",)),
+    Rule(verbs=_READ, groups=(_CORE_GROUP,), resources=("tenantnamespaces",)),
+)
+
 TENANT_ROLES: Mapping[str, Sequence[Rule]] = {
     "cozy:tenant:view": _VIEW,
     "cozy:tenant:use": _USE,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from admission.chain import Observer, Phase
+from admission.chain import Chain, Observer, Phase
 from apiserver import rest, serving
 from apiserver.admission import Admission
 from apiserver.app import Api, build_app, endpoints_of
@@ -30,6 +30,8 @@ from apiserver.serving import Listener, Shutdown
 from apiserver.tls import ServerTls
 from apiserver.version import Version
 from controller.informer import Informer
+from registry.names import GROUP, VERSION
+from registry.tenantnamespace import kind
 from tenant_apiserver import __version__
 from tenant_apiserver.options import Common
 from tenant_apiserver.tenants import TenantApi
@@ -122,8 +124,13 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
     health.add("shutdown", process.stages.check, endpoints=READINESS)
 
 
-def tenant_group(tenants: TenantApi) -> Group:
-    return Group(group=tenants.group, version=tenants.version, storages=tenants.storages, admission=tenants.admission)
+def tenant_groups(tenants: TenantApi) -> list[Group]:
+    """What this server is there for, in a cluster and on its own."""
+    read_only = Chain(())
+    return [
+        Group(group=GROUP, version=VERSION, storages=tenants.storages, admission=tenants.admission),
+        Group(group=kind.GROUP, version=kind.VERSION, storages=tenants.namespace_storages, admission=read_only),
+    ]
 
 
 def admission_observer(metrics: Metrics) -> Observer:

@@ -82,6 +82,7 @@ _SERVE = (
     _Flag("--authentication-tolerate-lookup-failure", boolean, False, _TOLERATE, boolean=True),
     _Flag("--host-outage-tolerance", duration, 300.0, "how long known verdicts serve while the host is away"),
     _Flag("--leader-elect", boolean, True, "run controllers on one replica only", boolean=True),
+    _Flag("--visibility", one_of("rbac", "reviews"), "rbac", "who sees what: the host's RBAC says, or its reviews do"),
     _Flag("-v", verbosity, 2, _VERBOSITY),
 )
 _STANDALONE = (
@@ -130,6 +131,7 @@ class Serve(Common):
     authentication_tolerate_lookup_failure: bool
     host_outage_tolerance: float
     leader_elect: bool
+    visibility: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from tenant_apiserver.serving_certificate import ServiceReference, ServingCertif
 from tenant_apiserver.servingmodes import CertificateSource, GivenFiles, HostSecret, OwnDirectory
 from tenant_apiserver.tenants import tenant_api
 
-API_SERVICES = ("v1alpha1.apps.cozystack.io",)
+API_SERVICES = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
 
 _logger = logging.getLogger("tenant_apiserver")
 
@@ -80,14 +80,17 @@ class _Server:
         self._process = process
         root_host, settings = config.publishing.host or options.root_host, config.release.settings()
         metrics = self._process.metrics
+        self._authorizer = self._access_review()
         self._tenants = tenant_api(
             host=host,
             root_host=root_host,
             settings=settings,
             observe=assembly.admission_observer(metrics),
             history=HistoryLimits(size=options.watch_history_size),
+            reviews=self._authorizer if options.visibility == "reviews" else None,
         )
-        metrics.track_cache(self._tenants.cache)
+        for cache in self._tenants.caches:
+            metrics.track_cache(cache)
         self._delegation = Delegation(fixed=_fixed(options), on_change=self._trust)
         self._callers = Informer(
             host, CONFIGMAPS, namespace=delegation.NAMESPACE, field_selector=f"metadata.name={delegation.NAME}"
@@ -147,9 +150,9 @@ class _Server:
         audit = assembly.audit_log(options.audit_log_path, process.metrics)
         app = assembly.build(
             process,
-            groups=[assembly.tenant_group(self._tenants)],
+            groups=assembly.tenant_groups(self._tenants),
             authenticator=self._authenticator(),
-            authorizer=standard_authorizer(self._access_review()),
+            authorizer=standard_authorizer(self._authorizer),
             request_headers=self._delegation.request_header,
             max_requests_inflight=options.max_requests_inflight,
             impersonation=False,

@@ -120,7 +120,7 @@ class _Server:
             observe=assembly.admission_observer(metrics),
             history=HistoryLimits(size=options.watch_history_size),
         )
-        for cache in (tenants.cache, *embedded.caches):
+        for cache in (*tenants.caches, *embedded.caches):
             metrics.track_cache(cache)
         platform = Platform(host=client, tenants=tenants, root_host=root_host, settings=settings, metrics=metrics)
         controllers = Controllers(platform, chosen=options.controllers)
@@ -131,7 +131,7 @@ class _Server:
         tls = ServerTls(await source.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error)
         app = assembly.build(
             process,
-            groups=[*own, assembly.tenant_group(tenants)],
+            groups=[*own, *assembly.tenant_groups(tenants)],
             authenticator=self._authenticator(embedded),
             authorizer=authorizer,
             request_headers=RequestHeaderConfig,

@@ -1,4 +1,4 @@
-"""The Tenant API, put together: informer -> feed -> watch cache -> store, tree and admission."""
+"""The Tenant API, put together: informer -> feed -> watch cache -> store, tree and admission; and TenantNamespaces."""
 
 from __future__ import annotations
 
@@ -9,38 +9,46 @@ from admission.chain import Chain, Observer
 from admission.namespaces import HostNamespaces
 from admission.tenants import tenant_plugins
 from apiserver import rest
+from apiserver.authorization import Authorizer
 from apiserver.history import HistoryLimits
 from apiserver.watchcache import WatchCache
 from controller.informer import Informer
 from registry.generic.store import ReadOnlyStatus, Store
 from registry.host import HELMRELEASES, NAMESPACES, Host
-from registry.names import GROUP, RELEASE_SELECTOR
+from registry.names import RELEASE_SELECTOR
 from registry.tenant.feed import TenantFeed
 from registry.tenant.releases import Releases, slim
 from registry.tenant.settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
 from registry.tenant.strategy import TenantStrategy
 from registry.tenant.tree import TenantTree
-
-VERSION = "v1alpha1"
+from registry.tenantnamespace.feed import TenantNamespaceFeed
+from registry.tenantnamespace.kind import PLURAL, tenant_namespace_resource
+from registry.tenantnamespace.storage import TenantNamespaces
+from tenant_apiserver.visibility import Visibility, by_rbac, by_reviews
 
 
 @dataclass(frozen=True, kw_only=True)
 class TenantApi:
-    """What serves Tenants, and the informers that must run for it."""
+    """What serves Tenants and TenantNamespaces, and the informers that must run for it."""
 
-    group: str
-    version: str
     storages: Mapping[str, rest.Storage]
     admission: Chain
+    namespace_storages: Mapping[str, rest.Storage]
     cache: WatchCache
+    namespace_cache: WatchCache
     tree: TenantTree
     releases: Informer
     namespaces: Informer
+    visibility: Visibility
 
     @property
     def informers(self) -> tuple[Informer, ...]:
-        return self.releases, self.namespaces
+        return self.releases, self.namespaces, *self.visibility.informers
+
+    @property
+    def caches(self) -> tuple[WatchCache, ...]:
+        return self.cache, self.namespace_cache
 
 
 def tenant_api(
@@ -50,10 +58,20 @@ def tenant_api(
     settings: ReleaseSettings,
     observe: Observer,
     history: HistoryLimits | None = None,
+    reviews: Authorizer | None = None,
 ) -> TenantApi:
-    """The Tenant API over a host; nothing runs yet."""
-    strategy = TenantStrategy()
-    cache = WatchCache(strategy.resource, history=history or HistoryLimits())
+    """The Tenant API over a host; nothing runs yet. Who may see what is told by the host's RBAC, or by `reviews`."""
+    strategy, limits = TenantStrategy(), history or HistoryLimits()
+    namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
+    if reviews is None:
+        visibility = by_rbac(host)
+    else:
+        visibility = by_reviews(
+            reviews,
+            places=lambda: [namespace.key.name for namespace in namespace_cache],
+            version=lambda: namespace_cache.rv,
+        )
+    cache = WatchCache(strategy.resource, history=limits)
     tree = TenantTree(root_host=root_host)
     cache.subscribe(tree.on_event)
     releases = Informer(host, HELMRELEASES, label_selector=RELEASE_SELECTOR, slim=slim)
@@ -63,15 +81,20 @@ def tenant_api(
     store = Store(
         backend=ReleaseBackend(host=host, cache=cache, feed=feed, releases=Releases(releases.store), settings=settings),
         strategy=strategy,
+        sights=visibility.tenants,
     )
+    namespace_feed = TenantNamespaceFeed(namespace_cache)
+    namespaces.add_handler(namespace_feed)
+    tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, sights=visibility.namespaces)
     source = HostNamespaces(host=host, lister=namespaces.store, synced=namespaces.synced)
     plugins = tenant_plugins(tree=tree, cache=cache, namespaces=source, root_host=root_host)
     return TenantApi(
-        group=GROUP,
-        version=VERSION,
         storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
         admission=Chain(plugins, observe=observe),
+        namespace_storages={PLURAL: tenant_namespaces},
         cache=cache,
+        namespace_cache=namespace_cache,
+        visibility=visibility,
         tree=tree,
         releases=releases,
         namespaces=namespaces,

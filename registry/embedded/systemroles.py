@@ -11,7 +11,7 @@ from apiserver.resource import Object
 from registry import rbac
 from registry.escalation import EVERYTHING
 from registry.rbac import Rule, rule_document
-from registry.tenantroles import TENANT_ROLES
+from registry.tenantroles import TENANT_ROLES, TENANTS_VISIBLE, TENANTS_VISIBLE_RULES
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
 _AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
@@ -85,6 +85,7 @@ _ROLES: Mapping[str, SystemRole] = {
     "edit": SystemRole(aggregated=True, aggregates="admin"),
     "admin": SystemRole(aggregated=True),
     **{name: SystemRole(rules=rules) for name, rules in TENANT_ROLES.items()},
+    TENANTS_VISIBLE: SystemRole(rules=tuple(TENANTS_VISIBLE_RULES)),
 }
 # ClusterRole -> groups
 _BINDINGS: Mapping[str, Sequence[str]] = {
@@ -93,6 +94,7 @@ _BINDINGS: Mapping[str, Sequence[str]] = {
     "system:basic-user": (AUTHENTICATED,),
     "system:public-info-viewer": (AUTHENTICATED, UNAUTHENTICATED),
     "system:monitoring": ("system:monitoring",),
+    TENANTS_VISIBLE: (AUTHENTICATED,),
 }
 AUTHENTICATION_CONFIGMAP = "extension-apiserver-authentication"
 _AUTHENTICATION_READER = Rule(verbs=_READ, groups=("",), resources=("configmaps",), names=(AUTHENTICATION_CONFIGMAP,))

@@ -17,6 +17,7 @@ from apiserver.context import RequestContext
 from apiserver.managedfields import same_content
 from apiserver.options import DeleteOptions, ListOptions, Preconditions, WatchOptions
 from apiserver.resource import Key, Object, Resource
+from apiserver.sight import Sight, Sights
 from apiserver.watchcache import CachedObject, Watch, WatchCache
 from registry.generic.strategy import Strategy
 
@@ -70,9 +71,12 @@ class Store(
     rest.GracefulDeleter,
     rest.CollectionDeleter,
 ):
-    def __init__(self, *, backend: Backend, strategy: Strategy) -> None:
+    def __init__(self, *, backend: Backend, strategy: Strategy, sights: Sights | None = None) -> None:
+        """`sights` narrow what lists, and so deletions of collections, and watches are about; without them, whoever
+        may list may see everything."""
         self._backend = backend
         self._strategy = strategy
+        self._sights = sights
 
     @property
     def resource(self) -> Resource:
@@ -89,11 +93,15 @@ class Store(
 
     async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> rest.Page:
         self._backend.before_read(context)
-        return await self._backend.cache.list(namespace, options)
+        sight = await self._sight(context)
+        return await self._backend.cache.list(namespace, options, places=sight.places if sight is not None else None)
 
     async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
         self._backend.before_read(context)
-        return await self._backend.cache.watch(namespace, options)
+        return await self._backend.cache.watch(namespace, options, sight=await self._sight(context))
+
+    async def _sight(self, context: RequestContext) -> Sight | None:
+        return await self._sights.of(context.user) if self._sights is not None else None
 
     async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
         metadata = obj["metadata"]

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import count
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from tests.e2e.processes import REPOSITORY, Process, free_port, run_command, wai
 KUBECTL = Path(sys.executable).parent / "kubectl"
 GROUP_VERSION = "/apis/apps.cozystack.io/v1alpha1"
 API_SERVICE = "v1alpha1.apps.cozystack.io"
+CORE_GROUP_VERSION = "/apis/core.cozystack.io/v1alpha1"
+CORE_API_SERVICE = "v1alpha1.core.cozystack.io"
 RBAC = "rbac.authorization.k8s.io"
 ROOT = "tenant-root"
 ROOT_HOST = "example.org"
@@ -286,17 +289,23 @@ class KubeHost(E2eHost):
         }
 
     def _wait_until_available(self) -> None:
-        client, path = self.session(), f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
+        client = self.session()
 
-        def available() -> bool:
-            conditions = client.get(path).json().get("status", {}).get("conditions", [])
+        def available(name: str) -> bool:
+            found = client.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}").json()
+            conditions = found.get("status", {}).get("conditions", [])
             return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
 
-        wait_until("the APIService is Available", available, seconds=PATIENCE, processes=self.processes)
-        # explain, diff and validation need the document, which the aggregator fetches a while later
+        def documented() -> bool:
+            paths = client.get("/openapi/v3").expect(200)["paths"]
+            return GROUP_VERSION.removeprefix("/") in paths and CORE_GROUP_VERSION.removeprefix("/") in paths
+
+        for name in (API_SERVICE, CORE_API_SERVICE):
+            wait_until(f"{name} is Available", partial(available, name), seconds=PATIENCE, processes=self.processes)
+        # explain, diff and validation need the documents, which the aggregator fetches a while later
         wait_until(
-            "the aggregator has our OpenAPI document",
-            lambda: GROUP_VERSION.removeprefix("/") in client.get("/openapi/v3").expect(200)["paths"],
+            "the aggregator has our OpenAPI documents",
+            documented,
             seconds=2 * PATIENCE,
             processes=self.processes,
         )

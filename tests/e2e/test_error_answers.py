@@ -95,9 +95,9 @@ def test_the_namespace_of_the_body_must_be_the_url_s(host: E2eHost, tenants: Ten
 
 
 def test_a_user_without_rights_is_told_what_they_lack(host: E2eHost, unique: str) -> None:
-    answer = host.session(unique).get(tenants_path(ROOT))
+    answer = host.session(unique).get(tenants_path(ROOT, "root"))
     status = check(answer, 403, "Forbidden")
-    expected = f'tenants.apps.cozystack.io is forbidden: User "{unique}" cannot list resource "tenants"'
+    expected = f'tenants.apps.cozystack.io "root" is forbidden: User "{unique}" cannot get resource "tenants"'
     assert str(status["message"]).startswith(expected)
 
 

@@ -12,7 +12,7 @@ from tests.e2e.controlplane import TOKEN, TOKEN_USER
 from tests.e2e.hosts import ROOT, E2eHost, KubeHost, tenants_path
 
 SPOOF = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
-LIST = tenants_path(ROOT)
+ONE = tenants_path(ROOT, "root")
 
 
 def raw(client: Client, headers: list[tuple[str, str]]) -> int:
@@ -21,7 +21,7 @@ def raw(client: Client, headers: list[tuple[str, str]]) -> int:
     assert parts.hostname is not None
     connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=client.tls, timeout=30)
     try:
-        connection.putrequest("GET", LIST)
+        connection.putrequest("GET", ONE)
         for name, value in headers:
             connection.putheader(name, value)
         connection.endheaders()
@@ -31,9 +31,9 @@ def raw(client: Client, headers: list[tuple[str, str]]) -> int:
 
 
 def test_the_front_proxy_speaks_for_users(kube: KubeHost) -> None:
-    assert kube.front_proxy().get(LIST, headers=SPOOF).status == 200
-    status = kube.front_proxy().get(LIST, headers={"X-Remote-User": "nobody-in-particular"}).expect(403)
-    assert 'User "nobody-in-particular" cannot list' in status["message"]
+    assert kube.front_proxy().get(ONE, headers=SPOOF).status == 200
+    status = kube.front_proxy().get(ONE, headers={"X-Remote-User": "nobody-in-particular"}).expect(403)
+    assert 'User "nobody-in-particular" cannot get' in status["message"]
 
 
 def test_groups_come_one_a_header(kube: KubeHost) -> None:
@@ -43,12 +43,12 @@ def test_groups_come_one_a_header(kube: KubeHost) -> None:
 
 
 def test_without_a_certificate_the_headers_are_worth_nothing(kube: KubeHost) -> None:
-    assert kube.without_credentials().get(LIST, headers=SPOOF).expect(401)["reason"] == "Unauthorized"
+    assert kube.without_credentials().get(ONE, headers=SPOOF).expect(401)["reason"] == "Unauthorized"
 
 
 def test_beside_a_credential_of_their_own_the_headers_are_ignored(host: E2eHost, unique: str) -> None:
     client = host.direct(unique) if isinstance(host, KubeHost) else host.session(unique)
-    assert f'User "{unique}" cannot list' in client.get(LIST, headers=SPOOF).expect(403)["message"]
+    assert f'User "{unique}" cannot get' in client.get(ONE, headers=SPOOF).expect(403)["message"]
 
 
 def test_two_users_at_once_are_a_bad_request(kube: KubeHost) -> None:
@@ -62,42 +62,42 @@ def test_a_hop_by_hop_header_cannot_strip_the_identity(kube: KubeHost) -> None:
 
 def test_a_token_is_reviewed_by_the_host(kube: KubeHost) -> None:
     client = kube.without_credentials()
-    status = client.get(LIST, headers={"Authorization": f"Bearer {TOKEN}"}).expect(403)
-    assert f'User "{TOKEN_USER}" cannot list' in status["message"]
-    assert client.get(LIST, headers={"Authorization": "Bearer wrong"}).status == 401
+    status = client.get(ONE, headers={"Authorization": f"Bearer {TOKEN}"}).expect(403)
+    assert f'User "{TOKEN_USER}" cannot get' in status["message"]
+    assert client.get(ONE, headers={"Authorization": "Bearer wrong"}).status == 401
 
 
 def test_a_service_account_is_known_by_its_token(kube: KubeHost, unique: str) -> None:
     kube.kubectl("create", "serviceaccount", unique, "-n", ROOT)
     token = kube.kubectl("create", "token", unique, "-n", ROOT).stdout.strip()
-    status = kube.without_credentials().get(LIST, headers={"Authorization": f"Bearer {token}"}).expect(403)
-    assert f'User "system:serviceaccount:{ROOT}:{unique}" cannot list' in status["message"]
+    status = kube.without_credentials().get(ONE, headers={"Authorization": f"Bearer {token}"}).expect(403)
+    assert f'User "system:serviceaccount:{ROOT}:{unique}" cannot get' in status["message"]
 
 
 def test_a_client_certificate_of_the_cluster_counts(kube: KubeHost, unique: str) -> None:
-    assert kube.direct().get(LIST).status == 200
-    assert unique in kube.direct(unique).get(LIST).expect(403)["message"]
+    assert kube.direct().get(ONE).status == 200
+    assert unique in kube.direct(unique).get(ONE).expect(403)["message"]
 
 
 def test_impersonation_is_the_aggregator_s(kube: KubeHost) -> None:
-    assert kube.direct().get(LIST, headers={"Impersonate-User": "somebody"}).expect(403)["reason"] == "Forbidden"
+    assert kube.direct().get(ONE, headers={"Impersonate-User": "somebody"}).expect(403)["reason"] == "Forbidden"
 
 
 def test_kubectl_impersonates_through_the_aggregator_and_alone(host: E2eHost, unique: str) -> None:
-    refused = host.kubectl("get", "tenants", "-n", ROOT, f"--as={unique}", status=1)
-    assert f'User "{unique}" cannot list resource "tenants"' in refused.stderr
+    refused = host.kubectl("get", "tenants", "root", "-n", ROOT, f"--as={unique}", status=1)
+    assert f'User "{unique}" cannot get resource "tenants"' in refused.stderr
     host.grant(unique, "cozy:tenant:view", ROOT)
-    host.kubectl("get", "tenants", "-n", ROOT, f"--as={unique}")
+    host.kubectl("get", "tenants", "root", "-n", ROOT, f"--as={unique}")
 
 
 def test_nobody_impersonates_without_the_right(host: E2eHost, unique: str) -> None:
     refused = host.kubectl(
-        "get", "tenants", "-n", ROOT, "--as=admin", "--as-group=system:masters", as_user=unique, status=1
+        "get", "tenants", "root", "-n", ROOT, "--as=admin", "--as-group=system:masters", as_user=unique, status=1
     )
     assert f'User "{unique}" cannot impersonate' in refused.stderr
 
 
 @pytest.mark.parametrize("header", ["X-Remote-User", "X-Remote-Extra-Scopes", "X-Remote-Group"])
 def test_the_aggregator_replaces_what_a_user_sends(kube: KubeHost, unique: str, header: str) -> None:
-    answer = kube.session(unique).get(LIST, headers={header: "system:masters"})
+    answer = kube.session(unique).get(ONE, headers={header: "system:masters"})
     assert unique in answer.expect(403)["message"]

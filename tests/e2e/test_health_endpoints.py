@@ -82,7 +82,7 @@ def test_metrics_have_kubernetes_names(host: E2eHost, unique: str) -> None:
 
 def test_what_is_asked_of_the_host_is_counted(kube: KubeHost, unique: str) -> None:
     token = {"Authorization": f"Bearer {TOKEN}"}
-    assert kube.without_credentials().get(tenants_path(ROOT), headers=token).status == 403
+    assert kube.without_credentials().get(tenants_path(ROOT, "root"), headers=token).status == 403
     assert (
         kube.without_credentials().get(tenants_path(ROOT), headers={"Authorization": f"Bearer {unique}"}).status == 401
     )

@@ -1,0 +1,45 @@
+"""TenantNamespaces, read: what is out of the caller's sight is as if it did not exist."""
+
+from __future__ import annotations
+
+from apiserver import errors, rest
+from apiserver.context import RequestContext
+from apiserver.options import ListOptions, WatchOptions
+from apiserver.resource import Key, Resource
+from apiserver.sight import Sights, sees
+from apiserver.watchcache import CachedObject, Watch, WatchCache
+from registry.tenant.storage import STALE
+from registry.tenantnamespace.feed import TenantNamespaceFeed
+
+
+class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
+    def __init__(self, *, cache: WatchCache, feed: TenantNamespaceFeed, sights: Sights) -> None:
+        self._cache = cache
+        self._feed = feed
+        self._sights = sights
+
+    @property
+    def resource(self) -> Resource:
+        return self._cache.resource
+
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        self._warn(context)
+        sight = await self._sights.of(context.user)
+        found = await self._cache.get(key, at_least=at_least)
+        # one answer, found in one way, for what is hidden and for what is not there (S-15)
+        if found is None or not sees(sight.places, key.name):
+            raise errors.NotFound(self.resource.group_resource, key.name)
+        return found
+
+    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> rest.Page:
+        self._warn(context)
+        sight = await self._sights.of(context.user)
+        return await self._cache.list("", options, places=sight.places)
+
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+        self._warn(context)
+        return await self._cache.watch("", options, sight=await self._sights.of(context.user))
+
+    def _warn(self, context: RequestContext) -> None:
+        if self._feed.host_error is not None:
+            context.warn(STALE)

@@ -1,0 +1,97 @@
+"""From the informers of Roles, ClusterRoles and their bindings into the record of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from apiserver.errors import StatusError
+from apiserver.resource import Key, Object
+from registry.rbac import BindingKey, RoleKey, parse_binding, parse_rules
+from registry.visibility.record import RbacRecord
+
+_KINDS = 4
+
+
+class KindFeed:
+    """An event handler of the informer of one kind. `seen` is told the version of every list."""
+
+    def __init__(
+        self,
+        *,
+        put: Callable[[Key, Object, int], None],
+        drop: Callable[[Key, int], None],
+        seen: Callable[[KindFeed, int], None],
+    ) -> None:
+        self._put = put
+        self._drop = drop
+        self._seen = seen
+        self._known: set[Key] = set()
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        gone, self._known = self._known, set()
+        for item in items:
+            key = _key(item)
+            gone.discard(key)
+            self._known.add(key)
+            self._put(key, item, rv)
+        for key in gone:
+            self._drop(key, rv)
+        self._seen(self, rv)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        key = _key(obj)
+        if type == "DELETED":
+            self._known.discard(key)
+            self._drop(key, rv)
+        else:
+            self._known.add(key)
+            self._put(key, obj, rv)
+
+    def bookmark(self, rv: int) -> None:
+        """Nothing to do."""
+
+    def unreachable(self, error: StatusError | None) -> None:
+        """What was granted stays granted until the host says otherwise."""
+
+
+class RbacFeed:
+    """Handlers for the four kinds. `synced` is set once all of them have been seen."""
+
+    def __init__(self, record: RbacRecord) -> None:
+        self._record = record
+        self._first: dict[KindFeed, int] = {}
+        self.synced = asyncio.Event()
+        self.roles, self.cluster_roles = (
+            KindFeed(put=self._put_role, drop=self._drop_role, seen=self._list_seen) for _ in range(2)
+        )
+        self.bindings, self.cluster_bindings = (
+            KindFeed(put=self._put_binding, drop=self._drop_binding, seen=self._list_seen) for _ in range(2)
+        )
+
+    def _put_role(self, key: Key, obj: Object, rv: int) -> None:
+        self._record.put_role(RoleKey(*key), parse_rules(obj.get("rules")), rv)
+
+    def _drop_role(self, key: Key, rv: int) -> None:
+        self._record.drop_role(RoleKey(*key), rv)
+
+    def _put_binding(self, key: Key, obj: Object, rv: int) -> None:
+        binding = parse_binding(obj)
+        if binding is None:
+            self._drop_binding(key, rv)
+        else:
+            self._record.put_binding(binding, rv)
+
+    def _drop_binding(self, key: Key, rv: int) -> None:
+        self._record.drop_binding(BindingKey(*key), rv)
+
+    def _list_seen(self, kind: KindFeed, rv: int) -> None:
+        self._first.setdefault(kind, rv)
+        if len(self._first) == _KINDS and not self.synced.is_set():
+            self._record.begin(max(self._first.values()))
+            self.synced.set()
+
+
+def _key(obj: Object) -> Key:
+    metadata = obj["metadata"]
+    return Key(metadata.get("namespace") or "", metadata["name"])

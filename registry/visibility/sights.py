@@ -1,0 +1,137 @@
+"""Who may see what, alive: by RBAC, one sight an identity, told only of the changes that concern it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import NamedTuple
+from weakref import WeakSet
+
+from apiserver.authorization import MASTERS
+from apiserver.context import User
+from apiserver.errors import ServiceUnavailable
+from apiserver.sight import Places, Sight, SightChange, intersection, union
+from registry.rbac import Subject, subjects_of
+from registry.visibility.reach import Question, visible
+from registry.visibility.record import RbacRecord
+
+# What was taken in shortly before a reader's last event may not have reached that reader: it is told again.
+_MARGIN_SECONDS = 10.0
+_KEPT_SIGHTS = 4096
+_SYNC_SECONDS = 2.0
+
+
+class Identity(NamedTuple):
+    """All that RBAC asks of a user."""
+
+    name: str
+    groups: tuple[str, ...]
+
+
+def identity_of(user: User) -> Identity:
+    return Identity(user.name, tuple(sorted(set(user.groups))))
+
+
+class RbacSights:
+    """Sights by RBAC: where a user may get what the questions ask for, one of them at least.
+
+    `synced` is set once all roles and bindings have been seen.
+    """
+
+    def __init__(self, record: RbacRecord, questions: Sequence[Question], *, synced: asyncio.Event) -> None:
+        self._record = record
+        self._questions = tuple(questions)
+        self._synced = synced
+        # what is asked for often stays; what is watched lives as long as its watches, wherever it is held
+        self._sights: OrderedDict[Identity, _RbacSight] = OrderedDict()
+        self._by_subject: dict[Subject, WeakSet[_RbacSight]] = {}
+        record.subscribe(self._changed)
+
+    async def of(self, user: User) -> Sight:
+        if MASTERS in user.groups:
+            return EVERYTHING
+        await self._filled()
+        identity = identity_of(user)
+        sight = self._sights.get(identity)
+        if sight is None:
+            sight = self._sights[identity] = _RbacSight(user, self._record, self._questions)
+            for subject in subjects_of(user):
+                self._by_subject.setdefault(subject, WeakSet()).add(sight)
+            while len(self._sights) > _KEPT_SIGHTS:
+                self._forget(self._sights.popitem(last=False)[0])
+        self._sights.move_to_end(identity)
+        return sight
+
+    async def _filled(self) -> None:
+        """What is not known yet is not shown, and not taken for nothing either."""
+        if self._synced.is_set():
+            return
+        try:
+            await asyncio.wait_for(self._synced.wait(), _SYNC_SECONDS)
+        except TimeoutError:
+            raise ServiceUnavailable("roles and bindings are still being read", retry_after=1) from None
+
+    def _changed(self, subjects: frozenset[Subject], rv: int) -> None:
+        for sight in {sight for subject in subjects for sight in self._by_subject.get(subject, ())}:
+            sight.refresh(rv)
+
+    def _forget(self, identity: Identity) -> None:
+        for subject in subjects_of(User(name=identity.name, groups=identity.groups)):
+            if not self._by_subject.get(subject, True):
+                del self._by_subject[subject]
+
+
+class _RbacSight:
+    def __init__(self, user: User, record: RbacRecord, questions: Sequence[Question]) -> None:
+        self.user = user
+        self._record = record
+        self._questions = questions
+        self._places = visible(user, record.index, questions)
+        self._callbacks: dict[int, Callable[[SightChange], None]] = {}
+        self._next = 0
+
+    @property
+    def places(self) -> Places:
+        return self._places
+
+    def since(self, rv: int, told: tuple[float, float]) -> SightChange | None:
+        if rv < self._record.since:
+            return None
+        first, last = told
+        states = self._record.between(first - _MARGIN_SECONDS, last, frozenset(subjects_of(self.user)))
+        if states is None:
+            return None
+        seen = [visible(self.user, state, self._questions) for state in states]
+        return SightChange(reduce(union, seen), reduce(intersection, seen), self._places, self._record.rv)
+
+    def subscribe(self, callback: Callable[[SightChange], None]) -> Callable[[], None]:
+        number = self._next = self._next + 1
+        self._callbacks[number] = callback
+
+        def end() -> None:
+            self._callbacks.pop(number, None)
+
+        return end
+
+    def refresh(self, rv: int) -> None:
+        before, self._places = self._places, visible(self.user, self._record.index, self._questions)
+        if before == self._places:
+            return
+        change = SightChange(before, before, self._places, rv)
+        for callback in tuple(self._callbacks.values()):
+            callback(change)
+
+
+class _Everything:
+    places: Places = None
+
+    def since(self, rv: int, told: tuple[float, float]) -> SightChange | None:
+        return SightChange(None, None, None, rv)
+
+    def subscribe(self, callback: Callable[[SightChange], None]) -> Callable[[], None]:
+        return lambda: None
+
+
+EVERYTHING: Sight = _Everything()
