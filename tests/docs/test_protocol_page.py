@@ -25,7 +25,6 @@ MAY_GO_WITHOUT: Mapping[str, str] = {
     "C15": "websockets",
     "C21": "optional",
     "C51": "what kube-apiserver does with the document",
-    "D100": "TenantNamespaces are an issue of their own",
     "F24": "websockets",
     "I19": "one level for all requests, no rules",
     "J28": "optional, as C21",
