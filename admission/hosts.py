@@ -18,13 +18,13 @@ _FIELD = "spec.host"
 MAX_LABEL_VALUE = 63
 
 
-def host_problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None, root_host: str) -> list[FieldError]:
+def host_problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None) -> list[FieldError]:
     """What is wrong with the hosts that making `old` into `new` leads to; `old` is None on create."""
     if new.host and (old is None or new.host != old.host):
         spelling = [invalid(_FIELD, new.host, problem) for problem in host_errors(new.host)]
         if spelling:
             return spelling
-    changes = changed_hosts(tree, new, old, root_host)
+    changes = changed_hosts(tree, new, old)
     own = changes.get(new.key, "")
     if len(own) > MAX_LABEL_VALUE:
         why = f"the effective host has {len(own)} characters, and must have no more than {MAX_LABEL_VALUE}"
@@ -32,16 +32,16 @@ def host_problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None, r
     return _duplicates(tree, changes)
 
 
-def changed_hosts(tree: TenantTree, new: TenantFacts, old: TenantFacts | None, root_host: str) -> dict[Key, str]:
+def changed_hosts(tree: TenantTree, new: TenantFacts, old: TenantFacts | None) -> dict[Key, str]:
     """The new effective hosts, of the Tenant and its descendants, that differ from those before."""
     after = ChangedTree(tree, new)
-    host = effective_host(after, new, root_host)
-    before = effective_host(tree, old, root_host) if old is not None else None
+    host = effective_host(after, new)
+    before = effective_host(tree, old) if old is not None else None
     if host is None or (before is not None and before.value == host.value):
         return {}
     changes = {new.key: host.value}
     for each in after.descendants(new):
-        inherited = effective_host(after, each, root_host)
+        inherited = effective_host(after, each)
         if inherited is not None and inherited.namespace == host.namespace:
             changes[each.key] = inherited.value
     return changes
@@ -63,9 +63,8 @@ class TenantHosts:
     name = "TenantHosts"
     _rule = Rule(TENANTS, WRITES)
 
-    def __init__(self, *, tree: TenantTree, root_host: str) -> None:
+    def __init__(self, *, tree: TenantTree) -> None:
         self._tree = tree
-        self._root_host = root_host
 
     def handles(self, attributes: Attributes) -> bool:
         return self._rule.matches(attributes)
@@ -76,5 +75,5 @@ class TenantHosts:
         new = facts_of(attributes.object)
         if old is not None and old.host == new.host:
             return
-        if problems := host_problems(self._tree, new, old, self._root_host):
+        if problems := host_problems(self._tree, new, old):
             raise errors.Invalid(attributes.resource.group_kind, name_in_refusal(attributes), problems)

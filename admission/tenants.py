@@ -14,16 +14,14 @@ from admission.treeguard import Cache, TreeGuard
 from registry.tenant.tree import TenantTree
 
 
-def tenant_plugins(
-    *, tree: TenantTree, cache: Cache, namespaces: NamespaceSource, root_host: str
-) -> tuple[Plugin, ...]:
+def tenant_plugins(*, tree: TenantTree, cache: Cache, namespaces: NamespaceSource) -> tuple[Plugin, ...]:
     """`cache` is the watch cache that feeds `tree`. Who is not trusted is refused before anything waits for a lock."""
     return (
         NamespaceLifecycle(namespaces=namespaces),
         TenantHostPolicy(),
         TreeGuard(cache=cache),
         TenantPlacement(tree=tree),
-        TenantHosts(tree=tree, root_host=root_host),
+        TenantHosts(tree=tree),
         TenantQuota(tree=tree),
         TenantDeletion(tree=tree, namespaces=namespaces),
     )

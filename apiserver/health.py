@@ -14,8 +14,9 @@ from aiohttp import web
 from apiserver.context import RequestContext
 from apiserver.request_info import Query
 
-Check = Callable[[], Awaitable[None] | None]
-"""Raises to fail. What it raises is logged, and told to nobody but who asks for this one check."""
+Check = Callable[[], Awaitable[None] | str | None]
+"""Raises to fail. What it raises is logged, and told to nobody but who asks for this one check. A text that it returns
+is what is worth knowing though the check passes: it is shown where the checks are listed."""
 
 ENDPOINTS = ("healthz", "livez", "readyz")
 READINESS = ("readyz",)
@@ -77,11 +78,13 @@ async def _answer_all(endpoint: str, checks: list[_Named], query: Query) -> web.
         if each.name in excluded:
             excluded.discard(each.name)
             lines.append(f"[+]{each.name} excluded: ok")
-        elif (problem := await _run(each)) is not None:
-            failed.append(f"{each.name}: {problem}")
-            lines.append(f"[-]{each.name} failed: reason withheld")
         else:
-            lines.append(f"[+]{each.name} ok")
+            passed, said = await _run(each)
+            if not passed:
+                failed.append(f"{each.name}: {said}")
+                said = "reason withheld"
+            mark, state = ("+", "ok") if passed else ("-", "failed")
+            lines.append(f"[{mark}]{each.name} {state}" + (f": {said}" if said else ""))
     if excluded:
         names = ", ".join(json.dumps(name, ensure_ascii=False) for name in sorted(excluded))
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
@@ -94,22 +97,23 @@ async def _answer_all(endpoint: str, checks: list[_Named], query: Query) -> web.
 
 
 async def _answer_one(named: _Named) -> web.Response:
-    problem = await _run(named)
-    return _text("ok") if problem is None else _text(f"internal server error: {problem}\n", 500)
+    passed, said = await _run(named)
+    return _text("ok") if passed else _text(f"internal server error: {said}\n", 500)
 
 
-async def _run(named: _Named) -> str | None:
-    """What is wrong, None if nothing is."""
+async def _run(named: _Named) -> tuple[bool, str]:
+    """Whether the check passes, and what is wrong, or worth knowing."""
     try:
         async with asyncio.timeout(_CHECK_SECONDS):
             result = named.check()
             if inspect.isawaitable(result):
                 await result
+                return True, ""
+            return True, result or ""
     except TimeoutError:
-        return f"no answer within {_CHECK_SECONDS:g} s"
+        return False, f"no answer within {_CHECK_SECONDS:g} s"
     except Exception as error:
-        return str(error) or type(error).__name__
-    return None
+        return False, str(error) or type(error).__name__
 
 
 def _text(body: str, code: int = 200) -> web.Response:

@@ -13,6 +13,7 @@ from pathlib import Path
 import uvloop
 
 from benchmarks import figures, pulse
+from benchmarks.convergence import converge
 from benchmarks.embedded import Embedded
 from benchmarks.figures import Row
 from benchmarks.kube import Kube
@@ -49,6 +50,12 @@ async def measure(target: Target, sizes: Sequence[int], *, watchers: int, runs: 
         report.add(*await bench.writes(have), bench.memory(have))
 
 
+async def measure_convergence(target: Target, count: int, *, report: Report) -> None:
+    await target.grant()
+    async with pulse.taken(target.anonymous.url) as taken:
+        report.add(*await converge(Bench(target=target, pulse=taken, runs=1), count))
+
+
 def machine() -> dict[str, object]:
     return {"cores": os.cpu_count(), "python": platform.python_version(), "machine": platform.machine()}
 
@@ -58,6 +65,7 @@ async def main() -> None:
     parser.add_argument("--host", choices=_TARGETS, default="embedded")
     parser.add_argument("--tenants", default="100,1000,10000")
     parser.add_argument("--watchers", type=int, default=1000)
+    parser.add_argument("--converge", type=int, default=0, help="only this: so many tenants made at once")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -65,8 +73,11 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         async with _TARGETS[arguments.host].running(Path(scratch)) as target:
             print(target.title, machine(), flush=True)
-            sizes = [int(size) for size in arguments.tenants.split(",")]
-            await measure(target, sizes, watchers=arguments.watchers, runs=arguments.runs, report=report)
+            if arguments.converge:
+                await measure_convergence(target, arguments.converge, report=report)
+            else:
+                sizes = [int(size) for size in arguments.tenants.split(",")]
+                await measure(target, sizes, watchers=arguments.watchers, runs=arguments.runs, report=report)
             document = {"target": target.title, "machine": machine(), "rows": report.rows}
     if arguments.json:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -30,13 +30,13 @@ class Traffic:
         return sum(count for name, count in self.requests.items() if name.startswith(_WRITES))
 
 
-async def traffic(host: Endpoint) -> Traffic:
+async def traffic(host: Endpoint, resources: Collection[str] = _RESOURCES) -> Traffic:
     """`host` is asked as somebody who may read /metrics."""
     requests: defaultdict[str, float] = defaultdict(float)
     watches = 0.0
     for family in text_string_to_metric_families(await host.text("/metrics")):
         for sample in family.samples:
-            if sample.labels.get("resource") not in _RESOURCES:
+            if sample.labels.get("resource") not in resources:
                 continue
             if sample.name == "apiserver_longrunning_requests":
                 watches += sample.value

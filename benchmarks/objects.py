@@ -37,7 +37,7 @@ def claiming(name: str) -> Object:
 
 def release(name: str) -> Object:
     """What we store for `tenant(name)`."""
-    return to_release(tenant(name), None, ReleaseSettings())
+    return to_release(tenant(name), None, ReleaseSettings(finalizer=True))
 
 
 def release_status(name: str) -> Object:

@@ -48,6 +48,13 @@ class Target(ABC):
             connection.close()
         return True
 
+    async def _has_root(self) -> bool:
+        try:
+            await self.admin.call("GET", f"/api/v1/namespaces/{NAMESPACE}")
+        except Unexpected:
+            return False
+        return True
+
     async def grant(self) -> None:
         """Let the user do as he likes with Tenants, and with HelmReleases, in one namespace and nowhere else."""
         rules = [
@@ -60,6 +67,7 @@ class Target(ABC):
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": USER},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
         }
+        await until("the root's namespace", self._has_root, seconds=_START_SECONDS, child=self.server)
         for plural, obj in (("roles", role), ("rolebindings", binding)):
             await self.admin.call("POST", f"{RBAC}/namespaces/{NAMESPACE}/{plural}", obj)
 

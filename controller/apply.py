@@ -103,7 +103,7 @@ class Apply:
                 field_manager=FIELD_MANAGER,
             )
 
-    async def patch(self, res: HostResource, observed: Object, changes: Object) -> Object:
+    async def patch(self, res: HostResource, observed: Object, changes: Object, *, subresource: str = "") -> Object:
         """A merge patch that holds for the observed state only."""
         metadata = observed["metadata"]
         version = {"resourceVersion": metadata["resourceVersion"]}
@@ -116,10 +116,20 @@ class Apply:
                 metadata["name"],
                 body,
                 content_type=MERGE_PATCH,
+                subresource=subresource,
                 field_manager=FIELD_MANAGER,
             )
 
-    async def delete(self, res: HostResource, observed: Object) -> None:
+    async def write_status(self, res: HostResource, observed: Object, status: Object) -> Object | None:
+        """Replace fields of the status, for the observed state only; None if the object is gone."""
+        try:
+            return await self.patch(res, observed, {"status": status}, subresource="status")
+        except StatusError as e:
+            if e.code != 404:
+                raise
+            return None
+
+    async def delete(self, res: HostResource, observed: Object, *, propagation: str = "Background") -> None:
         """Delete the object, if it still is the observed one in the observed state; gone is as good."""
         metadata = observed["metadata"]
         preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
@@ -130,7 +140,7 @@ class Apply:
                     res,
                     metadata.get("namespace", ""),
                     metadata["name"],
-                    options={"preconditions": preconditions, "propagationPolicy": "Background"},
+                    options={"preconditions": preconditions, "propagationPolicy": propagation},
                 )
             except StatusError as e:
                 if e.code != 404:
@@ -157,9 +167,14 @@ def _patch(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
         elif isinstance(wanted, dict) and isinstance(held, dict):
             if inner := _patch(held, wanted):
                 changes[field] = inner
-        elif not covers(held, wanted):
+        elif not covers(held, wanted) and not (held is None and _is_without(wanted)):
             changes[field] = without_none(wanted)
     return changes
+
+
+def _is_without(desired: Any) -> bool:
+    """Whether all that is desired of an object is what must not be in it."""
+    return isinstance(desired, dict) and bool(desired) and not without_none(desired)
 
 
 def covers(current: Any, desired: Any) -> bool:
@@ -198,7 +213,8 @@ def additions(desired: Object, current: Object) -> Object:
         if isinstance(wanted, dict) and isinstance(held, dict):
             if inner := additions(wanted, held):
                 added[field] = inner
-        elif wanted is not None and not held:
+        elif wanted is not None and held in (None, [], {}):
+            # an empty text is a value that was given
             added[field] = wanted
     return added
 
@@ -207,4 +223,6 @@ def without_none(desired: Any) -> Any:
     """`desired` as a new object has it."""
     if isinstance(desired, dict):
         return {field: without_none(value) for field, value in desired.items() if value is not None}
+    if isinstance(desired, list):
+        return [without_none(each) for each in desired]
     return copy.deepcopy(desired)

@@ -103,8 +103,10 @@ class Informer:
         return self._rv
 
     def add_handler(self, handler: EventHandler) -> None:
-        """To be called before `run`."""
+        """Before `run`; of an informer that keeps its objects, later too: the handler is told what there is at once."""
         self._handlers.append(handler)
+        if self._keep and self.synced.is_set() and self._rv:
+            handler.replace(tuple(self.store.items()), self._rv)
 
     async def run(self) -> None:
         """Runs until it is cancelled."""

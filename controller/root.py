@@ -5,7 +5,7 @@ Its domain is the process's root host; its own `spec.host` stays empty.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from admission.namespaces import is_terminating
 from apiserver.errors import StatusError
@@ -13,12 +13,13 @@ from apiserver.resource import Key, Object
 from apiserver.watchcache import Event
 from controller.apply import Apply, ForeignObject
 from controller.tenant.events import Enqueue
-from controller.tenant.namespace import render_namespace
+from controller.tenant.namespace import Inherited, render_namespace
 from controller.tenant.observed import Lister
 from registry.host import HELMRELEASES, NAMESPACES, Host
 from registry.names import ROOT_NAME, ROOT_NAMESPACE, release_name
 from registry.tenant.convert import NotATenant, key_of, shown_spec, to_release
 from registry.tenant.facts import TenantFacts
+from registry.tenant.inheritance import effective_services
 from registry.tenant.settings import ReleaseSettings
 from registry.tenant.tree import TenantTree
 from registry.types import EffectiveHost
@@ -28,7 +29,8 @@ ROOT = Key(ROOT_NAMESPACE, ROOT_NAME)
 
 def render_root_namespace(root_host: str) -> Object:
     host = EffectiveHost(value=root_host, namespace=ROOT_NAMESPACE) if root_host else None
-    return render_namespace(TenantFacts(key=ROOT, namespace=ROOT_NAMESPACE), (), host)
+    root = TenantFacts(key=ROOT, namespace=ROOT_NAMESPACE)
+    return render_namespace(root, (), Inherited(host=host, services=effective_services(root, ())))
 
 
 def render_root_release(settings: ReleaseSettings) -> Object:
@@ -46,15 +48,13 @@ class RootReconciler:
         host: Host,
         tree: TenantTree,
         namespaces: Lister,
-        settings: ReleaseSettings,
-        root_host: str,
+        settings: Callable[[], ReleaseSettings],
     ) -> None:
         self._apply = apply
         self._host = host
         self._tree = tree
         self._namespaces = namespaces
         self._settings = settings
-        self._root_host = root_host
 
     async def reconcile(self, key: Key) -> None:
         namespace = self._namespaces.get(Key("", ROOT_NAMESPACE))
@@ -65,7 +65,7 @@ class RootReconciler:
 
     async def _make_namespace(self) -> Object:
         try:
-            return await self._apply.create(NAMESPACES, render_root_namespace(self._root_host))
+            return await self._apply.create(NAMESPACES, render_root_namespace(self._tree.root_host))
         except StatusError as e:
             if e.reason != "AlreadyExists":
                 raise
@@ -73,7 +73,7 @@ class RootReconciler:
 
     async def _make_release(self) -> None:
         try:
-            await self._apply.create(HELMRELEASES, render_root_release(self._settings))
+            await self._apply.create(HELMRELEASES, render_root_release(self._settings()))
         except StatusError as e:
             if e.reason != "AlreadyExists":
                 raise

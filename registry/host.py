@@ -85,6 +85,10 @@ class HostUnreachable(errors.ServiceUnavailable):
         super().__init__(message, retry_after=retry_after)
 
 
+class NotServed(HostUnreachable):
+    """The host serves nothing of the kind's group. To clients that is no better than a host that is away."""
+
+
 class Host(Protocol):
     """Every method raises the host's StatusError, or HostUnreachable if there was no usable answer."""
 

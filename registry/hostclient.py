@@ -20,7 +20,7 @@ from yarl import URL
 from apiserver import errors
 from apiserver.resource import Object
 from registry.frames import Frames
-from registry.host import HostResource, HostUnreachable, WatchEvent
+from registry.host import HostResource, HostUnreachable, NotServed, WatchEvent
 from registry.hostconnection import Observe, environment_proxy, load_in_cluster, load_kubeconfig, open_session
 from registry.kubelibrary import Configuration, RESTClientObject
 from registry.listitems import ListItems
@@ -33,6 +33,8 @@ _TOKEN_SECONDS = 30.0
 _POOL = 100
 _PAGE = 500
 _USER_AGENT = "tenant-apiserver"
+# What kube-apiserver says of a path that begins with a group that it does not have.
+_UNKNOWN_PATH = b"404 page not found"
 _NOT_ACCEPTED = "the host API does not accept the credentials of this server"
 # What goes wrong between two machines; ValueError is a body that is not JSON.
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
@@ -281,6 +283,8 @@ class HostClient:
         body = await response.read()
         if response.status == 401:
             raise _Unauthorized
+        if response.status == 404 and body.strip() == _UNKNOWN_PATH:
+            raise NotServed
         document = orjson.loads(body)
         if not isinstance(document, dict):
             raise ValueError("the host's answer is not an object")

@@ -47,6 +47,7 @@ ANCESTOR_LABEL_PREFIX = "tenant.cozystack.io/"
 NAMESPACE_LABEL_PREFIX = "namespace.cozystack.io/"
 HOST_LABEL = f"{NAMESPACE_LABEL_PREFIX}host"
 GATEWAY_LABEL = f"{NAMESPACE_LABEL_PREFIX}gateway"
+GATEWAY_ATTACHED_BY_ANNOTATION = "cozystack.io/gateway-attached-by"
 NO_DELETE_LABEL = "platform.cozystack.io/no-delete"
 SCHEDULING_CLASS_LABEL = "scheduler.cozystack.io/scheduling-class"
 

@@ -33,6 +33,7 @@ from controller.informer import Informer
 from registry.names import GROUP, VERSION
 from registry.tenantnamespace import kind
 from tenant_apiserver import __version__
+from tenant_apiserver.config import ConfigFile
 from tenant_apiserver.options import Common
 from tenant_apiserver.tenants import TenantApi
 
@@ -122,6 +123,15 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
     health.add("poststarthook/start-apiserver-admission-initializer", lambda: None)
     health.add("poststarthook/generic-apiserver-start-informers", lambda: None)
     health.add("shutdown", process.stages.check, endpoints=READINESS)
+
+
+def add_config_check(process: Process, config: ConfigFile) -> None:
+    """A file that is wrong does not make the server unready: the settings of before hold."""
+
+    def check() -> str:
+        return f"the file is refused, the settings of before hold: {config.refused}" if config.refused else ""
+
+    process.health.add("config", check, endpoints=READINESS)
 
 
 def tenant_groups(tenants: TenantApi) -> list[Group]:

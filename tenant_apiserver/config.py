@@ -1,84 +1,80 @@
-"""Platform settings: one YAML file, checked before anything starts, with errors that name the key."""
+"""The file of platform settings: checked before anything starts, with errors that name the key, then followed."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import ValidationError
 
-from registry.names import host_errors
-from registry.tenant.settings import ReleaseSettings
+from apiserver.tls import follow_file
+from controller.platform import WRONG_KEY, FollowedSettings, PlatformSettings
 
-_DEFAULTS = ReleaseSettings()
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True)
+_logger = logging.getLogger(__name__)
 
 
-class Publishing(_Section):
-    host: str | None = Field(None, description="Domain of the root tenant; --root-host where it is absent.")
-
-    @field_validator("host")
-    @classmethod
-    def _is_a_host(cls, value: str | None) -> str | None:
-        if value is not None and (problems := host_errors(value)):
-            raise ValueError(problems[0])
-        return value
-
-
-class ChartRef(_Section):
-    kind: str = _DEFAULTS.chart_kind
-    name: str = _DEFAULTS.chart_name
-    namespace: str = _DEFAULTS.chart_namespace
-
-
-class Release(_Section):
-    """What a new Tenant's HelmRelease is made of."""
-
-    chart_ref: ChartRef = Field(ChartRef(), alias="chartRef")
-    interval: str = _DEFAULTS.interval
-    install_timeout: str = Field(_DEFAULTS.install_timeout, alias="installTimeout")
-    upgrade_timeout: str = Field(_DEFAULTS.upgrade_timeout, alias="upgradeTimeout")
-    strategy: str = _DEFAULTS.strategy
-    retry_interval: str = Field(_DEFAULTS.retry_interval, alias="retryInterval")
-    max_history: int = Field(_DEFAULTS.max_history, alias="maxHistory", ge=0)
-    values_secret: str = Field(_DEFAULTS.values_secret, alias="valuesSecret")
-    shard: str = _DEFAULTS.shard
-
-    def settings(self) -> ReleaseSettings:
-        return ReleaseSettings(
-            chart_kind=self.chart_ref.kind,
-            chart_name=self.chart_ref.name,
-            chart_namespace=self.chart_ref.namespace,
-            interval=self.interval,
-            install_timeout=self.install_timeout,
-            upgrade_timeout=self.upgrade_timeout,
-            strategy=self.strategy,
-            retry_interval=self.retry_interval,
-            max_history=self.max_history,
-            values_secret=self.values_secret,
-            shard=self.shard,
-        )
-
-
-class PlatformConfig(_Section):
-    publishing: Publishing = Publishing()
-    release: Release = Release()
-
-
-def load(path: Path | None) -> PlatformConfig:
+def load(path: Path | None) -> PlatformSettings:
     """The settings in a file; the defaults without one. Raises ValueError with a line that names the key."""
     if path is None:
-        return PlatformConfig()
+        return PlatformSettings()
     try:
-        document = yaml.safe_load(path.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(f"{path}: {' '.join(str(error).split())}") from error
+        return parse(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def parse(content: bytes) -> PlatformSettings:
+    """Raises ValueError with a line that names the key."""
     try:
-        return PlatformConfig.model_validate(document or {})
+        document = yaml.safe_load(content.decode())
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ValueError(" ".join(str(error).split())) from error
+    try:
+        return PlatformSettings.model_validate({} if document is None else document)
     except ValidationError as error:
         first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "the document"
-        raise ValueError(f"{path}: {key}: {first['msg']}") from error
+        key, said = ".".join(map(str, first["loc"])) or "the document", first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{key}.{said}" if first["type"] == WRONG_KEY else f"{key}: {said}") from error
+
+
+class ConfigFile:
+    """Keeps `settings` as the file has them. What is wrong in the file changes nothing."""
+
+    def __init__(self, path: Path | None, settings: FollowedSettings) -> None:
+        self._path = path
+        self._settings = settings
+        self._refused = ""
+
+    @property
+    def refused(self) -> str:
+        """What is wrong with the file as it is now; empty if those are the settings."""
+        return self._refused
+
+    async def follow(self) -> None:
+        """Runs until it is cancelled; returns at once without a file."""
+        if self._path is None:
+            return
+        loop = asyncio.get_running_loop()
+
+        def changed(content: bytes) -> None:
+            if not content.strip():
+                # a file without anything would be the defaults, and is more likely one that is just being written
+                raise ValueError("it is empty")
+            try:
+                settings = parse(content)
+            except ValueError as error:
+                if self._refused != str(error):
+                    _logger.error("--config: the changed file is refused, the old settings stay: %s", error)
+                self._refused = str(error)
+                return
+            self._refused = ""
+            loop.call_soon_threadsafe(self._replace, settings)
+
+        await follow_file(self._path, changed)
+
+    def _replace(self, settings: PlatformSettings) -> None:
+        if settings != self._settings.current:
+            _logger.info("--config: the changed settings hold from now on")
+            self._settings.replace(settings)

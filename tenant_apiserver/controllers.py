@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 import socket
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from functools import partial
 
 from apiserver.metrics import Metrics
 from apiserver.resource import Key
 from controller.apply import Apply
+from controller.eventrecorder import EventRecorder, Recorder
 from controller.gate import LeaseGate, OpenGate
+from controller.informer import Informer
+from controller.informers import Informers
 from controller.leaderelection import Candidate, LeaderElector
+from controller.platform import Settings
 from controller.queuemetrics import WorkQueueMetrics
 from controller.root import ROOT, RootEvents, RootReconciler
 from controller.runtime import Controller, Manager, Runnable
-from controller.tenant.cleanup import Cleanup
-from controller.tenant.events import NamespaceEvents, TenantEvents
-from controller.tenant.host import HostStep
-from controller.tenant.namespace import NamespaceStep
-from controller.tenant.observed import Observer
-from controller.tenant.reconciler import TenantReconciler, every_tenant
-from controller.tenant.status import StatusWriter
 from controller.workqueue import WorkQueue
+from registry.gateway_types import GROUP as GATEWAYS
 from registry.host import Host
-from registry.tenant.settings import ReleaseSettings
+from tenant_apiserver.gateways import NAME as TENANT_GATEWAY
+from tenant_apiserver.gateways import GatewayControllers
+from tenant_apiserver.tenantcontroller import NAME as TENANT
+from tenant_apiserver.tenantcontroller import tenant_controller
 from tenant_apiserver.tenants import TenantApi
 
 LEASE = "tenant-apiserver"
-TENANT, ROOT_TENANT = "tenant", "root-tenant"
+ROOT_TENANT = "root-tenant"
+REPORTING_CONTROLLER = "apps.cozystack.io/tenant-controller"
+_PATIENCE = 10.0
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +45,7 @@ class Platform:
 
     host: Host
     tenants: TenantApi
-    root_host: str
-    settings: ReleaseSettings
+    settings: Settings
     metrics: Metrics
 
 
@@ -55,10 +60,20 @@ class Controllers:
         gate = LeaseGate() if lease_namespace else None
         apply = Apply(host=platform.host, gate=gate or OpenGate())
         queues = WorkQueueMetrics(platform.metrics.registry)
-        made = {TENANT: _tenant, ROOT_TENANT: _root}
+        self._informers = Informers(platform.host, shared=platform.tenants.informers)
+        recorder = EventRecorder(
+            apply=Apply(host=platform.host, gate=gate or OpenGate()),
+            controller=REPORTING_CONTROLLER,
+            instance=socket.gethostname(),
+        )
+        made: dict[str, Callable[[Platform, Apply, WorkQueueMetrics], Runnable]] = {
+            TENANT: partial(_tenant, self._informers, recorder),
+            ROOT_TENANT: _root,
+            TENANT_GATEWAY: partial(_gateways, self._informers, recorder),
+        }
         controllers = [make(platform, apply, queues) for name, make in made.items() if name in chosen]
         self._manager = Manager(
-            controllers=controllers,
+            controllers=[*controllers, recorder],
             elector=_elector(platform.host, gate, lease_namespace) if gate is not None else None,
         )
         self._idle = not controllers
@@ -67,27 +82,59 @@ class Controllers:
         """Works until it is cancelled; returns at once if no controller was chosen."""
         if self._idle:
             return
-        for informer in self._tenants.informers:
-            await informer.synced.wait()
-        await self._manager.run()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informers.run(), name="informers")
+            for informer in self._tenants.informers:
+                await _seen(informer)
+            # what is found a moment late would be taken for missing, and told so, by everyone who is looked at first
+            await _looked_at(self._informers)
+            for informer in self._informers.all:
+                await _seen(informer)
+            await self._manager.run()
 
 
-def _tenant(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnable:
-    tenants, tree, root_host = platform.tenants, platform.tenants.tree, platform.root_host
-    queue = WorkQueue[Key](metrics=queues.of(TENANT))
-    queues.track(TENANT, queue)
-    namespaces = NamespaceEvents(tree=tree, namespaces=tenants.namespaces.store, enqueue=queue.add)
-    tenants.namespaces.add_handler(namespaces)
-    tenants.cache.subscribe(TenantEvents(tree=tree, root_host=root_host, enqueue=queue.add).on_event)
-    reconciler = TenantReconciler(
-        cleanup=Cleanup(apply=apply, host=platform.host, tree=tree, namespaces=namespaces),
-        observer=Observer(
-            tree=tree, releases=tenants.releases.store, namespaces=tenants.namespaces.store, root_host=root_host
-        ),
-        steps=(NamespaceStep(apply=apply, now=_now), HostStep()),
-        status=StatusWriter(apply=apply, now=_now),
+def _tenant(
+    informers: Informers, recorder: Recorder, platform: Platform, apply: Apply, queues: WorkQueueMetrics
+) -> Runnable:
+    return tenant_controller(
+        host=platform.host,
+        tenants=platform.tenants,
+        settings=platform.settings,
+        informers=informers,
+        apply=apply,
+        queues=queues,
+        recorder=recorder,
     )
-    return Controller(name=TENANT, queue=queue, reconciler=reconciler, seed=lambda: every_tenant(tree, namespaces))
+
+
+def _gateways(
+    informers: Informers, recorder: Recorder, platform: Platform, apply: Apply, queues: WorkQueueMetrics
+) -> Runnable:
+    return GatewayControllers(
+        tenants=platform.tenants,
+        settings=platform.settings,
+        informers=informers,
+        apply=apply,
+        queues=queues,
+        recorder=recorder,
+    )
+
+
+async def _looked_at(informers: Informers) -> None:
+    """A kind that cannot be asked for does not hold up the others for long."""
+    try:
+        await asyncio.wait_for(informers.looked_at(), _PATIENCE)
+    except TimeoutError:
+        _logger.warning("which optional kinds the host serves is not known yet")
+
+
+async def _seen(informer: Informer) -> None:
+    """A kind that comes by a CustomResourceDefinition of ours may not be there yet, and does not hold up the others."""
+    patience = _PATIENCE if informer.resource.group == GATEWAYS else None
+    try:
+        await asyncio.wait_for(informer.synced.wait(), patience)
+    except TimeoutError:
+        _logger.warning("the host has no %s.%s yet", informer.resource.plural, informer.resource.group)
 
 
 def _root(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnable:
@@ -102,8 +149,7 @@ def _root(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnabl
         host=platform.host,
         tree=tenants.tree,
         namespaces=tenants.namespaces.store,
-        settings=platform.settings,
-        root_host=platform.root_host,
+        settings=lambda: platform.settings.current.release.settings(),
     )
     return Controller(name=ROOT_TENANT, queue=queue, reconciler=reconciler, seed=lambda: (ROOT,), workers=1)
 
@@ -111,7 +157,3 @@ def _root(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnabl
 def _elector(host: Host, gate: LeaseGate, namespace: str) -> LeaderElector:
     identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
     return LeaderElector(host=host, gate=gate, candidate=Candidate(identity=identity, namespace=namespace, name=LEASE))
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from registry.names import host_errors
 
-CONTROLLERS = ("tenant", "root-tenant")
+CONTROLLERS = ("tenant", "root-tenant", "tenantgateway")
 _DURATION = re.compile(r"(?P<number>\d+)(?P<unit>ms|s|m|h)")
 _SIZE = re.compile(r"(?P<number>[1-9][0-9]{0,15})(?P<unit>|Ki|Mi|Gi)")
 _BYTES = {"": 1, "Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}

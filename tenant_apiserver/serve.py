@@ -22,17 +22,19 @@ from apiserver.tls import ServerTls, follow_file
 from apiserver.tokenreview import BearerToken, TokenReviewer
 from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
 from controller.informer import Informer
+from controller.platform import FollowedSettings, PlatformSettings
 from registry.host import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
 from registry.hostclient import HostClient
 from tenant_apiserver import assembly, delegation, logs, memory
 from tenant_apiserver.assembly import Process
-from tenant_apiserver.config import PlatformConfig, load
+from tenant_apiserver.config import ConfigFile, load
 from tenant_apiserver.controllers import Controllers, Platform
 from tenant_apiserver.credentials import Pki, PkiUnusable
 from tenant_apiserver.delegation import Delegation, TrustedCallers
 from tenant_apiserver.options import Serve
 from tenant_apiserver.serving_certificate import ServiceReference, ServingCertificate
 from tenant_apiserver.servingmodes import CertificateSource, GivenFiles, HostSecret, OwnDirectory
+from tenant_apiserver.tenantcontroller import NAME as TENANT
 from tenant_apiserver.tenants import tenant_api
 
 API_SERVICES = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
@@ -51,7 +53,7 @@ def serve(options: Serve) -> int:
     return uvloop.run(_serve(options, config))
 
 
-async def _serve(options: Serve, config: PlatformConfig) -> int:
+async def _serve(options: Serve, config: PlatformSettings) -> int:
     # endpoints of a Service take a moment to follow readyz
     process = Process(stages=assembly.stages(delay=1.0))
     try:
@@ -74,18 +76,19 @@ class _CannotStart(Exception):
 
 
 class _Server:
-    def __init__(self, options: Serve, config: PlatformConfig, host: HostClient, process: Process) -> None:
+    def __init__(self, options: Serve, config: PlatformSettings, host: HostClient, process: Process) -> None:
         self._options = options
         self._host = host
         self._process = process
-        root_host, settings = config.publishing.host or options.root_host, config.release.settings()
-        metrics = self._process.metrics
+        settings, metrics = FollowedSettings(config), self._process.metrics
+        self._config = ConfigFile(options.config, settings)
         self._authorizer = self._access_review()
         self._tenants = tenant_api(
             host=host,
-            root_host=root_host,
+            root_host=options.root_host,
             settings=settings,
             observe=assembly.admission_observer(metrics),
+            finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
             reviews=self._authorizer if options.visibility == "reviews" else None,
         )
@@ -100,7 +103,6 @@ class _Server:
             Platform(
                 host=host,
                 tenants=self._tenants,
-                root_host=root_host,
                 settings=settings,
                 metrics=metrics,
             ),
@@ -160,10 +162,12 @@ class _Server:
         )
         informers = (*self._tenants.informers, self._callers)
         assembly.add_checks(process, informers)
+        assembly.add_config_check(process, self._config)
         work: dict[str, Callable[[], Awaitable[None]]] = {
             **{f"informer-{informer.resource.plural}": informer.run for informer in informers},
             "serving-certificate": partial(self._certificate.follow, tls),
             "controllers": self._controllers.run,
+            "config": self._config.follow,
             "memory": partial(memory.spare, informers),
             **self._followed_cas(),
         }

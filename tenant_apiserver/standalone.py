@@ -25,6 +25,7 @@ from apiserver.history import HistoryLimits
 from apiserver.serving import CannotListen, Listener, ended_by_signals
 from apiserver.tls import ServerTls
 from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from controller.platform import FollowedSettings, PlatformSettings
 from registry.embedded.groups import HostGroup
 from registry.embedded.host import EmbeddedHost, Trust
 from registry.generic.tables import DatabaseUnusable
@@ -32,13 +33,14 @@ from registry.hostclient import HostClient
 from registry.kubelibrary import Configuration
 from tenant_apiserver import assembly, memory
 from tenant_apiserver.assembly import Group, Process
-from tenant_apiserver.config import PlatformConfig, load
+from tenant_apiserver.config import ConfigFile, load
 from tenant_apiserver.controllers import Controllers, Platform
 from tenant_apiserver.credentials import Pki, PkiUnusable, admin_kubeconfig
 from tenant_apiserver.kubeconfigs import write_private
 from tenant_apiserver.logs import configure
 from tenant_apiserver.options import Standalone
 from tenant_apiserver.servingmodes import OwnDirectory
+from tenant_apiserver.tenantcontroller import NAME as TENANT
 from tenant_apiserver.tenants import tenant_api
 
 _ANY_ADDRESS = ("0.0.0.0", "::")
@@ -76,7 +78,7 @@ def standalone(options: Standalone) -> int:
 
 
 class _Server:
-    def __init__(self, options: Standalone, config: PlatformConfig) -> None:
+    def __init__(self, options: Standalone, config: PlatformSettings) -> None:
         self._options = options
         self._config = config
         self._process = Process()
@@ -111,18 +113,24 @@ class _Server:
 
     async def _serve(self, embedded: EmbeddedHost, client: HostClient) -> None:
         options, process, metrics = self._options, self._process, self._process.metrics
-        root_host = self._config.publishing.host or options.root_host
-        settings = self._config.release.settings()
+        settings = FollowedSettings(self._config)
+        config = ConfigFile(options.config, settings)
         tenants = tenant_api(
             host=client,
-            root_host=root_host,
+            root_host=options.root_host,
             settings=settings,
             observe=assembly.admission_observer(metrics),
+            finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
         )
         for cache in (*tenants.caches, *embedded.caches):
             metrics.track_cache(cache)
-        platform = Platform(host=client, tenants=tenants, root_host=root_host, settings=settings, metrics=metrics)
+        platform = Platform(
+            host=client,
+            tenants=tenants,
+            settings=settings,
+            metrics=metrics,
+        )
         controllers = Controllers(platform, chosen=options.controllers)
         authorizer = standard_authorizer(embedded.authorizer)
         own = [_group(each) for each in embedded.groups(authorizer)]
@@ -140,11 +148,13 @@ class _Server:
             audit=audit.write if audit else None,
         )
         assembly.add_checks(process, tenants.informers)
+        assembly.add_config_check(process, config)
         work: dict[str, Callable[[], Awaitable[None]]] = {
             **{f"informer-{informer.resource.plural}": informer.run for informer in tenants.informers},
             "serving-certificate": partial(source.follow, tls),
             "embedded-host": embedded.run,
             "controllers": controllers.run,
+            "config": config.follow,
             "memory": partial(memory.spare, tenants.informers),
             "welcome": partial(self._welcome, tenants.informers[0].synced),
         }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from admission.chain import Chain, Observer
 from admission.namespaces import HostNamespaces
@@ -13,12 +13,12 @@ from apiserver.authorization import Authorizer
 from apiserver.history import HistoryLimits
 from apiserver.watchcache import WatchCache
 from controller.informer import Informer
+from controller.platform import Settings
 from registry.generic.store import ReadOnlyStatus, Store
 from registry.host import HELMRELEASES, NAMESPACES, Host
 from registry.names import RELEASE_SELECTOR
 from registry.tenant.feed import TenantFeed
 from registry.tenant.releases import Releases, slim
-from registry.tenant.settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
 from registry.tenant.strategy import TenantStrategy
 from registry.tenant.tree import TenantTree
@@ -54,13 +54,18 @@ class TenantApi:
 def tenant_api(
     *,
     host: Host,
+    settings: Settings,
     root_host: str,
-    settings: ReleaseSettings,
     observe: Observer,
     history: HistoryLimits | None = None,
     reviews: Authorizer | None = None,
+    finalizer: bool = False,
 ) -> TenantApi:
-    """The Tenant API over a host; nothing runs yet. Who may see what is told by the host's RBAC, or by `reviews`."""
+    """The Tenant API over a host; nothing runs yet. `root_host` is the root's domain where the settings have none.
+
+    Who may see what is told by the host's RBAC, or by `reviews`. `finalizer` tells whether there is a controller that
+    new Tenants are to wait for when they are deleted.
+    """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
     if reviews is None:
@@ -72,14 +77,21 @@ def tenant_api(
             version=lambda: namespace_cache.rv,
         )
     cache = WatchCache(strategy.resource, history=limits)
-    tree = TenantTree(root_host=root_host)
+    tree = TenantTree(root_host=settings.current.publishing.host or root_host)
+    settings.subscribe(lambda: tree.change_root_host(settings.current.publishing.host or root_host))
     cache.subscribe(tree.on_event)
     releases = Informer(host, HELMRELEASES, label_selector=RELEASE_SELECTOR, slim=slim)
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     releases.add_handler(feed)
     namespaces = Informer(host, NAMESPACES)
     store = Store(
-        backend=ReleaseBackend(host=host, cache=cache, feed=feed, releases=Releases(releases.store), settings=settings),
+        backend=ReleaseBackend(
+            host=host,
+            cache=cache,
+            feed=feed,
+            releases=Releases(releases.store),
+            settings=lambda: replace(settings.current.release.settings(), finalizer=finalizer),
+        ),
         strategy=strategy,
         sights=visibility.tenants,
     )
@@ -87,7 +99,7 @@ def tenant_api(
     namespaces.add_handler(namespace_feed)
     tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, sights=visibility.namespaces)
     source = HostNamespaces(host=host, lister=namespaces.store, synced=namespaces.synced)
-    plugins = tenant_plugins(tree=tree, cache=cache, namespaces=source, root_host=root_host)
+    plugins = tenant_plugins(tree=tree, cache=cache, namespaces=source)
     return TenantApi(
         storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
         admission=Chain(plugins, observe=observe),

@@ -89,11 +89,12 @@ def attributes(
     )
 
 
-def release(name: str, namespace: str = "tenant-root", *, spec: Mapping[str, Any] | None = None) -> Object:
+def release(
+    name: str, namespace: str = "tenant-root", *, spec: Mapping[str, Any] | None = None, finalizer: bool = False
+) -> Object:
     """The HelmRelease of a new Tenant."""
-    return to_release(
-        {"metadata": {"name": name, "namespace": namespace}, "spec": dict(spec or {})}, None, ReleaseSettings()
-    )
+    wanted = {"metadata": {"name": name, "namespace": namespace}, "spec": dict(spec or {})}
+    return to_release(wanted, None, ReleaseSettings(finalizer=finalizer))
 
 
 def names(tenants: Sequence[TenantFacts]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Takes away the Namespaces of Tenants that are gone.
+"""Takes away the Namespaces of Tenants that are gone: the net under the finalizer.
 
-A Namespace that we made goes when the host, asked now, has no HelmRelease of the recorded uid any more. Child Tenants
-live in it and go with it. No finalizer is needed: the record outlives the Tenant, and nothing hangs on us.
+A Tenant may have gone without it: taken off by hand, never set where no controller ran, or let go before the new
+Namespace was seen. A Namespace that we made goes when the host, asked now, has no HelmRelease of the recorded uid.
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from apiserver.watchcache import Event
 from controller.tenant.observed import Lister
 from controller.tenant.ownership import record
 from registry.tenant.facts import TenantFacts, facts_of
+from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
 from registry.tenant.tree import TenantTree, effective_gateway, effective_host
 
 Enqueue = Callable[[Key], None]
@@ -22,18 +23,19 @@ class _Inherited:
 
     host: str
     gateway: str
+    services: Services
+    scheduling_class: str
     ancestors: tuple[str, ...]
 
 
-_NOTHING = _Inherited("", "", ())
+_NOTHING = _Inherited("", "", NO_SERVICES, "", ())
 
 
 class TenantEvents:
     """A listener of the Tenants' watch cache, to be subscribed after the tree: it looks at what an event made of it."""
 
-    def __init__(self, *, tree: TenantTree, root_host: str, enqueue: Enqueue) -> None:
+    def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
         self._tree = tree
-        self._root_host = root_host
         self._enqueue = enqueue
         self._seen: dict[Key, _Inherited] = {}
 
@@ -63,11 +65,14 @@ class TenantEvents:
 
     def _update(self, facts: TenantFacts) -> bool:
         """Take down what the Tenant inherits; whether that is new."""
-        host = effective_host(self._tree, facts, self._root_host)
+        host = effective_host(self._tree, facts)
+        ancestors = self._tree.ancestors(facts)
         now = _Inherited(
             host.value if host is not None else "",
             effective_gateway(self._tree, facts).namespace,
-            tuple(each.namespace for each in self._tree.ancestors(facts)),
+            effective_services(facts, ancestors),
+            effective_scheduling_class(facts, ancestors),
+            tuple(each.namespace for each in ancestors),
         )
         before = self._seen.get(facts.key, _NOTHING)
         self._seen[facts.key] = now
@@ -156,3 +161,51 @@ class NamespaceEvents:
         self._tenant_of[name] = tenant
         if tenant is not None:
             self._recorded.setdefault(tenant, set()).add(name)
+
+
+class GatewayOwners:
+    """A handler of the informer of TenantGateways: once the host has the kind, whoever asks for one is to get it."""
+
+    def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
+        self._tree = tree
+        self._enqueue = enqueue
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        self._tell()
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        """Nothing to do: the kind was there before."""
+
+    def bookmark(self, rv: int) -> None:
+        """Nothing to do."""
+
+    def unreachable(self, error: StatusError | None) -> None:
+        if error is None:
+            self._tell()
+
+    def _tell(self) -> None:
+        for facts in self._tree:
+            if facts.gateway:
+                self._enqueue(facts.key)
+
+
+class ContentEvents:
+    """From a Namespace with something in it that is not as it was to the Tenants that it concerns."""
+
+    def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
+        self.tree = tree
+        self.enqueue = enqueue
+
+    def concern(self, namespace: str) -> None:
+        """The Tenant whose workload namespace it is."""
+        owner = self.tree.by_namespace(namespace)
+        if owner is not None:
+            self.enqueue(owner.key)
+
+    def concern_heirs(self, namespace: str) -> None:
+        """The children of that Tenant; of the root, whose Secret is what it carries on itself, the root as well."""
+        owner = self.tree.by_namespace(namespace)
+        if owner is not None and owner.is_root:
+            self.enqueue(owner.key)
+        for child in self.tree.children(namespace):
+            self.enqueue(child.key)

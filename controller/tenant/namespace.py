@@ -2,51 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
 from admission.hosts import MAX_LABEL_VALUE
 from admission.namespaces import is_terminating
+from apiserver.labels import value_errors
 from apiserver.resource import Object
 from controller.apply import Apply, ForeignObject, additions
 from controller.conditions import Finding
+from controller.tenant.chart import CHART_CONFLICT, Chart, managed, tenant_release
 from controller.tenant.observed import Observed
 from controller.tenant.ownership import (
     Ownership,
     annotations_of_record,
     conflict,
     is_of_former,
+    may_be_deleted,
     ownership,
 )
 from registry.host import NAMESPACES
-from registry.names import ANCESTOR_LABEL_PREFIX, HOST_LABEL, NO_DELETE_LABEL, host_errors
+from registry.names import (
+    ANCESTOR_LABEL_PREFIX,
+    GATEWAY_ATTACHED_BY_ANNOTATION,
+    GATEWAY_LABEL,
+    HOST_LABEL,
+    NAMESPACE_LABEL_PREFIX,
+    NO_DELETE_LABEL,
+    SCHEDULING_CLASS_LABEL,
+    host_errors,
+)
 from registry.tenant.facts import TenantFacts
+from registry.tenant.inheritance import NO_SERVICES, Services
 from registry.types import EffectiveHost
 
 READY = "NamespaceReady"
+# A condition shows what is wrong, and not all of it.
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inherited:
+    """What the labels of a Namespace say besides its place: of the Tenant, or of an ancestor.
+
+    `gateway` is the workload namespace of the Gateway's owner, empty if the tree gives none.
+    """
+
+    host: EffectiveHost | None = None
+    services: Services = NO_SERVICES
+    gateway: str = ""
+    scheduling_class: str = ""
 
 
 def render_namespace(
     facts: TenantFacts,
     ancestors: Sequence[TenantFacts],
-    host: EffectiveHost | None,
+    inherited: Inherited,
     *,
     parent: Object | None = None,
     current: Object | None = None,
 ) -> Object:
-    """The Namespace of a Tenant, as a merge patch: None is what must not be there.
+    """The Namespace of a Tenant, as a merge patch: None is what must not be there (R-054 to R-074).
 
     `parent` is the Namespace of the parent, `current` the Namespace as it is. All ancestor labels are ours: one that
     names somebody else would open the tenant to them, and goes.
     """
-    labels: dict[str, str | None] = {HOST_LABEL: host_label(host)}
-    held = (current["metadata"].get("labels") or {}) if current is not None else {}
+    held = _strings(current, "labels")
+    labels: dict[str, str | None] = {
+        HOST_LABEL: host_label(inherited.host),
+        SCHEDULING_CLASS_LABEL: scheduling_class_label(inherited.scheduling_class),
+    }
+    labels |= {NAMESPACE_LABEL_PREFIX + name: owner or None for name, owner in inherited.services.by_name().items()}
     labels |= {key: None for key in held if key.startswith(ANCESTOR_LABEL_PREFIX)}
     labels |= {ANCESTOR_LABEL_PREFIX + each.namespace: "" for each in (facts, *ancestors)}
     if facts.is_root:
         labels[NO_DELETE_LABEL] = "true"
-    metadata: Object = {"name": facts.namespace, "labels": dict(sorted(labels.items()))}
+    metadata: Object = {"name": facts.namespace, "labels": labels}
+    if inherited.gateway:
+        labels[GATEWAY_LABEL] = inherited.gateway
+        metadata["annotations"] = {GATEWAY_ATTACHED_BY_ANNOTATION: None}
+    elif not _is_attached(current):
+        labels[GATEWAY_LABEL] = None
+    metadata["labels"] = dict(sorted(labels.items()))
     if parent is not None:
         owner = parent["metadata"]
         metadata["ownerReferences"] = [
@@ -62,11 +101,39 @@ def host_label(host: EffectiveHost | None) -> str | None:
     return host.value
 
 
+def scheduling_class_label(name: str) -> str | None:
+    """None for a name that no label can hold."""
+    return name if name and not value_errors(name) else None
+
+
+def _is_attached(namespace: Object | None) -> bool:
+    """Whether the gateway label is the gateway part's: where the tree gives no owner, it stays as it is."""
+    return GATEWAY_ATTACHED_BY_ANNOTATION in _strings(namespace, "annotations")
+
+
+def _strings(namespace: Object | None, field: str) -> Mapping[str, str]:
+    return (namespace["metadata"].get(field) or {}) if namespace is not None else {}
+
+
 def contradictions(desired: Object, current: Object) -> list[str]:
-    """The labels of a Namespace that somebody else manages whose values are not ours."""
-    held = current["metadata"].get("labels") or {}
-    wanted = desired["metadata"]["labels"]
-    return sorted(key for key in wanted.keys() & held.keys() if held[key] != wanted[key])
+    """The labels of a Namespace that somebody else manages whose values are not ours. The chart writes empty ones."""
+    held, wanted = _strings(current, "labels"), desired["metadata"]["labels"]
+    return sorted(key for key in wanted.keys() & held.keys() if _said(key, held[key]) != _said(key, wanted[key]))
+
+
+def _said(key: str, value: str | None) -> str | None:
+    return (value or None) if key.startswith(NAMESPACE_LABEL_PREFIX) else value
+
+
+def helm_additions(desired: Object, current: Object) -> Object:
+    """What we write on a Namespace that Helm manages: what is missing, and the gateway label that is not Helm's but the
+    gateway part's."""
+    added = additions(desired, current)
+    if desired["metadata"]["labels"].get(GATEWAY_LABEL) and _is_attached(current):
+        metadata = added.setdefault("metadata", {})
+        metadata["labels"] = {**metadata.get("labels", {}), GATEWAY_LABEL: desired["metadata"]["labels"][GATEWAY_LABEL]}
+        metadata["annotations"] = {**metadata.get("annotations", {}), GATEWAY_ATTACHED_BY_ANNOTATION: None}
+    return added
 
 
 def obstacle(observed: Observed) -> Finding | None:
@@ -104,9 +171,12 @@ class NamespaceStep:
     name = "namespace"
     condition = READY
 
-    def __init__(self, *, apply: Apply, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, *, apply: Apply, now: Callable[[], datetime], chart: Callable[[], Chart] = lambda: "none"
+    ) -> None:
         self._apply = apply
         self._now = now
+        self._chart = chart
 
     async def run(self, observed: Observed) -> Sequence[Finding]:
         if (found := obstacle(observed)) is not None:
@@ -119,20 +189,31 @@ class NamespaceStep:
             )
         except ForeignObject as e:
             return _refused(Finding(READY, "False", "NamespaceConflict", str(e)))
-        return [Finding(READY, "True", "Reconciled", f'namespace "{facts.namespace}" is as wanted'), *_chart(observed)]
+        ready = Finding(READY, "True", "Reconciled", f'namespace "{facts.namespace}" is as wanted')
+        return [ready, *_scheduling(observed), *_chart(observed)]
 
     def _desire(self, observed: Observed, current: Object | None) -> Object:
-        desired = _render(observed, current)
-        if current is None and not observed.facts.is_root:
-            desired["metadata"]["annotations"] = annotations_of_record(observed.facts, self._now())
-        if current is not None and ownership(current, observed.facts) is Ownership.HELM:
-            return additions(desired, current)
+        facts, desired = observed.facts, _render(observed, current)
+        if current is not None and ownership(current, facts) is Ownership.HELM:
+            return helm_additions(desired, current)
+        if current is None and not facts.is_root:
+            annotations = desired["metadata"].get("annotations", {})
+            desired["metadata"]["annotations"] = {**annotations, **annotations_of_record(facts, self._now())}
+        # what was adopted, and the root, must not go with a release
+        if self._chart() == "flux" and not facts.is_root and (current is None or may_be_deleted(current)):
+            return managed(desired, tenant_release(facts))
         return desired
 
 
 def _render(observed: Observed, current: Object | None) -> Object:
+    inherited = Inherited(
+        host=observed.host,
+        services=observed.services,
+        gateway=observed.gateway.namespace,
+        scheduling_class=observed.scheduling_class,
+    )
     return render_namespace(
-        observed.facts, observed.ancestors, observed.host, parent=observed.parent_namespace, current=current
+        observed.facts, observed.ancestors, inherited, parent=observed.parent_namespace, current=current
     )
 
 
@@ -140,6 +221,13 @@ def _refused(finding: Finding) -> Sequence[Finding]:
     if finding.reason != "NamespaceConflict":
         return [finding]
     return [finding, Finding("NamespaceConflict", "True", "NotOwned", finding.message)]
+
+
+def _scheduling(observed: Observed) -> Sequence[Finding]:
+    if not observed.scheduling_class or scheduling_class_label(observed.scheduling_class):
+        return []
+    why = f"the name of the scheduling class in effect is no value of a label: {observed.scheduling_class[:_SHOWN]}"
+    return [Finding("SchedulingClassInvalid", "True", "NotALabel", why)]
 
 
 def _chart(observed: Observed) -> Sequence[Finding]:
@@ -151,4 +239,4 @@ def _chart(observed: Observed) -> Sequence[Finding]:
     if not labels:
         return []
     why = f"the tenant's chart gives the namespace other values of these labels, and keeps them: {', '.join(labels)}"
-    return [Finding("ChartConflict", "True", "LabelsDiffer", why)]
+    return [Finding(CHART_CONFLICT, "True", "LabelsDiffer", why)]

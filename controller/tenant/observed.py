@@ -9,6 +9,7 @@ from typing import Protocol
 from apiserver.resource import Key, Object
 from registry.names import release_name
 from registry.tenant.facts import TenantFacts
+from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
 from registry.tenant.tree import TenantTree, effective_gateway, effective_host
 from registry.types import EffectiveGateway, EffectiveHost
 
@@ -33,15 +34,16 @@ class Observed:
     shares_namespace: bool
     namespace: Object | None
     parent_namespace: Object | None
+    services: Services = NO_SERVICES
+    scheduling_class: str = ""
 
 
 class Observer:
-    def __init__(self, *, tree: TenantTree, releases: Lister, namespaces: Lister, root_host: str) -> None:
+    def __init__(self, *, tree: TenantTree, releases: Lister, namespaces: Lister) -> None:
         """`releases` are HelmReleases by their own keys, status included; `namespaces` are by ('', name)."""
         self._tree = tree
         self._releases = releases
         self._namespaces = namespaces
-        self._root_host = root_host
 
     def observe(self, key: Key) -> Observed | None:
         """None for a Tenant that does not exist."""
@@ -49,16 +51,18 @@ class Observer:
         release = self._releases.get(Key(key.namespace, release_name(key.name)))
         if facts is None or release is None:
             return None
-        host = effective_host(self._tree, facts, self._root_host)
-        owner = self._tree.by_namespace(facts.namespace)
+        host = effective_host(self._tree, facts)
+        owner, ancestors = self._tree.by_namespace(facts.namespace), self._tree.ancestors(facts)
         return Observed(
             facts=facts,
             release=release,
-            ancestors=self._tree.ancestors(facts),
+            ancestors=ancestors,
             host=host,
             gateway=effective_gateway(self._tree, facts),
             shares_host=host is not None and len(self._tree.tenants_with_host(host.value)) > 1,
             shares_namespace=owner is not None and owner.key != key,
             namespace=self._namespaces.get(Key("", facts.namespace)),
             parent_namespace=None if facts.is_root else self._namespaces.get(Key("", key.namespace)),
+            services=effective_services(facts, ancestors),
+            scheduling_class=effective_scheduling_class(facts, ancestors),
         )

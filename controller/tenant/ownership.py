@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any
 
 from apiserver.resource import Key, Object
+from controller.tenant.chart import MANAGED_BY_LABEL, RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION
 from registry.names import NO_DELETE_LABEL, release_name
 from registry.tenant.facts import TenantFacts
 
@@ -21,9 +22,6 @@ UID_ANNOTATION = "apps.cozystack.io/tenant-uid"
 MADE_ANNOTATION = "apps.cozystack.io/tenant-namespace-made"
 ADOPT_ANNOTATION = "apps.cozystack.io/adopt"
 
-_MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
-_RELEASE_NAME_ANNOTATION = "meta.helm.sh/release-name"
-_RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
 # Between our clock and the host's. A backup that is restored, or a manifest that is copied, is older than that.
 _CLOCK_SKEW_SECONDS = 60.0
 
@@ -51,8 +49,8 @@ def ownership(namespace: Object, facts: TenantFacts) -> Ownership:
     """
     metadata = namespace["metadata"]
     labels, annotations = _strings(metadata, "labels"), _strings(metadata, "annotations")
-    if labels.get(_MANAGED_BY_LABEL) == "Helm":
-        release = annotations.get(_RELEASE_NAMESPACE_ANNOTATION), annotations.get(_RELEASE_NAME_ANNOTATION)
+    if labels.get(MANAGED_BY_LABEL) == "Helm":
+        release = annotations.get(RELEASE_NAMESPACE_ANNOTATION), annotations.get(RELEASE_NAME_ANNOTATION)
         if facts.is_root or release == (facts.key.namespace, release_name(facts.key.name)):
             return Ownership.HELM
     adopted = annotations.get(ADOPT_ANNOTATION) == _text(facts.key)
@@ -78,11 +76,18 @@ def may_be_deleted(namespace: Object) -> bool:
     manage it, nothing forbids it, and its record was written when it was made."""
     metadata = namespace["metadata"]
     labels, annotations = _strings(metadata, "labels"), _strings(metadata, "annotations")
-    if labels.get(_MANAGED_BY_LABEL) == "Helm" or ADOPT_ANNOTATION in annotations:
+    if labels.get(MANAGED_BY_LABEL) == "Helm" or ADOPT_ANNOTATION in annotations:
         return False
-    if labels.get(NO_DELETE_LABEL) == "true" or record(namespace) is None:
+    return labels.get(NO_DELETE_LABEL) != "true" and is_of_our_making(namespace)
+
+
+def is_of_our_making(namespace: Object) -> bool:
+    """Whether there is a record, and it was written when the Namespace was made."""
+    metadata = namespace["metadata"]
+    if record(namespace) is None:
         return False
-    made, created = _time(annotations.get(MADE_ANNOTATION)), _time(metadata.get("creationTimestamp"))
+    made = _time(_strings(metadata, "annotations").get(MADE_ANNOTATION))
+    created = _time(metadata.get("creationTimestamp"))
     if made is None or created is None:
         return False
     return abs((created - made).total_seconds()) <= _CLOCK_SKEW_SECONDS

@@ -9,8 +9,11 @@ from typing import Protocol
 from apiserver.errors import StatusError
 from apiserver.resource import Key
 from controller.conditions import Finding
+from controller.tenant.chart import joined
 from controller.tenant.cleanup import Cleanup
+from controller.tenant.deletion import Lifecycle
 from controller.tenant.events import NamespaceEvents
+from controller.tenant.namespace import READY
 from controller.tenant.observed import Observed, Observer
 from controller.tenant.status import StatusWriter
 from registry.tenant.tree import TenantTree
@@ -31,32 +34,63 @@ class Step(Protocol):
 
 
 class TenantReconciler:
-    """A step that the host refuses stops no other step. While a Tenant is being deleted, nothing is written for it."""
+    """A step that the host refuses stops no other step. Of a Tenant that is being deleted nothing is made any more.
 
-    def __init__(self, *, cleanup: Cleanup, observer: Observer, steps: Sequence[Step], status: StatusWriter) -> None:
+    The steps `inside` write into the Tenant's Namespace: they come after the others, and only if it is ready.
+    """
+
+    def __init__(
+        self,
+        *,
+        cleanup: Cleanup,
+        observer: Observer,
+        lifecycle: Lifecycle,
+        steps: Sequence[Step],
+        inside: Sequence[Step] = (),
+        status: StatusWriter,
+    ) -> None:
         self._cleanup = cleanup
         self._observer = observer
+        self._lifecycle = lifecycle
         self._steps = tuple(steps)
+        self._inside = tuple(inside)
         self._status = status
 
     async def reconcile(self, key: Key) -> None:
         await self._cleanup.run(key)
         observed = self._observer.observe(key)
-        if observed is None or observed.facts.terminating:
+        if observed is None:
             return
-        findings: list[Finding] = []
-        refusals: list[StatusError] = []
-        for step in self._steps:
-            try:
-                findings += await step.run(observed)
-            except StatusError as e:
-                if not _is_refusal(e):
-                    raise
-                refusals.append(e)
-                findings.append(Finding(step.condition, "False", "Refused", f"the host refused the {step.name}: {e}"))
-        await self._status.write(observed, findings)
+        if observed.facts.terminating:
+            await self._lifecycle.end(observed)
+            return
+        if not await self._lifecycle.begin(observed):
+            return
+        findings, refusals = await _take(self._steps, observed)
+        if any(each.type == READY and each.status == "True" for each in findings):
+            if observed.namespace is None and self._inside:
+                # just made: the event that tells so leads back here, after the others that wait for their Namespaces
+                return
+            found, refused = await _take(self._inside, observed)
+            findings, refusals = [*findings, *found], [*refusals, *refused]
+        await self._status.write(observed, joined(findings))
         if refusals:
             raise refusals[0]
+
+
+async def _take(steps: Sequence[Step], observed: Observed) -> tuple[list[Finding], list[StatusError]]:
+    """What the steps found, and what the host refused, which is among it."""
+    findings: list[Finding] = []
+    refusals: list[StatusError] = []
+    for step in steps:
+        try:
+            findings += await step.run(observed)
+        except StatusError as e:
+            if not _is_refusal(e):
+                raise
+            refusals.append(e)
+            findings.append(Finding(step.condition, "False", "Refused", f"the host refused the {step.name}: {e}"))
+    return findings, refusals
 
 
 def _is_refusal(error: StatusError) -> bool:

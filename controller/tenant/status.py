@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,21 +11,38 @@ import orjson
 from apiserver.resource import Object
 from controller.apply import Apply
 from controller.conditions import Finding, condition, conditions
+from controller.eventrecorder import Recorder, Regarding
+from controller.tenant.chart import Chart
+from controller.tenant.deletion import TERMINATING
 from controller.tenant.namespace import READY
 from controller.tenant.observed import Observed
+from controller.tenant.occurrences import occurrences
 from registry.host import HELMRELEASES
-from registry.names import FINDINGS_ANNOTATION
+from registry.names import FINDINGS_ANNOTATION, KIND
+from registry.tenant.convert import API_VERSION
+
+REFUSED = "Refused"
 
 
-def render_status(observed: Observed, findings: Sequence[Finding], now: datetime) -> Object:
-    """The document: effective host and gateway with the namespaces that provide them, and conditions."""
+def render_status(
+    observed: Observed,
+    findings: Sequence[Finding],
+    now: datetime,
+    *,
+    chart: Chart = "none",
+    external_ips: int = 0,
+) -> Object:
+    """The document: effective host and gateway with the namespaces that provide them, the number of external
+    addresses where there are any, and conditions."""
     release = observed.release
     before = previous(release)
     status: Object = {"gateway": observed.gateway.model_dump(by_alias=True)}
     if observed.host is not None:
         status["host"] = observed.host.model_dump(by_alias=True)
+    if external_ips:
+        status["externalIPsCount"] = external_ips
     status["conditions"] = conditions(
-        [*findings, *_ready(findings, release)],
+        [*findings, *_ready(findings, release, chart)],
         before.get("conditions"),
         generation=release["metadata"].get("generation", 0),
         now=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -33,14 +50,29 @@ def render_status(observed: Observed, findings: Sequence[Finding], now: datetime
     return status
 
 
-def _ready(findings: Sequence[Finding], release: Object) -> list[Finding]:
-    """Not ready if the Namespace is not. Ready is Helm's controller's to say, and ours where there is none."""
-    namespace = next((each for each in findings if each.type == READY), None)
-    if namespace is not None and namespace.status != "True":
+def _ready(findings: Sequence[Finding], release: Object, chart: Chart) -> list[Finding]:
+    """Not ready if the Namespace is not, or if the host refused something. With Flux, what is not our fault is Flux's
+    to say, in its own condition."""
+    by_type = {each.type: each for each in findings}
+    if (ending := by_type.get(TERMINATING)) is not None:
+        return [Finding("Ready", "False", TERMINATING, ending.message)]
+    if (namespace := by_type.get(READY)) is not None and namespace.status != "True":
         return [Finding("Ready", namespace.status, namespace.reason, namespace.message)]
-    if condition((release.get("status") or {}).get("conditions"), "Ready") is not None:
-        return []
-    return [Finding("Ready", "True", "Reconciled", "the tenant is as wanted")]
+    if refused := [each for each in findings if (each.status, each.reason) == ("False", REFUSED)]:
+        return [Finding("Ready", "False", REFUSED, "; ".join(each.message for each in refused))]
+    if chart == "none":
+        return [Finding("Ready", "True", "Reconciled", "the tenant is as wanted")]
+    said = condition((release.get("status") or {}).get("conditions"), "Ready")
+    if said is None:
+        return [Finding("Ready", "Unknown", "Pending", "Flux has not said yet whether the chart is installed")]
+    if _is_former(said, release):
+        return [Finding("Ready", "Unknown", "Pending", "Flux has not yet seen the tenant as it is now")]
+    return []
+
+
+def _is_former(said: Mapping[str, Any], release: Object) -> bool:
+    seen, generation = said.get("observedGeneration"), release["metadata"].get("generation")
+    return isinstance(seen, int) and isinstance(generation, int) and seen < generation
 
 
 def previous(release: Object) -> dict[str, Any]:
@@ -54,15 +86,40 @@ def previous(release: Object) -> dict[str, Any]:
 
 
 class StatusWriter:
-    def __init__(self, *, apply: Apply, now: Callable[[], datetime]) -> None:
+    """`external_ips` counts the external addresses of a namespace. What became of the conditions is told to
+    `recorder`, once it is written."""
+
+    def __init__(
+        self,
+        *,
+        apply: Apply,
+        now: Callable[[], datetime],
+        chart: Callable[[], Chart] = lambda: "none",
+        external_ips: Callable[[str], int] = lambda namespace: 0,
+        recorder: Recorder | None = None,
+    ) -> None:
         self._apply = apply
         self._now = now
+        self._chart = chart
+        self._external_ips = external_ips
+        self._recorder = recorder or Recorder()
 
     async def write(self, observed: Observed, findings: Sequence[Finding]) -> None:
         """Write what was found, if it is not what is there. Raises Conflict if the HelmRelease moved on."""
-        status = render_status(observed, findings, self._now())
-        if status == previous(observed.release):
+        count = self._external_ips(observed.facts.namespace)
+        status = render_status(observed, findings, self._now(), chart=self._chart(), external_ips=count)
+        before = previous(observed.release)
+        if status == before:
             return
         text = orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode()
         changes = {"metadata": {"annotations": {FINDINGS_ANNOTATION: text}}}
         await self._apply.patch(HELMRELEASES, observed.release, changes)
+        for occurrence in occurrences(before.get("conditions"), status["conditions"]):
+            self._recorder.record(_regarding(observed), occurrence)
+
+
+def _regarding(observed: Observed) -> Regarding:
+    """The Tenant, whose uid is its HelmRelease's."""
+    key = observed.facts.key
+    uid = observed.release["metadata"].get("uid", "")
+    return Regarding(api_version=API_VERSION, kind=KIND, namespace=key.namespace, name=key.name, uid=uid)

@@ -23,6 +23,8 @@ from registry.names import (
     GROUP,
     KIND,
     SHARD_LABEL,
+    TENANT_FINALIZER,
+    is_root,
     release_name,
     tenant_name,
     workload_namespace,
@@ -117,14 +119,18 @@ def _new_release(tenant: Object, settings: ReleaseSettings) -> Object:
     }
     if settings.shard:
         labels[SHARD_LABEL] = settings.shard
+    made: Object = {
+        "name": release_name(metadata["name"]),
+        "namespace": metadata["namespace"],
+        "labels": labels,
+    }
+    if settings.finalizer and not is_root(metadata["namespace"], metadata["name"]):
+        # here, and not in a write of the reconciler's: so it costs nothing
+        made["finalizers"] = [TENANT_FINALIZER]
     return {
         "apiVersion": HELMRELEASES.api_version,
         "kind": HELMRELEASES.kind,
-        "metadata": {
-            "name": release_name(metadata["name"]),
-            "namespace": metadata["namespace"],
-            "labels": labels,
-        },
+        "metadata": made,
         "spec": settings.release_spec(),
     }
 

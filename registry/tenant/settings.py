@@ -8,7 +8,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseSettings:
-    """Defaults are Cozystack's. Durations are in Go's notation; an empty name leaves a part out."""
+    """Defaults are Cozystack's. Durations are in Go's notation; an empty name leaves a part out.
+
+    `finalizer` is for where a controller will take it off again: with it, what belongs to a Tenant goes before it does.
+    """
 
     chart_kind: str = "ExternalArtifact"
     chart_name: str = "cozystack-tenant-application-default-tenant"
@@ -21,6 +24,7 @@ class ReleaseSettings:
     max_history: int = 5
     values_secret: str = "cozystack-values"
     shard: str = "tenants"
+    finalizer: bool = False
 
     def release_spec(self) -> dict[str, Any]:
         """`spec` of a new HelmRelease, without `values`."""

@@ -6,7 +6,7 @@ Reads come from the watch cache that the informer feeds; writes go to the host a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -35,7 +35,13 @@ class ReleaseBackend:
     cannot be reached."""
 
     def __init__(
-        self, *, host: Host, cache: WatchCache, feed: TenantFeed, releases: Releases, settings: ReleaseSettings
+        self,
+        *,
+        host: Host,
+        cache: WatchCache,
+        feed: TenantFeed,
+        releases: Releases,
+        settings: Callable[[], ReleaseSettings],
     ) -> None:
         self._host = host
         self._cache = cache
@@ -77,7 +83,7 @@ class ReleaseBackend:
         return await _finish(self._delete(key, current, options))
 
     async def _create(self, obj: Object, dry_run: bool) -> Object:
-        release = to_release(obj, None, self._settings)
+        release = to_release(obj, None, self._settings())
         key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
         try:
             with _errors_of(key):
@@ -103,7 +109,7 @@ class ReleaseBackend:
             raise errors.NotFound(TENANTS, key.name)
         if base["metadata"]["resourceVersion"] != version:
             raise errors.Conflict(TENANTS, key.name)
-        release = to_release(new, base, self._settings)
+        release = to_release(new, base, self._settings())
         if release == base:
             return current
         with _errors_of(key):

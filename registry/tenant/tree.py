@@ -18,6 +18,11 @@ from registry.types import EffectiveGateway, EffectiveHost
 class Tree(ABC):
     """Tenants by where they live. Every walk ends, also in a tree that is damaged."""
 
+    @property
+    @abstractmethod
+    def root_host(self) -> str:
+        """The root's domain, where it has no host of its own."""
+
     @abstractmethod
     def by_namespace(self, namespace: str) -> TenantFacts | None:
         """The Tenant whose workload namespace this is."""
@@ -52,14 +57,14 @@ class Tree(ABC):
         return tuple(found.values())[1:]
 
 
-def effective_host(tree: Tree, facts: TenantFacts, root_host: str) -> EffectiveHost | None:
-    """`spec.host`, else <name>.<domain of the parent>; the root's is `root_host` (R-054 to R-058), in canonical form.
+def effective_host(tree: Tree, facts: TenantFacts) -> EffectiveHost | None:
+    """`spec.host`, else <name>.<domain of the parent>; the root's is the platform's (R-054 to R-058); canonical.
 
     None for a Tenant without an ancestor that has a domain. The result may be longer than a label holds (N-6).
     """
     names: list[str] = []
     for each in (facts, *tree.ancestors(facts)):
-        own = _own_host(each, root_host)
+        own = _own_host(each, tree.root_host)
         if own:
             return EffectiveHost(value=".".join([*names, own]), namespace=each.namespace)
         names.append(each.key.name)
@@ -91,6 +96,15 @@ class TenantTree(Tree):
         self._by_host: dict[str, set[Key]] = {}
         for each in facts:
             self.put(each)
+
+    @property
+    def root_host(self) -> str:
+        return self._root_host
+
+    def change_root_host(self, root_host: str) -> None:
+        """Whoever follows the effective hosts has to be told apart from that."""
+        self._root_host = root_host
+        self._update_hosts(each for each in self if each.is_root)
 
     def on_event(self, event: Event) -> None:
         if event.type == "DELETED":
@@ -155,7 +169,7 @@ class TenantTree(Tree):
         waiting, seen = list(changed), set[Key]()
         while waiting:
             facts = waiting.pop()
-            effective = effective_host(self, facts, self._root_host)
+            effective = effective_host(self, facts)
             host = effective.value if effective else ""
             if self._set_host(facts.key, host) and facts.key not in seen:
                 waiting.extend(self.children(facts.namespace))
@@ -182,6 +196,10 @@ class ChangedTree(Tree):
     def __init__(self, tree: Tree, changed: TenantFacts) -> None:
         self._tree = tree
         self._changed = changed
+
+    @property
+    def root_host(self) -> str:
+        return self._tree.root_host
 
     def by_namespace(self, namespace: str) -> TenantFacts | None:
         found = self._tree.by_namespace(namespace)

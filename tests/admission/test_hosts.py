@@ -10,7 +10,7 @@ from tests.tenant_objects import ADMIN, ROOT_HOST, attributes, facts, root, tena
 
 
 def problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None = None) -> list[str]:
-    return [str(each) for each in host_problems(tree, new, old, ROOT_HOST)]
+    return [str(each) for each in host_problems(tree, new, old)]
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_suffix_is_no_equality() -> None:
 
 
 async def test_the_plugin_answers_422_and_names_no_other_tenant() -> None:
-    plugin = TenantHosts(tree=tree_of(facts("bob", spec={"host": "x.example"})), root_host=ROOT_HOST)
+    plugin = TenantHosts(tree=tree_of(facts("bob", spec={"host": "x.example"})))
 
     with pytest.raises(errors.Invalid) as refused:
         await plugin.validate(attributes("CREATE", tenant("alpha", spec={"host": "x.example"}), user=ADMIN))
@@ -157,6 +157,6 @@ async def test_the_plugin_answers_422_and_names_no_other_tenant() -> None:
 
 
 async def test_creating_the_root_again_is_no_duplicate_of_itself() -> None:
-    plugin = TenantHosts(tree=tree_of(root()), root_host=ROOT_HOST)
+    plugin = TenantHosts(tree=tree_of(root()))
 
     await plugin.validate(attributes("CREATE", tenant("root"), user=ADMIN))

@@ -8,7 +8,7 @@ from apiserver import errors
 from apiserver.context import User
 from apiserver.resource import Object
 from registry.tenant.facts import facts_of
-from tests.tenant_objects import ADMIN, ALICE, ROOT_HOST, FakeNamespaces, attributes, facts, root, tenant, tree_of
+from tests.tenant_objects import ADMIN, ALICE, FakeNamespaces, attributes, facts, root, tenant, tree_of
 
 
 class Cache:
@@ -19,7 +19,7 @@ class Cache:
 def chain() -> Chain:
     tree = tree_of(root(resourceQuotas={"cpu": 4}), facts("alpha"))
     namespaces = FakeNamespaces(dict.fromkeys(("tenant-root", "tenant-alpha", "default"), "Active"))
-    return Chain(tenant_plugins(tree=tree, cache=Cache(), namespaces=namespaces, root_host=ROOT_HOST))
+    return Chain(tenant_plugins(tree=tree, cache=Cache(), namespaces=namespaces))
 
 
 async def create(new: Object, user: User = ALICE) -> None:
@@ -53,9 +53,7 @@ async def test_an_ordinary_tenant_is_admitted() -> None:
 
 async def test_a_tenant_with_children_is_not_deleted() -> None:
     tree = tree_of(facts("alpha"), facts_of(tenant("b", "tenant-alpha")))
-    plugins = tenant_plugins(
-        tree=tree, cache=Cache(), namespaces=FakeNamespaces({"tenant-root": "Active"}), root_host=ROOT_HOST
-    )
+    plugins = tenant_plugins(tree=tree, cache=Cache(), namespaces=FakeNamespaces({"tenant-root": "Active"}))
 
     with pytest.raises(errors.Conflict):
         async with Chain(plugins).validating(attributes("DELETE", None, tenant("alpha"), user=ADMIN)):

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import base64
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+import yaml
 
 from apiserver.resource import Key, Object
 from apiserver.watchcache import WatchCache
 from controller.apply import Apply
+from controller.eventrecorder import Occurrence, Recorder, Regarding
 from controller.gate import OpenGate
-from controller.informer import Informer
+from controller.informer import EventHandler, Informer
 from controller.root import ROOT, RootEvents, RootReconciler
 from controller.runtime import Controller, Manager
+from controller.tenant.chart import Chart
 from controller.tenant.cleanup import Cleanup
-from controller.tenant.events import NamespaceEvents, TenantEvents
+from controller.tenant.contents import ContentWriter
+from controller.tenant.deletion import DeletionEvents, Lifecycle
+from controller.tenant.events import ContentEvents, NamespaceEvents, TenantEvents
+from controller.tenant.gateway import GATEWAYS, GatewayIndex, GatewayStep
 from controller.tenant.host import HostStep
+from controller.tenant.inside import ContentSettings
+from controller.tenant.inside import inside as inside_steps
+from controller.tenant.leavings import Leavings
 from controller.tenant.namespace import NamespaceStep
 from controller.tenant.observed import Observer
-from controller.tenant.reconciler import TenantReconciler, every_tenant
+from controller.tenant.reconciler import Step, TenantReconciler, every_tenant
 from controller.tenant.status import StatusWriter
+from controller.tenant.tenantgateway import TENANTGATEWAYS
+from controller.tenant.workloads import WORKLOADMONITORS, Workloads, WorkloadsStep
 from controller.workqueue import WorkQueue
-from registry.host import HELMRELEASES, NAMESPACES, HostResource
+from registry.host import HELMRELEASES, NAMESPACES, SECRETS, SERVICES, HostResource
 from registry.names import RELEASE_SELECTOR, release_name
 from registry.tenant.convert import to_tenant
 from registry.tenant.feed import TenantFeed
@@ -35,10 +49,62 @@ from tests.tenant_objects import ROOT_HOST, release
 
 # FakeHost makes everything at this time
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LIMITS = {
+    "default": {"cpu": "250m", "memory": "128Mi", "ephemeral-storage": "2Gi"},
+    "defaultRequest": {"cpu": "25m", "memory": "128Mi", "ephemeral-storage": "50Mi"},
+}
+
+
+@dataclass
+class PlatformOfTests:
+    """Settings that a test changes, and then looks at the tenants again."""
+
+    chart: Chart = "none"
+    cluster: dict[str, str] = field(default_factory=lambda: {"root-host": ROOT_HOST, "solver": "http01"})
+    gateway_class: str = "cilium"
+    served: bool = True
+
+    def contents(self) -> ContentSettings:
+        return ContentSettings(
+            chart=lambda: self.chart,
+            cluster=lambda: self.cluster,
+            limits=lambda: LIMITS,
+            tenantgateway=self.tenantgateway,
+            served=lambda: self.served,
+        )
+
+    def tenantgateway(self, apex: str) -> Object:
+        return {
+            "apex": apex,
+            "certMode": "http01",
+            "issuerName": "letsencrypt-prod",
+            "gatewayClassName": self.gateway_class,
+            "attachedNamespaces": ["cozy-dashboard", "default"],
+            "tlsPassthroughServices": ["api"],
+        }
+
+
+class Told(Recorder):
+    """What was told, in its order: the tenant, type, reason and note."""
+
+    def __init__(self) -> None:
+        self.occurrences: list[tuple[str, str, str, str]] = []
+
+    def record(self, regarding: Regarding, occurrence: Occurrence) -> None:
+        self.occurrences.append((regarding.name, occurrence.type, occurrence.reason, occurrence.note))
+
+    def of(self, name: str) -> list[tuple[str, str]]:
+        """(type, reason) of what was told of a tenant."""
+        return [(type_, reason) for who, type_, reason, _ in self.occurrences if who == name]
 
 
 class World:
-    def __init__(self, host: FakeHost | None = None) -> None:
+    """`inside` also keeps what is in the namespaces."""
+
+    def __init__(
+        self, host: FakeHost | None = None, *, inside: bool = False, platform: PlatformOfTests | None = None
+    ) -> None:
+        self.platform = platform or PlatformOfTests()
         self.host = host or FakeHost()
         resource = tenant_resource()
         self.cache = WatchCache(resource)
@@ -46,34 +112,66 @@ class World:
         self.queue = WorkQueue[Key]()
         roots = WorkQueue[Key]()
         self.apply = Apply(host=self.host, gate=OpenGate())
+        self.handlers: list[EventHandler] = []
+        self._writer = ContentWriter(apply=self.apply, host=self.host, chart=lambda: self.platform.chart)
+        self._leavings = Leavings(apply=self.apply, writer=self._writer, listen=self._listen)
+        self.told = Told()
+        self.now = NOW
+        self._contents: dict[tuple[HostResource, str], Informer] = {}
         self._releases = Informer(self.host, HELMRELEASES, label_selector=RELEASE_SELECTOR)
         self._namespaces = Informer(self.host, NAMESPACES)
-        events = TenantEvents(tree=self.tree, root_host=ROOT_HOST, enqueue=self.queue.add)
+        events = TenantEvents(tree=self.tree, enqueue=self.queue.add)
         namespaces = NamespaceEvents(tree=self.tree, namespaces=self._namespaces.store, enqueue=self.queue.add)
         root_events = RootEvents(enqueue=roots.add)
-        for listener in (self.tree.on_event, events.on_event, root_events.on_event):
+        deletions = DeletionEvents(tree=self.tree, enqueue=self.queue.add)
+        for listener in (self.tree.on_event, events.on_event, deletions.on_event, root_events.on_event):
             self.cache.subscribe(listener)
         self._releases.add_handler(TenantFeed(resource=resource, cache=self.cache))
         self._namespaces.add_handler(namespaces)
         self._namespaces.add_handler(root_events)
+        gateways = GatewayIndex(apply=self.apply, tree=self.tree, enqueue=self.queue.add)
+        workloads = Workloads(concern=ContentEvents(tree=self.tree, enqueue=self.queue.add).concern)
+        self._listen(TENANTGATEWAYS, gateways.tenantgateways)
+        self._listen(GATEWAYS, gateways.gateways)
+        self._listen(SERVICES, workloads.services)
+        self._listen(WORKLOADMONITORS, workloads.monitors)
+        status = StatusWriter(
+            apply=self.apply,
+            now=lambda: self.now,
+            chart=lambda: self.platform.chart,
+            external_ips=workloads.external_ips,
+            recorder=self.told,
+        )
         reconciler = TenantReconciler(
             cleanup=Cleanup(apply=self.apply, host=self.host, tree=self.tree, namespaces=namespaces),
             observer=Observer(
                 tree=self.tree,
                 releases=self._releases.store,
                 namespaces=self._namespaces.store,
-                root_host=ROOT_HOST,
             ),
-            steps=[NamespaceStep(apply=self.apply, now=lambda: NOW), HostStep()],
-            status=StatusWriter(apply=self.apply, now=lambda: NOW),
+            lifecycle=Lifecycle(
+                apply=self.apply,
+                tree=self.tree,
+                releases=self._releases.store,
+                gateways=gateways,
+                leavings=self._leavings,
+                status=status,
+            ),
+            steps=[
+                NamespaceStep(apply=self.apply, now=lambda: NOW, chart=lambda: self.platform.chart),
+                HostStep(),
+                GatewayStep(gateways=gateways),
+                WorkloadsStep(workloads=workloads),
+            ],
+            inside=self._inside() if inside else (),
+            status=status,
         )
         root = RootReconciler(
             apply=self.apply,
             host=self.host,
             tree=self.tree,
             namespaces=self._namespaces.store,
-            settings=ReleaseSettings(),
-            root_host=ROOT_HOST,
+            settings=ReleaseSettings,
         )
         self.controllers = [
             Controller(
@@ -85,11 +183,28 @@ class World:
             Controller(name="root-tenant", queue=roots, reconciler=root, seed=lambda: [ROOT], workers=1),
         ]
 
+    def _inside(self) -> Sequence[Step]:
+        return inside_steps(
+            writer=self._writer,
+            events=ContentEvents(tree=self.tree, enqueue=self.queue.add),
+            listen=self._leavings.listen,
+            settings=self.platform.contents(),
+        )
+
+    def _listen(self, resource: HostResource, handler: EventHandler, *, name: str = "") -> None:
+        selector = f"metadata.name={name}" if name else ""
+        informer = self._contents.setdefault(
+            (resource, name), Informer(self.host, resource, field_selector=selector, keep=False)
+        )
+        informer.add_handler(handler)
+        self.handlers.append(handler)
+
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Leaves once everything has settled."""
-        informers = [asyncio.create_task(each.run()) for each in (self._releases, self._namespaces)]
-        await asyncio.gather(self._releases.synced.wait(), self._namespaces.synced.wait())
+        watched = (self._releases, self._namespaces, *self._contents.values())
+        informers = [asyncio.create_task(each.run()) for each in watched]
+        await asyncio.gather(*(each.synced.wait() for each in watched))
         tasks = [*informers, asyncio.create_task(Manager(controllers=self.controllers).run())]
         try:
             await self.settle()
@@ -110,7 +225,7 @@ class World:
         await self.settle()
 
     async def create(self, name: str, namespace: str = "tenant-root", **spec: Any) -> None:
-        await self.host.create(HELMRELEASES, release(name, namespace, spec=spec))
+        await self.host.create(HELMRELEASES, release(name, namespace, spec=spec, finalizer=True))
 
     async def change(self, name: str, namespace: str = "tenant-root", **spec: Any) -> None:
         await self._merge(HELMRELEASES, namespace, release_name(name), {"spec": {"values": spec}})
@@ -123,6 +238,20 @@ class World:
 
     async def _merge(self, res: HostResource, namespace: str, name: str, body: Object) -> None:
         await self.host.patch(res, namespace, name, body, content_type="application/merge-patch+json")
+
+    async def edit(self, res: HostResource, namespace: str, name: str, body: Object) -> None:
+        await self._merge(res, namespace, name, body)
+
+    def content(self, res: HostResource, namespace: str, name: str) -> Object:
+        found = self.host.peek(res, namespace, name)
+        assert found is not None, f"there is no {res.kind} {namespace}/{name}"
+        return found
+
+    def values(self, namespace: str) -> dict[str, Any]:
+        """values.yaml of the Secret."""
+        text = base64.b64decode(self.content(SECRETS, namespace, "cozystack-values")["data"]["values.yaml"])
+        document: dict[str, Any] = yaml.safe_load(text)
+        return document
 
     def namespace(self, name: str) -> Object:
         found = self.host.peek(NAMESPACES, "", name)

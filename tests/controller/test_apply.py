@@ -149,6 +149,11 @@ async def test_deleting_what_is_gone_is_done(host: FakeHost, apply: Apply) -> No
         pytest.param({"a": {"x": 1, "y": 2}}, {"a": {"x": 3}}, {"a": {"x": 3}}, id="only what differs"),
         pytest.param({}, {"a": {"x": 1, "y": None}}, {"a": {"x": 1}}, id="a new map without what must not be there"),
         pytest.param({"a": {"x": 1}}, {"a": {"x": None, "z": None}}, {"a": {"x": None}}, id="what must go"),
+        pytest.param({}, {"a": {"x": None}}, {}, id="no map in which something must not be"),
+        pytest.param({}, {"a": {}}, {"a": {}}, id="an empty map is a value"),
+        pytest.param(
+            {"a": [{"x": 1, "y": 2}]}, {"a": [{"x": 1, "y": None}]}, {"a": [{"x": 1}]}, id="what must go of items"
+        ),
         pytest.param({"a": [1, 2]}, {"a": [2, 1]}, {"a": [2, 1]}, id="lists are replaced"),
         pytest.param({"a": [{"x": 1, "defaulted": True}]}, {"a": [{"x": 1}]}, {}, id="defaults in items"),
         pytest.param({"a": "1"}, {"a": 1}, {"a": 1}, id="types differ"),

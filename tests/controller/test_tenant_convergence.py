@@ -8,10 +8,11 @@ import pytest
 from apiserver import errors
 from apiserver.resource import GroupResource, Key
 from registry.host import HELMRELEASES, NAMESPACES, HostResource
-from tests.controller.tenant_world import World
+from tests.controller.tenant_world import PlatformOfTests, World
 from tests.fakes import FakeHost
 from tests.virtual_time import run_virtual
 
+ROOTS_SERVICES = [f"namespace.cozystack.io/{service}" for service in ("etcd", "ingress", "monitoring", "seaweedfs")]
 HELM = {
     "labels": {"app.kubernetes.io/managed-by": "Helm"},
     "annotations": {"meta.helm.sh/release-name": "tenant-alpha", "meta.helm.sh/release-namespace": "tenant-root"},
@@ -26,6 +27,7 @@ def test_the_root_is_made_where_it_is_missing() -> None:
         async with world.running():
             pass
         assert world.labels("tenant-root") == {
+            **dict.fromkeys(ROOTS_SERVICES, "tenant-root"),
             "namespace.cozystack.io/host": "example.org",
             "platform.cozystack.io/no-delete": "true",
             "tenant.cozystack.io/tenant-root": "",
@@ -39,7 +41,7 @@ def test_the_root_is_made_where_it_is_missing() -> None:
 
 
 def test_nested_tenants_get_namespaces_with_the_labels_of_all_ancestors() -> None:
-    """R-054 to R-056."""
+    """R-054, R-055, R-056."""
 
     async def main() -> None:
         world = World()
@@ -48,6 +50,8 @@ def test_nested_tenants_get_namespaces_with_the_labels_of_all_ancestors() -> Non
             await world.settle()
             await world.create("beta", "tenant-alpha")
         assert world.labels("tenant-alpha-beta") == {
+            **dict.fromkeys(ROOTS_SERVICES, "tenant-root"),
+            "namespace.cozystack.io/gateway": "tenant-alpha",
             "namespace.cozystack.io/host": "beta.a.example",
             "tenant.cozystack.io/tenant-root": "",
             "tenant.cozystack.io/tenant-alpha": "",
@@ -179,6 +183,7 @@ def test_a_foreign_namespace_is_never_touched_until_it_is_given_to_the_tenant() 
             await world.settle()
             assert world.labels("tenant-alpha")["namespace.cozystack.io/host"] == "alpha.example.org"
             assert world.conditions("alpha") == {
+                "GatewayReady": ("False", "NoGateway"),
                 "NamespaceReady": ("True", "Reconciled"),
                 "Ready": ("True", "Reconciled"),
             }
@@ -246,6 +251,7 @@ def test_a_tenant_that_is_made_anew_gets_a_new_namespace() -> None:
             await world.settle()
             old = world.namespace("tenant-alpha")["metadata"]
             await world.delete("alpha")
+            await world.settle()
             await world.create("alpha")
         new = world.namespace("tenant-alpha")["metadata"]
         assert new["uid"] != old["uid"]
@@ -440,10 +446,11 @@ def test_a_child_that_is_seen_before_its_parent_is_made_up_for() -> None:
 
 def test_the_readiness_of_a_chart_is_not_overwritten() -> None:
     async def main() -> None:
-        world = World()
+        world = World(platform=PlatformOfTests(chart="flux"))
         async with world.running():
             await world.create("alpha")
             await world.settle()
+            assert world.conditions("alpha")["Ready"] == ("Unknown", "Pending")
             found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
             assert found is not None
             found["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "InstallFailed"}]}

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from apiserver.resource import Key, Object
 from apiserver.watchcache import WatchCache, encode
 from controller.objectstore import ObjectStore
-from controller.tenant.events import NamespaceEvents, TenantEvents
+from controller.tenant.contents import Marks, Part
+from controller.tenant.events import ContentEvents, NamespaceEvents, TenantEvents
+from controller.tenant.values import ClusterValues
+from registry.host import SECRETS
 from registry.tenant.tree import TenantTree
 from registry.types import tenant_resource
 from tests.tenant_objects import ROOT_HOST, facts, tenant, tree_of
@@ -18,7 +25,7 @@ class Tenants:
         self.cache = WatchCache(tenant_resource())
         self.tree = TenantTree(root_host=ROOT_HOST)
         self.enqueued: list[str] = []
-        events = TenantEvents(tree=self.tree, root_host=ROOT_HOST, enqueue=lambda key: self.enqueued.append(key.name))
+        events = TenantEvents(tree=self.tree, enqueue=lambda key: self.enqueued.append(key.name))
         self.cache.subscribe(self.tree.on_event)
         self.cache.subscribe(events.on_event)
         self.cache.replace([], 1)
@@ -52,7 +59,19 @@ def family() -> Tenants:
 
 
 def test_a_change_that_nobody_inherits_concerns_one_tenant() -> None:
-    assert family().put(tenant("alpha", spec={"etcd": True})) == {"alpha"}
+    assert family().put(tenant("alpha", spec={"computeplane": True})) == {"alpha"}
+
+
+@pytest.mark.parametrize("service", ["etcd", "ingress", "monitoring", "seaweedfs"])
+def test_a_service_concerns_all_that_inherit_it_and_no_others(service: str) -> None:
+    tenants = family()
+    tenants.put(tenant("own", "tenant-alpha", spec={"host": "own.example", "gateway": True, service: True}))
+
+    assert tenants.put(tenant("alpha", spec={service: True})) == {"alpha", "beta"}
+
+
+def test_a_scheduling_class_concerns_all_below() -> None:
+    assert family().put(tenant("alpha", spec={"schedulingClass": "gold"})) == {"alpha", "beta", "own", "child"}
 
 
 def test_a_host_concerns_all_that_inherit_it_and_no_others() -> None:
@@ -145,3 +164,85 @@ def test_what_is_missing_from_a_new_list_is_gone() -> None:
     assert set(namespaces.enqueued) == {"alpha", "beta", "bob"}
     assert list(namespaces.events.tenants()) == []
     assert namespaces.see("ADDED", "tenant-alpha") == {"alpha", "beta"}
+
+
+class Inside:
+    """The events of what is in the namespaces of a small tree."""
+
+    def __init__(self) -> None:
+        tree = tree_of(facts("alpha"), facts("beta", "tenant-alpha"), facts("aside"))
+        self.enqueued: list[str] = []
+        events = ContentEvents(tree=tree, enqueue=lambda key: self.enqueued.append(key.name))
+        part = Part(
+            resource=SECRETS, essence=lambda obj: obj.get("data"), belongs=lambda _, name: name == "cozystack-values"
+        )
+        self.marks = Marks(part, concern=events.concern)
+        self.values = ClusterValues(heirs=events.concern_heirs)
+
+    def told(self, call: Callable[[], None]) -> list[str]:
+        self.enqueued.clear()
+        call()
+        return sorted(self.enqueued)
+
+
+def secret(namespace: str, text: str = "", *, name: str = "cozystack-values", **metadata: Any) -> Object:
+    data = {"values.yaml": base64.b64encode(text.encode()).decode()}
+    return {"metadata": {"name": name, "namespace": namespace, **metadata}, "data": data}
+
+
+def test_what_changes_in_a_namespace_concerns_its_tenant_once() -> None:
+    inside = Inside()
+
+    assert inside.told(lambda: inside.marks.apply("ADDED", secret("tenant-alpha"), 1)) == ["alpha"]
+    assert inside.told(lambda: inside.marks.apply("MODIFIED", secret("tenant-alpha"), 2)) == []
+    assert inside.told(lambda: inside.marks.apply("MODIFIED", secret("tenant-alpha", "x"), 3)) == ["alpha"]
+    assert inside.told(lambda: inside.marks.apply("DELETED", secret("tenant-alpha", "x"), 4)) == ["alpha"]
+    assert inside.told(lambda: inside.marks.apply("ADDED", secret("tenant-alpha", name="theirs"), 5)) == []
+    assert inside.told(lambda: inside.marks.apply("ADDED", secret("kube-system"), 6)) == []
+
+
+def test_what_we_wrote_is_no_news() -> None:
+    inside = Inside()
+    inside.marks.written(secret("tenant-alpha", "x"))
+
+    assert inside.told(lambda: inside.marks.apply("ADDED", secret("tenant-alpha", "x"), 1)) == []
+    assert inside.marks.get("tenant-alpha", "cozystack-values") is not None
+
+
+def test_a_change_of_who_manages_an_object_is_news() -> None:
+    inside = Inside()
+    inside.marks.written(secret("tenant-alpha"))
+    helm = secret("tenant-alpha", labels={"app.kubernetes.io/managed-by": "Helm"})
+
+    assert inside.told(lambda: inside.marks.apply("MODIFIED", helm, 1)) == ["alpha"]
+
+
+def test_of_a_new_list_only_the_differences_are_news() -> None:
+    inside = Inside()
+    for namespace in ("tenant-alpha", "tenant-alpha-beta", "tenant-aside"):
+        inside.marks.written(secret(namespace, "same"))
+
+    items = [secret("tenant-alpha", "same"), secret("tenant-alpha-beta", "other")]
+
+    assert inside.told(lambda: inside.marks.replace(items, 9)) == ["aside", "beta"]
+    assert inside.marks.get("tenant-aside", "cozystack-values") is None
+
+
+def test_a_parents_values_concern_its_children_and_nobody_below_them() -> None:
+    inside = Inside()
+    text = "_cluster: {a: b}\n_namespace: {etcd: x}\n"
+    inside.values.replace([secret("tenant-root", text), secret("tenant-alpha", text)], 1)
+
+    def change(namespace: str, text: str) -> list[str]:
+        return inside.told(lambda: inside.values.apply("MODIFIED", secret(namespace, text), 2))
+
+    assert change("tenant-alpha", "_cluster: {a: c}\n_namespace: {etcd: x}\n") == ["beta"]
+    assert change("tenant-alpha", "_cluster: {a: c}\n_namespace: {etcd: y}\n") == []
+    assert change("tenant-root", "_cluster: {a: c}\n_namespace: {etcd: x}\n") == ["alpha", "aside", "root"]
+    assert inside.told(lambda: inside.values.replace([secret("tenant-root", text)], 3)) == [
+        "alpha",
+        "aside",
+        "beta",
+        "root",
+    ]
+    assert inside.values.get("tenant-alpha") is None

@@ -9,8 +9,9 @@ import pytest
 from apiserver.resource import Key, Object
 from controller.conditions import Finding
 from controller.root import render_root_namespace, render_root_release
+from controller.tenant.chart import Chart
 from controller.tenant.host import host_findings
-from controller.tenant.namespace import contradictions, host_label, obstacle, render_namespace
+from controller.tenant.namespace import Inherited, contradictions, host_label, obstacle, render_namespace
 from controller.tenant.observed import Observed
 from controller.tenant.ownership import (
     Ownership,
@@ -68,11 +69,17 @@ def helm(name: str, home: str = "tenant-root") -> Object:
 
 
 def test_a_new_namespace() -> None:
-    assert render_namespace(ALPHA, (root(),), HOST, parent=PARENT) == {
+    assert render_namespace(ALPHA, (root(),), Inherited(host=HOST), parent=PARENT) == {
         "metadata": {
             "name": "tenant-alpha",
             "labels": {
+                "namespace.cozystack.io/etcd": None,
+                "namespace.cozystack.io/gateway": None,
                 "namespace.cozystack.io/host": "alpha.example.org",
+                "namespace.cozystack.io/ingress": None,
+                "namespace.cozystack.io/monitoring": None,
+                "namespace.cozystack.io/seaweedfs": None,
+                "scheduler.cozystack.io/scheduling-class": None,
                 "tenant.cozystack.io/tenant-alpha": "",
                 "tenant.cozystack.io/tenant-root": "",
             },
@@ -84,7 +91,7 @@ def test_a_new_namespace() -> None:
 def test_ancestor_labels_that_name_others_go() -> None:
     current = namespace(labels={"tenant.cozystack.io/tenant-evil": "", "theirs": "x"})
 
-    labels = render_namespace(ALPHA, (root(),), None, current=current)["metadata"]["labels"]
+    labels = render_namespace(ALPHA, (root(),), Inherited(), current=current)["metadata"]["labels"]
 
     assert labels["tenant.cozystack.io/tenant-evil"] is None
     assert labels["namespace.cozystack.io/host"] is None
@@ -243,6 +250,9 @@ def test_what_is_wrong_with_a_host(changes: dict[str, Any], types: list[str]) ->
 
 
 READY = Finding("NamespaceReady", "True", "Reconciled", "fine")
+_NO_NAMESPACE = Finding("NamespaceReady", "False", "X")
+_REFUSED = Finding("AccessReady", "False", "Refused", "the host refused the access")
+_ENDING = Finding("Terminating", "True", "NamespaceRemains", "waits")
 
 
 def test_the_status_is_what_the_tenant_shows() -> None:
@@ -261,19 +271,25 @@ def test_the_status_is_what_the_tenant_shows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finding", "helm_says", "expected"),
+    ("chart", "finding", "helm_says", "expected"),
     [
-        pytest.param(READY, None, ("True", "Reconciled"), id="no chart"),
-        pytest.param(READY, "False", None, id="the chart's word counts"),
-        pytest.param(Finding("NamespaceReady", "False", "X"), "True", ("False", "X"), id="no namespace, not ready"),
+        pytest.param("none", READY, None, ("True", "Reconciled"), id="no chart"),
+        pytest.param("none", READY, "False", ("True", "Reconciled"), id="without a chart ours alone"),
+        pytest.param("flux", READY, "False", None, id="the chart's word counts"),
+        pytest.param("flux", READY, None, ("Unknown", "Pending"), id="the chart says nothing yet"),
+        pytest.param("flux", _NO_NAMESPACE, "True", ("False", "X"), id="no namespace, not ready"),
+        pytest.param("none", _REFUSED, None, ("False", "Refused"), id="the host refused something"),
+        pytest.param("none", _ENDING, None, ("False", "Terminating"), id="being deleted"),
     ],
 )
-def test_whose_word_ready_is(finding: Finding, helm_says: str | None, expected: tuple[str, str] | None) -> None:
+def test_whose_word_ready_is(
+    chart: Chart, finding: Finding, helm_says: str | None, expected: tuple[str, str] | None
+) -> None:
     found = release("alpha")
     if helm_says:
         found["status"] = {"conditions": [{"type": "Ready", "status": helm_says}]}
 
-    status = render_status(observed(release=found), [finding], NOW)
+    status = render_status(observed(release=found), [finding], NOW, chart=chart)
     ready = [(each["status"], each["reason"]) for each in status["conditions"] if each["type"] == "Ready"]
 
     assert ready == ([expected] if expected else [])

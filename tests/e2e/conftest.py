@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.controlplane import ControlPlane, find_binaries
+from tests.e2e.gateways import Gateways
 from tests.e2e.hosts import E2eHost, EmbeddedHost, KubeHost
 from tests.e2e.processes import REPOSITORY
 from tests.e2e.tenants import Tenants
@@ -36,7 +37,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eHost]:
     """A server that runs. What ends badly fails the last test that used it."""
     directory = tmp_path_factory.mktemp(request.param)
-    running = EmbeddedHost(directory) if request.param == "embedded" else _kube(directory)
+    running = EmbeddedHost(directory) if request.param == "embedded" else kube_host(directory)
     yield running
     status = running.stop()
     assert status == 0, f"exit status {status} after SIGTERM\n{running.server.tail()}"
@@ -45,12 +46,12 @@ def host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def own_kube(tmp_path: Path) -> Iterator[KubeHost]:
     """A control plane of the test's own, which it may break."""
-    running = _kube(tmp_path)
+    running = kube_host(tmp_path)
     yield running
     running.stop()
 
 
-def _kube(directory: Path) -> KubeHost:
+def kube_host(directory: Path) -> KubeHost:
     binaries = find_binaries()
     if isinstance(binaries, str):
         pytest.skip(binaries)
@@ -98,5 +99,13 @@ def unique() -> str:
 def tenants(host: E2eHost) -> Iterator[Tenants]:
     """Makes Tenants, and asks for their deletion after the test."""
     maker = Tenants(host)
+    yield maker
+    maker.clean_up()
+
+
+@pytest.fixture
+def gateways(host: E2eHost) -> Iterator[Gateways]:
+    """Makes TenantGateways and routes in namespaces of its own, and has those deleted after the test."""
+    maker = Gateways(host)
     yield maker
     maker.clean_up()

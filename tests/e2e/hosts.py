@@ -52,6 +52,8 @@ class E2eHost(ABC):
     processes: Sequence[Process]
     server: Process
     has_controllers = True
+    flags: Sequence[str] = ()
+    """More flags of our server, from its next start on."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -60,6 +62,10 @@ class E2eHost(ABC):
 
     @abstractmethod
     def make_user(self, user: str, groups: tuple[str, ...]) -> Identity: ...
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Our server anew, on the same host."""
 
     @abstractmethod
     def stop(self) -> int:
@@ -165,6 +171,7 @@ class EmbeddedHost(E2eHost):
             "--bind-address=127.0.0.1",
             f"--secure-port={self.port}",
             f"--root-host={ROOT_HOST}",
+            *self.flags,
             log=self.directory / "standalone.log",
         )
         self.processes = (self.server,)
@@ -191,6 +198,10 @@ class EmbeddedHost(E2eHost):
         )
         assert done.returncode == 0, done.stderr
         return credentials.from_kubeconfig(output)
+
+    def restart(self) -> None:
+        self.server.stop()
+        self.start()
 
     def stop(self) -> int:
         return self.server.stop()
@@ -228,6 +239,13 @@ class KubeHost(E2eHost):
     def make_user(self, user: str, groups: tuple[str, ...]) -> Identity:
         return self._control_plane.identity(user, groups)
 
+    def restart(self) -> None:
+        self.server.stop()
+        self.server = self.start()
+        self.processes = [self.server, *self._control_plane.processes]
+        self._wait_until_available()
+        self._wait_for_the_root()
+
     def stop(self) -> int:
         status = self.server.stop()
         self._control_plane.stop()
@@ -241,6 +259,7 @@ class KubeHost(E2eHost):
             "--bind-address=127.0.0.1",
             f"--secure-port={self.port}",
             f"--root-host={ROOT_HOST}",
+            *self.flags,
             log=self.directory / "serve.log",
         )
 

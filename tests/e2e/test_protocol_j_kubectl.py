@@ -52,8 +52,8 @@ def test_prune_removes_what_the_files_no_longer_name(host: E2eHost, tenants: Ten
     host.kubectl("apply", "-f", "-", input=documents(first, second))
     pruned = host.kubectl("apply", *flags, "-f", "-", input=documents(first)).stdout
     assert f"tenant.apps.cozystack.io/{second['metadata']['name']} pruned" in pruned
-    left = [tenants.exists(each["metadata"]["name"]) for each in (first, second)]
-    assert left == [True, False]
+    tenants.wait_until_gone(tenants_path(ROOT, second["metadata"]["name"]))
+    assert tenants.exists(first["metadata"]["name"])
 
 
 def test_wait_for_a_condition(host: E2eHost, tenants: Tenants) -> None:

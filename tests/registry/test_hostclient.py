@@ -12,7 +12,15 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from apiserver.errors import BadRequest, StatusError
-from registry.host import HELMRELEASES, MERGE_PATCH, NAMESPACES, TOKEN_REVIEWS_PATH, HostUnreachable, WatchEvent
+from registry.host import (
+    HELMRELEASES,
+    MERGE_PATCH,
+    NAMESPACES,
+    TOKEN_REVIEWS_PATH,
+    HostUnreachable,
+    NotServed,
+    WatchEvent,
+)
 from registry.hostclient import HostClient
 from registry.kubelibrary import Configuration
 
@@ -235,6 +243,16 @@ async def test_what_is_no_answer_is_a_host_that_cannot_be_reached(
         await client.get(HELMRELEASES, "n", "a")
     assert raised.value.code == 503
     assert raised.value.retry_after > 0
+
+
+async def test_a_group_that_the_host_does_not_have_can_be_told_from_a_host_that_is_away(
+    server: Server, client: HostClient
+) -> None:
+    server.answer = _body(b"404 page not found\n", status=404, content_type="text/plain")
+    with pytest.raises(NotServed):
+        await client.list(HELMRELEASES, limit=1)
+    with pytest.raises(NotServed):
+        await _watched(client)
 
 
 async def test_nobody_there_is_a_host_that_cannot_be_reached(unused_tcp_port: int) -> None:

@@ -134,7 +134,7 @@ class World:
             cache=self.cache,
             feed=self.feed,
             releases=HeldReleases(self.host.seen),
-            settings=ReleaseSettings(),
+            settings=ReleaseSettings,
         )
 
     def _retry(self) -> None:

@@ -52,7 +52,7 @@ def test_parents_follow_from_namespaces_not_from_the_text_of_names() -> None:
     odd = facts("tenant-root", "odd", namespace="somewhere-else", host="odd.example")
     child = facts("somewhere-else", "kid", namespace="tenant-alpha-kid")
     assert tree(*ALL, odd, child).ancestors(child) == (odd, ROOT)
-    found = effective_host(tree(*ALL, odd, child), child, ROOT_HOST)
+    found = effective_host(tree(*ALL, odd, child), child)
     assert found is not None
     assert found.value == "kid.odd.example"
 
@@ -67,14 +67,14 @@ def test_parents_follow_from_namespaces_not_from_the_text_of_names() -> None:
     ],
 )
 def test_the_effective_host(tenant: TenantFacts, value: str, namespace: str) -> None:
-    found = effective_host(tree(), tenant, ROOT_HOST)
+    found = effective_host(tree(), tenant)
     assert found is not None
     assert (found.value, found.namespace) == (value, namespace)
 
 
 def test_a_stored_host_counts_in_canonical_form() -> None:
     odd = facts("tenant-root", "odd", host="Odd.Example.")
-    found = effective_host(tree(*ALL, odd), odd, ROOT_HOST)
+    found = effective_host(tree(*ALL, odd), odd)
     assert found is not None
     assert found.value == "odd.example"
     assert tree(*ALL, odd).tenants_with_host("oDD.example") == (odd,)
@@ -82,8 +82,8 @@ def test_a_stored_host_counts_in_canonical_form() -> None:
 
 def test_a_tenant_outside_the_tree_has_no_host_unless_its_own() -> None:
     orphan = facts("default", "x")
-    assert effective_host(tree(*ALL, orphan), orphan, ROOT_HOST) is None
-    assert effective_host(tree(), facts("default", "y", host="y.example"), ROOT_HOST) is not None
+    assert effective_host(tree(*ALL, orphan), orphan) is None
+    assert effective_host(tree(), facts("default", "y", host="y.example")) is not None
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_walk_through_a_circle_ends() -> None:
     circle = tree(one, two)
     assert circle.ancestors(one) == (two,)
     assert circle.descendants(one) == (two,)
-    assert effective_host(circle, one, ROOT_HOST) is None
+    assert effective_host(circle, one) is None
 
 
 def test_of_two_tenants_with_one_namespace_it_is_the_older_ones() -> None:
@@ -117,7 +117,7 @@ def test_of_two_tenants_with_one_namespace_it_is_the_older_ones() -> None:
 def test_a_changed_tree_is_what_a_write_would_lead_to() -> None:
     moved = facts("tenant-root", "alpha", host="new.example")
     changed = ChangedTree(tree(), moved)
-    found = effective_host(changed, GAMMA, ROOT_HOST)
+    found = effective_host(changed, GAMMA)
     assert found is not None
     assert found.value == "gamma.beta.new.example"
     added = ChangedTree(tree(), facts("tenant-root", "beta"))
@@ -164,7 +164,7 @@ def test_the_host_index_agrees_with_the_function_after_any_changes(steps: list[t
             index.put(facts(*key, host=host))
     expected: dict[str, set[Key]] = {}
     for each in index:
-        if found := effective_host(index, each, ROOT_HOST):
+        if found := effective_host(index, each):
             expected.setdefault(found.value, set()).add(each.key)
     hosts = {*expected, "a.x.example", "a.example.org", "b.a.example.org"}
     assert {host: {each.key for each in index.tenants_with_host(host)} for host in hosts} == {

@@ -1,0 +1,72 @@
+"""How soon everything is as wanted: of many Tenants that are made at once, and when the domain above them changes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Collection, Mapping
+from functools import partial
+
+import orjson
+
+from benchmarks import figures, load, objects
+from benchmarks.client import Connection
+from benchmarks.figures import Row
+from benchmarks.objects import COLLECTION, RELEASES
+from benchmarks.workloads import Bench
+
+_CLIENTS = 16
+_POLL_SECONDS = 0.2
+_PATIENCE = 600.0
+_HOST_LABEL = "namespace.cozystack.io/host"
+_MOVED = "moved.example"
+
+
+async def converge(bench: Bench, count: int) -> list[Row]:
+    """`count` Tenants at once: until each has its Namespace with its domain; then the root has another domain."""
+    target = bench.target
+    names = [objects.name("c", number) for number in range(count)]
+    async with bench.measured(count) as measured:
+        start = time.monotonic()
+        await load.parallel(target.user, partial(_create, names=names), range(count), clients=_CLIENTS)
+        created = round(time.monotonic() - start, 1)
+        labelled = await _labelled(bench, start, names, "")
+        await bench.settled()
+    rows = [figures.row(f"{count} tenants at once", created_s=created, labelled_s=labelled, **measured.figures)]
+    async with bench.measured(count) as measured:
+        start = time.monotonic()
+        change = {"spec": {"values": {"host": _MOVED}}}
+        kind = "application/merge-patch+json"
+        await target.admin.call("PATCH", f"{RELEASES}/tenant-root", change, content_type=kind)
+        labelled = await _labelled(bench, start, names, _MOVED)
+        await bench.settled()
+    return [*rows, figures.row(f"another domain for {count} tenants", labelled_s=labelled, **measured.figures)]
+
+
+async def _create(connection: Connection, number: int, *, names: list[str]) -> None:
+    await connection.call("POST", COLLECTION, objects.tenant(names[number]))
+
+
+async def _labelled(bench: Bench, start: float, names: Collection[str], domain: str) -> float:
+    """Seconds from `start` until the Namespace of each Tenant has a domain below `domain`."""
+    while True:
+        hosts = await _hosts(bench)
+        found = {name: hosts.get(f"tenant-{name}", "") for name in names}
+        missing = [name for name, host in found.items() if not host or not host.endswith(domain)]
+        spent = time.monotonic() - start
+        if not missing:
+            return round(spent, 1)
+        if spent > _PATIENCE:
+            raise RuntimeError(f"not in time: {len(missing)} of {len(names)} tenants")
+        await asyncio.sleep(_POLL_SECONDS)
+
+
+async def _hosts(bench: Bench) -> Mapping[str, str]:
+    """The domains of the Namespaces that have one."""
+    connection = await bench.target.admin.connect()
+    try:
+        document = orjson.loads(await connection.call("GET", "/api/v1/namespaces"))
+    finally:
+        connection.close()
+    labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in document["items"]}
+    return {name: held[_HOST_LABEL] for name, held in labels.items() if held.get(_HOST_LABEL)}

@@ -1,0 +1,242 @@
+"""python -m benchmarks.gateways [--host embedded|kube] [--routes 10000 --namespaces 500 --gateways 50] [--json FILE]
+
+How long a new HTTPRoute takes to reach its Gateway, and what it costs, beside few and beside many others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import uvloop
+
+from benchmarks import figures, load
+from benchmarks.client import Connection, Endpoint
+from benchmarks.embedded import Embedded
+from benchmarks.figures import Row
+from benchmarks.hosttraffic import traffic
+from benchmarks.kube import Kube
+from benchmarks.objects import Object
+from benchmarks.target import Target
+
+_TARGETS: dict[str, type[Embedded | Kube]] = {"embedded": Embedded, "kube": Kube}
+_ROUTES = "/apis/gateway.networking.k8s.io/v1"
+_TENANTGATEWAYS = "/apis/gateway.cozystack.io/v1alpha1"
+_WRITTEN = ("namespaces", "tenantgateways", "gateways", "httproutes", "issuers", "certificates")
+_CLIENTS = 16
+_QUIET_SECONDS = 3.0
+_PATIENCE = 60.0
+# A Gateway has 63 listeners for hostnames: these many leave room for the routes that are timed.
+_HOSTNAMES = 40
+_FEW_TIMES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`routes` are spread over `namespaces`, and those over `gateways`, evenly, the first to the first."""
+
+    routes: int
+    namespaces: int
+    gateways: int
+
+    def owner(self, namespace: int) -> int:
+        return namespace * self.gateways // self.namespaces
+
+    def namespace(self, route: int) -> int:
+        return route * self.namespaces // self.routes
+
+    def hostname(self, route: int) -> str:
+        """A namespace's routes share their hostnames, as the paths of an application do."""
+        namespace = self.namespace(route)
+        hostnames = max(1, _HOSTNAMES * self.gateways // self.namespaces)
+        return f"h{route % hostnames}.n{namespace}.{apex(self.owner(namespace))}"
+
+
+def owner_name(gateway: int) -> str:
+    return f"bench-owner-{gateway}"
+
+
+def namespace_name(namespace: int) -> str:
+    return f"bench-{namespace}"
+
+
+def apex(gateway: int) -> str:
+    return f"g{gateway}.example.org"
+
+
+def httproute(name: str, namespace: str, gateway: int, hostname: str) -> Object:
+    return {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "parentRefs": [{"namespace": owner_name(gateway), "name": "cozystack", "port": 443}],
+            "hostnames": [hostname],
+            "rules": [{"backendRefs": [{"name": "backend", "port": 80}]}],
+        },
+    }
+
+
+async def make_owner(connection: Connection, gateway: int) -> None:
+    await _make_namespace(connection, owner_name(gateway), {})
+    body = {
+        "apiVersion": "gateway.cozystack.io/v1alpha1",
+        "kind": "TenantGateway",
+        "metadata": {"name": "cozystack"},
+        "spec": {"apex": apex(gateway)},
+    }
+    await connection.call("POST", f"{_TENANTGATEWAYS}/namespaces/{owner_name(gateway)}/tenantgateways", body)
+
+
+async def make_namespace(connection: Connection, namespace: int, *, layout: Layout) -> None:
+    labels = {"namespace.cozystack.io/gateway": owner_name(layout.owner(namespace))}
+    await _make_namespace(connection, namespace_name(namespace), labels)
+
+
+async def make_route(connection: Connection, route: int, *, layout: Layout) -> None:
+    number = layout.namespace(route)
+    namespace, gateway = namespace_name(number), layout.owner(number)
+    body = httproute(f"r{route}", namespace, gateway, layout.hostname(route))
+    await connection.call("POST", f"{_ROUTES}/namespaces/{namespace}/httproutes", body)
+
+
+async def _make_namespace(connection: Connection, name: str, labels: dict[str, str]) -> None:
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+    await connection.call("POST", "/api/v1/namespaces", body)
+
+
+class Arrivals:
+    """When which hostname was first seen on a Gateway, by a watch of its own."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, float] = {}
+        self._news = asyncio.Event()
+
+    @classmethod
+    @asynccontextmanager
+    async def watched(cls, endpoint: Endpoint) -> AsyncIterator[Arrivals]:
+        arrivals, opened = cls(), asyncio.Event()
+        connection = await endpoint.connect()
+        task = asyncio.create_task(arrivals._watch(connection, opened))
+        await opened.wait()
+        try:
+            yield arrivals
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+            connection.close()
+
+    async def of(self, hostname: str) -> float:
+        async with asyncio.timeout(_PATIENCE):
+            while hostname not in self._seen:
+                self._news.clear()
+                await self._news.wait()
+        return self._seen[hostname]
+
+    async def _watch(self, connection: Connection, opened: asyncio.Event) -> None:
+        async for event in connection.stream(f"{_ROUTES}/gateways?watch=true&timeoutSeconds=3600"):
+            opened.set()
+            now = time.perf_counter()
+            for listener in event["object"]["spec"]["listeners"] if event else ():
+                self._seen.setdefault(listener.get("hostname", ""), now)
+            self._news.set()
+
+
+class Bench:
+    def __init__(self, target: Target, layout: Layout) -> None:
+        self._target = target
+        self._layout = layout
+        self._timed = 0
+
+    async def run(self) -> Sequence[Row]:
+        """First with one gateway's share of everything, then with all."""
+        whole = self._layout
+        share = Layout(whole.routes // whole.gateways, whole.namespaces // whole.gateways, 1)
+        return [
+            await self._fill(Layout(0, 0, 0), share),
+            await self._time(share, _FEW_TIMES),
+            await self._fill(share, whole),
+            await self._time(whole, whole.gateways),
+        ]
+
+    async def _fill(self, have: Layout, want: Layout) -> Row:
+        """What is made is of the whole, so that the second part continues the first."""
+        start, admin = time.perf_counter(), self._target.admin
+        await load.parallel(admin, make_owner, range(have.gateways, want.gateways), clients=_CLIENTS)
+        namespaces = range(have.namespaces, want.namespaces)
+        await load.parallel(admin, partial(make_namespace, layout=self._layout), namespaces, clients=_CLIENTS)
+        routes = range(have.routes, want.routes)
+        await load.parallel(admin, partial(make_route, layout=self._layout), routes, clients=_CLIENTS)
+        written = time.perf_counter() - start
+        await self._settled()
+        return figures.row(
+            f"{want.routes} routes, {want.namespaces} namespaces, {want.gateways} gateways",
+            written_s=round(written, 1),
+            settled_s=round(time.perf_counter() - start - _QUIET_SECONDS, 1),
+            rss_mib=round(self._target.server.memory_mib()[0]),
+        )
+
+    async def _time(self, present: Layout, times: int) -> Row:
+        """From sending a route until its hostname is on the Gateway; one after the other, each at another gateway."""
+        server, seconds = self._target.server, list[float]()
+        connection = await self._target.admin.connect()
+        async with Arrivals.watched(self._target.admin) as arrivals:
+            await self._settled()
+            before, cpu = await self._writes(), server.cpu_seconds()
+            for number in range(times):
+                gateway, self._timed = number % present.gateways, self._timed + 1
+                hostname, namespace = f"new{self._timed}.{apex(gateway)}", owner_name(gateway)
+                body = httproute(f"new{self._timed}", namespace, gateway, hostname)
+                start = time.perf_counter()
+                await connection.call("POST", f"{_ROUTES}/namespaces/{namespace}/httproutes", body)
+                seconds.append(await arrivals.of(hostname) - start)
+            # what follows from the last one, before the pause in which nothing is written any more
+            await self._settled()
+            cpu, writes = server.cpu_seconds() - cpu, await self._writes() - before
+        connection.close()
+        return figures.row(
+            f"a new route beside {present.routes}",
+            seconds,
+            server_cpu_ms=round(cpu * 1000 / times, 1),
+            writes=round(writes / times, 1),
+        )
+
+    async def _settled(self) -> None:
+        written = -1.0
+        while (now := await self._writes()) != written:
+            written = now
+            await asyncio.sleep(_QUIET_SECONDS)
+
+    async def _writes(self) -> float:
+        return (await traffic(self._target.admin, _WRITTEN)).writes()
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gateways")
+    parser.add_argument("--host", choices=_TARGETS, default="embedded")
+    parser.add_argument("--routes", type=int, default=10000)
+    parser.add_argument("--namespaces", type=int, default=500)
+    parser.add_argument("--gateways", type=int, default=50)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    layout = Layout(arguments.routes, arguments.namespaces, arguments.gateways)
+    with tempfile.TemporaryDirectory() as scratch:
+        async with _TARGETS[arguments.host].running(Path(scratch)) as target:
+            print(target.title, flush=True)
+            rows = await Bench(target, layout).run()
+            for row in rows:
+                print(figures.text(row), flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"target": target.title, "rows": rows}, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    uvloop.run(main())

@@ -1,0 +1,194 @@
+"""A host with the TenantGateway controller at work on it, wired as the process wires it; time is virtual."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from admission.chain import unobserved
+from apiserver.errors import StatusError
+from apiserver.resource import Key, Object
+from controller.apply import Apply
+from controller.eventrecorder import Occurrence, Recorder, Regarding
+from controller.gate import OpenGate
+from controller.informers import Informers
+from controller.platform import FollowedSettings, PlatformSettings
+from controller.queuemetrics import WorkQueueMetrics
+from controller.tenant.tenantgateway import TENANTGATEWAYS
+from registry.host import NAMESPACES, HostResource
+from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
+from tenant_apiserver.gateways import GatewayControllers
+from tenant_apiserver.tenants import TenantApi, tenant_api
+from tests.fakes import FakeHost
+from tests.virtual_time import run_virtual
+
+GATEWAY_API, CERT_MANAGER = "gateway.networking.k8s.io", "cert-manager.io"
+GATEWAYS = HostResource(GATEWAY_API, "v1", "gateways", "Gateway")
+HTTPROUTES = HostResource(GATEWAY_API, "v1", "httproutes", "HTTPRoute")
+TLSROUTES = HostResource(GATEWAY_API, "v1", "tlsroutes", "TLSRoute")
+ISSUERS = HostResource(CERT_MANAGER, "v1", "issuers", "Issuer")
+CERTIFICATES = HostResource(CERT_MANAGER, "v1", "certificates", "Certificate")
+OURS = "gateway.cozystack.io/tenantgateway-controller"
+MERGE = "application/merge-patch+json"
+# Longer than a failed write waits for its next try, and than a missing kind is looked for.
+_SETTLE_SECONDS = 30.0
+
+
+class Told(Recorder):
+    """(kind, name, type, reason) of what was told."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, str, str]] = []
+
+    def record(self, regarding: Regarding, occurrence: Occurrence) -> None:
+        self.events.append((regarding.kind, regarding.name, occurrence.type, occurrence.reason))
+
+
+class World:
+    """`broken` has calls raise, by (verb, plural, name); `absent` are groups that the host does not serve."""
+
+    def __init__(self, host: FakeHost | None = None, settings: Mapping[str, Any] | None = None) -> None:
+        self.host = host or FakeHost()
+        self.host.before = self._before
+        self.broken: dict[tuple[str, str, str], StatusError] = {}
+        self.absent: set[str] = set()
+        self.settings = FollowedSettings(PlatformSettings.model_validate(settings or {}))
+        self.told = Told()
+        self.calls: list[tuple[str, str, str]] = []
+
+    async def _before(self, verb: str, res: HostResource, key: Key) -> None:
+        if res.group in self.absent:
+            raise StatusError(404, "NotFound", "the server could not find the requested resource")
+        self.calls.append((verb, res.plural, key.name))
+        if (error := self.broken.get((verb, res.plural, key.name))) is not None:
+            raise error
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[GatewayControllers]:
+        """A process from its start to its end: leaves once everything has settled."""
+        tenants = self.tenants()
+        informers = Informers(self.host, shared=tenants.informers)
+        self.apply = Apply(host=self.host, gate=OpenGate())
+        controllers = GatewayControllers(
+            tenants=tenants,
+            settings=self.settings,
+            informers=informers,
+            apply=self.apply,
+            queues=WorkQueueMetrics(CollectorRegistry()),
+            recorder=self.told,
+        )
+        tasks = [asyncio.create_task(informers.run()), *(asyncio.create_task(each.run()) for each in tenants.informers)]
+        await asyncio.gather(*(each.synced.wait() for each in (*tenants.informers, *informers.all)))
+        tasks.append(asyncio.create_task(controllers.run()))
+        try:
+            await self.settle()
+            yield controllers
+            await self.settle()
+            assert not tasks[-1].done(), tasks[-1].exception()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    def tenants(self) -> TenantApi:
+        return tenant_api(host=self.host, settings=self.settings, root_host="example.org", observe=unobserved)
+
+    async def settle(self) -> None:
+        await asyncio.sleep(_SETTLE_SECONDS)
+
+    def ask(self, namespace: str = "tenant-foo", name: str = "cozystack", **spec: Any) -> None:
+        """A TenantGateway of apex foo.example.com, if `spec` does not say otherwise."""
+        metadata = {"namespace": namespace, "name": name}
+        self.host.add(TENANTGATEWAYS, {"metadata": metadata, "spec": {"apex": "foo.example.com", **spec}})
+
+    def route(
+        self,
+        namespace: str,
+        name: str,
+        *hostnames: str,
+        to: str = "tenant-foo/cozystack",
+        res: HostResource = HTTPROUTES,
+        **parent: Any,
+    ) -> None:
+        owner, _, gateway = to.partition("/")
+        refs = [{"namespace": owner, "name": gateway, **parent}]
+        metadata = {"namespace": namespace, "name": name}
+        self.host.add(res, {"metadata": metadata, "spec": {"parentRefs": refs, "hostnames": list(hostnames)}})
+
+    def namespace(self, name: str, *, gateway: str = "", host: str = "", by: str = "") -> None:
+        metadata: Object = {"name": name}
+        labels = {GATEWAY_LABEL: gateway, HOST_LABEL: host}
+        metadata["labels"] = {key: value for key, value in labels.items() if value}
+        if by:
+            metadata["annotations"] = {GATEWAY_ATTACHED_BY_ANNOTATION: by}
+        self.host.add(NAMESPACES, {"metadata": metadata})
+
+    async def edit(self, res: HostResource, namespace: str, name: str, body: Object, subresource: str = "") -> None:
+        await self.host.patch(res, namespace, name, body, content_type=MERGE, subresource=subresource)
+
+    async def respec(self, namespace: str = "tenant-foo", **spec: Any) -> None:
+        await self.edit(TENANTGATEWAYS, namespace, "cozystack", {"spec": spec})
+
+    def get(self, res: HostResource, namespace: str, name: str) -> Object:
+        found = self.host.peek(res, namespace, name)
+        assert found is not None, f"there is no {res.kind} {namespace}/{name}"
+        return found
+
+    async def names(self, res: HostResource, namespace: str = "tenant-foo") -> list[str]:
+        listed = await self.host.list(res, namespace)
+        return sorted(each["metadata"]["name"] for each in listed["items"])
+
+    def listeners(self, namespace: str = "tenant-foo") -> list[str]:
+        """Hostnames of the listeners on port 443."""
+        found = self.get(GATEWAYS, namespace, "cozystack")["spec"]["listeners"]
+        return sorted(each["hostname"] for each in found if each["port"] == 443)
+
+    def mark(self, name: str) -> tuple[str | None, str | None]:
+        """Label and annotation of a Namespace."""
+        metadata = self.get(NAMESPACES, "", name)["metadata"]
+        annotations = metadata.get("annotations") or {}
+        return (metadata.get("labels") or {}).get(GATEWAY_LABEL), annotations.get(GATEWAY_ATTACHED_BY_ANNOTATION)
+
+    def conditions(self, namespace: str = "tenant-foo", name: str = "cozystack") -> dict[str, tuple[str, str, str]]:
+        """(status, reason, message) by type, of a TenantGateway."""
+        found = (self.get(TENANTGATEWAYS, namespace, name).get("status") or {}).get("conditions") or []
+        return {each["type"]: (each["status"], each["reason"], each["message"]) for each in found}
+
+    def ready(self, namespace: str = "tenant-foo") -> tuple[str, str, str]:
+        return self.conditions(namespace)["Ready"]
+
+    def verdicts(self, namespace: str, name: str, res: HostResource = HTTPROUTES) -> dict[str, tuple[str, str, str]]:
+        """(status, reason, message) of our condition Accepted, by the Gateway's namespace."""
+        parents = (self.get(res, namespace, name).get("status") or {}).get("parents") or []
+        return {
+            each["parentRef"]["namespace"]: (condition["status"], condition["reason"], condition["message"])
+            for each in parents
+            if each["controllerName"] == OURS
+            for condition in each["conditions"]
+            if condition["type"] == "Accepted"
+        }
+
+
+def refusal(code: int = 403, message: str = "denied by a policy") -> StatusError:
+    return StatusError(code, "Forbidden", message)
+
+
+def in_world(main: Callable[[World], Coroutine[Any, Any, None]], **options: Any) -> World:
+    """Run `main` on a world of its own, in no real time."""
+    world = World(**options)
+
+    async def run() -> None:
+        await main(world)
+
+    run_virtual(run)
+    return world
+
+
+async def pass_through(world: World) -> None:
+    """Only let it settle."""
+    async with world.running():
+        pass

@@ -1,0 +1,167 @@
+"""One informer of each kind, and kinds that come later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from apiserver import errors
+from apiserver.errors import StatusError
+from apiserver.resource import Key, Object
+from controller import informers as looking
+from controller.informers import Informers
+from registry.host import NAMESPACES, SECRETS, HostResource, HostUnreachable, NotServed
+from tests.fakes import FakeHost
+
+OLD = HostResource("gateway.networking.k8s.io", "v1alpha2", "tlsroutes", "TLSRoute")
+NEW = HostResource("gateway.networking.k8s.io", "v1", "tlsroutes", "TLSRoute")
+
+
+class Names:
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self.changed = asyncio.Event()
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        self.seen = {item["metadata"]["name"] for item in items}
+        self.changed.set()
+
+    def apply(self, type: str, obj: Object, rv: int) -> None: ...
+
+    def bookmark(self, rv: int) -> None: ...
+
+    def unreachable(self, error: StatusError | None) -> None: ...
+
+
+class Serving:
+    """A host that serves some kinds only."""
+
+    def __init__(self, *kinds: HostResource) -> None:
+        self.kinds = set(kinds)
+        self.away = False
+        self.without_group = False
+
+    async def __call__(self, verb: str, res: HostResource, key: Key) -> None:
+        if self.away:
+            raise HostUnreachable
+        if self.without_group:
+            raise NotServed
+        if res not in self.kinds:
+            raise StatusError(404, "NotFound", "the server could not find the requested resource")
+
+
+@asynccontextmanager
+async def running(informers: Informers) -> AsyncIterator[None]:
+    task = asyncio.create_task(informers.run())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "_LOOK_SECONDS", 0.005)
+
+
+def test_who_asks_for_the_same_gets_the_same() -> None:
+    informers = Informers(FakeHost())
+    assert informers.get(SECRETS) is informers.get(SECRETS)
+    assert informers.get(SECRETS, field_selector="metadata.name=a") is not informers.get(SECRETS)
+    assert len(informers.all) == 2
+
+
+def test_what_somebody_else_runs_is_shared_and_not_run_again() -> None:
+    namespaces = Informers(FakeHost()).get(NAMESPACES)
+    informers = Informers(FakeHost(), shared=[namespaces])
+    assert informers.get(NAMESPACES) is namespaces
+    assert informers.get(NAMESPACES, label_selector="a=b") is not namespaces
+    assert namespaces not in informers.all
+
+
+async def test_all_of_them_run_and_later_ones_too() -> None:
+    host, first, second = FakeHost(), Names(), Names()
+    host.add(NAMESPACES, {"metadata": {"name": "a"}})
+    host.add(SECRETS, {"metadata": {"name": "b", "namespace": "a"}})
+    informers = Informers(host)
+    informers.get(NAMESPACES).add_handler(first)
+    async with running(informers):
+        await asyncio.wait_for(first.changed.wait(), 5)
+        informers.get(SECRETS).add_handler(second)
+        await asyncio.wait_for(second.changed.wait(), 5)
+    assert (first.seen, second.seen) == ({"a"}, {"b"})
+    assert informers.has(NAMESPACES)
+    assert not informers.has(OLD)
+
+
+@pytest.mark.parametrize(
+    ("served", "found"),
+    [
+        pytest.param([OLD], OLD, id="the only version"),
+        pytest.param([OLD, NEW], NEW, id="the newest of two"),
+    ],
+)
+async def test_the_newest_version_that_is_served_is_found(served: list[HostResource], found: HostResource) -> None:
+    informers = Informers(FakeHost(before=Serving(*served)))
+    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha3", "v1alpha2"])
+    told: asyncio.Queue[HostResource] = asyncio.Queue()
+    sought.subscribe(told.put_nowait)
+    async with running(informers):
+        assert await asyncio.wait_for(told.get(), 5) == found
+    assert sought.resource == found
+    sought.subscribe(told.put_nowait)
+    assert told.get_nowait() == found
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_kind_that_is_missing_is_looked_for_until_it_comes() -> None:
+    serving = Serving()
+    informers = Informers(FakeHost(before=serving))
+    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    told: asyncio.Queue[HostResource] = asyncio.Queue()
+    sought.subscribe(told.put_nowait)
+    async with running(informers):
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(told.get(), 0.05)
+        serving.away = True
+        serving.kinds.add(OLD)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(told.get(), 0.05)
+        assert sought.resource is None
+        serving.away = False
+        assert await asyncio.wait_for(told.get(), 5) == OLD
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_host_without_the_whole_group_is_one_that_lacks_the_kind() -> None:
+    serving = Serving(OLD)
+    serving.without_group = True
+    informers = Informers(FakeHost(before=serving))
+    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    async with running(informers):
+        await asyncio.wait_for(sought.looked.wait(), 5)
+        assert sought.resource is None
+        serving.without_group = False
+        told: asyncio.Queue[HostResource] = asyncio.Queue()
+        sought.subscribe(told.put_nowait)
+        assert await asyncio.wait_for(told.get(), 5) == OLD
+
+
+async def test_a_host_that_is_away_does_not_make_an_old_version_the_newest() -> None:
+    """The first version could not be asked for: to go on with the second would settle on it for good."""
+    asked: asyncio.Queue[str] = asyncio.Queue()
+
+    async def before(verb: str, res: HostResource, key: Key) -> None:
+        asked.put_nowait(res.version)
+        raise errors.TooManyRequests("later", retry_after=1)
+
+    informers = Informers(FakeHost(before=before))
+    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    async with running(informers):
+        assert await asyncio.wait_for(asked.get(), 5) == "v1"
+    assert asked.empty()
+    assert sought.resource is None

@@ -1,0 +1,247 @@
+"""The platform's settings and what they come to (R-088 to R-092, R-145 to R-148, R-160 to R-173, R-287 to R-296)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from controller.platform import AcmeServer, FollowedSettings, PlatformSettings, acme_server
+from controller.platformvalues import cluster_values, tenantgateway_spec
+from registry.gateway_types import TenantGatewaySpec
+from registry.tenant.settings import ReleaseSettings
+
+DEFAULTS = PlatformSettings()
+
+
+def settings(**sections: Any) -> PlatformSettings:
+    return PlatformSettings.model_validate(sections)
+
+
+def certificates(**fields: Any) -> PlatformSettings:
+    return settings(publishing={"certificates": fields})
+
+
+def dns01(provider: str, **fields: Any) -> PlatformSettings:
+    return certificates(solver="dns01", dns01={"provider": provider, provider: fields})
+
+
+def test_upgrades_switch_nothing() -> None:
+    """R-287, R-291, R-294."""
+    gateway, publishing = DEFAULTS.gateway, DEFAULTS.publishing
+    assert not gateway.enabled
+    assert (publishing.certificates.solver, publishing.certificates.issuer_name) == ("http01", "letsencrypt-prod")
+    assert set(gateway.attached_namespaces) == {
+        "cozy-cert-manager",
+        "cozy-dashboard",
+        "cozy-keycloak",
+        "cozy-system",
+        "cozy-harbor",
+        "cozy-bucket",
+        "cozy-kubevirt",
+        "cozy-kubevirt-cdi",
+        "cozy-monitoring",
+        "cozy-linstor-gui",
+        "default",
+    }
+    assert (DEFAULTS.tenants.chart, gateway.port443_kinds) == ("none", "separate")
+    assert DEFAULTS.release.settings() == ReleaseSettings()
+
+
+def test_the_names_of_a_file_are_those_of_the_seed() -> None:
+    given = settings(
+        publishing={
+            "host": "example.org",
+            "exposedServices": ["dashboard", "api"],
+            "certificates": {"solver": "dns01", "issuerName": "letsencrypt-stage", "wildcardSecretName": "wild"},
+        },
+        gateway={
+            "enabled": True,
+            "gatewayClassName": "other",
+            "attachedNamespaces": ["default"],
+            "tlsPassthroughServices": ["api"],
+            "port443Kinds": "shared",
+        },
+        tenants={"chart": "flux", "limitRange": {"default": {"cpu": "1"}, "defaultRequest": {}}},
+        release={"chartRef": {"name": "x"}, "maxHistory": 2, "installTimeout": "1m"},
+    )
+    assert given.publishing.exposed_services == ("dashboard", "api")
+    assert given.gateway.attached_namespaces == ("default",)
+    assert given.tenants.limit_range.default == {"cpu": "1"}
+    release = given.release.settings()
+    assert (release.chart_name, release.max_history, release.install_timeout) == ("x", 2, "1m")
+
+
+@pytest.mark.parametrize(
+    ("sections", "key"),
+    [
+        pytest.param({"publishing": {"certificates": {"issuerName": "my-custom-ca"}}}, "issuerName", id="R-147 issuer"),
+        pytest.param(
+            {"publishing": {"certificates": {"solver": "dns01", "dns01": {"provider": "route53"}}}},
+            "dns01.route53.region",
+            id="R-162 route53 without a region",
+        ),
+        pytest.param(
+            {"publishing": {"certificates": {"solver": "dns01", "dns01": {"provider": "rfc2136"}}}},
+            "dns01.rfc2136.nameserver",
+            id="R-166 rfc2136 without a name server",
+        ),
+        pytest.param(
+            {"publishing": {"certificates": {"dns01": {"provider": "linode"}}}}, "cloudflare", id="R-173 provider"
+        ),
+        pytest.param({"publishing": {"certificates": {"solver": "http"}}}, "solver", id="solver"),
+        pytest.param(
+            {"publishing": {"certificates": {"acmeServers": {"x": {"server": "acme"}}}}}, "server", id="no URL"
+        ),
+        pytest.param({"gateway": {"port443Kinds": "both"}}, "port443Kinds", id="C-01"),
+        pytest.param({"gateway": {"enabled": "yes"}}, "enabled", id="no boolean"),
+        pytest.param({"gateway": {"gatewayIP": "10.0.0.1"}}, "gatewayIP", id="a key that is not known"),
+        pytest.param({"tenants": {"chart": "helm"}}, "chart", id="chart"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(sections: dict[str, Any], key: str) -> None:
+    with pytest.raises(ValidationError, match=key):
+        settings(**sections)
+
+
+@pytest.mark.parametrize("provider", ["cloudflare", "digitalocean"])
+def test_providers_that_need_nothing_never_fail(provider: str) -> None:
+    """R-161, R-165."""
+    assert tenantgateway_spec(dns01(provider), "a.example")["dns01"]["provider"] == provider
+
+
+def test_what_is_not_chosen_is_not_checked() -> None:
+    """R-168: only the chosen provider's required key, and only where challenges are answered by DNS."""
+    assert certificates(dns01={"provider": "route53"}).publishing.certificates.solver == "http01"
+
+
+@pytest.mark.parametrize(
+    ("given", "block"),
+    [
+        pytest.param(
+            certificates(solver="dns01"),
+            {
+                "provider": "cloudflare",
+                "cloudflare": {"apiTokenSecretRef": ("cloudflare-api-token-secret", "api-token")},
+            },
+            id="R-160 R-161 the default",
+        ),
+        pytest.param(
+            dns01("route53", region="eu-west-1"),
+            {"provider": "route53", "route53": {"region": "eu-west-1"}},
+            id="R-163 roles of the cloud",
+        ),
+        pytest.param(
+            dns01("route53", region="eu-west-1", secretName="aws", accessKeyID="AK"),
+            {
+                "provider": "route53",
+                "route53": {
+                    "region": "eu-west-1",
+                    "accessKeyID": "AK",
+                    "secretAccessKeySecretRef": ("aws", "secret-access-key"),
+                },
+            },
+            id="R-164 a Secret",
+        ),
+        pytest.param(
+            dns01("digitalocean"),
+            {
+                "provider": "digitalocean",
+                "digitalocean": {"tokenSecretRef": ("digitalocean-api-token-secret", "access-token")},
+            },
+            id="R-165",
+        ),
+        pytest.param(
+            dns01("rfc2136", nameserver="ns.example:53"),
+            {"provider": "rfc2136", "rfc2136": {"nameserver": "ns.example:53", "tsigAlgorithm": "HMACSHA256"}},
+            id="R-168 no key",
+        ),
+        pytest.param(
+            dns01("rfc2136", nameserver="ns", tsigKeyName="k", secretName="s", tsigAlgorithm="HMACSHA512"),
+            {
+                "provider": "rfc2136",
+                "rfc2136": {
+                    "nameserver": "ns",
+                    "tsigAlgorithm": "HMACSHA512",
+                    "tsigKeyName": "k",
+                    "tsigSecretSecretRef": ("s", "tsig-secret-key"),
+                },
+            },
+            id="R-167",
+        ),
+    ],
+)
+def test_a_tenantgateway_has_the_chosen_providers_block_alone(given: PlatformSettings, block: dict[str, Any]) -> None:
+    """R-092."""
+    spec = tenantgateway_spec(given, "a.example")
+    assert spec["certMode"] == "dns01"
+    assert spec["dns01"] == expanded(block)
+    assert TenantGatewaySpec.model_validate(spec).dns01 is not None
+
+
+def expanded(block: Any) -> Any:
+    if isinstance(block, tuple):
+        return dict(zip(("name", "key"), block, strict=True))
+    return {key: expanded(value) for key, value in block.items()} if isinstance(block, dict) else block
+
+
+def test_the_defaults_of_a_tenantgateway() -> None:
+    """R-088 to R-091."""
+    spec = tenantgateway_spec(DEFAULTS, "alpha.example.org")
+    assert spec == {
+        "apex": "alpha.example.org",
+        "certMode": "http01",
+        "issuerName": "letsencrypt-prod",
+        "gatewayClassName": "cilium",
+        "attachedNamespaces": list(DEFAULTS.gateway.attached_namespaces),
+        "tlsPassthroughServices": ["api", "vm-exportproxy", "cdi-uploadproxy"],
+    }
+
+
+def test_with_a_wildcard_secret_no_certificate_is_asked_for() -> None:
+    spec = tenantgateway_spec(certificates(solver="dns01", wildcardSecretName="wild"), "a.example")
+    assert (spec["certMode"], spec["wildcardSecretRef"]) == ("existingSecret", {"name": "wild"})
+    assert "dns01" not in spec
+
+
+def test_charts_read_the_same() -> None:
+    """R-090, R-171."""
+    given = settings(
+        publishing={
+            "exposedServices": ["dashboard", "api"],
+            "certificates": {"dns01": {"route53": {"region": "eu-west-1"}}},
+        },
+        gateway={"enabled": True, "attachedNamespaces": ["cozy-a", "default"]},
+    )
+    values = cluster_values(given, "example.org")
+    assert values["dns01-route53-region"] == "eu-west-1"
+    assert values["dns01-cloudflare-secret-name"] == "cloudflare-api-token-secret"
+    assert values["gateway-attached-namespaces"] == "cozy-a,default"
+    assert (values["gateway-enabled"], values["expose-services"]) == ("true", "dashboard,api")
+    assert (values["root-host"], values["solver"]) == ("example.org", "http01")
+
+
+@pytest.mark.parametrize(
+    ("name", "server"),
+    [
+        pytest.param("letsencrypt-prod", "https://acme-v02.api.letsencrypt.org/directory", id="R-145"),
+        pytest.param("letsencrypt-stage", "https://acme-staging-v02.api.letsencrypt.org/directory", id="R-146"),
+        pytest.param("own", "https://acme.example/directory", id="R-148 one more entry"),
+        pytest.param("my-custom-ca", None, id="R-147 unknown"),
+    ],
+)
+def test_the_server_of_an_issuer(name: str, server: str | None) -> None:
+    own = {"server": "https://acme.example/directory", "email": "a@example.org", "caBundle": "PEM"}
+    found = acme_server(certificates(acmeServers={"own": own}, issuerName="own"), name)
+    assert (found.server if found is not None else None) == server
+    if name == "own":
+        assert found == AcmeServer(server=own["server"], email="a@example.org", ca_bundle="PEM")
+
+
+def test_who_follows_the_settings_hears_of_changes_and_of_nothing_else() -> None:
+    followed, heard = FollowedSettings(DEFAULTS), []
+    followed.subscribe(lambda: heard.append(followed.current.gateway.enabled))
+    followed.replace(settings(gateway={"enabled": True}))
+    followed.replace(settings(gateway={"enabled": True}))
+    assert heard == [True]

@@ -1,0 +1,101 @@
+"""--config: what it says holds, a change holds without a restart, and a wrong change does nothing (R-092, R-287)."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.conftest import kube_host
+from tests.e2e.hosts import PATIENCE, ROOT, E2eHost, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.processes import wait_until
+from tests.e2e.tenants import Tenants
+
+GATEWAYS = "/apis/gateway.cozystack.io/v1alpha1/namespaces/{}/tenantgateways/cozystack"
+
+
+@pytest.fixture(params=["embedded", "kube"])
+def own(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[E2eHost]:
+    running: E2eHost = EmbeddedHost(tmp_path) if request.param == "embedded" else kube_host(tmp_path)
+    yield running
+    running.stop()
+
+
+def settings(path: Path, text: str) -> None:
+    """As the kubelet exchanges a mounted file: never half written."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.rename(path)
+
+
+def label(host: E2eHost, namespace: str) -> str | None:
+    found = host.session().get(f"/api/v1/namespaces/{namespace}").expect(200)
+    labels: dict[str, str] = found["metadata"].get("labels") or {}
+    return labels.get("namespace.cozystack.io/host")
+
+
+def cluster_values(host: E2eHost, namespace: str) -> dict[str, str]:
+    answer = host.session().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
+    if answer.status != 200:
+        return {}
+    values: dict[str, Any] = yaml.safe_load(base64.b64decode(answer.json()["data"]["values.yaml"]))
+    found: dict[str, str] = values["_cluster"]
+    return found
+
+
+def readyz(host: E2eHost) -> str:
+    client = host.direct() if isinstance(host, KubeHost) else host.session()
+    answer = client.get("/readyz?verbose")
+    assert answer.status == 200, answer.content
+    return answer.content.decode()
+
+
+def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own: E2eHost, tmp_path: Path) -> None:
+    path = tmp_path / "platform.yaml"
+    settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
+    own.flags = (f"--config={path}",)
+    own.restart()
+    tenants = Tenants(own)
+    workload = tenants.nest(spec={"gateway": True})
+    name = workload.removeprefix("tenant-")
+
+    def spec() -> dict[str, Any]:
+        found: dict[str, Any] = own.session().get(GATEWAYS.format(workload)).json().get("spec") or {}
+        return found
+
+    def has(host: str, class_name: str) -> bool:
+        return (label(own, workload), spec().get("apex"), spec().get("gatewayClassName")) == (
+            f"{name}.{host}",
+            f"{name}.{host}",
+            class_name,
+        )
+
+    wait_until("the file's settings hold", lambda: has("one.example", "first"), seconds=PATIENCE)
+    assert "[+]config ok\n" in readyz(own)
+
+    settings(path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\n")
+    wait_until("the changed settings hold", lambda: has("two.example", "second"), seconds=PATIENCE)
+    wait_until(
+        "charts read them", lambda: cluster_values(own, ROOT).get("root-host") == "two.example", seconds=PATIENCE
+    )
+    shown = own.session().get(tenants_path(ROOT, name)).expect(200)
+    wait_until(
+        "the tenant shows them",
+        lambda: own.session().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"] == f"{name}.two.example",
+        seconds=PATIENCE,
+    )
+    assert shown["metadata"]["name"] == name
+
+    settings(path, "publishing: {host: three.example, certificates: {issuerName: mine}}\n")
+    said = "the file is refused, the settings of before hold: publishing.certificates.issuerName: 'mine' is not known"
+    wait_until("the refusal is shown", lambda: said in readyz(own), seconds=PATIENCE)
+    assert "the changed file is refused, the old settings stay" in own.server.log()
+    assert has("two.example", "second")
+
+    settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
+    wait_until("the mended file holds", lambda: has("three.example", "second"), seconds=PATIENCE)
+    assert "[+]config ok\n" in readyz(own)

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import pytest
+
+from registry.tenant.facts import TenantFacts
+from registry.tenant.inheritance import Services, effective_scheduling_class, effective_services
+from tests.tenant_objects import facts, root, tree_of
+
+# seed 001: foo with etcd and monitoring, bar in foo with etcd
+FOO = facts("foo", spec={"etcd": True, "monitoring": True})
+BAR = facts("bar", "tenant-foo", spec={"etcd": True})
+BAZ = facts("baz", "tenant-foo-bar", spec={"seaweedfs": True})
+ALONE = facts("alone")
+LOST = facts("lost", "default", spec={"ingress": True})
+
+
+@pytest.mark.parametrize(
+    ("tenant", "expected"),
+    [
+        pytest.param(
+            root(),
+            Services(etcd="tenant-root", ingress="tenant-root", monitoring="tenant-root", seaweedfs="tenant-root"),
+            id="R-065 the root runs all without a flag",
+        ),
+        pytest.param(
+            ALONE,
+            Services(etcd="tenant-root", ingress="tenant-root", monitoring="tenant-root", seaweedfs="tenant-root"),
+            id="R-063 no service of its own",
+        ),
+        pytest.param(
+            FOO,
+            Services(etcd="tenant-foo", ingress="tenant-root", monitoring="tenant-foo", seaweedfs="tenant-root"),
+            id="R-064 R-067 its own, by the name of its namespace",
+        ),
+        pytest.param(
+            BAR,
+            Services(etcd="tenant-foo-bar", ingress="tenant-root", monitoring="tenant-foo", seaweedfs="tenant-root"),
+            id="R-063 R-075 the nearest ancestor's",
+        ),
+        pytest.param(
+            BAZ,
+            Services(
+                etcd="tenant-foo-bar", ingress="tenant-root", monitoring="tenant-foo", seaweedfs="tenant-foo-bar-baz"
+            ),
+            id="one of each",
+        ),
+        pytest.param(LOST, Services(ingress="default-lost"), id="outside of the tree only its own"),
+    ],
+)
+def test_services_are_the_nearest_ancestors(tenant: TenantFacts, expected: Services) -> None:
+    tree = tree_of(FOO, BAR, BAZ, ALONE, LOST)
+
+    assert effective_services(tenant, tree.ancestors(tenant)) == expected
+
+
+@pytest.mark.parametrize(
+    ("own", "parents", "roots", "expected"),
+    [
+        pytest.param("", "", "", "", id="nobody has one"),
+        pytest.param("mine", "", "", "mine", id="its own, where no ancestor has one"),
+        pytest.param("", "theirs", "", "theirs", id="inherited"),
+        pytest.param("mine", "theirs", "", "theirs", id="a parent's class wins over the child's"),
+        pytest.param("mine", "theirs", "roots", "roots", id="the farthest ancestor's wins over all"),
+    ],
+)
+def test_a_parents_scheduling_class_wins(own: str, parents: str, roots: str, expected: str) -> None:
+    parent = facts("foo", spec={"schedulingClass": parents})
+    child = facts("bar", "tenant-foo", spec={"schedulingClass": own})
+    tree = tree_of(root(schedulingClass=roots), parent, child)
+
+    assert effective_scheduling_class(child, tree.ancestors(child)) == expected
