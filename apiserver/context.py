@@ -10,6 +10,9 @@ from aiohttp import web
 
 from apiserver.request_info import Query, RequestInfo
 
+# Each takes at least one of the 4096 characters of warnings that are sent (I11): more are never seen by anybody.
+_MOST_WARNINGS = 4096
+
 
 @dataclass(frozen=True, slots=True)
 class User:
@@ -41,7 +44,7 @@ class RequestContext:
 
     def warn(self, text: str) -> None:
         """Tell the caller something in a Warning header, once (I11)."""
-        if text not in self.warnings:
+        if len(self.warnings) < _MOST_WARNINGS and text not in self.warnings:
             self.warnings.append(text)
 
 

@@ -123,15 +123,17 @@ class Arrivals:
     @classmethod
     @asynccontextmanager
     async def watched(cls, endpoint: Endpoint) -> AsyncIterator[Arrivals]:
+        version = (await endpoint.call("GET", f"{_ROUTES}/gateways?limit=1"))["metadata"]["resourceVersion"]
         arrivals, opened = cls(), asyncio.Event()
         connection = await endpoint.connect()
-        task = asyncio.create_task(arrivals._watch(connection, opened))
-        await opened.wait()
         try:
-            yield arrivals
+            # a watch that fails ends everything
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(arrivals._watch(connection, version, opened))
+                await opened.wait()
+                yield arrivals
+                task.cancel()
         finally:
-            task.cancel()
-            await asyncio.wait([task])
             connection.close()
 
     async def of(self, hostname: str) -> float:
@@ -141,8 +143,9 @@ class Arrivals:
                 await self._news.wait()
         return self._seen[hostname]
 
-    async def _watch(self, connection: Connection, opened: asyncio.Event) -> None:
-        async for event in connection.stream(f"{_ROUTES}/gateways?watch=true&timeoutSeconds=3600"):
+    async def _watch(self, connection: Connection, version: str, opened: asyncio.Event) -> None:
+        path = f"{_ROUTES}/gateways?watch=true&timeoutSeconds=3600&resourceVersion={version}"
+        async for event in connection.stream(path):
             opened.set()
             now = time.perf_counter()
             for listener in event["object"]["spec"]["listeners"] if event else ():

@@ -10,7 +10,7 @@ from typing import Protocol
 from apiserver.errors import StatusError
 from apiserver.resource import Object
 from controller.informer import Informer
-from registry.host import Host, HostResource, NotServed
+from registry.host import Host, HostResource, HostUnreachable, NotServed
 
 _logger = logging.getLogger(__name__)
 _LOOK_SECONDS = 10.0
@@ -31,8 +31,11 @@ class Availability(Protocol):
         """Set once the host has said whether it serves the kind."""
         ...
 
-    def subscribe(self, callback: Callable[[HostResource], None]) -> None:
-        """Have `callback` called once, when the kind has been found; at once if it has been already."""
+    def subscribe(
+        self, callback: Callable[[HostResource], None], *, refused: Callable[[StatusError], None] | None = None
+    ) -> None:
+        """Have `callback` called when the kind has been found, at once if it has been already; and again, should the
+        host come to serve it in another version only. `refused` is told why the host could not be asked, each time."""
         ...
 
 
@@ -46,6 +49,7 @@ class Informers:
         self._shared = {informer.resource: informer for informer in shared}
         self._sought: dict[tuple[HostResource, ...], _Sought] = {}
         self._start: Callable[[Informer], None] | None = None
+        self._running: dict[Informer, asyncio.Task[None]] = {}
 
     @property
     def all(self) -> Sequence[Informer]:
@@ -105,52 +109,82 @@ class Informers:
 
             def start(informer: Informer) -> None:
                 # after the caller is done: it has handlers to add
-                group.create_task(informer.run(), name=f"informer-{informer.resource.plural}")
+                name = f"informer-{informer.resource.plural}"
+                self._running[informer] = group.create_task(informer.run(), name=name)
 
             self._start = start
             for informer in self.all:
                 start(informer)
             for sought in self._sought.values():
-                group.create_task(sought.look(self._host), name=f"look-for-{sought.name}")
+                group.create_task(self._look_for(sought), name=f"look-for-{sought.name}")
             await asyncio.Event().wait()
+
+    async def _look_for(self, sought: _Sought) -> None:
+        """A kind that was there and is not, of no version, stays as it was seen: a host that starts may say so of kinds
+        that it has, and whoever took it at its word would take down everything that hangs on them."""
+        await sought.look(self._host)
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            unseen = [each for each in self.all if each.resource == sought.resource and not each.reachable]
+            found = await sought.served(self._host) if unseen else None
+            if found is not None and found != sought.resource:
+                _logger.info("the host serves %s as %s from now on", sought.name, found.version)
+                for informer in unseen:
+                    self._stop(informer)
+                sought.tell(found)
+
+    def _stop(self, informer: Informer) -> None:
+        self._found = {key: each for key, each in self._found.items() if each is not informer}
+        if (task := self._running.pop(informer, None)) is not None:
+            task.cancel()
 
 
 class _Sought:
     def __init__(self, candidates: Sequence[HostResource]) -> None:
         self._candidates = tuple(candidates)
         self._callbacks: list[Callable[[HostResource], None]] = []
+        self._refused: list[Callable[[StatusError], None]] = []
         self.resource: HostResource | None = None
         self.looked = asyncio.Event()
+        self._told = False
 
     @property
     def name(self) -> str:
         first = self._candidates[0]
         return f"{first.plural}.{first.group}"
 
-    def subscribe(self, callback: Callable[[HostResource], None]) -> None:
+    def subscribe(
+        self, callback: Callable[[HostResource], None], *, refused: Callable[[StatusError], None] | None = None
+    ) -> None:
+        if refused is not None:
+            self._refused.append(refused)
+        self._callbacks.append(callback)
         if self.resource is not None:
             callback(self.resource)
-        else:
-            self._callbacks.append(callback)
 
     async def look(self, host: Host) -> None:
-        found = await self._served(host)
+        found = await self.served(host)
         while found is None:
             await asyncio.sleep(_LOOK_SECONDS if self.looked.is_set() else _ASK_SECONDS)
-            found = await self._served(host)
+            found = await self.served(host)
+        self.tell(found)
+        self.looked.set()
+
+    def tell(self, found: HostResource) -> None:
         self.resource = found
         for callback in self._callbacks:
             callback(found)
-        self.looked.set()
 
-    async def _served(self, host: Host) -> HostResource | None:
+    async def served(self, host: Host) -> HostResource | None:
         """None too if the host cannot be asked: then nothing is known."""
         for candidate in self._candidates:
             try:
                 await host.list(candidate, limit=1)
             except StatusError as error:
                 if error.code != 404 and not isinstance(error, NotServed):
-                    _logger.debug("whether %s is served is not known: %s", self.name, error)
+                    self._tell(error)
+                    for refused in self._refused:
+                        refused(error)
                     return None
             else:
                 return candidate
@@ -158,3 +192,9 @@ class _Sought:
             _logger.info("the host does not serve %s: it is looked for until it does", self.name)
             self.looked.set()
         return None
+
+    def _tell(self, error: StatusError) -> None:
+        """Once, unless the host is only away: then others say so."""
+        level = logging.DEBUG if self._told or isinstance(error, HostUnreachable) else logging.WARNING
+        _logger.log(level, "whether the host serves %s is not known: %s", self.name, error)
+        self._told = self._told or level == logging.WARNING

@@ -9,6 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from controller.settingforms import Certificates as CaBundle
+from controller.settingforms import Duration, NameOrNothing, Names, ObjectName, Quantities, Url
+from registry import quantity
 from registry.names import host_errors
 from registry.tenant.settings import ReleaseSettings
 
@@ -34,6 +37,12 @@ _RELEASE = ReleaseSettings()
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True, alias_generator=to_camel)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _may_be_empty(cls, given: Any) -> Any:
+        """A key with nothing, or only comments, below it is null in YAML."""
+        return {} if given is None else given
+
 
 def _names(default: Sequence[str] = ()) -> Any:
     """A list of names; YAML knows no tuples."""
@@ -43,16 +52,9 @@ def _names(default: Sequence[str] = ()) -> Any:
 class AcmeServer(_Section):
     """An ACME server: the URL of its directory, whom it may write to, and the CA of its certificate, PEM or base64."""
 
-    server: str
+    server: Url
     email: str = ""
-    ca_bundle: str = ""
-
-    @field_validator("server")
-    @classmethod
-    def _is_a_url(cls, value: str) -> str:
-        if not value.startswith(("https://", "http://")):
-            raise ValueError("must be the URL of an ACME directory")
-        return value
+    ca_bundle: CaBundle = ""
 
 
 # A further one is an entry of publishing.certificates.acmeServers, and needs no code (R-145 to R-148).
@@ -131,7 +133,7 @@ class Publishing(_Section):
     """`host` is the domain of the root tenant; --root-host where it is absent."""
 
     host: str | None = None
-    exposed_services: tuple[str, ...] = _names()
+    exposed_services: Names = _names()
     certificates: Certificates = Certificates()
 
     @field_validator("host")
@@ -146,21 +148,28 @@ class GatewayPlatform(_Section):
     """`port443_kinds` is `shared` where the Gateway's controller wants equal kinds on one port (C-01)."""
 
     enabled: bool = False
-    gateway_class_name: str = "cilium"
-    attached_namespaces: tuple[str, ...] = _names(ATTACHED_NAMESPACES)
-    tls_passthrough_services: tuple[str, ...] = _names(PASSTHROUGH_SERVICES)
+    gateway_class_name: ObjectName = "cilium"
+    attached_namespaces: Names = _names(ATTACHED_NAMESPACES)
+    tls_passthrough_services: Names = _names(PASSTHROUGH_SERVICES)
     port443_kinds: Literal["separate", "shared"] = Field("separate", alias="port443Kinds")
 
 
 class Limits(_Section):
     """What a container in a tenant with quotas gets that does not say what it wants."""
 
-    default: Mapping[str, str] = Field(
-        default_factory=lambda: {"cpu": "250m", "memory": "128Mi", "ephemeral-storage": "2Gi"}
-    )
-    default_request: Mapping[str, str] = Field(
+    default: Quantities = Field(default_factory=lambda: {"cpu": "250m", "memory": "128Mi", "ephemeral-storage": "2Gi"})
+    default_request: Quantities = Field(
         default_factory=lambda: {"cpu": "25m", "memory": "128Mi", "ephemeral-storage": "50Mi"}
     )
+
+    @model_validator(mode="after")
+    def _fit(self) -> Limits:
+        """The host refuses limits that are below the requests."""
+        for name, request in self.default_request.items():
+            limit = self.default.get(name)
+            if limit is not None and quantity.parse(request) > quantity.parse(limit):
+                raise _wrong(f"defaultRequest.{name}", f"{request} is more than the limit {limit}")
+        return self
 
 
 class TenantsPlatform(_Section):
@@ -171,20 +180,22 @@ class TenantsPlatform(_Section):
 
 
 class ChartRef(_Section):
-    kind: str = _RELEASE.chart_kind
-    name: str = _RELEASE.chart_name
-    namespace: str = _RELEASE.chart_namespace
+    """Without `namespace`, the chart is in that of the HelmRelease."""
+
+    kind: Literal["OCIRepository", "HelmChart", "ExternalArtifact"] = "ExternalArtifact"
+    name: ObjectName = _RELEASE.chart_name
+    namespace: NameOrNothing = _RELEASE.chart_namespace
 
 
 class Release(_Section):
     """What a new Tenant's HelmRelease is made of."""
 
     chart_ref: ChartRef = ChartRef()
-    interval: str = _RELEASE.interval
-    install_timeout: str = _RELEASE.install_timeout
-    upgrade_timeout: str = _RELEASE.upgrade_timeout
-    strategy: str = _RELEASE.strategy
-    retry_interval: str = _RELEASE.retry_interval
+    interval: Duration = _RELEASE.interval
+    install_timeout: Duration = _RELEASE.install_timeout
+    upgrade_timeout: Duration = _RELEASE.upgrade_timeout
+    strategy: Literal["RetryOnFailure", "RemediateOnFailure", ""] = "RetryOnFailure"
+    retry_interval: Duration = _RELEASE.retry_interval
     max_history: int = Field(_RELEASE.max_history, ge=0)
     values_secret: str = _RELEASE.values_secret
     shard: str = _RELEASE.shard

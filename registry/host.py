@@ -88,6 +88,9 @@ class HostUnreachable(errors.ServiceUnavailable):
 class NotServed(HostUnreachable):
     """The host serves nothing of the kind's group. To clients that is no better than a host that is away."""
 
+    def __init__(self) -> None:
+        super().__init__("the host does not serve the kind")
+
 
 class Host(Protocol):
     """Every method raises the host's StatusError, or HostUnreachable if there was no usable answer."""

@@ -1,42 +1,66 @@
-"""The file of platform settings: checked before anything starts, with errors that name the key, then followed."""
+"""The file of platform settings: checked before anything starts, with errors that name the key, then followed.
+
+What is said of a file is for everyone to see, so it never holds a part of the file that is not a key or its value.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
-from apiserver.tls import follow_file
+from apiserver.yaml_decoding import decode_yaml
 from controller.platform import WRONG_KEY, FollowedSettings, PlatformSettings
 
 _logger = logging.getLogger(__name__)
+# A mounted file is exchanged by a link, an edited one by a rename: content is all that tells for sure.
+_POLL_SECONDS = 1.0
+_MAX_NESTING = 100
+_PLAINLY = {
+    "extra_forbidden": "is not a key that is known",
+    "model_type": "must be a mapping",
+    "dict_type": "must be a mapping",
+    "mapping_type": "must be a mapping",
+    "tuple_type": "must be a list",
+    "missing": "must be set",
+}
 
 
 def load(path: Path | None) -> PlatformSettings:
-    """The settings in a file; the defaults without one. Raises ValueError with a line that names the key."""
+    """The settings in a file; the defaults without one. Raises ValueError with a line that names the keys."""
     if path is None:
         return PlatformSettings()
     try:
         return parse(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ValueError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
 def parse(content: bytes) -> PlatformSettings:
-    """Raises ValueError with a line that names the key."""
+    """Raises ValueError with one line that names every wrong key."""
+    document, doubled = decode_yaml(content.decode(), max_nesting=_MAX_NESTING)
+    if doubled:
+        # a section that is there twice hides the first one
+        raise ValueError("; ".join(doubled))
     try:
-        document = yaml.safe_load(content.decode())
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
-    try:
-        return PlatformSettings.model_validate({} if document is None else document)
+        return PlatformSettings.model_validate(document)
     except ValidationError as error:
-        first = error.errors()[0]
-        key, said = ".".join(map(str, first["loc"])) or "the document", first["msg"].removeprefix("Value error, ")
-        raise ValueError(f"{key}.{said}" if first["type"] == WRONG_KEY else f"{key}: {said}") from error
+        said = [_said(each) for each in error.errors(include_url=False, include_input=False)]
+        raise ValueError("; ".join(said)) from error
+
+
+def _said(error: Mapping[str, Any]) -> str:
+    key = ".".join(map(str, error["loc"])) or "the document"
+    if error["type"] == WRONG_KEY:
+        return f"{key}.{error['msg']}"
+    plainly = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
+    return f"{key}: {_PLAINLY.get(error['type'], plainly)}"
 
 
 class ConfigFile:
@@ -45,6 +69,7 @@ class ConfigFile:
     def __init__(self, path: Path | None, settings: FollowedSettings) -> None:
         self._path = path
         self._settings = settings
+        self._judged: bytes | str | None = None
         self._refused = ""
 
     @property
@@ -56,25 +81,51 @@ class ConfigFile:
         """Runs until it is cancelled; returns at once without a file."""
         if self._path is None:
             return
-        loop = asyncio.get_running_loop()
+        before: bytes | str | None = None
+        while True:
+            found = await asyncio.to_thread(_read, self._path)
+            # seen twice: a file that is just being written is not judged by its beginning
+            if found == before != self._judged:
+                await self._judge(found)
+            before = found
+            await asyncio.sleep(_POLL_SECONDS)
 
-        def changed(content: bytes) -> None:
-            if not content.strip():
-                # a file without anything would be the defaults, and is more likely one that is just being written
-                raise ValueError("it is empty")
-            try:
-                settings = parse(content)
-            except ValueError as error:
-                if self._refused != str(error):
-                    _logger.error("--config: the changed file is refused, the old settings stay: %s", error)
-                self._refused = str(error)
-                return
-            self._refused = ""
-            loop.call_soon_threadsafe(self._replace, settings)
+    async def _judge(self, found: bytes | str) -> None:
+        try:
+            settings = await asyncio.to_thread(_changed, found)
+        except ValueError as error:
+            self._refuse(str(error))
+        else:
+            self._accept(settings)
+        self._judged = found
 
-        await follow_file(self._path, changed)
+    def _refuse(self, why: str) -> None:
+        if why != self._refused:
+            _logger.error("--config: the changed file is refused, the old settings stay: %s", why)
+        self._refused = why
 
-    def _replace(self, settings: PlatformSettings) -> None:
-        if settings != self._settings.current:
-            _logger.info("--config: the changed settings hold from now on")
-            self._settings.replace(settings)
+    def _accept(self, settings: PlatformSettings) -> None:
+        changes = settings != self._settings.current
+        if changes or self._refused:
+            _logger.info(
+                "--config: %s", "the changed settings hold from now on" if changes else "the file is right again"
+            )
+        self._refused = ""
+        self._settings.replace(settings)
+
+
+def _read(path: Path) -> bytes | str:
+    """The content of a file, or why it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        return f"it cannot be read: {error.strerror}"
+
+
+def _changed(found: bytes | str) -> PlatformSettings:
+    """Nothing at all would be the defaults, and is more likely a mistake."""
+    if isinstance(found, str):
+        raise ValueError(found)
+    if not found.strip():
+        raise ValueError("it is empty; {} is what stands for the defaults")
+    return parse(found)

@@ -123,7 +123,8 @@ def _gateways(
 async def _looked_at(informers: Informers) -> None:
     """A kind that cannot be asked for does not hold up the others for long."""
     try:
-        await asyncio.wait_for(informers.looked_at(), _PATIENCE)
+        async with asyncio.timeout(_PATIENCE):
+            await informers.looked_at()
     except TimeoutError:
         _logger.warning("which optional kinds the host serves is not known yet")
 
@@ -132,7 +133,9 @@ async def _seen(informer: Informer) -> None:
     """A kind that comes by a CustomResourceDefinition of ours may not be there yet, and does not hold up the others."""
     patience = _PATIENCE if informer.resource.group == GATEWAYS else None
     try:
-        await asyncio.wait_for(informer.synced.wait(), patience)
+        # wait_for of Python 3.11 can swallow a cancellation, and then the process does not end
+        async with asyncio.timeout(patience):
+            await informer.synced.wait()
     except TimeoutError:
         _logger.warning("the host has no %s.%s yet", informer.resource.plural, informer.resource.group)
 

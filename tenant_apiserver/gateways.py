@@ -61,7 +61,8 @@ class GatewayControllers:
             for key in gateways:
                 queue.add(key)
 
-        informers.get(TENANTGATEWAYS, keep=False).add_handler(gateways.handler)
+        self._asked = informers.get(TENANTGATEWAYS, keep=False)
+        self._asked.add_handler(gateways.handler)
         tenants.namespaces.add_handler(namespaces.handler)
         kinds.httproutes.add_handler(routes.httproutes)
         kinds.tlsroutes.add_handler(routes.tlsroutes)
@@ -98,6 +99,8 @@ class GatewayControllers:
 
     async def run(self) -> None:
         """Works until it is cancelled."""
+        # what no TenantGateway asks for is taken away: whoever knows none yet would take away everything
+        await self._asked.synced.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._attachments.run(), name=ATTACHMENTS)
             await self._kinds.looked_at()

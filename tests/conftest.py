@@ -6,8 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import settings
 
 from tests.fakes import FakeClock, FakeHost
+
+# how long an example takes is the machine's affair, and no property
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 OURS = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
 

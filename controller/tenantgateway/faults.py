@@ -55,4 +55,11 @@ class Collected:
 def is_passing(error: StatusError) -> bool:
     if isinstance(error, NotServed):
         return False
-    return isinstance(error, HostUnreachable) or error.code in _PASSING
+    return isinstance(error, HostUnreachable) or error.code in _PASSING or _is_going(error)
+
+
+def _is_going(error: StatusError) -> bool:
+    """Whether what was to be written, or its namespace, has just gone or is about to."""
+    if error.code == 404:
+        return bool((error.details or {}).get("name"))
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from apiserver.resource import Key, Object
 from controller.tenantgateway import facts
@@ -14,6 +14,9 @@ from controller.tenantgateway.follow import Follower
 from controller.tenantgateway.model import GatewayFacts, Heir, Route, RouteId, RouteKind
 from controller.tenantgateway.names import redirect_name
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 Enqueue = Callable[[Key], None]
 Attach = Callable[[str], None]
@@ -103,48 +106,58 @@ class _Mention:
     version: str
 
 
+_NO_MENTION = _Mention({}, frozenset(), "")
+
+
 class Routes:
     """HTTPRoutes and TLSRoutes, by the Gateways that they refer to or that their status names."""
 
     def __init__(self, *, tenantgateways: TenantGateways, enqueue: Enqueue) -> None:
         self._tenantgateways = tenantgateways
         self._enqueue = enqueue
-        self._mentions: dict[Key, dict[RouteId, Route | None]] = {}
+        self._routes: dict[Key, dict[RouteId, Route]] = {}
+        self._judged: dict[Key, set[RouteId]] = {}
         self.httproutes = self._follower("HTTPRoute")
         self.tlsroutes = self._follower("TLSRoute")
 
     def of(self, gateway: Key) -> Sequence[Route]:
         """The routes that refer to a Gateway."""
-        return [route for route in self._mentions.get(gateway, {}).values() if route is not None]
+        return tuple(self._routes.get(gateway, {}).values())
 
-    def mentioning(self, gateway: Key) -> Sequence[RouteId]:
-        """Besides, those whose status says something of it that this controller wrote."""
-        return sorted(self._mentions.get(gateway, ()))
+    def judged(self, gateway: Key) -> Collection[RouteId]:
+        """The routes whose status says something of a Gateway that this controller wrote."""
+        return self._judged.get(gateway, ())
 
-    def mentioned(self) -> Iterable[Key]:
-        """All Gateways that are mentioned: of one that nobody speaks for any more, traces may be left."""
-        return tuple(self._mentions)
+    def judged_for(self) -> Iterable[Key]:
+        """All Gateways of which something is said: nobody may speak for them any more."""
+        return tuple(self._judged)
 
     def _follower(self, kind: RouteKind) -> Follower[_Mention]:
         return Follower(view=partial(_mention, kind=kind), changed=partial(self._changed, kind))
 
     def _changed(self, kind: RouteKind, key: Key, before: _Mention | None, now: _Mention | None) -> None:
         identity = RouteId(key.namespace, key.name, kind)
-        old, new = _gateways(before), _gateways(now)
-        for gateway in old - new:
-            held = self._mentions[gateway]
-            held.pop(identity, None)
-            if not held:
-                del self._mentions[gateway]
-        for gateway in new:
-            route = now.routes.get(gateway) if now is not None else None
-            self._mentions.setdefault(gateway, {})[identity] = route
-        judged = (before.judged if before else frozenset()) | (now.judged if now else frozenset())
-        for gateway in old | new:
+        old, new = before or _NO_MENTION, now or _NO_MENTION
+        for gateway in old.routes.keys() - new.routes.keys():
+            self._drop(gateway, identity)
+        for gateway, route in new.routes.items():
+            self._routes.setdefault(gateway, {})[identity] = route
+        for gateway in old.judged - new.judged:
+            _discard(self._judged, gateway, identity)
+        for gateway in new.judged - old.judged:
+            self._judged.setdefault(gateway, set()).add(identity)
+        judged = old.judged | new.judged
+        for gateway in judged | old.routes.keys() | new.routes.keys():
             if gateway in judged or self._tenantgateways.serves(gateway):
                 self._enqueue(gateway)
         if kind == "HTTPRoute" and key.name.endswith(redirect_name("")):
             concern(self._tenantgateways, self._enqueue, key)
+
+    def _drop(self, gateway: Key, route: RouteId) -> None:
+        held = self._routes[gateway]
+        del held[route]
+        if not held:
+            del self._routes[gateway]
 
 
 def _mention(obj: Object, *, kind: RouteKind) -> _Mention | None:
@@ -153,10 +166,6 @@ def _mention(obj: Object, *, kind: RouteKind) -> _Mention | None:
     whole = judged or metadata["name"].endswith(redirect_name(""))
     found = _Mention(facts.routes(obj, kind), judged, str(metadata["resourceVersion"]) if whole else "")
     return found if found.routes or whole else None
-
-
-def _gateways(mention: _Mention | None) -> frozenset[Key]:
-    return mention.judged | mention.routes.keys() if mention is not None else frozenset()
 
 
 class _Place(NamedTuple):
@@ -262,9 +271,9 @@ def _version(obj: Object) -> int:
     return int(obj["metadata"]["resourceVersion"])
 
 
-def _discard(index: dict[str, set[Key]], entry: str, key: Key) -> None:
+def _discard(index: dict[K, set[V]], entry: K, value: V) -> None:
     held = index.get(entry)
     if held is not None:
-        held.discard(key)
+        held.discard(value)
         if not held:
             del index[entry]

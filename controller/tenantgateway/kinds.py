@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 
+from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
 from controller.informer import EventHandler, Informer
 from controller.informers import Informers
 from controller.objectstore import key_of
 from controller.tenantgateway.facts import slim_route
+from controller.tenantgateway.faults import is_passing
 from controller.tenantgateway.names import CERT_MANAGER_GROUP, GATEWAY_API_GROUP
 from registry.host import HostResource
 
@@ -33,7 +36,9 @@ class Kind:
         self._informer: Informer | None = None
         self._written: dict[Key, Object] = {}
         self._available = informers.when_served(first.group, first.kind, [each.version for each in resources])
-        self._available.subscribe(self._follow)
+        self._refusal: StatusError | None = None
+        self._refused = asyncio.Event()
+        self._available.subscribe(self._follow, refused=self._refuse)
 
     @property
     def resource(self) -> HostResource:
@@ -48,15 +53,24 @@ class Kind:
         return self._informer is not None and self._informer.synced.is_set()
 
     @property
+    def lack(self) -> str:
+        """Why its objects cannot be known, a sentence; empty if they are, or are just being read."""
+        if self.seen:
+            return ""
+        if self.missing:
+            return f"the host has no CustomResourceDefinition of {self.kind} ({self.name})"
+        return f"the host does not show {self.name}: {self._refusal.message}" if self._refusal is not None else ""
+
+    @property
     def missing(self) -> bool:
         """Whether the host has said that it does not serve the kind."""
         return self._available.looked.is_set() and self._informer is None
 
     async def looked_at(self) -> None:
-        """Wait until the kind is `seen` or `missing`."""
-        await self._available.looked.wait()
+        """Wait until the kind is `seen`, or it is known why it cannot be."""
+        await _first(self._available.looked, self._refused)
         if self._informer is not None:
-            await self._informer.synced.wait()
+            await _first(self._informer.synced, self._refused)
 
     def add_handler(self, handler: EventHandler) -> None:
         """Before the informers run."""
@@ -78,8 +92,45 @@ class Kind:
 
     def _follow(self, found: HostResource) -> None:
         self._informer = self._informers.get(found, slim=self._slim)
+        self._informer.add_handler(_Refusals(self._refuse))
         for handler in self._handlers:
             self._informer.add_handler(handler)
+
+    def _refuse(self, error: StatusError | None) -> None:
+        """A host that is away has refused nothing."""
+        self._refusal = error if error is not None and not is_passing(error) else None
+        if self._refusal is not None:
+            self._refused.set()
+        else:
+            self._refused.clear()
+
+
+class _Refusals:
+    """A handler that only tells why the host does not show what there is of a kind."""
+
+    def __init__(self, tell: Callable[[StatusError | None], None]) -> None:
+        self._tell = tell
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        self._tell(None)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        """Nothing to do."""
+
+    def bookmark(self, rv: int) -> None:
+        """Nothing to do."""
+
+    def unreachable(self, error: StatusError | None) -> None:
+        self._tell(error)
+
+
+async def _first(*events: asyncio.Event) -> None:
+    waits = [asyncio.ensure_future(each.wait()) for each in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in waits:
+            each.cancel()
 
 
 class Kinds:
@@ -99,6 +150,6 @@ class Kinds:
         self.all = (self.gateways, self.httproutes, self.tlsroutes, self.issuers, self.certificates)
 
     async def looked_at(self) -> None:
-        """Wait until of each kind it is known whether there is any, and everything that there is has been seen."""
+        """Wait until everything that there is of each kind has been seen, or it is known why it cannot be."""
         for kind in self.all:
             await kind.looked_at()

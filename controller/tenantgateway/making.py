@@ -81,7 +81,7 @@ class Maker:
             return
         missing = [each for each in (self._kinds.issuers, self._kinds.certificates) if not each.seen]
         for kind in missing:
-            faults.add(not_served(kind))
+            faults.add(kind.lack)
         if missing or not await self._make_issuer(gateway, faults):
             return
         for desired in render_certificates(gateway, plan):
@@ -144,10 +144,6 @@ def served_secrets(gateway: Object | None) -> set[str]:
         for reference in (each.get("tls") or {}).get("certificateRefs") or ()
         if not reference.get("namespace")
     }
-
-
-def not_served(kind: Kind) -> str:
-    return f"the host has no CustomResourceDefinition of {kind.kind} ({kind.name})"
 
 
 def _remove(desired: Object, fields: Sequence[str]) -> None:

@@ -10,8 +10,8 @@ from controller.tenantgateway.attach import AttachmentReconciler
 from controller.tenantgateway.facts import Asked
 from controller.tenantgateway.faults import Faults
 from controller.tenantgateway.index import Namespaces, Routes, TenantGateways
-from controller.tenantgateway.kinds import Kinds
-from controller.tenantgateway.making import Maker, not_served
+from controller.tenantgateway.kinds import Kind, Kinds
+from controller.tenantgateway.making import Maker
 from controller.tenantgateway.model import Judgement, Plan
 from controller.tenantgateway.plan import plan
 from controller.tenantgateway.routestatus import faults as refused
@@ -44,7 +44,7 @@ class TenantGatewayReconciler:
 
     def everything(self) -> Iterable[Key]:
         """The keys to begin with."""
-        return dict.fromkeys((*self._known.tenantgateways, *self._known.routes.mentioned()))
+        return dict.fromkeys((*self._known.tenantgateways, *self._known.routes.judged_for()))
 
     async def reconcile(self, key: Key) -> None:
         """Raises the first of the host's refusals, once everything else is done."""
@@ -61,18 +61,23 @@ class TenantGatewayReconciler:
     def _is_catching_up(self) -> bool:
         """Whether a kind has just come whose objects are not all known: without them listeners would be taken away.
         Once they are, every TenantGateway is looked at again."""
+        return any(not kind.seen and not kind.lack for kind in self._known.kinds.all)
+
+    def _needed(self) -> Iterable[Kind]:
+        """A TLSRoute may own a hostname that an HTTPRoute asks for: without them nobody knows whose it is. A host that
+        has no such kind has no such routes."""
         kinds = self._known.kinds
-        return any(not kind.seen and not kind.missing for kind in (kinds.gateways, kinds.httproutes, kinds.tlsroutes))
+        return (kinds.gateways, kinds.httproutes, *(() if kinds.tlsroutes.missing else (kinds.tlsroutes,)))
 
     async def _serve(self, obj: Object, asked: Asked, faults: Faults) -> None:
         gateway, known = asked.facts, self._known
-        lacking = [each for each in (known.kinds.gateways, known.kinds.httproutes) if not each.seen]
+        lacking = [each.lack for each in self._needed() if not each.seen]
         planned = NO_PLAN
         if asked.problem:
             faults.add(asked.problem)
         elif lacking:
-            for kind in lacking:
-                faults.add(not_served(kind))
+            for sentence in lacking:
+                faults.add(sentence)
         else:
             planned = plan(
                 gateway,

@@ -56,7 +56,9 @@ def occurrences(before: object, after: Sequence[Mapping[str, Any]]) -> Iterator[
     for each in after:
         type_, status, reason, message = (str(each[field]) for field in ("type", "status", "reason", "message"))
         former = condition(before, type_)
-        if former is not None and all(former.get(field) == each[field] for field in ("status", "reason", "message")):
+        # while it waits, what it waits for changes all the time
+        news = ("status", "reason") if reason in _WAITING else ("status", "reason", "message")
+        if former is not None and all(former.get(field) == each[field] for field in news):
             continue
         if type_ == READY:
             normal = status == "True" or reason in _WAITING

@@ -37,8 +37,8 @@ class Verdicts:
         self._now = now
 
     async def write(self, gateway: Key, found: Mapping[RouteId, Fault], faults: Faults) -> None:
-        """On every route that refers to the Gateway, or did; `found` are those that may not have what they claim."""
-        for route in self._routes.mentioning(gateway):
+        """On the routes that may not have what they claim, which are `found`, and on those that were told something."""
+        for route in sorted({*found, *self._routes.judged(gateway)}):
             kind = self._kinds.httproutes if route.kind == "HTTPRoute" else self._kinds.tlsroutes
             obj = kind.get(Key(route.namespace, route.name))
             if obj is not None:

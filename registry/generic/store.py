@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from apiserver import errors, meta, rest
 from apiserver.context import RequestContext
@@ -20,13 +20,16 @@ from apiserver.resource import Key, Object, Resource
 from apiserver.sight import Sight, Sights
 from apiserver.watchcache import CachedObject, Watch, WatchCache
 from registry.generic.strategy import Strategy
+from registry.generic.turns import Turns
 
-# A change without a resourceVersion of the caller's is tried on fresh reads this often: Kubernetes tries a patch
-# five times, which 50 writers on one object exhaust; more tries cost only those who collide.
+# A change without a resourceVersion of the caller's is tried on fresh reads this often. Within the process, those who
+# collide take turns, so it is other replicas and newcomers that use up tries.
 _TRIES = 32
 _NAME_TRIES = 8
 _DELETE_WORKERS = 16
 _KEPT_ON_UPDATE = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+
+T = TypeVar("T")
 
 
 class Backend(Protocol):
@@ -77,6 +80,7 @@ class Store(
         self._backend = backend
         self._strategy = strategy
         self._sights = sights
+        self._turns = Turns()
 
     @property
     def resource(self) -> Resource:
@@ -139,22 +143,17 @@ class Store(
         dry_run: bool,
         validate_create: rest.Validate | None = None,
     ) -> tuple[Object, bool]:
-        live = False
-        for attempt in range(_TRIES):
-            try:
-                current = await self._current(key, live=live)
-                if current is not None:
-                    fresh = _Read(key, current, live)
-                    return await self._update(context, fresh, change, validate, dry_run=dry_run), False
-                if validate_create is None:
-                    raise self._not_found(key)
-                new = await change(None)
-                return await self.create(context, new, validate_create, dry_run=dry_run), True
-            except (_Moved, errors.AlreadyExists) as conflict:
-                if attempt == _TRIES - 1:
-                    raise _cause(conflict) from conflict
-                live = True
-        raise AssertionError("the last try returns or raises")
+        async def attempt(live: bool) -> tuple[Object, bool]:
+            current = await self._current(key, live=live)
+            if current is not None:
+                fresh = _Read(key, current, live)
+                return await self._update(context, fresh, change, validate, dry_run=dry_run), False
+            if validate_create is None:
+                raise self._not_found(key)
+            new = await change(None)
+            return await self.create(context, new, validate_create, dry_run=dry_run), True
+
+        return await self._persist(key, attempt)
 
     async def _update(
         self,
@@ -215,24 +214,32 @@ class Store(
     async def delete(
         self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.Validate
     ) -> rest.Deleted:
-        live = False
-        for attempt in range(_TRIES):
+        async def attempt(live: bool) -> rest.Deleted:
             current = await self._current(key, live=live)
             if current is None:
                 raise self._not_found(key)
-            mismatch = _precondition_mismatch(options.preconditions, current)
-            if mismatch and live:
-                raise errors.Conflict(self.resource.group_kind, key.name, mismatch)
-            if mismatch:
-                live = True
-                continue
+            if mismatch := _precondition_mismatch(options.preconditions, current):
+                conflict = errors.Conflict(self.resource.group_kind, key.name, mismatch)
+                raise conflict if live else _Moved(conflict)
             async with validate(None, current):
                 try:
                     return await self._backend.delete(key, current, options, context=context)
-                except errors.Conflict:
-                    if attempt == _TRIES - 1:
-                        raise
-                    live = True
+                except errors.Conflict as conflict:
+                    raise _Moved(conflict) from conflict
+
+        return await self._persist(key, attempt)
+
+    async def _persist(self, key: Key, attempt: Callable[[bool], Awaitable[T]]) -> T:
+        """The result of the first `attempt` that nobody comes between; it is told whether to read the place of truth,
+        as all but the first do."""
+        for tried in range(_TRIES):
+            again = tried > 0
+            try:
+                async with self._turns.at(key, waiting=again):
+                    return await attempt(again)
+            except (_Moved, errors.AlreadyExists) as conflict:
+                if tried == _TRIES - 1:
+                    raise _cause(conflict) from conflict
         raise AssertionError("the last try returns or raises")
 
     async def delete_collection(

@@ -43,5 +43,8 @@ class ReleaseSettings:
     def _action(self, timeout: str) -> dict[str, Any]:
         action: dict[str, Any] = {"timeout": timeout}
         if self.strategy:
-            action["strategy"] = {"name": self.strategy, "retryInterval": self.retry_interval}
+            action["strategy"] = {"name": self.strategy}
+        if self.strategy == "RetryOnFailure":
+            # Flux refuses an interval of retries for the other strategy
+            action["strategy"]["retryInterval"] = self.retry_interval
         return action

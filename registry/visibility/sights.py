@@ -69,7 +69,8 @@ class RbacSights:
         if self._synced.is_set():
             return
         try:
-            await asyncio.wait_for(self._synced.wait(), _SYNC_SECONDS)
+            async with asyncio.timeout(_SYNC_SECONDS):
+                await self._synced.wait()
         except TimeoutError:
             raise ServiceUnavailable("roles and bindings are still being read", retry_after=1) from None
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.chain import Chain
-from admission.quota import TenantQuota, quota_problems
+from admission.quota import TenantQuota, full_key, quota_problems
 from admission.treeguard import TreeGuard
 from apiserver import errors
 from registry import quantity
@@ -203,6 +203,22 @@ def test_a_tenant_whose_namespace_does_not_follow_the_layout_is_a_parent_all_the
     odd["status"]["namespace"] = "somewhere"
 
     assert problems(tree_of(facts_of(odd)), quotas("beta", "somewhere", cpu=2))
+
+
+def test_very_many_keys_are_judged_in_no_more_than_the_time_of_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S-13: who may write one Tenant must not be able to stop the server for everybody."""
+    many = {f"count/a{n}": "1" for n in range(5_000)}
+    parent, read = quotas("alpha", **many), 0
+
+    def counting(key: str) -> str:
+        nonlocal read
+        read += 1
+        return full_key(key)
+
+    monkeypatch.setattr("admission.quota.full_key", counting)
+    tree = tree_of(parent, *(quotas(f"c{n}", "tenant-alpha", **many) for n in range(3)))
+    assert len(problems(tree, quotas("beta", "tenant-alpha", **many))) == len(many)
+    assert read <= 20 * len(many)
 
 
 async def test_the_plugin_answers_422_with_a_cause_a_key() -> None:

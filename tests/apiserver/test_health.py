@@ -52,6 +52,18 @@ async def test_a_single_check_tells_its_reason(checks: HealthChecks) -> None:
     assert await get(checks, "/readyz/informer-sync") == (500, "internal server error: the secret reason\n")
 
 
+async def test_what_is_worth_knowing_is_told_where_checks_are_listed_and_fails_nothing(checks: HealthChecks) -> None:
+    said = ["the file is refused"]
+    checks.add("config", said.pop, endpoints=READINESS)
+    assert await get(checks, "/readyz?verbose") == (
+        200,
+        "[+]ping ok\n[+]log ok\n[+]config ok: the file is refused\nreadyz check passed\n",
+    )
+    said += ["the file is refused"] * 2
+    assert await get(checks, "/readyz") == (200, "ok")
+    assert await get(checks, "/readyz/config") == (200, "ok")
+
+
 async def test_checks_can_be_excluded(checks: HealthChecks) -> None:
     checks.add("informer-sync", fail)
     status, body = await get(checks, "/readyz?verbose&exclude=informer-sync&exclude=nothing")

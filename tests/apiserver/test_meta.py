@@ -176,6 +176,17 @@ def test_owner_references_are_deduplicated_if_they_are_the_same_in_everything() 
     assert meta.dedup_owner_references(obj) is None
 
 
+@pytest.mark.timeout(30)
+def test_very_many_owner_references_do_not_stop_the_server() -> None:
+    """S-13: compared each with each, these take minutes."""
+    many = [{**OWNER, "uid": str(number)} for number in range(20_000)]
+    obj = {"metadata": {"ownerReferences": [*many, dict(many[0])]}}
+    warning = meta.dedup_owner_references(obj)
+    assert warning is not None
+    assert warning.endswith("observed: 0")
+    assert obj["metadata"]["ownerReferences"] == many
+
+
 def test_generated_names_fit_and_differ() -> None:
     names = {meta.generate_name("base-") for _ in range(50)}
     assert len(names) > 40

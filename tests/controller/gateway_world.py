@@ -82,7 +82,8 @@ class World:
             recorder=self.told,
         )
         tasks = [asyncio.create_task(informers.run()), *(asyncio.create_task(each.run()) for each in tenants.informers)]
-        await asyncio.gather(*(each.synced.wait() for each in (*tenants.informers, *informers.all)))
+        # for TenantGateways themselves the process does not wait long
+        await asyncio.gather(*(each.synced.wait() for each in tenants.informers))
         tasks.append(asyncio.create_task(controllers.run()))
         try:
             await self.settle()

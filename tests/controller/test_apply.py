@@ -189,3 +189,22 @@ def test_additions_change_nothing_that_is_there() -> None:
     current = {"labels": {"a": "9"}, "list": [2]}
 
     assert additions(wanted, current) == {"labels": {"b": "2"}, "other": "x"}
+
+
+async def test_a_status_is_written_by_its_subresource_and_for_the_observed_state_only(
+    host: FakeHost, apply: Apply
+) -> None:
+    observed = await ensure(apply, {"a": "1"}, None)
+    written = await apply.write_status(CONFIGMAPS, observed, {"phase": "good"})
+    assert written is not None
+    assert (written["status"], written["data"]) == ({"phase": "good"}, {"a": "1"})
+    assert host.writes[-1].subresource == "status"
+    with pytest.raises(StatusError) as raised:
+        await apply.write_status(CONFIGMAPS, observed, {"phase": "outdated"})
+    assert raised.value.code == 409
+
+
+async def test_the_status_of_what_is_gone_is_nobodys_business(host: FakeHost, apply: Apply) -> None:
+    observed = await ensure(apply, {"a": "1"}, None)
+    await host.delete(CONFIGMAPS, "ns", "cm")
+    assert await apply.write_status(CONFIGMAPS, observed, {"phase": "late"}) is None

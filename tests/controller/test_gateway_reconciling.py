@@ -9,6 +9,7 @@ import pytest
 
 from apiserver.resource import Key, Object
 from controller.tenant.tenantgateway import TENANTGATEWAYS
+from controller.tenantgateway.statuswriter import occurrences
 from registry.host import NAMESPACES, HostResource
 from tests.controller.gateway_world import (
     CERTIFICATES,
@@ -396,6 +397,21 @@ def test_a_setting_for_all_gateways_reaches_them_at_once() -> None:
 def _kinds(world: World) -> dict[str, list[str]]:
     found = world.get(GATEWAYS, "tenant-foo", "cozystack")["spec"]["listeners"]
     return {each["name"]: [kind["kind"] for kind in each["allowedRoutes"]["kinds"]] for each in found}
+
+
+def test_progress_of_what_is_waited_for_is_no_news() -> None:
+    def ready(reason: str, message: str, status: str = "False") -> list[Object]:
+        return [{"type": "Ready", "status": status, "reason": reason, "message": message}]
+
+    waiting, refused = ready("ListenersNotReady", "a, b"), ready("ReconcileError", "one")
+    assert list(occurrences(waiting, ready("ListenersNotReady", "a"))) == []
+    assert list(occurrences(refused, refused)) == []
+    [other] = occurrences(refused, ready("ReconcileError", "two"))
+    assert (other.type, other.note) == ("Warning", "two")
+    [done] = occurrences(waiting, ready("Reconciled", "as wanted", "True"))
+    assert (done.type, done.reason) == ("Normal", "Reconciled")
+    lost = [{"type": "AttachedElsewhere", "status": "True", "reason": "OtherGateway", "message": "x"}]
+    assert [each.type for each in occurrences(None, lost)] == ["Normal"]
 
 
 def test_what_people_want_to_see_is_told_in_events() -> None:

@@ -294,7 +294,7 @@ def test_port_80_admits_two_namespaces(namespace: str, admitted_: bool) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("port443_kinds", ["separate", "shared"])
 def test_kinds_hold_what_a_listener_is_for_and_nothing_unguarded(mode: str, port443_kinds: str) -> None:
-    """R-134 to R-136, C-01: in both settings."""
+    """R-134, R-135, R-136, C-01: in both settings."""
     for listener in listeners_of(GATEWAYS[mode], port443_kinds=port443_kinds).values():
         kinds = [each["kind"] for each in listener["allowedRoutes"]["kinds"]]
         own = "TLSRoute" if listener["protocol"] == "TLS" else "HTTPRoute"
@@ -317,7 +317,7 @@ def test_the_class_is_the_one_that_was_given() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_operators_address_and_infrastructure_stay(mode: str) -> None:
-    """G20, R-126, R-129: neither wiped by a change of the listeners, nor a reason to write."""
+    """G20, G22, R-126, R-129: neither wiped by a change of the listeners, nor a reason to write."""
     facts = GATEWAYS[mode]
     there = defaulted_gateway(render_gateway(facts, plan_of(facts)))
     assert patch(there, render_gateway(facts, plan_of(facts))) == {}

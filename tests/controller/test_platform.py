@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import contextlib
+import textwrap
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from registry.gateway_types import TenantGatewaySpec
 from registry.tenant.settings import ReleaseSettings
 
 DEFAULTS = PlatformSettings()
+PEM = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"
 
 
 def settings(**sections: Any) -> PlatformSettings:
@@ -76,7 +80,9 @@ def test_the_names_of_a_file_are_those_of_the_seed() -> None:
 @pytest.mark.parametrize(
     ("sections", "key"),
     [
-        pytest.param({"publishing": {"certificates": {"issuerName": "my-custom-ca"}}}, "issuerName", id="R-147 issuer"),
+        pytest.param(
+            {"publishing": {"certificates": {"issuerName": "my-custom-ca"}}}, "issuerName", id="R-147 R-295 issuer"
+        ),
         pytest.param(
             {"publishing": {"certificates": {"solver": "dns01", "dns01": {"provider": "route53"}}}},
             "dns01.route53.region",
@@ -88,7 +94,9 @@ def test_the_names_of_a_file_are_those_of_the_seed() -> None:
             id="R-166 rfc2136 without a name server",
         ),
         pytest.param(
-            {"publishing": {"certificates": {"dns01": {"provider": "linode"}}}}, "cloudflare", id="R-173 provider"
+            {"publishing": {"certificates": {"dns01": {"provider": "linode"}}}},
+            "provider\\n.*'cloudflare', 'route53', 'digitalocean' or 'rfc2136'",
+            id="R-173 provider",
         ),
         pytest.param({"publishing": {"certificates": {"solver": "http"}}}, "solver", id="solver"),
         pytest.param(
@@ -98,6 +106,21 @@ def test_the_names_of_a_file_are_those_of_the_seed() -> None:
         pytest.param({"gateway": {"enabled": "yes"}}, "enabled", id="no boolean"),
         pytest.param({"gateway": {"gatewayIP": "10.0.0.1"}}, "gatewayIP", id="a key that is not known"),
         pytest.param({"tenants": {"chart": "helm"}}, "chart", id="chart"),
+        pytest.param({"gateway": {"attachedNamespaces": ["a", "a"]}}, "must not hold a twice", id="a name twice"),
+        pytest.param({"gateway": {"attachedNamespaces": ["A"]}}, "attachedNamespaces", id="no name of a namespace"),
+        pytest.param({"gateway": {"tlsPassthroughServices": ["a.b"]}}, "tlsPassthroughServices", id="no label"),
+        pytest.param({"publishing": {"exposedServices": ["a,b"]}}, "exposedServices", id="a comma"),
+        pytest.param({"gateway": {"gatewayClassName": ""}}, "gatewayClassName", id="no class"),
+        pytest.param({"tenants": {"limitRange": {"default": {"cpu": "much"}}}}, "cpu: quantities", id="no quantity"),
+        pytest.param({"tenants": {"limitRange": {"default": {"cpu": "1m"}}}}, "25m is more", id="more than the limit"),
+        pytest.param({"release": {"interval": "5"}}, "must be a duration", id="no duration"),
+        pytest.param({"release": {"strategy": "Hope"}}, "strategy", id="strategy"),
+        pytest.param({"release": {"chartRef": {"kind": "Chart"}}}, "kind", id="kind of chart"),
+        pytest.param(
+            {"publishing": {"certificates": {"acmeServers": {"x": {"server": "https://a.b/c", "caBundle": "xyz"}}}}},
+            "caBundle",
+            id="no certificate",
+        ),
     ],
 )
 def test_what_is_wrong_is_refused_by_name(sections: dict[str, Any], key: str) -> None:
@@ -199,6 +222,25 @@ def test_the_defaults_of_a_tenantgateway() -> None:
     }
 
 
+def test_the_class_is_what_the_platform_says() -> None:
+    """R-089, R-092."""
+    given = settings(
+        gateway={"gatewayClassName": "other", "tlsPassthroughServices": [], "attachedNamespaces": ["cozy-dashboard"]},
+        publishing={"certificates": {"issuerName": "letsencrypt-stage"}},
+    )
+    spec = tenantgateway_spec(given, "a.example")
+    assert (spec["gatewayClassName"], spec["issuerName"]) == ("other", "letsencrypt-stage")
+    assert (spec["tlsPassthroughServices"], spec["attachedNamespaces"]) == ([], ["cozy-dashboard"])
+
+
+def test_the_flag_of_the_platform_does_not_touch_tenants_that_opt_in() -> None:
+    """R-292, R-293: it is for the charts, which read it as they read everything else."""
+    given = settings(gateway={"enabled": True})
+    assert tenantgateway_spec(given, "a.example") == tenantgateway_spec(DEFAULTS, "a.example")
+    before, after = cluster_values(DEFAULTS, "example.org"), cluster_values(given, "example.org")
+    assert {key: value for key, value in after.items() if before[key] != value} == {"gateway-enabled": "true"}
+
+
 def test_with_a_wildcard_secret_no_certificate_is_asked_for() -> None:
     spec = tenantgateway_spec(certificates(solver="dns01", wildcardSecretName="wild"), "a.example")
     assert (spec["certMode"], spec["wildcardSecretRef"]) == ("existingSecret", {"name": "wild"})
@@ -206,7 +248,7 @@ def test_with_a_wildcard_secret_no_certificate_is_asked_for() -> None:
 
 
 def test_charts_read_the_same() -> None:
-    """R-090, R-171."""
+    """R-090, R-170, R-171."""
     given = settings(
         publishing={
             "exposedServices": ["dashboard", "api"],
@@ -232,11 +274,11 @@ def test_charts_read_the_same() -> None:
     ],
 )
 def test_the_server_of_an_issuer(name: str, server: str | None) -> None:
-    own = {"server": "https://acme.example/directory", "email": "a@example.org", "caBundle": "PEM"}
+    own = {"server": "https://acme.example/directory", "email": "a@example.org", "caBundle": PEM}
     found = acme_server(certificates(acmeServers={"own": own}, issuerName="own"), name)
     assert (found.server if found is not None else None) == server
     if name == "own":
-        assert found == AcmeServer(server=own["server"], email="a@example.org", ca_bundle="PEM")
+        assert found == AcmeServer(server=own["server"], email="a@example.org", ca_bundle=PEM)
 
 
 def test_who_follows_the_settings_hears_of_changes_and_of_nothing_else() -> None:
@@ -245,3 +287,33 @@ def test_who_follows_the_settings_hears_of_changes_and_of_nothing_else() -> None
     followed.replace(settings(gateway={"enabled": True}))
     followed.replace(settings(gateway={"enabled": True}))
     assert heard == [True]
+
+
+@pytest.mark.parametrize(
+    ("given", "plain"),
+    [
+        pytest.param("", True, id="what cert-manager trusts"),
+        pytest.param(PEM, True, id="PEM"),
+        pytest.param(base64.b64encode(PEM.encode()).decode(), True, id="base64 of it"),
+        pytest.param(textwrap.fill(base64.b64encode(PEM.encode()).decode(), 20), True, id="in lines"),
+        pytest.param(base64.b64encode(b"something else").decode(), False, id="base64 of something else"),
+        pytest.param("-----BEGIN PRIVATE KEY-----", False, id="a key"),
+    ],
+)
+def test_the_ca_of_an_acme_server_is_a_certificate(given: str, plain: bool) -> None:
+    server = {"server": "https://acme.example/directory", "caBundle": given}
+    with contextlib.nullcontext() if plain else pytest.raises(ValidationError, match="must be certificates"):
+        assert certificates(acmeServers={"own": server}).publishing.certificates.acme_servers["own"].ca_bundle == given
+
+
+@pytest.mark.parametrize(
+    ("strategy", "said"),
+    [
+        pytest.param("RetryOnFailure", {"name": "RetryOnFailure", "retryInterval": "30s"}, id="again and again"),
+        pytest.param("RemediateOnFailure", {"name": "RemediateOnFailure"}, id="Flux refuses an interval here"),
+        pytest.param("", None, id="as Flux does by itself"),
+    ],
+)
+def test_the_strategy_of_a_release(strategy: str, said: object) -> None:
+    spec = settings(release={"strategy": strategy}).release.settings().release_spec()
+    assert spec["install"].get("strategy") == spec["upgrade"].get("strategy") == said

@@ -6,9 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from controller.platform import PlatformSettings
 from tenant_apiserver import options
 
 ROOT = Path(__file__).parents[2]
@@ -32,16 +30,3 @@ def test_a_metric_that_is_told_of_exists(name: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
-
-
-def test_the_settings_are_told_with_their_defaults_and_none_is_missing() -> None:
-    page = (ROOT / "docs" / "settings.md").read_text()
-    [block] = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
-    told = yaml.safe_load(block)
-    assert PlatformSettings.model_validate(told) == PlatformSettings()
-    defaults = PlatformSettings().model_dump(by_alias=True, mode="json")
-    assert _keys(told) == _keys(defaults)
-
-
-def _keys(section: object) -> object:
-    return {key: _keys(value) for key, value in section.items()} if isinstance(section, dict) else None

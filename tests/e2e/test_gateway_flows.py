@@ -53,7 +53,7 @@ def flow(host: E2eHost, tenants: Tenants, gateways: Gateways) -> Flow:
 
 
 def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) -> None:
-    """R-097, R-106, R-107, R-118, R-120, R-141, R-149, R-155, R-177, R-183, R-210."""
+    """R-097, R-106, R-107, R-118, R-119, R-120, R-121, R-141, R-149, R-155, R-177, R-183, R-198, R-210."""
     flow.open()
     gateways = flow.gateways
     alice, alices = flow.child()
@@ -83,6 +83,9 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) 
     selector = gateways.get("gateways", flow.foo)["spec"]["listeners"][1]["allowedRoutes"]["namespaces"]["selector"]
     assert selector == {"matchLabels": {LABEL: flow.foo}}
     assert acme in acmes
+    owned = {namespace: gateways.mark(namespace) for namespace in (flow.foo, alices, bobs, acmes)}
+    expected = {flow.foo: flow.foo, alices: flow.foo, bobs: bobs, acmes: acmes}
+    assert owned == {namespace: (owner, None) for namespace, owner in expected.items()}
 
 
 def _has_certificates(gateways: Gateways, namespace: str, count: int) -> bool:
@@ -143,9 +146,9 @@ def test_troubleshooting_finds_the_fault(flow: Flow) -> None:
     gateways, kubectl = flow.gateways, flow.host.kubectl
     flow.open()
     owner = flow.foo
-    rows = kubectl("get", "tenantgateway", "--all-namespaces", "--no-headers").stdout
-    assert kubectl("get", "tgw", "--all-namespaces", "--no-headers").stdout == rows
-    assert re.search(rf"^{owner} +cozystack +{flow.apex} +http01 +False ", rows, re.MULTILINE)
+    for name in ("tenantgateway", "tgw"):
+        rows = kubectl("get", name, "--all-namespaces", "--no-headers").stdout
+        assert re.search(rf"^{owner} +cozystack +{flow.apex} +http01 +False ", rows, re.MULTILINE)
     described = kubectl("-n", owner, "describe", "tenantgateway", "cozystack").stdout
     assert re.search(r"Reason: +GatewayNotAccepted", described)
     assert "Waiting for controller" in described

@@ -12,7 +12,7 @@ import yaml
 
 from tests.e2e.conftest import kube_host
 from tests.e2e.hosts import PATIENCE, ROOT, E2eHost, EmbeddedHost, KubeHost, tenants_path
-from tests.e2e.processes import wait_until
+from tests.e2e.processes import run_command, wait_until
 from tests.e2e.tenants import Tenants
 
 GATEWAYS = "/apis/gateway.cozystack.io/v1alpha1/namespaces/{}/tenantgateways/cozystack"
@@ -47,6 +47,12 @@ def cluster_values(host: E2eHost, namespace: str) -> dict[str, str]:
     return found
 
 
+def kept_revisions(host: E2eHost, tenant: str) -> int:
+    found = host.session().get(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{tenant}")
+    number: int = found.expect(200)["spec"]["maxHistory"]
+    return number
+
+
 def readyz(host: E2eHost) -> str:
     client = host.direct() if isinstance(host, KubeHost) else host.session()
     answer = client.get("/readyz?verbose")
@@ -59,7 +65,7 @@ def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own: E2eHost,
     settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
     own.flags = (f"--config={path}",)
     own.restart()
-    tenants = Tenants(own)
+    process, tenants = own.server.pid, Tenants(own)
     workload = tenants.nest(spec={"gateway": True})
     name = workload.removeprefix("tenant-")
 
@@ -77,7 +83,7 @@ def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own: E2eHost,
     wait_until("the file's settings hold", lambda: has("one.example", "first"), seconds=PATIENCE)
     assert "[+]config ok\n" in readyz(own)
 
-    settings(path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\n")
+    settings(path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\nrelease: {maxHistory: 2}\n")
     wait_until("the changed settings hold", lambda: has("two.example", "second"), seconds=PATIENCE)
     wait_until(
         "charts read them", lambda: cluster_values(own, ROOT).get("root-host") == "two.example", seconds=PATIENCE
@@ -89,6 +95,8 @@ def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own: E2eHost,
         seconds=PATIENCE,
     )
     assert shown["metadata"]["name"] == name
+    later = tenants.nest().removeprefix("tenant-")
+    assert (kept_revisions(own, name), kept_revisions(own, later)) == (5, 2), "release is for new tenants"
 
     settings(path, "publishing: {host: three.example, certificates: {issuerName: mine}}\n")
     said = "the file is refused, the settings of before hold: publishing.certificates.issuerName: 'mine' is not known"
@@ -99,3 +107,19 @@ def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own: E2eHost,
     settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
     wait_until("the mended file holds", lambda: has("three.example", "second"), seconds=PATIENCE)
     assert "[+]config ok\n" in readyz(own)
+    assert own.server.pid == process, "nothing was started anew"
+
+
+def test_a_wrong_file_keeps_the_server_from_starting(tmp_path: Path) -> None:
+    """R-162: before anything is done, with one line that names the key."""
+    path = tmp_path / "platform.yaml"
+    settings(path, "publishing: {certificates: {solver: dns01, dns01: {provider: route53}}}")
+    process = run_command(
+        "standalone", f"--data-dir={tmp_path / 'data'}", f"--config={path}", log=tmp_path / "standalone.log"
+    )
+    assert process.wait(seconds=30) == 2
+    assert process.log() == (
+        f"tenant-apiserver standalone: --config: {path}: publishing.certificates.dns01.route53.region: "
+        "must be set for the provider route53\n"
+    )
+    assert not (tmp_path / "data").exists()

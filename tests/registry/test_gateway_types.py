@@ -41,12 +41,38 @@ def test_a_spec_has_defaults() -> None:
     ],
 )
 def test_the_apex_is_a_domain(apex: str, good: bool) -> None:
+    """G22, N-9."""
     assert (not type_errors(SPEC, {"apex": apex}, "spec")) is good
     if good:
         assert TenantGatewaySpec(apex=apex).apex == apex
     else:
         with pytest.raises(ValidationError):
             TenantGatewaySpec(apex=apex)
+
+
+def test_any_issuer_may_be_named() -> None:
+    """R-147 and R-309 as issue 3 has them: acmeServers of the settings decides, so the CRD lists no names."""
+    assert "enum" not in SPEC["properties"]["issuerName"]
+    assert not type_errors(SPEC, {"apex": "example.org", "issuerName": "my-own-ca"}, "spec")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"certMode": "dns-01"}, id="certMode"),
+        pytest.param({"dns01": {"provider": "linode"}}, id="R-173 provider"),
+        pytest.param({"dns01": {}}, id="no provider"),
+        pytest.param({"dns01": {"provider": "route53", "route53": {}}}, id="route53 without a region"),
+        pytest.param({"dns01": {"provider": "rfc2136", "rfc2136": {}}}, id="rfc2136 without a name server"),
+        pytest.param({"wildcardSecretRef": {"name": ""}}, id="wildcardSecretRef"),
+        pytest.param({"attachedNamespaces": "default"}, id="attachedNamespaces"),
+    ],
+)
+def test_what_no_gateway_can_be_made_of_is_refused(spec: dict[str, Any]) -> None:
+    whole = {"apex": "example.org", **spec}
+    assert type_errors(SPEC, whole, "spec")
+    with pytest.raises(ValidationError):
+        TenantGatewaySpec.model_validate(whole)
 
 
 def test_the_crd_is_what_the_embedded_host_serves() -> None:

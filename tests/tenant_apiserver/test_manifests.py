@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 import yaml
 
 from tenant_apiserver import manifests
+from tenant_apiserver.config import parse as parse_settings
 from tenant_apiserver.options import ENVIRONMENT_PREFIX, Serve, parse
 from tenant_apiserver.serve import API_SERVICES
 from tenant_apiserver.serving_certificate import SECRET_NAME
@@ -83,6 +85,26 @@ def test_the_deployment_s_settings_are_ones_that_the_command_takes(directory: st
     assert options.root_host == "example.org"
     known = {ENVIRONMENT_PREFIX + field.upper() for field in Serve.__dataclass_fields__}
     assert set(environment) <= known
+
+
+def test_the_platform_s_settings_come_from_a_configmap_that_is_followed(tmp_path: Path) -> None:
+    """Its name stays, so that a change rolls out nothing; it is mounted whole, so that a change reaches the file."""
+    above = os.path.relpath(ROOT, tmp_path.resolve())
+    own = {"resources": [f"{above}/base"], "components": [f"{above}/components/platform-settings"]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
+    objects = built(str(tmp_path))
+    settings = of_kind(objects, "ConfigMap", "tenant-apiserver-platform")
+    pod = of_kind(objects, "Deployment")["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    [environment] = [each["value"] for each in container["env"] if each["name"] == f"{ENVIRONMENT_PREFIX}CONFIG"]
+    [volume] = [
+        each for each in pod["volumes"] if each.get("configMap", {}).get("name") == settings["metadata"]["name"]
+    ]
+    [mount] = [each for each in container["volumeMounts"] if each["name"] == volume["name"]]
+    assert environment == f"{mount['mountPath']}/platform.yaml"
+    assert "subPath" not in mount
+    assert settings["metadata"]["namespace"] == of_kind(objects, "Deployment")["metadata"]["namespace"]
+    assert parse_settings(settings["data"]["platform.yaml"].encode()).publishing.host == "example.org"
 
 
 def test_the_service_is_the_one_that_the_process_takes_for_its_own() -> None:

@@ -164,6 +164,26 @@ async def test_changes_that_race_are_all_applied(store: Store) -> None:
     assert sorted(data) == sorted(["a", *(f"k{n}" for n in range(20))])
 
 
+async def test_however_many_race_none_runs_out_of_tries(store: Store) -> None:
+    await store.create(context(), configmap(), admitted, dry_run=False)
+    tried = 0
+
+    def counting(number: int) -> Callable[[Object | None], Awaitable[Object]]:
+        async def change(current: Object | None) -> Object:
+            nonlocal tried
+            tried += 1
+            assert current is not None
+            current["data"] = {**current["data"], f"k{number}": "v"}
+            return current
+
+        return change
+
+    await asyncio.gather(*(store.update(context(), X, counting(n), admitted, dry_run=False) for n in range(100)))
+    assert len((await store.get(context(), X)).object()["data"]) == 101
+    # who met another's change waits for a turn instead of trying against all the others
+    assert tried <= 300
+
+
 async def test_an_update_that_changes_nothing_writes_nothing(store: Store) -> None:
     before = await store.create(context(), configmap(), admitted, dry_run=False)
     after, _ = await store.update(context(), X, put(configmap()), admitted, dry_run=False)
