@@ -14,7 +14,7 @@ from aiohttp import web
 from apiserver.context import RequestContext
 from apiserver.request_info import Query
 
-Check = Callable[[], Awaitable[None] | str | None]
+Check = Callable[[], Awaitable[str | None] | str | None]
 """Raises to fail. What it raises is logged, and told to nobody but who asks for this one check. A text that it returns
 is what is worth knowing though the check passes: it is shown where the checks are listed."""
 
@@ -106,10 +106,7 @@ async def _run(named: _Named) -> tuple[bool, str]:
     try:
         async with asyncio.timeout(_CHECK_SECONDS):
             result = named.check()
-            if inspect.isawaitable(result):
-                await result
-                return True, ""
-            return True, result or ""
+            return True, (await result if inspect.isawaitable(result) else result) or ""
     except TimeoutError:
         return False, f"no answer within {_CHECK_SECONDS:g} s"
     except Exception as error:

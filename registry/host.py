@@ -64,6 +64,16 @@ CLUSTERROLES = HostResource("rbac.authorization.k8s.io", "v1", "clusterroles", "
 CLUSTERROLEBINDINGS = HostResource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
+VALIDATINGADMISSIONPOLICIES = HostResource(
+    "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
+)
+VALIDATINGADMISSIONPOLICYBINDINGS = HostResource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicybindings",
+    "ValidatingAdmissionPolicyBinding",
+    namespaced=False,
+)
 LEASES = HostResource("coordination.k8s.io", "v1", "leases", "Lease")
 APISERVICES = HostResource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 

@@ -174,6 +174,12 @@ class HostClient:
         body = {"kind": "DeleteOptions", "apiVersion": "v1", **options} if options else None
         return await self._call("DELETE", res.path(namespace, name), body=body)
 
+    async def discover(self, api_version: str) -> Object:
+        """The APIResourceList of a version of a group. Raises StatusError, a 404 if the host has no such version."""
+        group, _, version = api_version.rpartition("/")
+        path = HostResource(group, version, "", "").path().rstrip("/")
+        return await self._call("GET", path)
+
     async def review(self, path: str, body: Object) -> Object:
         return await self._call("POST", path, body=body)
 

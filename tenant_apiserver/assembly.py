@@ -35,6 +35,7 @@ from registry.tenantnamespace import kind
 from tenant_apiserver import __version__
 from tenant_apiserver.config import ConfigFile
 from tenant_apiserver.options import Common
+from tenant_apiserver.policies import HostPolicies
 from tenant_apiserver.tenants import TenantApi
 
 TITLE = "Tenant API"
@@ -132,6 +133,11 @@ def add_config_check(process: Process, config: ConfigFile) -> None:
         return f"the file is refused, the settings of before hold: {config.refused}" if config.refused else ""
 
     process.health.add("config", check, endpoints=READINESS)
+
+
+def add_policy_check(process: Process, policies: HostPolicies) -> None:
+    """Never fails: what a policy that does not compile refuses is up to its failurePolicy, and readiness is not."""
+    process.health.add("admission-policies", policies.describe, endpoints=READINESS)
 
 
 def tenant_groups(tenants: TenantApi) -> list[Group]:

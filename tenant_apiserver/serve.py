@@ -32,6 +32,7 @@ from tenant_apiserver.controllers import Controllers, Platform
 from tenant_apiserver.credentials import Pki, PkiUnusable
 from tenant_apiserver.delegation import Delegation, TrustedCallers
 from tenant_apiserver.options import Serve
+from tenant_apiserver.policies import HostPolicies
 from tenant_apiserver.serving_certificate import ServiceReference, ServingCertificate
 from tenant_apiserver.servingmodes import CertificateSource, GivenFiles, HostSecret, OwnDirectory
 from tenant_apiserver.tenantcontroller import NAME as TENANT
@@ -82,15 +83,20 @@ class _Server:
         self._process = process
         settings, metrics = FollowedSettings(config), self._process.metrics
         self._config = ConfigFile(options.config, settings)
-        self._authorizer = self._access_review()
+        access_review = self._access_review()
+        self._authorizer = standard_authorizer(access_review)
+        self._policies = HostPolicies(host)
         self._tenants = tenant_api(
             host=host,
             root_host=options.root_host,
             settings=settings,
             observe=assembly.admission_observer(metrics),
+            validators=lambda namespaces: [
+                self._policies.plugin(namespaces=namespaces, authorizer=self._authorizer),
+            ],
             finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
-            reviews=self._authorizer if options.visibility == "reviews" else None,
+            reviews=access_review if options.visibility == "reviews" else None,
         )
         for cache in self._tenants.caches:
             metrics.track_cache(cache)
@@ -154,20 +160,22 @@ class _Server:
             process,
             groups=assembly.tenant_groups(self._tenants),
             authenticator=self._authenticator(),
-            authorizer=standard_authorizer(self._authorizer),
+            authorizer=self._authorizer,
             request_headers=self._delegation.request_header,
             max_requests_inflight=options.max_requests_inflight,
             impersonation=False,
             audit=audit.write if audit else None,
         )
-        informers = (*self._tenants.informers, self._callers)
+        informers = (*self._tenants.informers, *self._policies.informers, self._callers)
         assembly.add_checks(process, informers)
         assembly.add_config_check(process, self._config)
+        assembly.add_policy_check(process, self._policies)
         work: dict[str, Callable[[], Awaitable[None]]] = {
             **{f"informer-{informer.resource.plural}": informer.run for informer in informers},
             "serving-certificate": partial(self._certificate.follow, tls),
             "controllers": self._controllers.run,
             "config": self._config.follow,
+            "policy-params": self._policies.params.run,
             "memory": partial(memory.spare, informers),
             **self._followed_cas(),
         }

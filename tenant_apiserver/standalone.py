@@ -9,7 +9,7 @@ import asyncio
 import logging
 import shutil
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from tenant_apiserver.credentials import Pki, PkiUnusable, admin_kubeconfig
 from tenant_apiserver.kubeconfigs import write_private
 from tenant_apiserver.logs import configure
 from tenant_apiserver.options import Standalone
+from tenant_apiserver.policies import HostPolicies, equivalents_of
 from tenant_apiserver.servingmodes import OwnDirectory
 from tenant_apiserver.tenantcontroller import NAME as TENANT
 from tenant_apiserver.tenants import tenant_api
@@ -115,11 +116,15 @@ class _Server:
         options, process, metrics = self._options, self._process, self._process.metrics
         settings = FollowedSettings(self._config)
         config = ConfigFile(options.config, settings)
+        authorizer = standard_authorizer(embedded.authorizer)
+        groups = embedded.groups(authorizer)
+        policies, observe = HostPolicies(client), assembly.admission_observer(metrics)
         tenants = tenant_api(
             host=client,
             root_host=options.root_host,
             settings=settings,
-            observe=assembly.admission_observer(metrics),
+            observe=observe,
+            validators=lambda namespaces: [policies.plugin(namespaces=namespaces, authorizer=authorizer)],
             finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
         )
@@ -132,8 +137,12 @@ class _Server:
             metrics=metrics,
         )
         controllers = Controllers(platform, chosen=options.controllers)
-        authorizer = standard_authorizer(embedded.authorizer)
-        own = [_group(each) for each in embedded.groups(authorizer)]
+        judge = policies.plugin(
+            namespaces=tenants.namespace_source,
+            authorizer=authorizer,
+            equivalents=equivalents_of(storage.resource for group in groups for storage in group.storages.values()),
+        )
+        own = [_group(each, Chain((judge,), observe=observe)) for each in groups]
         audit = assembly.audit_log(options.audit_log_path, metrics)
         source = OwnDirectory(self._pki, [self._address])
         tls = ServerTls(await source.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error)
@@ -147,16 +156,19 @@ class _Server:
             impersonation=True,
             audit=audit.write if audit else None,
         )
-        assembly.add_checks(process, tenants.informers)
+        informers = (*tenants.informers, *policies.informers)
+        assembly.add_checks(process, informers)
         assembly.add_config_check(process, config)
+        assembly.add_policy_check(process, policies)
         work: dict[str, Callable[[], Awaitable[None]]] = {
-            **{f"informer-{informer.resource.plural}": informer.run for informer in tenants.informers},
+            **{f"informer-{informer.resource.plural}": informer.run for informer in informers},
             "serving-certificate": partial(source.follow, tls),
             "embedded-host": embedded.run,
             "controllers": controllers.run,
             "config": config.follow,
-            "memory": partial(memory.spare, tenants.informers),
-            "welcome": partial(self._welcome, tenants.informers[0].synced),
+            "policy-params": policies.params.run,
+            "memory": partial(memory.spare, informers),
+            "welcome": partial(self._welcome, [each.synced for each in informers]),
         }
         try:
             await assembly.run(process, work, partial(self._listen, app, tls))
@@ -185,9 +197,10 @@ class _Server:
         configuration.cert_file, configuration.key_file = str(certificate), str(key)
         return configuration
 
-    async def _welcome(self, ready: asyncio.Event) -> None:
+    async def _welcome(self, ready: Sequence[asyncio.Event]) -> None:
         """Once there is something to see, say how to look at it."""
-        await ready.wait()
+        for each in ready:
+            await each.wait()
         kubectl = Path(sys.prefix) / "bin" / "kubectl"
         command = str(kubectl) if kubectl.is_file() else shutil.which("kubectl") or "kubectl"
         print(_HINT.format(url=self._url, data=self._data, kubeconfig=self._kubeconfig, kubectl=command), flush=True)
@@ -202,6 +215,6 @@ class _NoFrontProxy:
         return None
 
 
-def _group(group: HostGroup) -> Group:
+def _group(group: HostGroup, admission: Chain) -> Group:
     # the embedded host's own rules, of namespaces that end and of RBAC, are part of its storages
-    return Group(group=group.group, version=group.version, storages=group.storages, admission=Chain(()))
+    return Group(group=group.group, version=group.version, storages=group.storages, admission=admission)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from admission.chain import Chain, Observer
-from admission.namespaces import HostNamespaces
+from admission.chain import Chain, Observer, Plugin
+from admission.namespaces import HostNamespaces, NamespaceSource
 from admission.tenants import tenant_plugins
 from apiserver import rest
 from apiserver.authorization import Authorizer
@@ -40,6 +40,7 @@ class TenantApi:
     tree: TenantTree
     releases: Informer
     namespaces: Informer
+    namespace_source: NamespaceSource
     visibility: Visibility
 
     @property
@@ -57,14 +58,15 @@ def tenant_api(
     settings: Settings,
     root_host: str,
     observe: Observer,
+    validators: Callable[[NamespaceSource], Sequence[Plugin]],
     history: HistoryLimits | None = None,
     reviews: Authorizer | None = None,
     finalizer: bool = False,
 ) -> TenantApi:
     """The Tenant API over a host; nothing runs yet. `root_host` is the root's domain where the settings have none.
 
-    Who may see what is told by the host's RBAC, or by `reviews`. `finalizer` tells whether there is a controller that
-    new Tenants are to wait for when they are deleted.
+    `validators` come behind the plugins of Tenants. Who may see what is told by the host's RBAC, or by `reviews`.
+    `finalizer` tells whether there is a controller that new Tenants are to wait for when they are deleted.
     """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
@@ -102,7 +104,7 @@ def tenant_api(
     plugins = tenant_plugins(tree=tree, cache=cache, namespaces=source)
     return TenantApi(
         storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
-        admission=Chain(plugins, observe=observe),
+        admission=Chain((*plugins, *validators(source)), observe=observe),
         namespace_storages={PLURAL: tenant_namespaces},
         cache=cache,
         namespace_cache=namespace_cache,
@@ -110,4 +112,5 @@ def tenant_api(
         tree=tree,
         releases=releases,
         namespaces=namespaces,
+        namespace_source=source,
     )

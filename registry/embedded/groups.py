@@ -112,7 +112,8 @@ def _storages(served: Served, index: RoleIndex) -> dict[str, rest.Storage]:
 
 
 def _subresource(backend: SqliteBackend, field: str) -> SubresourceStorage:
-    strategy = SubresourceStrategy(backend.resource, field=field)
+    metadata = ("labels", "annotations") if backend.resource.group_resource == ("", "namespaces") else ()
+    strategy = SubresourceStrategy(backend.resource, field=field, metadata=metadata)
     return SubresourceStorage(Store(backend=backend, strategy=strategy))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 from apiserver import errors
@@ -63,11 +64,13 @@ class KindStrategy:
 
 
 class SubresourceStrategy:
-    """A subresource that writes one field of the object, and nothing else (D53)."""
+    """A subresource that writes one field of the object (D53) and, as those of Namespaces do, what is in `metadata`."""
 
-    def __init__(self, resource: Resource, *, field: str) -> None:
+    def __init__(self, resource: Resource, *, field: str, metadata: Sequence[str] = ()) -> None:
         self._resource = resource
         self._field = field
+        # who wrote the field is told of this write; the resourceVersion is the one that the write is bound to
+        self._metadata = ("managedFields", "resourceVersion", *metadata)
 
     @property
     def resource(self) -> Resource:
@@ -81,8 +84,7 @@ class SubresourceStrategy:
         new.clear()
         new.update(copy.deepcopy(old))
         _put(new, self._field, wanted)
-        # who wrote the field is told of this write; the resourceVersion is the one that the write is bound to
-        for name in ("managedFields", "resourceVersion"):
+        for name in self._metadata:
             _put(new["metadata"], name, metadata.get(name))
 
     def name_errors(self, obj: Object) -> list[FieldError]:

@@ -96,7 +96,13 @@ class World:
             await asyncio.wait(tasks)
 
     def tenants(self) -> TenantApi:
-        return tenant_api(host=self.host, settings=self.settings, root_host="example.org", observe=unobserved)
+        return tenant_api(
+            host=self.host,
+            settings=self.settings,
+            root_host="example.org",
+            observe=unobserved,
+            validators=lambda _: (),
+        )
 
     async def settle(self) -> None:
         await asyncio.sleep(_SETTLE_SECONDS)

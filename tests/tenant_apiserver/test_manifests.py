@@ -20,7 +20,7 @@ from tenant_apiserver.serving_certificate import SECRET_NAME
 
 ROOT = Path(__file__).parents[2] / "manifests"
 KUBECTL = Path(sys.executable).parent / "kubectl"
-KUSTOMIZATIONS = [".", "base", "overlays/cozy-tenant-roles", "overlays/cert-manager"]
+KUSTOMIZATIONS = [".", "base", "policies", "overlays/cozy-tenant-roles", "overlays/cert-manager"]
 
 
 def built(directory: str) -> list[dict[str, Any]]:

@@ -1,0 +1,267 @@
+"""CEL as Kubernetes knows it: expressions are compiled once, and evaluated with the values of a request.
+
+What the library lacks does not compile; docs/admission.md says function by function what it has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cel_expr_python import cel
+
+from admission.cel import addresses, authorization, comparables, formats, lists, regexes, urls
+from admission.cel.standins import STRINGS, Type
+from admission.cel.tokens import calls, fields_of, mentions, select_chains, within_limits
+from admission.cel.words import is_selection, kubernetes_words, selection_words
+
+BOOL, STRING, NULL = Type.BOOL, Type.STRING, Type.NULL
+
+_CONFIG = """
+extensions:
+- name: "lists"
+- name: "optional"
+- name: "sets"
+- name: "strings"
+  version: 2
+- name: "two-var-comprehensions"
+"""
+_OBJECT = Type.Map(Type.STRING, Type.DYN)
+_STRING_MAP = Type.Map(Type.STRING, Type.STRING)
+_TYPED: Mapping[str, Mapping[str, Type]] = {
+    "request": {
+        **{f"{kind}.{part}": STRING for kind in ("kind", "requestKind") for part in ("group", "version", "kind")},
+        **{
+            f"{kind}.{part}": STRING
+            for kind in ("resource", "requestResource")
+            for part in ("group", "version", "resource")
+        },
+        **dict.fromkeys(("subResource", "requestSubResource", "name", "namespace", "operation"), STRING),
+        "userInfo.username": STRING,
+        "userInfo.uid": STRING,
+        "userInfo.groups": STRINGS,
+        "userInfo.extra": Type.Map(Type.STRING, STRINGS),
+        "dryRun": BOOL,
+    },
+    "namespaceObject": {
+        **{f"metadata.{name}": STRING for name in ("name", "generateName", "namespace", "resourceVersion")},
+        "metadata.labels": _STRING_MAP,
+        "metadata.annotations": _STRING_MAP,
+        "metadata.finalizers": STRINGS,
+        "spec.finalizers": STRINGS,
+        "status.phase": STRING,
+    },
+}
+_ROOTS = ("object", "oldObject", "request", "namespaceObject", "params", "authorizer")
+_ABSENT = 'No value with name "'
+# these compile, and fail when they are evaluated: the function behind them is not there
+_UNBOUND = ("transformMap", "transformMapEntry")
+
+
+class CompileError(Exception):
+    """The expression is wrong, or needs what the library lacks."""
+
+
+class EvaluationError(Exception):
+    """In Kubernetes' words. `unset_variable` is the field of `variables` that was read and has no value."""
+
+    def __init__(self, text: str, *, unset_variable: str = "") -> None:
+        super().__init__(text)
+        self.unset_variable = unset_variable
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """`variables` are the names that are read from `variables`; `reads` are what else is read of `flattened` values."""
+
+    expression: str
+    compiled: cel.Expression
+    returns: Type
+    variables: tuple[str, ...]
+    reads: frozenset[str]
+    is_truth: bool
+    """Its value is true or false, or an error: there is no need to look at its type."""
+
+    @property
+    def authorizes(self) -> bool:
+        """Whether it is asked what somebody may do."""
+        return "authorizer" in self.reads
+
+
+class Activation:
+    """The values of a request; those of `variables` are added when an expression needs them."""
+
+    def __init__(self, env: cel.Env, values: Mapping[str, Any], check: cel.Function | None) -> None:
+        self._env = env
+        self._values = dict(values)
+        self._functions = [check] if check is not None else None
+        self._native: cel.Activation | None = None
+
+    def set_variable(self, name: str, value: Any) -> None:
+        self._values[f"variables.{name}"] = value
+        self._native = None
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self._values
+
+    @property
+    def native(self) -> cel.Activation:
+        if self._native is None:
+            self._native = self._env.Activation(self._values, self._functions)
+        return self._native
+
+
+class Environment:
+    """The variables object, oldObject, request and namespaceObject, and those that are asked for.
+
+    `variables` are the fields of the variable of that name with their types; None if there is no such variable.
+    """
+
+    def __init__(
+        self, *, params: bool = False, authorizer: bool = False, variables: Mapping[str, Type] | None = None
+    ) -> None:
+        self._variables = variables
+        self._env = _shared_env(params, authorizer) if not variables else _env(params, authorizer, variables)
+
+    def compile(self, expression: str, returns: Sequence[Type] = ()) -> Program:
+        """`returns` are the types that the expression may have; none for any. Raises CompileError."""
+        used = fields_of("variables", expression) if self._variables is not None else []
+        if missing := [name for name in used if name not in (self._variables or {})]:
+            raise CompileError(f"compilation failed: ERROR: <input>: undefined field '{missing[0]}'")
+        compiled = self._compiled(expression)
+        found = compiled.return_type()
+        if returns and not any(found == each for each in returns):
+            wanted = " ".join(_type_name(each) for each in returns)
+            one_of = wanted if len(returns) == 1 else f"one of [{wanted}]"
+            raise CompileError(f"must evaluate to {one_of} but got {_type_name(found)}")
+        return Program(expression, compiled, found, tuple(used), _reads(expression), found == BOOL)
+
+    def _compiled(self, expression: str) -> cel.Expression:
+        for macro in _UNBOUND:
+            if calls(macro, expression):
+                raise CompileError(f"compilation failed: the macro '{macro}' is not available")
+        try:
+            return self._env.compile(within_limits(expression))
+        except (RuntimeError, ValueError, LookupError) as error:
+            raise CompileError(f"compilation failed: {_compile_words(error)}") from error
+
+    def activation(self, values: Mapping[str, Any], check: cel.Function | None = None) -> Activation:
+        """`check` answers `authorizer…check(verb)`; without it there must be no such call."""
+        return Activation(self._env, values, check)
+
+
+def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`values` and, by their paths, the fields whose types are known."""
+    found = dict(values)
+    for root, fields in _TYPED.items():
+        for path in fields:
+            if (value := _at(values.get(root), path)) is not None:
+                found[f"{root}.{path}"] = value
+    return found
+
+
+def evaluate(program: Program, activation: Activation) -> Any:
+    """The value, as plain Python. Raises EvaluationError."""
+    try:
+        result = program.compiled.eval(activation.native)
+        if program.is_truth and isinstance(truth := result.plain_value(), bool):
+            return truth
+        found = result.type()
+        if found == NULL:
+            # reading it would take away a reference to None that is not the library's
+            return None
+        value = result.plain_value()
+    except (RuntimeError, ValueError, LookupError, TypeError) as error:
+        raise EvaluationError(kubernetes_words(str(error))) from error
+    if found == Type.ERROR:
+        if is_selection(value):
+            raise EvaluationError(selection_words(program.expression, activation.values))
+        raise _evaluation_error(value)
+    if isinstance(value, list | dict):
+        _give_back_nones(value)
+    return value
+
+
+def _evaluation_error(status: str) -> EvaluationError:
+    """A field of request or namespaceObject that is not there is a variable that is not set, too."""
+    _, unset, rest = status.partition(_ABSENT)
+    if not unset:
+        return EvaluationError(kubernetes_words(status))
+    root, _, path = rest.partition('"')[0].partition(".")
+    name = path.rpartition(".")[2]
+    return EvaluationError(f"no such key: {name}", unset_variable=name if root == "variables" else "")
+
+
+def _give_back_nones(value: Any) -> None:
+    """The library (0.1.3) puts None into lists and maps without taking a reference, and the interpreter ends when
+    there are none left."""
+    if value is None:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(None))
+    elif isinstance(value, list):
+        for each in value:
+            _give_back_nones(each)
+    elif isinstance(value, dict):
+        for each in value.values():
+            _give_back_nones(each)
+
+
+@functools.cache
+def _shared_env(params: bool, authorizer: bool) -> cel.Env:
+    return _env(params, authorizer, {})
+
+
+def _env(params: bool, authorizer: bool, variables: Mapping[str, Type]) -> cel.Env:
+    types: dict[str, Type] = {
+        "object": Type.DYN,
+        "oldObject": Type.DYN,
+        "request": _OBJECT,
+        "namespaceObject": Type.DYN,
+        **{f"{root}.{path}": kind for root, fields in _TYPED.items() for path, kind in fields.items()},
+        **{f"variables.{name}": kind for name, kind in variables.items()},
+    }
+    if params:
+        types["params"] = Type.DYN
+    if authorizer:
+        types["authorizer"] = _OBJECT
+    functions = [each for library in _LIBRARIES for each in library()]
+    extension = cel.CelExtension("kubernetes", functions)
+    return cel.NewEnv(config=cel.NewEnvConfigFromYaml(_CONFIG), variables=types, extensions=[extension])
+
+
+_LIBRARIES: tuple[Callable[[], Sequence[cel.FunctionDecl]], ...] = (
+    lists.functions,
+    regexes.functions,
+    urls.functions,
+    addresses.functions,
+    comparables.functions,
+    formats.functions,
+    authorization.functions,
+)
+
+
+def _reads(expression: str) -> frozenset[str]:
+    """Handing a value over takes time, needed or not."""
+    found = {root for root in _ROOTS if mentions(root, expression)}
+    for root, fields in select_chains(expression):
+        typed = _TYPED.get(root, {})
+        paths = (".".join(fields[:end]) for end in range(1, len(fields) + 1))
+        found.update(f"{root}.{path}" for path in paths if path in typed)
+    return frozenset(found)
+
+
+def _at(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _compile_words(error: Exception) -> str:
+    return str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+
+
+def _type_name(found: Type) -> str:
+    return str(found.name()).lower().replace("null", "null_type")

@@ -1,0 +1,207 @@
+"""What an expression names, and the two calls that have to be written another way. Pure; no type is known here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|//[^\n]*)
+    |(?P<string>[bB]?[rR]?(?:\"{3}(?s:.*?)\"{3}|'{3}(?s:.*?)'{3})(?<!\\)
+        |[bB]?[rR](?:"[^"\n]*"|'[^'\n]*')|[bB]?(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'))
+    |(?P<word>[A-Za-z_][A-Za-z0-9_]*)
+    |(?P<number>[0-9][0-9A-Za-z_]*(?:\.[0-9]+(?:[eE][+-]?[0-9]+)?)?)
+    |(?P<dot>\.\??)
+    |(?P<other>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+BOUNDED = "kubernetesBounded"
+# A function cannot return an optional, so these two return a list or a map, of which the empty one is none.
+FORMAT_ERRORS = "kubernetesFormatErrors"
+NAMED_FORMAT = "format.kubernetesNamed"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: str
+    text: str
+
+
+def tokens(expression: str) -> list[Token]:
+    """White space and comments included: joined, they are the expression."""
+    return [Token(found.lastgroup or "other", found[0]) for found in _TOKEN.finditer(expression)]
+
+
+def fields_of(root: str, expression: str) -> list[str]:
+    """The names in `root.<name>`, in order, each once; also of a local variable of the same name."""
+    found = _code(expression)
+    names = [
+        found[index + 2].text
+        for index, token in enumerate(found[:-2])
+        if token == Token("word", root)
+        and found[index + 1].kind == "dot"
+        and found[index + 2].kind == "word"
+        and (index == 0 or found[index - 1].kind != "dot")
+    ]
+    return list(dict.fromkeys(names))
+
+
+def select_chains(expression: str) -> list[tuple[str, list[str]]]:
+    """Each `root.field.field`, in order; the name of a call at the end does not count. The root of what is computed is
+    empty."""
+    found = _code(expression)
+    chains: list[tuple[str, list[str]]] = []
+    index = 0
+    while index < len(found):
+        start = index
+        index += 1
+        computed = found[start].text in _PAIRS or found[start].kind in ("string", "number")
+        if not computed and (found[start].kind != "word" or (start and found[start - 1].kind == "dot")):
+            continue
+        fields = []
+        while index + 1 < len(found) and found[index].kind == "dot" and found[index + 1].kind == "word":
+            fields.append(found[index + 1].text)
+            index += 2
+        if fields and index < len(found) and found[index].text == "(":
+            fields.pop()
+        if fields:
+            chains.append(("" if computed else found[start].text, fields))
+    return chains
+
+
+def mentions(word: str, expression: str) -> bool:
+    """Whether the expression has the name anywhere but behind a dot."""
+    found = _code(expression)
+    return any(
+        token == Token("word", word) and (index == 0 or found[index - 1].kind != "dot")
+        for index, token in enumerate(found)
+    )
+
+
+def calls(method: str, expression: str) -> bool:
+    """Whether there is a call `….method(…)`."""
+    found = _code(expression)
+    return any(
+        found[index].kind == "dot" and found[index + 1] == Token("word", method) and found[index + 2].text == "("
+        for index in range(len(found) - 2)
+    )
+
+
+def within_limits(expression: str) -> str:
+    """The expression with what the library cannot do as it stands written another way: `f.validate(s)` and
+    `format.named(s)`, which give optionals, `lists.range(n)`, which has no bound there, and `has(a.b)`, which is an
+    error there where `a` is null, and knows no fields that are variables by themselves."""
+    if "has" in expression:
+        expression = _with_membership(expression)
+    if not any(name in expression for name in ("validate", "named", "range")):
+        return expression
+    found = tokens(expression)
+    code = [index for index, token in enumerate(found) if token.kind != "space"]
+    called = [found[index] for index in code]
+    texts = [token.text for token in found]
+    before, after = [""] * len(found), [""] * len(found)
+    for position, index in enumerate(code[:-1]):
+        call = _rewritten(called, position)
+        if call is None:
+            continue
+        before[code[call.start]] = call.opening + before[code[call.start]]
+        texts[index] = call.name
+        after[code[call.end]] += ")"
+    return "".join(f"{head}{text}{tail}" for head, text, tail in zip(before, texts, after, strict=True))
+
+
+def _with_membership(expression: str) -> str:
+    """`has(a.b.c)` as `'c' in a.b`, if that is a map, else false."""
+    found = tokens(expression)
+    code = [index for index, token in enumerate(found) if token.kind != "space"]
+    called = [found[index] for index in code]
+    texts = [token.text for token in found]
+    for position, index in enumerate(code[:-1]):
+        chain = _tested_chain(called, position)
+        if not chain:
+            continue
+        operand, field = ".".join(chain[:-1]), chain[-1]
+        test = f"(type(dyn({operand})) == map ? '{field}' in dyn({operand}) : false)"
+        # what is declared there is there
+        texts[index] = "true" if operand == "variables" else test
+        for each in range(index + 1, code[position + 2 * len(chain) + 1] + 1):
+            texts[each] = ""
+    return "".join(texts)
+
+
+def _tested_chain(code: Sequence[Token], position: int) -> list[str]:
+    """The names of `has(a.b.c)`; none for what is no chain of names."""
+    if code[position] != Token("word", "has") or (position and code[position - 1].kind == "dot"):
+        return []
+    end = _closing(code, position + 1) if code[position + 1].text == "(" else None
+    inside = code[position + 2 : end] if end is not None else []
+    chained = all((token.kind == "word") if index % 2 == 0 else token.text == "." for index, token in enumerate(inside))
+    return [token.text for token in inside[::2]] if chained and len(inside) % 2 == 1 and len(inside) >= 3 else []
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """`opening` comes before the token at `start`, a parenthesis behind the one at `end`."""
+
+    start: int
+    end: int
+    opening: str
+    name: str
+
+
+def _rewritten(code: Sequence[Token], position: int) -> _Call | None:
+    token = code[position]
+    if token.kind != "word" or position < 2 or code[position + 1].text != "(" or code[position - 1].text != ".":
+        return None
+    end = _closing(code, position + 1)
+    if end is None:
+        return None
+    optional = "optional.ofNonZeroValue("
+    match code[position - 2].text, token.text:
+        case _, "validate":
+            return _Call(_operand_start(code, position - 2), end, optional, FORMAT_ERRORS)
+        case "format", "named":
+            return _Call(position - 2, end, optional, NAMED_FORMAT.partition(".")[2])
+        case "lists", "range" if end > position + 2:
+            return _Call(position + 2, end - 1, f"{BOUNDED}(", "range")
+    return None
+
+
+def _operand_start(code: Sequence[Token], position: int) -> int:
+    """Where the operand begins whose last token is at `position`: a chain of names, calls and indexes."""
+    while True:
+        if code[position].text in _PAIRS:
+            position = _opening(code, position)
+            if position > 0 and (code[position - 1].kind == "word" or code[position - 1].text in _PAIRS):
+                position -= 1
+                continue
+        if position >= 2 and code[position - 1].kind == "dot":
+            position -= 2
+            continue
+        return position
+
+
+def _opening(code: Sequence[Token], position: int) -> int:
+    depth = 0
+    for index in range(position, -1, -1):
+        depth += code[index].text in _PAIRS
+        depth -= code[index].text in _PAIRS.values()
+        if depth == 0:
+            return index
+    return 0
+
+
+def _closing(code: Sequence[Token], position: int) -> int | None:
+    depth = 0
+    for index in range(position, len(code)):
+        depth += code[index].text in _PAIRS.values()
+        depth -= code[index].text in _PAIRS
+        if depth == 0:
+            return index
+    return None
+
+
+def _code(expression: str) -> list[Token]:
+    return [token for token in tokens(expression) if token.kind != "space"]

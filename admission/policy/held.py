@@ -1,0 +1,111 @@
+"""Policies and bindings as informers of the host tell them: compiled when they come, looked up by every write."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from admission.policy.facts import Binding, ParamKind, Policy, binding_of, policy_of
+from apiserver.errors import StatusError
+from apiserver.resource import Object
+
+Fact = TypeVar("Fact", Policy, Binding)
+
+
+@dataclass(frozen=True, slots=True)
+class Hook:
+    """A policy that is in effect somewhere, with its bindings."""
+
+    policy: Policy
+    bindings: tuple[Binding, ...]
+
+
+class _Kept(Generic[Fact]):
+    """An EventHandler that keeps what it hears as facts, by name."""
+
+    def __init__(self, make: Callable[[Object], Fact], changed: Callable[[], None]) -> None:
+        self.facts: dict[str, Fact] = {}
+        self._specs: dict[str, Any] = {}
+        self._make: Callable[[Object], Fact] = make
+        self._changed = changed
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        names = {obj["metadata"]["name"] for obj in items}
+        for name in self.facts.keys() - names:
+            self._drop(name)
+        for obj in items:
+            self._put(obj)
+        self._changed()
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        if type == "DELETED":
+            self._drop(obj["metadata"]["name"])
+        else:
+            self._put(obj)
+        self._changed()
+
+    def bookmark(self, rv: int) -> None:
+        pass
+
+    def unreachable(self, error: StatusError | None) -> None:
+        """What was last seen stays in force."""
+
+    def _put(self, obj: Object) -> None:
+        name, spec = obj["metadata"]["name"], obj.get("spec")
+        if name not in self.facts or self._specs[name] != spec:
+            self.facts[name], self._specs[name] = self._make(obj), spec
+
+    def _drop(self, name: str) -> None:
+        self.facts.pop(name, None)
+        self._specs.pop(name, None)
+
+
+class HeldPolicies:
+    """`policies` and `bindings` are handlers for the informers whose `synced` events are given."""
+
+    def __init__(self, *, synced: Sequence[asyncio.Event]) -> None:
+        self._synced = tuple(synced)
+        self._hooks: tuple[Hook, ...] | None = None
+        self._listeners: list[Callable[[], None]] = []
+        self.policies = _Kept(policy_of, self._changed)
+        self.bindings = _Kept(binding_of, self._changed)
+
+    @property
+    def synced(self) -> bool:
+        return all(event.is_set() for event in self._synced)
+
+    @property
+    def hooks(self) -> Sequence[Hook]:
+        """By name, so that of several refusals it is always the same that is told (H22)."""
+        if self._hooks is None:
+            bound: dict[str, list[Binding]] = {}
+            for name in sorted(self.bindings.facts):
+                binding = self.bindings.facts[name]
+                bound.setdefault(binding.policy, []).append(binding)
+            self._hooks = tuple(
+                Hook(self.policies.facts[name], tuple(bound[name]))
+                for name in sorted(self.policies.facts)
+                if name in bound
+            )
+        return self._hooks
+
+    @property
+    def param_kinds(self) -> frozenset[ParamKind]:
+        return frozenset(kind for each in self.policies.facts.values() if (kind := each.param_kind) is not None)
+
+    @property
+    def problems(self) -> Mapping[str, Sequence[str]]:
+        """What keeps policies from working as they are written, by their names."""
+        found = {name: self.policies.facts[name].problems for name in sorted(self.policies.facts)}
+        return {name: problems for name, problems in found.items() if problems}
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Called after each change."""
+        self._listeners.append(listener)
+
+    def _changed(self) -> None:
+        self._hooks = None
+        for listener in self._listeners:
+            listener()

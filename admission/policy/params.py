@@ -1,0 +1,92 @@
+"""The parameter objects of a binding (H14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from admission.policy.facts import ParamKind, ParamRef
+from admission.policy.matching import labels_of, selector_of
+from apiserver.errors import StatusError
+from apiserver.resource import Object
+
+
+class ConfigurationError(Exception):
+    """The policy or the binding cannot be used as it is."""
+
+
+class UnknownParamKind(ConfigurationError):
+    """The host does not have the kind."""
+
+    def __init__(self, kind: ParamKind) -> None:
+        group, _, version = kind.api_version.rpartition("/")
+        super().__init__(f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind.kind}'")
+
+
+class ParamObjects(Protocol):
+    """The objects of one kind, followed; `namespaced` says whether they live in namespaces."""
+
+    namespaced: bool
+
+    def items(self, namespace: str) -> Iterable[Object]: ...
+
+    async def get(self, namespace: str, name: str) -> Object | None:
+        """From the cache, else from the host. Raises StatusError."""
+        ...
+
+
+class ParamSource(Protocol):
+    async def objects(self, kind: ParamKind) -> ParamObjects:
+        """Waits a moment for a kind that is new. Raises UnknownParamKind, ConfigurationError if it is not synced."""
+        ...
+
+
+async def find_params(
+    source: ParamSource, kind: ParamKind | None, ref: ParamRef | None, namespace: str
+) -> Sequence[Object | None]:
+    """One None where there are no parameters to be had; empty where the binding is to be passed over. `namespace` is
+    the request's. Raises ConfigurationError."""
+    if kind is None or ref is None:
+        return [None]
+    objects = await source.objects(kind)
+    where = _namespace(objects, ref, namespace)
+    found: Sequence[Object | None] = []
+    if ref.name and ref.selector is not None:
+        raise ConfigurationError("paramRef.name and paramRef.selector are mutually exclusive")
+    if ref.name:
+        try:
+            one = await objects.get(where, ref.name)
+        except StatusError as error:
+            raise ConfigurationError(error.message) from error
+        found = [one] if one is not None else []
+    elif ref.selector is not None:
+        found = _selected(objects, ref, where)
+    else:
+        raise ConfigurationError("one of name or selector must be provided")
+    if not found and ref.denies:
+        raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
+    return [_typed(each, kind) for each in found if each is not None]
+
+
+def _namespace(objects: ParamObjects, ref: ParamRef, namespace: str) -> str:
+    if not objects.namespaced:
+        if ref.namespace:
+            raise ConfigurationError("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+        return ""
+    if not ref.namespace and not namespace:
+        raise ConfigurationError(
+            "cannot use namespaced paramRef in policy binding that matches cluster-scoped resources"
+        )
+    return ref.namespace or namespace
+
+
+def _selected(objects: ParamObjects, ref: ParamRef, namespace: str) -> list[Object]:
+    try:
+        selector = selector_of(ref.selector)
+    except ValueError as error:
+        raise ConfigurationError(str(error)) from error
+    return [each for each in objects.items(namespace) if selector.matches(labels_of(each))]
+
+
+def _typed(obj: Object, kind: ParamKind) -> Object:
+    return {**obj, "apiVersion": kind.api_version, "kind": kind.kind}

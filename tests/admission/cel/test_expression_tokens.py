@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import pytest
+
+from admission.cel.tokens import fields_of, mentions, select_chains, within_limits
+
+
+@pytest.mark.parametrize(
+    ("expression", "names"),
+    [
+        pytest.param("variables.a + variables.b", ["a", "b"], id="two"),
+        pytest.param("variables.a.b == variables.a", ["a"], id="one, twice"),
+        pytest.param("'variables.a' == \"variables.b\"", [], id="in strings"),
+        pytest.param("r'\\' + variables.a", ["a"], id="behind a raw string that ends in a backslash"),
+        pytest.param("'''it's variables.x''' + variables.a", ["a"], id="in a long string"),
+        pytest.param("1 // variables.a\n + variables . b", ["b"], id="comments and blanks"),
+        pytest.param("object.variables.a", [], id="a field of that name"),
+        pytest.param("variables.?a", ["a"], id="optional"),
+    ],
+)
+def test_variables_are_found(expression: str, names: list[str]) -> None:
+    assert fields_of("variables", expression) == names
+
+
+def test_a_name_is_no_field() -> None:
+    assert mentions("authorizer", "authorizer.path('/')")
+    assert not mentions("authorizer", "object.authorizer == 'authorizer'")
+
+
+@pytest.mark.parametrize(
+    ("expression", "written"),
+    [
+        pytest.param("object.a == 'validate'", "object.a == 'validate'", id="nothing to do"),
+        pytest.param(
+            "!format.uri().validate(a).hasValue()",
+            "!optional.ofNonZeroValue(format.uri().kubernetesFormatErrors(a)).hasValue()",
+            id="a chain",
+        ),
+        pytest.param(
+            "x || f(a)[0].b.validate(g(')', [1]))",
+            "x || optional.ofNonZeroValue(f(a)[0].b.kubernetesFormatErrors(g(')', [1])))",
+            id="calls and indexes, up to an operator",
+        ),
+        pytest.param(
+            "format.named('a').value().validate('b')",
+            "optional.ofNonZeroValue(optional.ofNonZeroValue(format.kubernetesNamed('a')).value()"
+            ".kubernetesFormatErrors('b'))",
+            id="one in the other",
+        ),
+        pytest.param(
+            "lists.range(size(a)).size()", "lists.range(kubernetesBounded(size(a))).size()", id="a range has a bound"
+        ),
+        pytest.param("a.range(1) + lists.range()", "a.range(1) + lists.range()", id="other ranges"),
+        pytest.param("a.validate(", "a.validate(", id="unfinished"),
+        pytest.param(
+            "!has(a.b.c) || has(a.b)",
+            "!(type(dyn(a.b)) == map ? 'c' in dyn(a.b) : false) || (type(dyn(a)) == map ? 'b' in dyn(a) : false)",
+            id="null has no fields",
+        ),
+        pytest.param("has( variables.a ) && b", "true && b", id="a variable that is declared"),
+        pytest.param("has(a().b) && x.has(1)", "has(a().b) && x.has(1)", id="only chains of names"),
+    ],
+)
+def test_what_the_library_cannot_do_is_written_another_way(expression: str, written: str) -> None:
+    assert within_limits(expression) == written
+
+
+def test_chains_of_fields_are_found() -> None:
+    assert select_chains("object.a.b.size() + x.y['z.w'].v") == [("object", ["a", "b"]), ("x", ["y"]), ("", ["v"])]

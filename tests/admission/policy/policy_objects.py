@@ -1,0 +1,115 @@
+"""Policies, bindings and plugins over values, as tests need them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from admission.policy.facts import ParamKind
+from admission.policy.held import HeldPolicies
+from admission.policy.params import ParamObjects, UnknownParamKind
+from admission.policy.plugin import ValidatingPolicies
+from apiserver.authorization import AccessAttributes, Authorizer, Decision
+from apiserver.resource import Object
+
+RULES: Mapping[str, Any] = {
+    "resourceRules": [
+        {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]},
+    ]
+}
+
+
+def policy(*validations: Mapping[str, Any], name: str = "p", **spec: Any) -> Object:
+    whole = {"matchConstraints": RULES, "validations": list(validations), **spec}
+    return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": whole}
+
+
+def binding(name: str = "b", *, policy: str = "p", actions: Sequence[str] = ("Deny",), **spec: Any) -> Object:
+    whole = {"policyName": policy, "validationActions": list(actions), **spec}
+    return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": whole}
+
+
+class Namespaces:
+    """A NamespaceSource over a dict."""
+
+    def __init__(self, *found: Object) -> None:
+        self._found = {each["metadata"]["name"]: each for each in found}
+        self.asked: list[str] = []
+
+    async def synced(self, seconds: float) -> bool:
+        return True
+
+    def get(self, name: str) -> Object | None:
+        return self._found.get(name)
+
+    async def live(self, name: str) -> Object | None:
+        self.asked.append(name)
+        return None
+
+
+class Params:
+    """A ParamSource of one kind."""
+
+    def __init__(self, kind: str = "", *objects: Object, namespaced: bool = True) -> None:
+        self._kind = kind
+        self._objects = objects
+        self.namespaced = namespaced
+
+    async def objects(self, kind: ParamKind) -> ParamObjects:
+        if kind.kind != self._kind:
+            raise UnknownParamKind(kind)
+        return self
+
+    def items(self, namespace: str) -> Iterable[Object]:
+        return [each for each in self._objects if (each["metadata"].get("namespace") or "") == namespace]
+
+    async def get(self, namespace: str, name: str) -> Object | None:
+        return next((each for each in self.items(namespace) if each["metadata"]["name"] == name), None)
+
+
+class Verdicts:
+    """An Authorizer that allows one verb, after `delay` seconds, and keeps what it was asked."""
+
+    def __init__(self, verb: str = "", *, delay: float = 0.0) -> None:
+        self._verb = verb
+        self._delay = delay
+        self.asked: list[AccessAttributes] = []
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        self.asked.append(attributes)
+        await asyncio.sleep(self._delay)
+        return Decision(allowed=attributes.verb == self._verb, reason="because")
+
+
+ROOT_NAMESPACE: Object = {
+    "metadata": {"name": "tenant-root", "labels": {"kind": "tenant"}, "managedFields": []},
+    "status": {"phase": "Active"},
+}
+
+
+def held(policies: Sequence[Object], bindings: Sequence[Object], *, synced: bool = True) -> HeldPolicies:
+    event = asyncio.Event()
+    if synced:
+        event.set()
+    found = HeldPolicies(synced=[event])
+    found.policies.replace(policies, 1)
+    found.bindings.replace(bindings, 1)
+    return found
+
+
+def plugin(
+    policies: Sequence[Object],
+    bindings: Sequence[Object],
+    *,
+    params: Params | None = None,
+    authorizer: Authorizer | None = None,
+    synced: bool = True,
+    namespaces: Namespaces | None = None,
+) -> ValidatingPolicies:
+    return ValidatingPolicies(
+        held=held(policies, bindings, synced=synced),
+        params=params or Params(),
+        namespaces=namespaces or Namespaces(ROOT_NAMESPACE),
+        authorizer=authorizer or Verdicts(),
+    )

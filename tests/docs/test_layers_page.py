@@ -1,0 +1,40 @@
+"""The page on the layers tells of every policy, in the words that it answers with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from admission.hostpolicy import POLICY, refusal
+from tests.policies import cases
+from tests.policies.host_cases import NAMESPACE_DENIAL
+from tests.policies.route_cases import nameless
+from tests.policies.table import POLICIES
+
+PAGE = (Path(__file__).parents[2] / "docs" / "layers.md").read_text()
+HOST = "alice.example.org"
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_every_policy_is_told_with_the_number_of_its_validations(name: str) -> None:
+    count = len(POLICIES[name]["spec"]["validations"])
+    assert any(line.split()[:2] == [name, str(count)] for line in PAGE.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        (cases.NAMESPACE_POLICY, NAMESPACE_DENIAL),
+        (cases.ROUTE_POLICY, nameless("HTTPRoute")),
+        (cases.ROUTE_POLICY, cases.outside("HTTPRoute hostnames", HOST, "harbor.example.org")),
+        (cases.GATEWAY_POLICY, cases.outside("Gateway listener hostname", HOST, "dashboard.example.org")),
+    ],
+)
+def test_refusals_are_quoted_as_they_are(policy: str, text: str) -> None:
+    assert f"ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: {text}\n" in PAGE
+
+
+def test_the_built_in_refusal_is_quoted_as_it_is() -> None:
+    assert f"{refusal('', HOST, ())}\n" in PAGE
+    assert POLICY in PAGE

@@ -1,0 +1,143 @@
+"""Cases of layers 3 and 4: who may write a Tenant's host, and the label of a Namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from tests.policies.cases import HOST_LABEL, MASTERS, NAMESPACE_POLICY, TENANT_POLICY, Case
+
+_ACCOUNTS = "system:serviceaccounts"
+_TRUSTED = (
+    "system:masters, system:serviceaccounts:cozy-system, system:serviceaccounts:cozy-cert-manager, "
+    "system:serviceaccounts:cozy-fluxcd, system:serviceaccounts:kube-system"
+)
+TENANT_DENIAL = (
+    f"tenant.spec.host can only be set or changed by members of {_TRUSTED}; a tenant with an empty host "
+    "inherits the apex of its parent, as <name>.<parent's apex>"
+)
+NAMESPACE_DENIAL = (
+    f"namespace label {HOST_LABEL} is immutable once set, and is only set, changed or removed by members of {_TRUSTED}"
+)
+_NEAR_MISSES = (
+    (_ACCOUNTS,),
+    (f"{_ACCOUNTS}:",),
+    (f"{_ACCOUNTS}:cozy-flux",),
+    (f"{_ACCOUNTS}:cozy-fluxcd2",),
+    (f"{_ACCOUNTS}:cozy-system:x",),
+    (f"{_ACCOUNTS}:kube-public",),
+    (f"{_ACCOUNTS}:cozy-dashboard",),
+    ("system:serviceaccount:cozy-system",),
+    ("cozystack-cluster-admin",),
+    ("SYSTEM:MASTERS",),
+    ("system:master", "masters"),
+    ("kube-system", "cozy-system"),
+)
+Write = Callable[..., Case]
+_LABELLED: Mapping[str, Any] = {"metadata": {"labels": {"some": "label"}}}
+_EMPTY: Mapping[str, Any] = {}
+
+
+def _tenant(id: str, new: Mapping[str, Any], denial: bool = False, **more: Any) -> Case:
+    return Case(
+        id=f"Tenant: {id}",
+        policy=TENANT_POLICY,
+        group="apps.cozystack.io",
+        version="v1alpha1",
+        kind="Tenant",
+        namespace="tenant-l",
+        new=new,
+        denial=TENANT_DENIAL if denial else "",
+        **more,
+    )
+
+
+def _namespace(id: str, new: Mapping[str, Any], denial: bool = False, **more: Any) -> Case:
+    return Case(
+        id=f"Namespace: {id}",
+        policy=NAMESPACE_POLICY,
+        group="",
+        version="v1",
+        kind="Namespace",
+        new=new,
+        denial=NAMESPACE_DENIAL if denial else "",
+        **more,
+    )
+
+
+def _spec(**fields: Any) -> Mapping[str, Any]:
+    return {"spec": fields}
+
+
+def _host(host: str | None) -> Mapping[str, Any]:
+    return {"spec": {"host": host}}
+
+
+def _label(value: str | None, **others: str) -> Mapping[str, Any]:
+    return {"metadata": {"labels": {HOST_LABEL: value, **others}}}
+
+
+def _everybody(case: Write, to: Callable[[str | None], Mapping[str, Any]]) -> Iterator[Case]:
+    """What is the same in both layers, with what `to` makes of a host."""
+    for group in _TRUSTED.split(", "):
+        yield case(f"{group} sets it", to("a.example.org"), groups=(group,))
+        yield case(f"{group} changes it", to("b.example.org"), old=to("a.example.org"), groups=(group,))
+    yield case("an administrator removes it", to(None), old=to("a.example.org"), groups=MASTERS)
+    yield case("one trusted group among others", to("a.example.org"), groups=("x", "system:masters", "y"))
+    yield case("the same value by anybody", to("a.example.org"), old=to("a.example.org"))
+    yield case("still none by anybody", _LABELLED, old=_EMPTY)
+    yield case("none by anybody", _EMPTY)
+    yield case("an empty one by anybody", to(""))
+    yield case("made empty when there was none", to(""), old=_EMPTY)
+    yield case("set", to("dashboard.example.org"), True)
+    yield case("set later", to("dashboard.example.org"), True, old=_EMPTY)
+    yield case("set when it was empty", to("a.example.org"), True, old=to(""))
+    yield case("changed", to("b.example.org"), True, old=to("a.example.org"))
+    yield case("changed to what is below", to("x.a.example.org"), True, old=to("a.example.org"))
+    yield case("changed in case only", to("A.example.org"), True, old=to("a.example.org"))
+    yield case("changed from upper case", to("a.example.org"), True, old=to("A.Example.org"))
+    yield case("made empty", to(""), True, old=to("a.example.org"))
+    yield case("removed", to(None), True, old=to("a.example.org"))
+    for groups in _NEAR_MISSES:
+        yield case(f"set by {' and '.join(groups)}", to("a.example.org"), True, groups=groups)
+    account = "system:serviceaccount:cozy-system:x"
+    yield case("set by one named like an account", to("a.example.org"), True, user=account)
+    yield case("set by one named like a group", to("a.example.org"), True, user="system:masters")
+    yield case(
+        "changed by a near miss", to("b.example.org"), True, old=to("a.example.org"), groups=(f"{_ACCOUNTS}:cozy",)
+    )
+
+
+def _tenants() -> Iterator[Case]:
+    yield from _everybody(_tenant, _host)
+    yield _tenant("without spec", {})
+    yield _tenant("with an empty spec", _spec())
+    yield _tenant("other fields", _spec(etcd=True, isolated=True))
+    yield _tenant("other fields beside a host", _spec(etcd=True, host="a.example.org"), True)
+    yield _tenant("other fields while a host is there", _spec(etcd=True), old=_host("a.example.org"))
+    yield _tenant("a label while a host is there", _LABELLED, old=_host("a.example.org"))
+    yield _tenant("other fields where there is no spec", _spec(etcd=True), old=_EMPTY)
+    yield _tenant("the host goes with the spec", {"spec": None}, True, old=_host("a.example.org"))
+
+
+def _namespaces() -> Iterator[Case]:
+    yield from _everybody(_namespace, _label)
+    yield _namespace("labels like it", {"metadata": {"labels": {"namespace.cozystack.io/hosts": "a", "host": "a"}}})
+    yield _namespace("other labels", {"metadata": {"labels": {"namespace.cozystack.io/gateway": "tenant-a"}}})
+    yield _namespace("other labels beside it", _label("a.example.org", some="x"), True)
+    yield _namespace("another label while it is there", _LABELLED, old=_label("a.example.org"))
+    yield _namespace("an annotation", {"metadata": {"annotations": {HOST_LABEL: "a.example.org"}}})
+    yield _namespace("it goes with all labels", {"metadata": {"labels": None}}, True, old=_label("a.example.org"))
+    for subresource in ("status", "finalize"):
+        to, old = _label("b.example.org"), _label("a.example.org")
+        yield _namespace(f"changed through {subresource}", to, True, old=old, subresource=subresource)
+        yield _namespace(f"removed through {subresource}", _label(None), True, old=old, subresource=subresource)
+        yield _namespace(
+            f"an administrator changes it through {subresource}", to, old=old, subresource=subresource, groups=MASTERS
+        )
+        yield _namespace(f"the same through {subresource}", _LABELLED, old=old, subresource=subresource)
+
+
+def cases() -> Iterator[Case]:
+    yield from _tenants()
+    yield from _namespaces()

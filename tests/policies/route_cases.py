@@ -1,0 +1,167 @@
+"""Cases of layer 5: hostnames of routes, the same for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tests.policies.cases import GATEWAY_GROUP, MASTERS, ROUTE_POLICY, Case, none_there, outside
+
+_KINDS = {"HTTPRoute": "", "TLSRoute": "-tls", "GRPCRoute": "-grpc"}
+# In a version in which hostnames may be left out.
+_VERSIONS = {"HTTPRoute": "v1", "TLSRoute": "v1alpha2", "GRPCRoute": "v1"}
+_RULES = {"rules": [{"backendRefs": [{"name": "app", "port": 443}]}]}
+_GATEWAY = {"name": "cozystack", "namespace": "tenant-root"}
+_HTTP = {**_GATEWAY, "sectionName": "http"}
+_HTTPS = {**_GATEWAY, "sectionName": "https"}
+_LABELLED = {"metadata": {"labels": {"some": "label"}}}
+_MANY = [f"{'a' * 60}.{'b' * 60}.n{number}.example.net" for number in range(50)]
+Parents = Sequence[Mapping[str, str]]
+_ATTACHED: Parents = [_GATEWAY]
+
+
+def _spec(hostnames: Sequence[str] | None, parents: Parents | None, more: Mapping[str, Any]) -> Mapping[str, Any]:
+    named = {} if hostnames is None else {"hostnames": hostnames}
+    attached = {} if parents is None else {"parentRefs": parents}
+    return {"spec": {**_RULES, **named, **attached, **more}}
+
+
+def _case(
+    kind: str,
+    id: str,
+    namespace: str,
+    hostnames: Sequence[str] | None,
+    denial: str = "",
+    *,
+    parents: Parents | None = _ATTACHED,
+    old: Sequence[str] | None = None,
+    spec: Mapping[str, Any] | None = None,
+    **more: Any,
+) -> Case:
+    return Case(
+        id=f"{kind}: {id}",
+        policy=ROUTE_POLICY + _KINDS[kind],
+        group=GATEWAY_GROUP,
+        kind=kind,
+        namespace=namespace,
+        new=more.pop("new", None) or _spec(hostnames, parents, spec or {}),
+        old=None if old is None else _spec(old, _ATTACHED, {}),
+        version=more.pop("version", _VERSIONS[kind]),
+        denial=denial,
+        **more,
+    )
+
+
+def nameless(kind: str) -> str:
+    return (
+        f"{kind} hostnames must equal the host of its namespace or be below it, and there are none: the route would "
+        "take every listener's hostname. Only a route of which each parentRef names section http may do without"
+    )
+
+
+def _passing(kind: str) -> Iterator[Case]:
+    yield _case(kind, "the host itself", "tenant-l", ["example.org"])
+    yield _case(kind, "below the host", "tenant-l", ["harbor.example.org"])
+    yield _case(kind, "deep below the host", "tenant-l", ["a.b.c.example.org"])
+    yield _case(kind, "everything below the host", "tenant-l", ["*.example.org"])
+    yield _case(kind, "everything below a name", "tenant-l", ["*.foo.example.org"])
+    yield _case(kind, "several", "tenant-l", ["example.org", "a.example.org", "*.b.example.org"])
+    yield _case(kind, "a label in mixed case", "tenant-l-upper", ["example.org"])
+    yield _case(kind, "below a label in mixed case", "tenant-l-upper", ["a.example.org"])
+    yield _case(kind, "a domain of its own", "tenant-l-own", ["app.customer1.example"])
+    yield _case(kind, "a deep host", "tenant-l-deep", ["x.a.b.example.org"])
+    yield _case(kind, "attached to nothing", "tenant-l", ["a.example.org"], parents=None)
+    yield _case(kind, "a hostname on section http", "tenant-l", ["a.example.org"], parents=[_HTTP])
+    yield _case(kind, "no hostnames on section http", "tenant-l", None, parents=[_HTTP])
+    yield _case(kind, "no hostnames on http of two Gateways", "tenant-l", None, parents=[_HTTP, {**_HTTP, "name": "b"}])
+    default = {"useDefaultGateways": "None"}
+    yield _case(kind, "no hostnames, no default Gateways", "tenant-l", None, parents=[_HTTP], spec=default)
+    every = {"useDefaultGateways": "All"}
+    yield _case(kind, "a hostname on default Gateways", "tenant-l", ["a.example.org"], parents=None, spec=every)
+    yield _case(kind, "any hostname in cozy-*", "cozy-l", ["attacker.com"])
+    yield _case(kind, "no hostnames in cozy-*", "cozy-l", None)
+    yield _case(kind, "any hostname in cozy-* with a host", "cozy-l-host", ["attacker.com"])
+    yield _case(kind, "any hostname where tenant has no dash", "tenantl", ["attacker.com"])
+    yield _case(kind, "any hostname in another namespace", "l", ["attacker.com"])
+    yield _case(kind, "any hostname where tenant- is inside the name", "my-tenant-l", ["attacker.com"])
+    yield _case(kind, "an update within the host", "tenant-l", ["new.example.org"], old=["old.example.org"])
+    yield _case(kind, "an update of a label only", "tenant-l", None, old=["b.example.org"], new=_LABELLED)
+    yield _case(kind, "a hostname in mixed case", "tenant-l", ["App.Example.ORG", "EXAMPLE.org"], lax=True)
+
+
+def _refused(kind: str) -> Iterator[Case]:
+    words = f"{kind} hostnames"
+    foreign = outside(words, "example.org", "attacker.com")
+    for id, names in (
+        ("another domain", ["attacker.com"]),
+        ("the parent of the host", ["org"]),
+        ("below the parent", ["other.org"]),
+        ("a word before the host", ["evilexample.org"]),
+        ("the host as a prefix", ["example.org.attacker.com"]),
+        ("the host without its dot", ["app-example.org"]),
+        ("everything below the parent", ["*.org"]),
+        ("everything below a near miss", ["*.evilexample.org"]),
+        ("a hostname in punycode", ["xn--exmple-cua.org"]),
+        ("two bad ones are told in order", ["attacker.com", "*.org"]),
+    ):
+        yield _case(kind, id, "tenant-l", names, outside(words, "example.org", *names))
+    yield _case(kind, "one bad among good", "tenant-l", ["a.example.org", "attacker.com", "example.org"], foreign)
+    upper = outside(words, "example.org", "evilexample.org")
+    yield _case(kind, "a near miss of a label in mixed case", "tenant-l-upper", ["evilexample.org"], upper)
+    own = outside(words, "customer1.example", "app.example.org")
+    yield _case(kind, "the platform's domain below one of its own", "tenant-l-own", ["app.example.org"], own)
+    deep = outside(words, "a.b.example.org", "b.example.org")
+    yield _case(kind, "the parent of a deep host", "tenant-l-deep", ["b.example.org"], deep)
+    for namespace in ("tenant-l-bare", "tenant-l-empty", "tenant-l-near"):
+        yield _case(kind, f"a hostname in {namespace}", namespace, ["app.example.org"], none_there(words))
+        on_http: Parents = [_HTTP]
+        yield _case(kind, f"no hostnames in {namespace}", namespace, None, none_there(words), parents=on_http)
+    yield _case(kind, "a hostname outside on section http", "tenant-l", ["attacker.com"], foreign, parents=[_HTTP])
+    yield _case(kind, "an administrator may not, either", "tenant-l", ["attacker.com"], foreign, groups=MASTERS)
+    yield _case(kind, "an update to outside", "tenant-l", ["attacker.com"], foreign, old=["old.example.org"])
+    lost = none_there(words)
+    yield _case(kind, "any update without a host", "tenant-l-bare", None, lost, old=["b.example.org"], new=_LABELLED)
+    mixed = outside(words, "example.org", "evilexample.org")
+    yield _case(kind, "a near miss in mixed case", "tenant-l", ["EvilExample.org"], mixed, lax=True)
+    yield _case(kind, "a dot at the end and an empty label", "tenant-l-empty", ["attacker.com."], lost, lax=True)
+    dropped = f"{words} must equal the host of its namespace or be below it"
+    yield _case(kind, "too many to be told", "tenant-l", _MANY, dropped, lax=True)
+    yield from _nameless(kind)
+
+
+def _nameless(kind: str) -> Iterator[Case]:
+    told = nameless(kind)
+    yield _case(kind, "no hostnames on every section", "tenant-l", None, told)
+    yield _case(kind, "no hostnames, attached to nothing", "tenant-l", None, told, parents=None)
+    yield _case(kind, "no hostnames on section https", "tenant-l", None, told, parents=[_HTTPS])
+    yield _case(kind, "no hostnames, not only on http", "tenant-l", None, told, parents=[_HTTP, _HTTPS])
+    near = {**_GATEWAY, "sectionName": "http-a"}
+    yield _case(kind, "no hostnames on a section like http", "tenant-l", None, told, parents=[near])
+    port: Mapping[str, Any] = {**_GATEWAY, "port": 80}
+    yield _case(kind, "no hostnames on port 80 of any section", "tenant-l", None, told, parents=[port])
+    every = {"useDefaultGateways": "All"}
+    yield _case(kind, "no hostnames on default Gateways", "tenant-l", None, told, parents=None, spec=every)
+    yield _case(kind, "no hostnames on http and default Gateways", "tenant-l", None, told, parents=[_HTTP], spec=every)
+    removed = {"spec": {"hostnames": None}}
+    yield _case(kind, "an update that removes them", "tenant-l", None, told, old=["c.example.org"], new=removed)
+    yield _case(kind, "an administrator without hostnames", "tenant-l", None, told, groups=MASTERS)
+
+
+def _of_versions() -> Iterator[Case]:
+    """All that are served; those that are left out above."""
+    for kind, version in (("HTTPRoute", "v1beta1"), ("TLSRoute", "v1"), ("TLSRoute", "v1alpha3")):
+        foreign = outside(f"{kind} hostnames", "example.org", "attacker.com")
+        yield _case(kind, f"{version}, below the host", "tenant-l", ["a.example.org"], version=version)
+        yield _case(kind, f"{version}, another domain", "tenant-l", ["attacker.com"], foreign, version=version)
+        before = ["old.example.org"]
+        yield _case(kind, f"an update in {version}", "tenant-l", ["attacker.com"], foreign, old=before, version=version)
+        yield _case(kind, f"a good update in {version}", "tenant-l", ["new.example.org"], old=before, version=version)
+    yield _case("HTTPRoute", "v1beta1, no hostnames", "tenant-l", None, nameless("HTTPRoute"), version="v1beta1")
+    yield _case("HTTPRoute", "v1beta1, section http", "tenant-l", None, parents=[_HTTP], version="v1beta1")
+
+
+def cases() -> Iterator[Case]:
+    for kind in _KINDS:
+        yield from _passing(kind)
+        yield from _refused(kind)
+    yield from _of_versions()

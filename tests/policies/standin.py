@@ -1,0 +1,26 @@
+"""A kind of Tenants' schema in another group, for a host that runs no policy for what is aggregated."""
+
+from __future__ import annotations
+
+from apiserver.resource import Object
+from registry.types import tenant_resource
+
+STAND_IN_GROUP = "stand-in.cozystack.io"
+
+
+def stand_in_crd() -> Object:
+    tenants = tenant_resource()
+    names = {
+        "plural": tenants.plural,
+        "singular": tenants.singular,
+        "kind": tenants.kind,
+        "listKind": tenants.list_kind,
+    }
+    schema = {"type": "object", "properties": {"spec": dict(tenants.properties["spec"])}}
+    version = {"name": tenants.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{tenants.plural}.{STAND_IN_GROUP}"},
+        "spec": {"group": STAND_IN_GROUP, "scope": "Namespaced", "names": names, "versions": [version]},
+    }

@@ -1,0 +1,113 @@
+"""The policies as they are written, and every case judged in the process."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from admission.hostpolicy import POLICY, TRUSTED_GROUPS, refusal
+from admission.policy.facts import policy_of
+from registry.embedded.platformkinds import PLATFORM_KINDS
+from tests.policies import cases
+from tests.policies.cases import GATEWAY_GROUP, Case
+from tests.policies.judging import NAME, attributes, judge_of, refused
+from tests.policies.table import BINDINGS, CASES, DIRECTORY, HOST_CASES, POLICIES
+
+_NAMES = {
+    "cozystack-gateway-hostname-policy": ("gateway.networking.k8s.io", ["gateways"]),
+    "cozystack-listenerset-hostname-policy": ("gateway.networking.k8s.io", ["listenersets"]),
+    "cozystack-tenant-host-policy": ("apps.cozystack.io", ["tenants"]),
+    "cozystack-namespace-host-label-policy": ("", ["namespaces", "namespaces/status", "namespaces/finalize"]),
+    "cozystack-route-hostname-policy": ("gateway.networking.k8s.io", ["httproutes"]),
+    "cozystack-route-hostname-policy-tls": ("gateway.networking.k8s.io", ["tlsroutes"]),
+    "cozystack-route-hostname-policy-grpc": ("gateway.networking.k8s.io", ["grpcroutes"]),
+}
+_JUDGES = {name: judge_of(POLICIES[name], BINDINGS[name]) for name in POLICIES}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+async def test_the_verdict_and_its_text_are_those_of_the_table(case: Case) -> None:
+    error = await refused(_JUDGES[case.policy], attributes(case))
+    group_resource = f"{case.plural}.{case.group}" if case.group else case.plural
+    assert (error.message if error else "") == cases.refusal(case, NAME, group_resource)
+    assert error is None or (error.code, error.reason) == (403, "Forbidden")
+
+
+def test_there_are_enough_cases_for_each_policy() -> None:
+    counted = Counter((case.policy, bool(case.denial)) for case in HOST_CASES)
+    assert set(counted) == {(name, denied) for name in _NAMES for denied in (False, True)}
+    assert min(counted.values()) >= 15
+    assert len({case.id for case in CASES}) == len(CASES)
+    assert len(HOST_CASES) >= 150
+
+
+def test_policies_and_bindings_have_the_documented_names() -> None:
+    assert POLICIES.keys() == BINDINGS.keys() == _NAMES.keys()
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_a_policy_is_fail_closed_in_every_version(name: str) -> None:
+    group, resources = _NAMES[name]
+    spec = POLICIES[name]["spec"]
+    rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources}
+    assert spec["failurePolicy"] == "Fail"
+    assert spec["matchConstraints"] == {"resourceRules": [rule]}
+    assert BINDINGS[name]["spec"] == {"policyName": name, "validationActions": ["Deny"]}
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_a_policy_compiles(name: str) -> None:
+    assert policy_of(POLICIES[name]).problems == []
+
+
+def test_a_file_has_one_object() -> None:
+    for path in DIRECTORY.glob("*.yaml"):
+        assert "\n---" not in path.read_text(), path.name
+
+
+def _without_words(name: str) -> dict[str, Any]:
+    """What is judged, without what is said."""
+    spec = POLICIES[name]["spec"]
+    return {
+        "conditions": spec["matchConditions"],
+        "variables": spec["variables"],
+        "validations": [each["expression"] for each in spec["validations"]],
+    }
+
+
+@pytest.mark.parametrize("suffix", ["-tls", "-grpc"])
+def test_the_policies_of_routes_have_the_same_expressions(suffix: str) -> None:
+    assert _without_words(cases.ROUTE_POLICY + suffix) == _without_words(cases.ROUTE_POLICY)
+
+
+@pytest.mark.parametrize("name", [cases.TENANT_POLICY, cases.NAMESPACE_POLICY])
+def test_the_trusted_groups_are_those_of_the_built_in_check(name: str) -> None:
+    [expression] = [each["expression"] for each in POLICIES[name]["spec"]["variables"] if each["name"] == "trusted"]
+    assert _listed(expression) == list(TRUSTED_GROUPS)
+
+
+def _listed(expression: str) -> list[str]:
+    listed, _, _ = expression.removeprefix("[").partition("]")
+    return [each.strip().strip("'") for each in listed.split(",")]
+
+
+def test_the_built_in_check_says_the_same_of_a_tenant() -> None:
+    [validation] = POLICIES[POLICY]["spec"]["validations"]
+    assert refusal("", "a.example.org", ()) == f"{validation['message']} ({POLICY})"
+
+
+def test_expressions_are_kept_to_what_1_30_knows() -> None:
+    """Its libraries have no two-variable macros, formats or semver; nor is `authorizer` needed."""
+    texts = " ".join(str(policy["spec"]) for policy in POLICIES.values())
+    for newer in ("transformList", "transformMap", "format.", "semver(", "authorizer", "ip(", "cidr("):
+        assert newer not in texts
+
+
+def test_every_kind_that_has_hostnames_is_covered() -> None:
+    """Of those that the embedded host serves; in the CRDs of Gateway API it is the same kinds."""
+    kinds = {kind.plural: str(kind.properties.get("spec")) for kind in PLATFORM_KINDS if kind.group == GATEWAY_GROUP}
+    named = {plural for plural, spec in kinds.items() if "'hostnames'" in spec or "'listeners'" in spec}
+    covered = {resources[0] for group, resources in _NAMES.values() if group == GATEWAY_GROUP}
+    assert named == covered
