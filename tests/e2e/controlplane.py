@@ -20,7 +20,14 @@ from tests.e2e.credentials import Identity
 from tests.e2e.processes import Process, free_port, wait_until
 
 _ASSETS = Path("/usr/local/kubebuilder/bin")
-_CONTROLLERS = ("namespace", "garbagecollector", "clusterrole-aggregation", "resourcequota", "serviceaccount")
+_CONTROLLERS = (
+    "namespace",
+    "garbagecollector",
+    "clusterrole-aggregation",
+    "resourcequota",
+    "serviceaccount",
+    "validatingadmissionpolicy-status-controller",
+)
 FRONT_PROXY = "front-proxy-client"
 TOKEN = "e2e-static-token"
 TOKEN_USER = "token-user"
