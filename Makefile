@@ -14,8 +14,8 @@ COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --qu
 run: $(VENV)/run.stamp  ## the stand-alone server, with a real kubectl beside it
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/python -m tenant_apiserver standalone --data-dir $(DATA) --secure-port $(PORT)
 
-test: $(VENV)/dev.stamp  ## every test
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: $(VENV)/dev.stamp  ## every test; most of their time is waiting, so two processes share them
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup $(PYTEST_ARGS)
 
 check: $(VENV)/dev.stamp  ## format, lint, types, layers
 	$(BIN)/ruff format --check $(SOURCES)

@@ -17,6 +17,13 @@ settings.load_profile("suite")
 OURS = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What one process runs one after the other, where there are several: the tests of a host that is shared by them
+    all, or those of a file."""
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    item.add_marker(pytest.mark.xdist_group(str(parameters.get("host", item.path.stem))))
+
+
 @pytest.fixture(autouse=True)
 def no_blocking_calls() -> Iterator[None]:
     """A blocking call of our own code on the event loop is an error."""

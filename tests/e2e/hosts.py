@@ -113,7 +113,8 @@ class E2eHost(ABC):
         return Process(f"kubectl {arguments[0]}", command, log=log, environment=self._environment(None))
 
     def grant(self, user: str, role: str, namespace: str) -> None:
-        """Bind a user to a ClusterRole in one namespace."""
+        """Bind a user to a ClusterRole in one namespace, and wait until that is in effect."""
+        client = self.session()
         binding = {
             "apiVersion": f"{RBAC}/v1",
             "kind": "RoleBinding",
@@ -122,7 +123,20 @@ class E2eHost(ABC):
             "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
         }
         path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"
-        self.session().request("POST", path, binding).expect(201)
+        client.request("POST", path, binding).expect(201)
+        rule = client.get(f"/apis/{RBAC}/v1/clusterroles/{role}").expect(200)["rules"][0]
+        asked = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": {"namespace": namespace, **asked}},
+        }
+
+        def allowed() -> bool:
+            answer = client.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review).expect(201)
+            return bool(answer["status"]["allowed"])
+
+        wait_until(f"{user} may {asked} in {namespace}", allowed, processes=self.processes)
 
     def _kubectl(self, identity: Identity, arguments: Sequence[str]) -> list[str]:
         return [str(KUBECTL), f"--kubeconfig={identity.kubeconfig}", *arguments]
@@ -131,7 +145,8 @@ class E2eHost(ABC):
         home = {"HOME": str(self.directory), "KUBECACHEDIR": str(self.directory / "kubectl-cache")}
         return {**os.environ, **home, **(more or {})}
 
-    def _wait_for_the_root(self) -> None:
+    def _wait_for_the_root(self, ours: Client) -> None:
+        """And for our own server's readiness: before that, a Service would lead nobody to it."""
         client, path = self.session(), tenants_path(ROOT)
 
         def there() -> bool:
@@ -146,6 +161,12 @@ class E2eHost(ABC):
         wait_until(
             "the root tenant's namespace is there",
             lambda: client.get(namespace).status == 200,
+            seconds=PATIENCE,
+            processes=self.processes,
+        )
+        wait_until(
+            "our server is ready",
+            lambda: ours.get("/readyz").status == 200,
             seconds=PATIENCE,
             processes=self.processes,
         )
@@ -179,7 +200,7 @@ class EmbeddedHost(E2eHost):
         try:
             wait_until("the kubeconfig is written", kubeconfig.is_file, processes=self.processes)
             self.admin = credentials.from_kubeconfig(kubeconfig)
-            self._wait_for_the_root()
+            self._wait_for_the_root(self.session())
         except BaseException:
             self.server.stop()
             raise
@@ -231,7 +252,7 @@ class KubeHost(E2eHost):
             # only now, so that they find every kind at once instead of on their next look around
             control_plane.start_controllers()
             self.processes = [self.server, *control_plane.processes]
-            self._wait_for_the_root()
+            self._wait_for_the_root(self.without_credentials())
         except BaseException:
             self.server.stop()
             raise
@@ -244,7 +265,7 @@ class KubeHost(E2eHost):
         self.server = self.start()
         self.processes = [self.server, *self._control_plane.processes]
         self._wait_until_available()
-        self._wait_for_the_root()
+        self._wait_for_the_root(self.without_credentials())
 
     def stop(self) -> int:
         status = self.server.stop()

@@ -243,6 +243,8 @@ def test_raw_answers(host: E2eHost) -> None:
 
 def test_an_object_survives_yaml_and_back(host: E2eHost, tenants: Tenants) -> None:
     name = tenants.create(spec={"resourceQuotas": {"cpu": 4, "memory": "8Gi"}})["metadata"]["name"]
+    # the status is written a moment later, and what was read before that is out of date then
+    host.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=Ready", "--timeout=60s")
     text = host.kubectl("get", "tenant", name, IN_ROOT, "-o", "yaml").stdout
     host.kubectl("replace", "-f", "-", input=text)
     assert tenants.get(name)["spec"]["resourceQuotas"] == {"cpu": 4, "memory": "8Gi"}
