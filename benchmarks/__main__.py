@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,13 +13,10 @@ import uvloop
 
 from benchmarks import figures, pulse
 from benchmarks.convergence import converge
-from benchmarks.embedded import Embedded
 from benchmarks.figures import Row
-from benchmarks.kube import Kube
 from benchmarks.target import Target
+from benchmarks.targets import TARGETS, running
 from benchmarks.workloads import Bench
-
-_TARGETS: dict[str, type[Embedded | Kube]] = {"embedded": Embedded, "kube": Kube}
 
 
 class Report:
@@ -62,7 +58,7 @@ def machine() -> dict[str, object]:
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks")
-    parser.add_argument("--host", choices=_TARGETS, default="embedded")
+    parser.add_argument("--host", choices=TARGETS, default="embedded")
     parser.add_argument("--tenants", default="100,1000,10000")
     parser.add_argument("--watchers", type=int, default=1000)
     parser.add_argument("--converge", type=int, default=0, help="only this: so many tenants made at once")
@@ -70,15 +66,14 @@ async def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     report = Report()
-    with tempfile.TemporaryDirectory() as scratch:
-        async with _TARGETS[arguments.host].running(Path(scratch)) as target:
-            print(target.title, machine(), flush=True)
-            if arguments.converge:
-                await measure_convergence(target, arguments.converge, report=report)
-            else:
-                sizes = [int(size) for size in arguments.tenants.split(",")]
-                await measure(target, sizes, watchers=arguments.watchers, runs=arguments.runs, report=report)
-            document = {"target": target.title, "machine": machine(), "rows": report.rows}
+    async with running(arguments.host) as target:
+        print(target.title, machine(), flush=True)
+        if arguments.converge:
+            await measure_convergence(target, arguments.converge, report=report)
+        else:
+            sizes = [int(size) for size in arguments.tenants.split(",")]
+            await measure(target, sizes, watchers=arguments.watchers, runs=arguments.runs, report=report)
+        document = {"target": target.title, "machine": machine(), "rows": report.rows}
     if arguments.json:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import tempfile
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -20,19 +19,16 @@ import uvloop
 
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
-from benchmarks.embedded import Embedded
 from benchmarks.figures import Row
-from benchmarks.hosttraffic import traffic
-from benchmarks.kube import Kube
+from benchmarks.hosttraffic import QUIET_SECONDS, settled, traffic
 from benchmarks.objects import Object
 from benchmarks.target import Target
+from benchmarks.targets import TARGETS, running
 
-_TARGETS: dict[str, type[Embedded | Kube]] = {"embedded": Embedded, "kube": Kube}
 _ROUTES = "/apis/gateway.networking.k8s.io/v1"
 _TENANTGATEWAYS = "/apis/gateway.cozystack.io/v1alpha1"
 _WRITTEN = ("namespaces", "tenantgateways", "gateways", "httproutes", "issuers", "certificates")
 _CLIENTS = 16
-_QUIET_SECONDS = 3.0
 _PATIENCE = 60.0
 # A Gateway has 63 listeners for hostnames: these many leave room for the routes that are timed.
 _HOSTNAMES = 40
@@ -179,11 +175,11 @@ class Bench:
         routes = range(have.routes, want.routes)
         await load.parallel(admin, partial(make_route, layout=self._layout), routes, clients=_CLIENTS)
         written = time.perf_counter() - start
-        await self._settled()
+        await settled(self._target.admin, _WRITTEN)
         return figures.row(
             f"{want.routes} routes, {want.namespaces} namespaces, {want.gateways} gateways",
             written_s=round(written, 1),
-            settled_s=round(time.perf_counter() - start - _QUIET_SECONDS, 1),
+            settled_s=round(time.perf_counter() - start - QUIET_SECONDS, 1),
             rss_mib=round(self._target.server.memory_mib()[0]),
         )
 
@@ -192,7 +188,7 @@ class Bench:
         server, seconds = self._target.server, list[float]()
         connection = await self._target.admin.connect()
         async with Arrivals.watched(self._target.admin) as arrivals:
-            await self._settled()
+            await settled(self._target.admin, _WRITTEN)
             before, cpu = await self._writes(), server.cpu_seconds()
             for number in range(times):
                 gateway, self._timed = number % present.gateways, self._timed + 1
@@ -202,7 +198,7 @@ class Bench:
                 await connection.call("POST", f"{_ROUTES}/namespaces/{namespace}/httproutes", body)
                 seconds.append(await arrivals.of(hostname) - start)
             # what follows from the last one, before the pause in which nothing is written any more
-            await self._settled()
+            await settled(self._target.admin, _WRITTEN)
             cpu, writes = server.cpu_seconds() - cpu, await self._writes() - before
         connection.close()
         return figures.row(
@@ -212,31 +208,24 @@ class Bench:
             writes=round(writes / times, 1),
         )
 
-    async def _settled(self) -> None:
-        written = -1.0
-        while (now := await self._writes()) != written:
-            written = now
-            await asyncio.sleep(_QUIET_SECONDS)
-
     async def _writes(self) -> float:
         return (await traffic(self._target.admin, _WRITTEN)).writes()
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateways")
-    parser.add_argument("--host", choices=_TARGETS, default="embedded")
+    parser.add_argument("--host", choices=TARGETS, default="embedded")
     parser.add_argument("--routes", type=int, default=10000)
     parser.add_argument("--namespaces", type=int, default=500)
     parser.add_argument("--gateways", type=int, default=50)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     layout = Layout(arguments.routes, arguments.namespaces, arguments.gateways)
-    with tempfile.TemporaryDirectory() as scratch:
-        async with _TARGETS[arguments.host].running(Path(scratch)) as target:
-            print(target.title, flush=True)
-            rows = await Bench(target, layout).run()
-            for row in rows:
-                print(figures.text(row), flush=True)
+    async with running(arguments.host) as target:
+        print(target.title, flush=True)
+        rows = await Bench(target, layout).run()
+        for row in rows:
+            print(figures.text(row), flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps({"target": target.title, "rows": rows}, indent=2) + "\n")
 

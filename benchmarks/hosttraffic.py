@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from benchmarks.client import Endpoint
 
 # What we ask for; the host's own components ask for other things all the time, Leases above all.
 _RESOURCES = ("helmreleases", "namespaces", "subjectaccessreviews", "tokenreviews")
+QUIET_SECONDS = 3.0
 _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
 
 
@@ -43,6 +45,14 @@ async def traffic(host: Endpoint, resources: Collection[str] = _RESOURCES) -> Tr
             elif sample.name == "apiserver_request_total":
                 requests[_name(sample.labels)] += sample.value
     return Traffic(requests, watches)
+
+
+async def settled(host: Endpoint, resources: Collection[str] = _RESOURCES) -> None:
+    """Wait until our server has written nothing for QUIET_SECONDS."""
+    written = -1.0
+    while (now := (await traffic(host, resources)).writes()) != written:
+        written = now
+        await asyncio.sleep(QUIET_SECONDS)
 
 
 def _name(labels: Mapping[str, str]) -> str:

@@ -7,30 +7,24 @@ watchers of all namespaces have to hear of.
 from __future__ import annotations
 
 import argparse
-import asyncio
-import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import orjson
 import uvloop
 
 from benchmarks import figures, load, objects
-from benchmarks.client import Connection, Endpoint
-from benchmarks.embedded import Embedded
+from benchmarks.audience import Audience
+from benchmarks.client import Connection
 from benchmarks.figures import Row
-from benchmarks.hosttraffic import traffic
-from benchmarks.kube import Kube
+from benchmarks.hosttraffic import settled
 from benchmarks.target import HELM, NAMESPACE, RBAC, TENANTS, USER, Target
+from benchmarks.targets import TARGETS, running
 
-_TARGETS: dict[str, type[Embedded | Kube]] = {"embedded": Embedded, "kube": Kube}
 _SEEN = 10
 _SEEDERS = 16
 _LISTS = 200
 _GRANTS = 10
-_QUIET_SECONDS = 3.0
 _EVERYWHERE = f"/apis/{TENANTS}/v1alpha1/tenants"
 _VIEW = "bench-view"
 
@@ -52,12 +46,12 @@ class Visibility:
         rules = [{"apiGroups": [TENANTS], "resources": ["tenants"], "verbs": ["get", "list", "watch"]}]
         await target.admin.call("POST", f"{RBAC}/clusterroles", {"metadata": {"name": _VIEW}, "rules": rules})
         await load.parallel(target.admin, _parent, range(self._namespaces), clients=_SEEDERS)
-        await self._settled()
+        await settled(target.admin)
         await load.parallel(target.admin, _child, range(self._namespaces * _SEEN), clients=_SEEDERS)
         before = target.server.memory_mib()[0]
         calls = range(self._namespaces * self._bindings)
         await load.parallel(target.admin, partial(_others, namespaces=self._namespaces), calls, clients=_SEEDERS)
-        await self._settled()
+        await settled(target.admin)
         after = target.server.memory_mib()[0]
         title = f"{self._namespaces * _SEEN} tenants, {len(calls)} RoleBindings"
         return figures.row(
@@ -71,10 +65,13 @@ class Visibility:
 
     async def grants(self, watchers: int) -> Row:
         """From sending the binding until the last watcher has the last of ten ADDED."""
-        audience = _Audience(self._target.user, watchers)
+        audience = Audience(self._target.user, _EVERYWHERE, watchers)
         await audience.gather()
         try:
-            seconds = [await audience.hears(partial(self._grant, number)) for number in range(1, _GRANTS + 1)]
+            seconds = [
+                await audience.hears(partial(self._grant, number), counts=_is_added, frames=_SEEN)
+                for number in range(1, _GRANTS + 1)
+            ]
         finally:
             await audience.leave()
         return figures.row(f"grant to {watchers} watchers", seconds, rss_mib=round(self._target.server.memory_mib()[0]))
@@ -83,12 +80,6 @@ class Visibility:
         await self._target.admin.call(
             "POST", f"{RBAC}/namespaces/{_workload(number)}/rolebindings", _binding("bench-seen", USER)
         )
-
-    async def _settled(self) -> None:
-        writes = -1.0
-        while (now := (await traffic(self._target.admin)).writes()) != writes:
-            writes = now
-            await asyncio.sleep(_QUIET_SECONDS)
 
 
 def _binding(name: str, user: str) -> objects.Object:
@@ -120,66 +111,23 @@ async def _list(connection: Connection, _: int) -> None:
         raise RuntimeError(f"{len(found)} tenants are seen, not {_SEEN}")
 
 
-class _Audience:
-    """Watchers of all namespaces, who count what is added."""
-
-    def __init__(self, user: Endpoint, watchers: int) -> None:
-        self._user = user
-        self._watchers = watchers
-        self._tasks: Sequence[asyncio.Task[None]] = ()
-        self._started = asyncio.Semaphore(0)
-        self._missing = 0
-        self._complete = asyncio.Event()
-
-    async def gather(self) -> None:
-        page = await self._user.call("GET", f"{_EVERYWHERE}?limit=1")
-        path = f"{_EVERYWHERE}?watch=true&resourceVersion={page['metadata']['resourceVersion']}"
-        self._tasks = [asyncio.create_task(self._watch(path)) for _ in range(self._watchers)]
-        for _ in self._tasks:
-            await self._started.acquire()
-
-    async def hears(self, grant: Callable[[], Awaitable[object]]) -> float:
-        self._missing = self._watchers * _SEEN
-        self._complete.clear()
-        start = time.perf_counter()
-        await grant()
-        async with asyncio.timeout(60):
-            await self._complete.wait()
-        return time.perf_counter() - start
-
-    async def leave(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _watch(self, path: str) -> None:
-        connection = await self._user.connect()
-        try:
-            async for frame in connection.stream(path):
-                if frame is None:
-                    self._started.release()
-                elif frame["type"] == "ADDED":
-                    self._missing -= 1
-                    if not self._missing:
-                        self._complete.set()
-        finally:
-            connection.close()
+def _is_added(frame: objects.Object) -> bool:
+    return bool(frame["type"] == "ADDED")
 
 
 async def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.visibility")
-    parser.add_argument("--host", choices=_TARGETS, default="embedded")
+    parser.add_argument("--host", choices=TARGETS, default="embedded")
     parser.add_argument("--namespaces", type=int, default=1000)
     parser.add_argument("--bindings", type=int, default=40_000)
     parser.add_argument("--watchers", type=int, default=1000)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch:
-        async with _TARGETS[arguments.host].running(Path(scratch)) as target:
-            bench = Visibility(target, namespaces=arguments.namespaces, bindings=arguments.bindings)
-            print(f"{target.title}, namespace of the parents {NAMESPACE}", flush=True)
-            print(figures.text(await bench.seed()), flush=True)
-            print(figures.text(await bench.lists()), flush=True)
-            print(figures.text(await bench.grants(arguments.watchers)), flush=True)
+    async with running(arguments.host) as target:
+        bench = Visibility(target, namespaces=arguments.namespaces, bindings=arguments.bindings)
+        print(f"{target.title}, namespace of the parents {NAMESPACE}", flush=True)
+        print(figures.text(await bench.seed()), flush=True)
+        print(figures.text(await bench.lists()), flush=True)
+        print(figures.text(await bench.grants(arguments.watchers)), flush=True)
 
 
 if __name__ == "__main__":

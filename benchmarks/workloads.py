@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import statistics
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -13,9 +12,10 @@ from functools import partial
 import orjson
 
 from benchmarks import figures, load, objects
+from benchmarks.audience import Audience
 from benchmarks.client import Connection
 from benchmarks.figures import Row
-from benchmarks.hosttraffic import traffic
+from benchmarks.hosttraffic import QUIET_SECONDS, settled, traffic
 from benchmarks.objects import COLLECTION, RELEASES, Object
 from benchmarks.pulse import Pulse
 from benchmarks.target import Target
@@ -32,8 +32,6 @@ _NAMES = 500
 _CHANGED = 10
 _SEEDERS = 16
 _MERGE_PATCH = "application/merge-patch+json"
-_QUIET_SECONDS = 3.0
-_FAN_OUT_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +77,10 @@ class Bench:
             start = time.perf_counter()
             await load.parallel(target.host_user, _seed, numbers, clients=_SEEDERS)
             written = time.perf_counter() - start
-            await self.settled()
-        seconds = round(time.perf_counter() - start - _QUIET_SECONDS, 1)
+            await settled(self.target.admin)
+        seconds = round(time.perf_counter() - start - QUIET_SECONDS, 1)
         title = f"{have} to {want} tenants at the host"
         return figures.row(title, written_s=round(written, 1), reconciled_s=seconds, **measured.figures)
-
-    async def settled(self) -> None:
-        """Wait until our server has written nothing for a while."""
-        writes = -1.0
-        while (now := (await traffic(self.target.admin)).writes()) != writes:
-            writes = now
-            await asyncio.sleep(_QUIET_SECONDS)
 
     async def lists(self, size: int) -> Sequence[Row]:
         rows: list[Row] = []
@@ -128,27 +119,29 @@ class Bench:
             del measured.figures["host"], measured.figures["server_cpu_ms"]
             rows.append(figures.row(f"{verb}, {size} tenants", spent[0], **measured.figures))
             rows.append(figures.row(f"{verb} of the HelmRelease at the host", spent[1]))
-            await self.settled()
+            await settled(self.target.admin)
         for title, prefix, make in (("", "p", objects.tenant), (" with quotas", "q", objects.claiming)):
             call = partial(_create, prefix=prefix, make=make)
             async with self.measured(times) as measured:
                 done = await load.parallel(target.user, call, range(times), clients=_SEEDERS)
-                await self.settled()
+                await settled(self.target.admin)
             title = f"CREATE{title}, {_SEEDERS} clients, {size} tenants"
             rows.append(figures.row(title, done.seconds, per_second=done.per_second, **measured.figures))
         return rows
 
     async def fan_out(self, watchers: int) -> Sequence[Row]:
         """From sending a change until the last of the watchers has its event."""
-        audience = _Audience(self.target, watchers)
+        audience = Audience(self.target.user, COLLECTION, watchers)
         async with self.measured(1) as opened:
+            start = time.perf_counter()
             await audience.gather()
-        rows = [figures.row(f"{watchers} watches opened", opened_s=audience.opened, **opened.figures)]
+            seconds_to_open = round(time.perf_counter() - start, 2)
+        rows = [figures.row(f"{watchers} watches opened", opened_s=seconds_to_open, **opened.figures)]
         connection = await self.target.user.connect()
         times = 4 * self.runs
         try:
             async with self.measured(times) as measured:
-                seconds = [await audience.tell(connection, f"w{number}") for number in range(times)]
+                seconds = [await _tell(audience, connection, str(number)) for number in range(times)]
             memory = round(self.target.server.memory_mib()[0])
             rows.append(figures.row(f"one change to {watchers} watchers", seconds, rss_mib=memory, **measured.figures))
         finally:
@@ -172,7 +165,7 @@ class Bench:
             await load.repeat(target.user, _Lists("", size), 1)
             listed.append(time.perf_counter() - start)
             before = await traffic(target.admin)
-            await self.settled()
+            await settled(self.target.admin)
             writes = (await traffic(target.admin)).writes() - before.writes()
             memory = target.server.memory_mib()[0]
             waits.append((await self.pulse.between(asked + ready[-1], time.monotonic()))[0])
@@ -234,59 +227,20 @@ async def _update(connection: Connection, number: int) -> None:
     orjson.loads(await connection.call("PATCH", path, patch, content_type=_MERGE_PATCH))
 
 
+async def _tell(audience: Audience, connection: Connection, value: str) -> float:
+    """Seconds from sending a change until the last watcher has it."""
+
+    async def annotate() -> None:
+        patch = {"metadata": {"annotations": {"bench": value}}}
+        await connection.call("PATCH", f"{COLLECTION}/{objects.name('b', 0)}", patch, content_type=_MERGE_PATCH)
+
+    def is_annotated(frame: Object) -> bool:
+        return bool(frame["object"]["metadata"].get("annotations", {}).get("bench") == value)
+
+    return await audience.hears(annotate, counts=is_annotated)
+
+
 async def _update_release(connection: Connection, number: int) -> None:
     patch = {"metadata": {"labels": {"apps.cozystack.io-changed": str(number)}}}
     path = f"{RELEASES}/tenant-{objects.name('h', number % _CHANGED)}"
     orjson.loads(await connection.call("PATCH", path, patch, content_type=_MERGE_PATCH))
-
-
-class _Audience:
-    """Watchers of everything, who wait for annotations of one Tenant."""
-
-    def __init__(self, target: Target, watchers: int) -> None:
-        self._target = target
-        self._watchers = watchers
-        self._tasks: list[asyncio.Task[None]] = []
-        self._started = asyncio.Semaphore(0)
-        self._awaited = ""
-        self._missing = 0
-        self._complete = asyncio.Event()
-        self.opened = 0.0
-
-    async def gather(self) -> None:
-        start = time.perf_counter()
-        page = await self._target.user.call("GET", f"{COLLECTION}?limit=1")
-        path = f"{COLLECTION}?watch=true&resourceVersion={page['metadata']['resourceVersion']}"
-        self._tasks = [asyncio.create_task(self._watch(path)) for _ in range(self._watchers)]
-        for _ in self._tasks:
-            await self._started.acquire()
-        self.opened = round(time.perf_counter() - start, 2)
-
-    async def tell(self, connection: Connection, value: str) -> float:
-        """Seconds from sending a change until the last watcher has it."""
-        self._awaited, self._missing = value, self._watchers
-        self._complete.clear()
-        patch = {"metadata": {"annotations": {"bench": value}}}
-        start = time.perf_counter()
-        await connection.call("PATCH", f"{COLLECTION}/{objects.name('b', 0)}", patch, content_type=_MERGE_PATCH)
-        async with asyncio.timeout(_FAN_OUT_SECONDS):
-            await self._complete.wait()
-        return time.perf_counter() - start
-
-    async def leave(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    async def _watch(self, path: str) -> None:
-        connection = await self._target.user.connect()
-        try:
-            async for frame in connection.stream(path):
-                if frame is None:
-                    self._started.release()
-                elif frame["object"]["metadata"].get("annotations", {}).get("bench") == self._awaited:
-                    self._missing -= 1
-                    if not self._missing:
-                        self._complete.set()
-        finally:
-            connection.close()

@@ -8,6 +8,9 @@ from typing import Any, Literal
 
 from apiserver.resource import Object
 
+# A condition shows what is wrong, and not all of it.
+_SHOWN = 10
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -41,6 +44,18 @@ def conditions(findings: Iterable[Finding], previous: object, *, generation: int
 def condition(conditions_: object, type_: str) -> Mapping[str, Any] | None:
     """The condition of this type among those of an object's status."""
     return _by_type(conditions_).get(type_)
+
+
+def is_former(condition_: Mapping[str, Any], obj: Object) -> bool:
+    """Whether that was said of a former generation of the object."""
+    seen, generation = condition_.get("observedGeneration"), obj["metadata"].get("generation")
+    return isinstance(seen, int) and isinstance(generation, int) and seen < generation
+
+
+def listed(items: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
+    return ", ".join(items[:_SHOWN]) + more
 
 
 def _transition(finding: Finding, before: Mapping[str, Any] | None, now: str) -> str:

@@ -22,7 +22,7 @@ from controller.apply import Apply
 from controller.gate import NotLeading
 from controller.leaderelection import micro_time
 from controller.workqueue import WorkQueue
-from registry.host import EVENTS
+from registry.host import EVENTS, HostResource
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -48,6 +48,17 @@ class Regarding:
     namespace: str
     name: str
     uid: str
+
+    @classmethod
+    def of(cls, res: HostResource, obj: Object) -> Regarding:
+        metadata = obj["metadata"]
+        return cls(
+            api_version=res.api_version,
+            kind=res.kind,
+            namespace=metadata["namespace"],
+            name=metadata["name"],
+            uid=metadata["uid"],
+        )
 
     def reference(self) -> Object:
         return {

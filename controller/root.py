@@ -12,6 +12,7 @@ from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
 from apiserver.watchcache import Event
 from controller.apply import Apply, ForeignObject
+from controller.follow import Handler
 from controller.tenant.events import Enqueue
 from controller.tenant.namespace import Inherited, render_namespace
 from controller.tenant.observed import Lister
@@ -89,7 +90,7 @@ class RootReconciler:
             raise ForeignObject(why) from e
 
 
-class RootEvents:
+class RootEvents(Handler):
     """What leads to the root being looked at: a listener of the Tenants' watch cache, and a handler of the informer of
     Namespaces."""
 
@@ -106,9 +107,3 @@ class RootEvents:
     def apply(self, type: str, obj: Object, rv: int) -> None:
         if type == "DELETED" and obj["metadata"]["name"] == ROOT_NAMESPACE:
             self._enqueue(ROOT)
-
-    def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
-
-    def unreachable(self, error: StatusError | None) -> None:
-        """Nothing to do: what was missed comes with `replace`."""

@@ -11,13 +11,13 @@ from apiserver.resource import Key
 from apiserver.watchcache import Event
 from controller.apply import Apply
 from controller.eventrecorder import Recorder
+from controller.follow import Listed
 from controller.informers import Informers
 from controller.platform import Settings
 from controller.queuemetrics import WorkQueueMetrics
 from controller.runtime import Controller
 from controller.tenant.tenantgateway import TENANTGATEWAYS
 from controller.tenantgateway.attach import AttachmentReconciler
-from controller.tenantgateway.follow import Listed
 from controller.tenantgateway.index import Derived, Namespaces, Routes, TenantGateways
 from controller.tenantgateway.kinds import Kinds
 from controller.tenantgateway.making import Maker

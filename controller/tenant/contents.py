@@ -16,6 +16,8 @@ from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
 from controller.apply import Apply, Desire, additions
 from controller.conditions import Finding
+from controller.follow import ByNamespace
+from controller.objectstore import key_of
 from controller.tenant.chart import Chart, Manager, differs, managed, manager
 from registry.host import Host, HostResource
 
@@ -48,67 +50,31 @@ class Part:
         return hash(orjson.dumps(self.essence(obj), option=orjson.OPT_SORT_KEYS))
 
 
-class Marks:
+class Marks(ByNamespace[Mark]):
     """A handler of an informer, and the index that it keeps: ten thousand Tenants have ninety thousand objects.
 
     `concern` is told the Namespace of an object that is not as it was known to be.
     """
 
     def __init__(self, part: Part, *, concern: Callable[[str], None]) -> None:
+        super().__init__(self._mark, concern=concern)
         self.part = part
-        self._concern = concern
-        self._marks: dict[str, dict[str, Mark]] = {}
 
     def get(self, namespace: str, name: str) -> Mark | None:
-        return self._marks.get(namespace, {}).get(name)
+        return self.values(namespace).get(name)
 
     def names(self, namespace: str) -> Sequence[str]:
-        return tuple(self._marks.get(namespace, ()))
+        return tuple(self.values(namespace))
 
     def written(self, obj: Object) -> None:
         """What a write of ours came to: the event that tells the same is no news then."""
-        metadata = obj["metadata"]
-        self._put(metadata["namespace"], metadata["name"], self.part.mark(obj))
+        self.put(key_of(obj), self.part.mark(obj))
 
     def gone(self, namespace: str, name: str) -> None:
-        self._put(namespace, name, None)
+        self.put(Key(namespace, name), None)
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
-        before = self._marks
-        self._marks = {}
-        for obj in items:
-            metadata = obj["metadata"]
-            if self.part.belongs(metadata["namespace"], metadata["name"]):
-                self._put(metadata["namespace"], metadata["name"], self.part.mark(obj))
-        for namespace in before.keys() | self._marks.keys():
-            if before.get(namespace) != self._marks.get(namespace):
-                self._concern(namespace)
-
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
-        if not self.part.belongs(namespace, name):
-            return
-        if self._put(namespace, name, None if type == "DELETED" else self.part.mark(obj)):
-            self._concern(namespace)
-
-    def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
-
-    def unreachable(self, error: StatusError | None) -> None:
-        """Nothing to do: what was missed comes with `replace`."""
-
-    def _put(self, namespace: str, name: str, mark: Mark | None) -> bool:
-        """Whether that is new."""
-        held = self._marks.get(namespace, {})
-        if held.get(name) == mark:
-            return False
-        if mark is not None:
-            self._marks.setdefault(namespace, held)[name] = mark
-            return True
-        del held[name]
-        if not held:
-            del self._marks[namespace]
-        return True
+    def _mark(self, obj: Object) -> Mark | None:
+        return self.part.mark(obj) if self.part.belongs(*key_of(obj)) else None
 
 
 class _NobodysElse:

@@ -150,11 +150,14 @@ class Lifecycle:
                     raise
                 refusals.append(e)
         why = f"waits for {_named(children)} to go"
-        if refusals:
-            why += f"; the host refused: {refusals[0].message}"
+        if told := [each.message for each in refusals if not _is_passing(each)]:
+            why += f"; the host refused: {told[0]}"
         return Waiting(finding=_terminating("ChildTenantsRemain", why), refusals=refusals)
 
     async def _delete_child(self, child: TenantFacts) -> None:
+        # every one that goes leads back here: those that are on their way cost no look into the store
+        if child.terminating:
+            return
         release = self._releases.get(Key(child.key.namespace, release_name(child.key.name)))
         if release is None or release["metadata"].get("deletionTimestamp"):
             return
@@ -251,11 +254,15 @@ def _waits(namespace: Object) -> str:
 
 
 def _refused(error: StatusError, what: str) -> Waiting:
-    """A refusal is told; a Conflict, or a host that is away, is only tried again."""
-    if error.code >= 500 or error.code in (401, 409, 410, 429):
+    if _is_passing(error):
         raise error
     finding = _terminating("Refused", f"the host refused to delete {what}: {error.message}")
     return Waiting(finding=finding, refusals=[error])
+
+
+def _is_passing(error: StatusError) -> bool:
+    """A refusal is told; a Conflict, or a host that is away, is only tried again."""
+    return error.code >= 500 or error.code in (401, 409, 410, 429)
 
 
 def _terminating(reason: str, why: str) -> Finding:

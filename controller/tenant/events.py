@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
 from apiserver.watchcache import Event
+from controller.follow import Handler
 from controller.tenant.observed import Lister
 from controller.tenant.ownership import record
 from registry.tenant.facts import TenantFacts, facts_of
@@ -90,7 +91,7 @@ class TenantEvents:
                 self._enqueue(each.key)
 
 
-class NamespaceEvents:
+class NamespaceEvents(Handler):
     """A handler of the informer of Namespaces, and the index of their records."""
 
     def __init__(self, *, tree: TenantTree, namespaces: Lister, enqueue: Enqueue) -> None:
@@ -122,12 +123,6 @@ class NamespaceEvents:
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         self._take(type, obj)
-
-    def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
-
-    def unreachable(self, error: StatusError | None) -> None:
-        """Nothing to do: what was missed comes with `replace`."""
 
     def _take(self, type_: str, namespace: Object) -> None:
         name = namespace["metadata"]["name"]
@@ -163,7 +158,7 @@ class NamespaceEvents:
             self._recorded.setdefault(tenant, set()).add(name)
 
 
-class GatewayOwners:
+class GatewayOwners(Handler):
     """A handler of the informer of TenantGateways: once the host has the kind, whoever asks for one is to get it."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
@@ -172,12 +167,6 @@ class GatewayOwners:
 
     def replace(self, items: Sequence[Object], rv: int) -> None:
         self._tell()
-
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        """Nothing to do: the kind was there before."""
-
-    def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
 
     def unreachable(self, error: StatusError | None) -> None:
         if error is None:

@@ -6,14 +6,14 @@ with the longest domain that it is under. One Tenant's fault never makes a neigh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
-from apiserver.errors import StatusError
-from apiserver.resource import Object
+from apiserver.resource import Key, Object
 from controller.apply import Apply
-from controller.conditions import Finding, condition
+from controller.conditions import Finding, condition, is_former, listed
+from controller.follow import Follower
 from controller.tenant.events import Enqueue
 from controller.tenant.observed import Observed
 from controller.tenant.tenantgateway import NAME, TENANTGATEWAYS
@@ -25,8 +25,6 @@ from registry.tenant.tree import TenantTree, effective_gateway
 GATEWAY_READY = "GatewayReady"
 GATEWAYS = HostResource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")
 _LISTENERS = "ListenersNotReady"
-# A condition shows what is wrong, and not all of it.
-_SHOWN = 10
 
 
 class State(NamedTuple):
@@ -71,7 +69,8 @@ def gateway_finding(observed: Observed, state: GatewayState, own: Callable[[str]
         return Finding(GATEWAY_READY, shared.status, shared.reason, f'the Gateway of "{owner}": {shared.message}')
     late = [each for each in state.listeners if not each.ready and own(each.hostname)]
     if late:
-        return Finding(GATEWAY_READY, "False", _LISTENERS, f'at the Gateway of "{owner}": {_listed(late)}')
+        told = listed([f"{each.hostname} ({each.reason})" if each.reason else each.hostname for each in late])
+        return Finding(GATEWAY_READY, "False", _LISTENERS, f'at the Gateway of "{owner}": not ready yet: {told}')
     return Finding(GATEWAY_READY, "True", "Reconciled", f'the Gateway of "{owner}" serves the tenant')
 
 
@@ -90,12 +89,6 @@ def _of_heir(state: GatewayState) -> State:
     return State(state.accepted.status, "GatewayNotAccepted", f"{state.accepted.reason}: {state.accepted.message}")
 
 
-def _listed(listeners: Sequence[Listener]) -> str:
-    told = [f"{each.hostname} ({each.reason})" if each.reason else each.hostname for each in listeners[:_SHOWN]]
-    more = f" and {len(listeners) - _SHOWN} more" if len(listeners) > _SHOWN else ""
-    return f"not ready yet: {', '.join(told)}{more}"
-
-
 def tenants_of(tree: TenantTree, hostname: str) -> Sequence[TenantFacts]:
     """Whose hostname it is: several Tenants only if they share a domain. A wildcard is its domain's."""
     name = canonical_host(hostname).removeprefix("*.")
@@ -104,43 +97,6 @@ def tenants_of(tree: TenantTree, hostname: str) -> Sequence[TenantFacts]:
             return found
         name = name.partition(".")[2]
     return ()
-
-
-@dataclass(slots=True)
-class _Part:
-    """A handler of the informer of one kind: `put` takes an object of the name that counts, or None for one that is
-    gone, by its namespace; it tells whom that concerns by itself."""
-
-    put: Callable[[str, Object | None], None]
-    held: set[str] = field(default_factory=set)
-
-    def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone = set(self.held)
-        for obj in items:
-            gone.discard(obj["metadata"]["namespace"])
-            self._take(obj, there=True)
-        for namespace in gone:
-            self.held.discard(namespace)
-            self.put(namespace, None)
-
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        self._take(obj, there=type != "DELETED")
-
-    def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
-
-    def unreachable(self, error: StatusError | None) -> None:
-        """Nothing to do: what was missed comes with `replace`."""
-
-    def _take(self, obj: Object, *, there: bool) -> None:
-        metadata = obj["metadata"]
-        if metadata["name"] != NAME:
-            return
-        if there:
-            self.held.add(metadata["namespace"])
-        else:
-            self.held.discard(metadata["namespace"])
-        self.put(metadata["namespace"], obj if there else None)
 
 
 class GatewayIndex:
@@ -153,12 +109,12 @@ class GatewayIndex:
         self._apply = apply
         self._tree = tree
         self._enqueue = enqueue
-        self._states: dict[str, GatewayState] = {}
-        self.tenantgateways = _Part(self._put_tenantgateway)
-        self.gateways = _Part(self._put_gateway)
+        self.tenantgateways = Follower(view=_asked, changed=self._asked_changed)
+        self.gateways = Follower(view=_accepted, changed=self._accepted_changed)
 
     def get(self, namespace: str) -> GatewayState:
-        return self._states.get(namespace, NO_GATEWAY)
+        key = Key(namespace, NAME)
+        return replace(self.tenantgateways.get(key) or NO_GATEWAY, accepted=self.gateways.get(key))
 
     def tenantgateway(self, namespace: str) -> Object | None:
         return self.get(namespace).tenantgateway
@@ -170,44 +126,20 @@ class GatewayIndex:
     def is_own(self, facts: TenantFacts, hostname: str) -> bool:
         return any(each.key == facts.key for each in tenants_of(self._tree, hostname))
 
-    def _put_tenantgateway(self, namespace: str, obj: Object | None) -> None:
-        before = self.get(namespace)
-        after = GatewayState(
-            tenantgateway=_identity(obj) if obj is not None else None,
-            ready=_state(obj, "Ready") if obj is not None else None,
-            listeners=_listeners(obj) if obj is not None else (),
-            accepted=before.accepted,
-        )
-        self._store(namespace, after)
-        owner = self._tree.by_namespace(namespace)
-        if owner is not None and (before.ready, _lasting(before)) != (after.ready, _lasting(after)):
+    def _asked_changed(self, key: Key, before: GatewayState | None, now: GatewayState | None) -> None:
+        old, new = before or NO_GATEWAY, now or NO_GATEWAY
+        owner = self._tree.by_namespace(key.namespace)
+        if owner is not None and (old.ready, _lasting(old)) != (new.ready, _lasting(new)):
             self._enqueue(owner.key)
-        changed = set(before.listeners) ^ set(after.listeners)
+        changed = set(old.listeners) ^ set(new.listeners)
         for hostname in {each.hostname for each in changed}:
             for facts in tenants_of(self._tree, hostname):
                 self._enqueue(facts.key)
 
-    def _put_gateway(self, namespace: str, obj: Object | None) -> None:
-        before = self.get(namespace)
-        accepted = _state(obj, "Accepted") if obj is not None else None
-        after = GatewayState(
-            tenantgateway=before.tenantgateway, ready=before.ready, listeners=before.listeners, accepted=accepted
-        )
-        self._store(namespace, after)
-        if accepted != before.accepted:
-            self._tell_heirs(self._tree.by_namespace(namespace))
-
-    def _store(self, namespace: str, state: GatewayState) -> None:
-        if state == NO_GATEWAY:
-            self._states.pop(namespace, None)
-        else:
-            self._states[namespace] = state
-
-    def _tell_heirs(self, owner: TenantFacts | None) -> None:
-        if owner is None:
-            return
-        for each in self._tree.descendants(owner):
-            if effective_gateway(self._tree, each).namespace == owner.namespace:
+    def _accepted_changed(self, key: Key, before: State | None, now: State | None) -> None:
+        owner = self._tree.by_namespace(key.namespace)
+        for each in self._tree.descendants(owner) if owner is not None else ():
+            if effective_gateway(self._tree, each).namespace == key.namespace:
                 self._enqueue(each.key)
 
 
@@ -223,6 +155,20 @@ class GatewayStep:
     async def run(self, observed: Observed) -> Sequence[Finding]:
         state = self._gateways.get(observed.gateway.namespace)
         return [gateway_finding(observed, state, lambda name: self._gateways.is_own(observed.facts, name))]
+
+
+def _asked(tenantgateway: Object) -> GatewayState | None:
+    if tenantgateway["metadata"]["name"] != NAME:
+        return None
+    return GatewayState(
+        tenantgateway=_identity(tenantgateway),
+        ready=_state(tenantgateway, "Ready"),
+        listeners=_listeners(tenantgateway),
+    )
+
+
+def _accepted(gateway: Object) -> State | None:
+    return _state(gateway, "Accepted") if gateway["metadata"]["name"] == NAME else None
 
 
 def _identity(obj: Object) -> Object:
@@ -242,18 +188,13 @@ def _state(obj: Object, type_: str) -> State | None:
     found = condition((obj.get("status") or {}).get("conditions"), type_)
     if found is None:
         return None
-    if _is_former(found, obj["metadata"].get("generation")):
+    if is_former(found, obj):
         return State("Unknown", "Pending", f"its condition {type_} is of a former generation")
     status = found.get("status")
     known: Literal["True", "False", "Unknown"] = (
         "True" if status == "True" else "False" if status == "False" else "Unknown"
     )
     return State(known, str(found.get("reason") or type_), str(found.get("message") or ""))
-
-
-def _is_former(found: Mapping[str, Any], generation: object) -> bool:
-    seen = found.get("observedGeneration")
-    return isinstance(seen, int) and isinstance(generation, int) and seen < generation
 
 
 def _listeners(obj: Object) -> Sequence[Listener]:

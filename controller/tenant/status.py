@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +10,7 @@ import orjson
 
 from apiserver.resource import Object
 from controller.apply import Apply
-from controller.conditions import Finding, condition, conditions
+from controller.conditions import Finding, condition, conditions, is_former
 from controller.eventrecorder import Recorder, Regarding
 from controller.tenant.chart import Chart
 from controller.tenant.deletion import TERMINATING
@@ -65,14 +65,9 @@ def _ready(findings: Sequence[Finding], release: Object, chart: Chart) -> list[F
     said = condition((release.get("status") or {}).get("conditions"), "Ready")
     if said is None:
         return [Finding("Ready", "Unknown", "Pending", "Flux has not said yet whether the chart is installed")]
-    if _is_former(said, release):
+    if is_former(said, release):
         return [Finding("Ready", "Unknown", "Pending", "Flux has not yet seen the tenant as it is now")]
     return []
-
-
-def _is_former(said: Mapping[str, Any], release: Object) -> bool:
-    seen, generation = said.get("observedGeneration"), release["metadata"].get("generation")
-    return isinstance(seen, int) and isinstance(generation, int) and seen < generation
 
 
 def previous(release: Object) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import Any
 
 import yaml
 
-from apiserver.errors import StatusError
 from apiserver.resource import Object
 from controller.conditions import Finding
+from controller.follow import Handler
 from controller.tenant.chart import Manager, manager, tenant_release
 from controller.tenant.contents import ContentWriter, Marks, Part
 from controller.tenant.namespace import host_label, scheduling_class_label
@@ -117,7 +117,7 @@ PART = Part(
 )
 
 
-class ClusterValues:
+class ClusterValues(Handler):
     """A handler of the informer of these Secrets: what children inherit of each. All Secrets share one text.
 
     `heirs` is told the Namespace of a Secret whose children inherit something else from now on.
@@ -144,12 +144,6 @@ class ClusterValues:
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         self._put(obj["metadata"]["namespace"], None if type == "DELETED" else _held(obj))
-
-    def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
-
-    def unreachable(self, error: StatusError | None) -> None:
-        """Nothing to do: what was missed comes with `replace`."""
 
     def _put(self, namespace: str, text: str | None) -> None:
         if self._held.get(namespace) == text:

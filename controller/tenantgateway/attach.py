@@ -51,11 +51,8 @@ class AttachmentReconciler:
 
     def refused(self, gateway: Key, attached: Iterable[str]) -> list[str]:
         """What the host refused of the labels that are this one's to write, a sentence each."""
-        return [
-            problem
-            for owned, problem in (self._of(each) for each in sorted(set(attached)))
-            if problem and gateway.namespace in owned.owners.values()
-        ]
+        told = (_told(self._of(each), gateway) for each in sorted(set(attached)))
+        return [problem for _, problem in told if problem]
 
     def everything(self) -> Iterable[str]:
         """The keys to begin with: what is listed, and what says that it was attached."""
@@ -83,11 +80,20 @@ class AttachmentReconciler:
         return self._found.get(namespace, (_NOBODY, ""))
 
     def _keep(self, namespace: str, found: Attachments, problem: str) -> None:
-        if self._of(namespace) == (found, problem):
+        before, now = self._of(namespace), (found, problem)
+        if before == now:
             return
-        if (found, problem) == (_NOBODY, ""):
+        if now == (_NOBODY, ""):
             self._found.pop(namespace, None)
         else:
-            self._found[namespace] = found, problem
+            self._found[namespace] = now
+        # by default every TenantGateway lists the same namespaces: one that comes is no news for the others
         for gateway in self._tenantgateways.claimants(namespace):
-            self._enqueue(gateway.key)
+            if _told(before, gateway.key) != _told(now, gateway.key):
+                self._enqueue(gateway.key)
+
+
+def _told(found: tuple[Attachments, str], gateway: Key) -> tuple[Mapping[str, str], str]:
+    """What of it is in the status of a TenantGateway."""
+    owned, problem = found
+    return owned.lost.get(gateway, {}), problem if gateway.namespace in owned.owners.values() else ""

@@ -8,9 +8,9 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from apiserver.resource import Key, Object
+from controller.follow import Follower
 from controller.tenantgateway import facts
 from controller.tenantgateway.facts import Asked
-from controller.tenantgateway.follow import Follower
 from controller.tenantgateway.model import GatewayFacts, Heir, Route, RouteId, RouteKind
 from controller.tenantgateway.names import redirect_name
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL

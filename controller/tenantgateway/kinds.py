@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
+from controller.follow import Handler
 from controller.informer import EventHandler, Informer
 from controller.informers import Informers
 from controller.objectstore import key_of
@@ -105,20 +106,14 @@ class Kind:
             self._refused.clear()
 
 
-class _Refusals:
-    """A handler that only tells why the host does not show what there is of a kind."""
+class _Refusals(Handler):
+    """Only tells why the host does not show what there is of a kind."""
 
     def __init__(self, tell: Callable[[StatusError | None], None]) -> None:
         self._tell = tell
 
     def replace(self, items: Sequence[Object], rv: int) -> None:
         self._tell(None)
-
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        """Nothing to do."""
-
-    def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
 
     def unreachable(self, error: StatusError | None) -> None:
         self._tell(error)

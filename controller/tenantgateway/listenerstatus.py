@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from apiserver.resource import Object
-from controller.conditions import condition
+from controller.conditions import condition, is_former
 from controller.tenantgateway.model import Plan, PlannedListener
 
 PENDING = "Pending"
@@ -29,7 +29,9 @@ def condition_state(obj: Object | None, type_: str) -> State:
     if obj is None:
         return State(False, PENDING, "does not exist yet")
     found = condition((obj.get("status") or {}).get("conditions"), type_)
-    return _state(found, type_, generation=obj["metadata"].get("generation", 0))
+    if found is not None and is_former(found, obj):
+        return State(False, PENDING, f"has a condition {type_} of a former generation")
+    return _state(found, type_)
 
 
 def listener_states(plan: Plan, current: Object | None) -> Mapping[str, State]:
@@ -78,11 +80,9 @@ def _objections(conditions: object) -> Iterator[State]:
         yield State(False, str(conflicted.get("reason") or "Conflicted"), str(conflicted.get("message") or ""))
 
 
-def _state(found: Mapping[str, Any] | None, type_: str, *, generation: int = 0) -> State:
+def _state(found: Mapping[str, Any] | None, type_: str) -> State:
     if found is None:
         return State(False, PENDING, f"has no condition {type_} yet")
-    if found.get("observedGeneration", generation) < generation:
-        return State(False, PENDING, f"has a condition {type_} of a former generation")
     if found.get("status") == "True":
         return READY
     return State(False, str(found.get("reason") or f"Not{type_}"), str(found.get("message") or f"is not {type_}"))

@@ -17,6 +17,7 @@ from controller.tenantgateway.render_certificates import render_certificates
 from controller.tenantgateway.render_gateway import render_gateway
 from controller.tenantgateway.render_issuer import IssuerNotRenderable, render_issuer
 from controller.tenantgateway.render_redirect import render_redirect
+from registry.gateway_types import KIND
 
 # Of an object that was handed over, what makes another thing of it.
 _OTHER_ISSUERS = ("ca", "vault", "selfSigned", "venafi")
@@ -34,7 +35,7 @@ class Guard:
         if is_owned(current, self.gateway.uid):
             return ""
         metadata, key = current["metadata"], self.gateway.key
-        owner = f"{names.TENANTGATEWAY_KIND} {key.namespace}/{key.name}"
+        owner = f"{KIND} {key.namespace}/{key.name}"
         return (
             f"{self.kind.lower()} {metadata['namespace']}/{metadata['name']} exists but is not owned by {owner}: "
             f"rename or delete it, or give it an ownerReference to that, with the uid {self.gateway.uid}"

@@ -9,9 +9,8 @@ from admission.hosts import MAX_LABEL_VALUE
 from apiserver.resource import Object
 from controller.apply import ControllerOwner
 from controller.tenantgateway.model import GatewayFacts
+from registry.gateway_types import GROUP, KIND, VERSION
 
-TENANTGATEWAY_API_VERSION = "gateway.cozystack.io/v1alpha1"
-TENANTGATEWAY_KIND = "TenantGateway"
 GATEWAY_API_GROUP = "gateway.networking.k8s.io"
 CERT_MANAGER_GROUP = "cert-manager.io"
 
@@ -74,9 +73,7 @@ def redirect_name(tenantgateway: str) -> str:
 
 def owner(gateway: GatewayFacts) -> ControllerOwner:
     """The TenantGateway as the owner of what is made from it (R-103)."""
-    return ControllerOwner(
-        api_version=TENANTGATEWAY_API_VERSION, kind=TENANTGATEWAY_KIND, name=gateway.key.name, uid=gateway.uid
-    )
+    return ControllerOwner(api_version=f"{GROUP}/{VERSION}", kind=KIND, name=gateway.key.name, uid=gateway.uid)
 
 
 def metadata(gateway: GatewayFacts, name: str, labels: Mapping[str, str]) -> Object:

@@ -39,14 +39,7 @@ class StatusWriter:
         if written is None:
             return
         self._tenantgateways.wrote(written)
-        metadata = obj["metadata"]
-        regarding = Regarding(
-            api_version=TENANTGATEWAYS.api_version,
-            kind=TENANTGATEWAYS.kind,
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            uid=metadata["uid"],
-        )
+        regarding = Regarding.of(TENANTGATEWAYS, obj)
         for occurrence in occurrences((before or {}).get("conditions"), status["conditions"]):
             self._recorder.record(regarding, occurrence)
 

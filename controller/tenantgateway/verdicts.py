@@ -72,13 +72,6 @@ class Verdicts:
             self._tell(kind, obj, attached)
 
     def _tell(self, kind: Kind, obj: Object, attached: Sequence[Verdict]) -> None:
-        metadata = obj["metadata"]
-        regarding = Regarding(
-            api_version=kind.resource.api_version,
-            kind=kind.kind,
-            namespace=metadata["namespace"],
-            name=metadata["name"],
-            uid=metadata["uid"],
-        )
+        regarding = Regarding.of(kind.resource, obj)
         for reason, message in dict.fromkeys((each.reason, each.message) for each in attached if not each.accepted):
             self._recorder.record(regarding, Occurrence("Warning", reason, "Judge", message))

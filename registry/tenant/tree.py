@@ -6,6 +6,7 @@ A Tenant's parent is the Tenant whose workload namespace it lives in. Names are 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
 from apiserver.resource import Key
@@ -90,8 +91,7 @@ class TenantTree(Tree):
         self._root_host = root_host
         self._facts: dict[Key, TenantFacts] = {}
         self._owners: dict[str, dict[Key, TenantFacts]] = {}
-        self._children: dict[str, dict[Key, TenantFacts]] = {}
-        self._sorted: dict[str, tuple[TenantFacts, ...]] = {}
+        self._children: dict[str, list[TenantFacts]] = {}
         self._host_of: dict[Key, str] = {}
         self._by_host: dict[str, set[Key]] = {}
         for each in facts:
@@ -116,8 +116,9 @@ class TenantTree(Tree):
         affected = self._forget(facts.key)
         self._facts[facts.key] = facts
         self._owners.setdefault(facts.namespace, {})[facts.key] = facts
-        self._children.setdefault(facts.key.namespace, {})[facts.key] = facts
-        self._sorted.pop(facts.key.namespace, None)
+        # the root lives in its own workload namespace, and is nobody's child
+        if facts.namespace != facts.key.namespace:
+            _insert(self._children.setdefault(facts.key.namespace, []), facts)
         self._update_hosts([facts, *affected, *self.children(facts.namespace)])
 
     def remove(self, key: Key) -> None:
@@ -140,13 +141,8 @@ class TenantTree(Tree):
         return min(owners.values(), key=lambda each: (each.created, each.key)) if owners else None
 
     def children(self, namespace: str) -> Sequence[TenantFacts]:
-        found = self._sorted.get(namespace)
-        if found is None:
-            held = self._children.get(namespace, {}).values()
-            # the root lives in its own workload namespace, and is nobody's child
-            found = tuple(sorted((each for each in held if each.namespace != namespace), key=_by_key))
-            self._sorted[namespace] = found
-        return found
+        # a copy: who walks it may let other events happen meanwhile
+        return tuple(self._children.get(namespace, ()))
 
     def tenants_with_host(self, host: str) -> Sequence[TenantFacts]:
         """The Tenants whose effective host this is, in any spelling."""
@@ -157,11 +153,13 @@ class TenantTree(Tree):
         old = self._facts.pop(key, None)
         if old is None:
             return ()
-        for index, namespace in ((self._owners, old.namespace), (self._children, key.namespace)):
-            index[namespace].pop(key)
-            if not index[namespace]:
-                del index[namespace]
-        self._sorted.pop(key.namespace, None)
+        owners, siblings = self._owners[old.namespace], self._children.get(key.namespace, [])
+        del owners[key]
+        _remove(siblings, key)
+        if not owners:
+            del self._owners[old.namespace]
+        if not siblings:
+            self._children.pop(key.namespace, None)
         return self.children(old.namespace)
 
     def _update_hosts(self, changed: Iterable[TenantFacts]) -> None:
@@ -208,11 +206,24 @@ class ChangedTree(Tree):
         return self._changed if namespace == self._changed.namespace else None
 
     def children(self, namespace: str) -> Sequence[TenantFacts]:
-        changed = self._changed
-        found = [each for each in self._tree.children(namespace) if each.key != changed.key]
-        if changed.key.namespace == namespace != changed.namespace:
-            found.append(changed)
-        return tuple(sorted(found, key=_by_key))
+        changed, found = self._changed, self._tree.children(namespace)
+        if changed.key.namespace != namespace:
+            return found
+        siblings = list(found)
+        _remove(siblings, changed.key)
+        if changed.namespace != namespace:
+            _insert(siblings, changed)
+        return siblings
+
+
+def _insert(siblings: list[TenantFacts], facts: TenantFacts) -> None:
+    siblings.insert(bisect_left(siblings, facts.key, key=_by_key), facts)
+
+
+def _remove(siblings: list[TenantFacts], key: Key) -> None:
+    at = bisect_left(siblings, key, key=_by_key)
+    if at < len(siblings) and siblings[at].key == key:
+        del siblings[at]
 
 
 def _by_key(facts: TenantFacts) -> Key:

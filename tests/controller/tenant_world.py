@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -49,6 +50,7 @@ from tests.tenant_objects import ROOT_HOST, release
 
 # FakeHost makes everything at this time
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+_LABEL = "namespace.cozystack.io/"
 LIMITS = {
     "default": {"cpu": "250m", "memory": "128Mi", "ephemeral-storage": "2Gi"},
     "defaultRequest": {"cpu": "25m", "memory": "128Mi", "ephemeral-storage": "50Mi"},
@@ -262,6 +264,12 @@ class World:
         labels: dict[str, str] = self.namespace(name)["metadata"]["labels"]
         return labels
 
+    def services(self, name: str) -> dict[str, str]:
+        """The labels namespace.cozystack.io/*, without the host."""
+        found = {key.removeprefix(_LABEL): value for key, value in self.labels(name).items() if key.startswith(_LABEL)}
+        found.pop("host", None)
+        return found
+
     def tenant(self, name: str, namespace: str = "tenant-root") -> Object:
         found = self.host.peek(HELMRELEASES, namespace, release_name(name))
         assert found is not None, f"there is no tenant {namespace}/{name}"
@@ -271,6 +279,10 @@ class World:
         """(status, reason) by type."""
         found = self.tenant(name, namespace)["status"].get("conditions", [])
         return {each["type"]: (each["status"], each["reason"]) for each in found}
+
+    def made(self) -> Counter[tuple[str, str]]:
+        """How many writes there were, by verb and plural."""
+        return Counter((verb, plural) for verb, plural, _ in self.writes())
 
     def writes(self) -> list[tuple[str, str, str]]:
         return [(write.verb, write.resource.plural, write.key.name) for write in self.host.writes]

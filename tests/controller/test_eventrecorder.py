@@ -14,7 +14,7 @@ from controller.gate import LeaseGate, OpenGate, WriteGate
 from controller.tenant.occurrences import occurrences
 from registry.host import EVENTS, HostResource
 from tests.fakes import FakeHost
-from tests.virtual_time import run_virtual
+from tests.virtual_time import virtual
 
 ALPHA = Regarding(
     api_version="apps.cozystack.io/v1alpha1", kind="Tenant", namespace="tenant-root", name="alpha", uid="uid"
@@ -48,122 +48,108 @@ class Running:
         return found
 
 
-def test_an_event_has_what_describe_shows() -> None:
-    async def main() -> None:
-        async with Running() as running:
+@virtual
+async def test_an_event_has_what_describe_shows() -> None:
+    async with Running() as running:
+        running.recorder.record(ALPHA, BAD)
+        await asyncio.sleep(1)
+        [event] = await running.events()
+    assert event["metadata"]["namespace"] == "tenant-root"
+    assert event["metadata"]["name"].startswith("alpha.")
+    assert event["regarding"] == {
+        "apiVersion": "apps.cozystack.io/v1alpha1",
+        "kind": "Tenant",
+        "namespace": "tenant-root",
+        "name": "alpha",
+        "uid": "uid",
+    }
+    told = {field: event[field] for field in ("type", "reason", "action", "note", "eventTime", "reportingInstance")}
+    assert told == {
+        "type": "Warning",
+        "reason": "NamespaceConflict",
+        "action": "Reconcile",
+        "note": "it is somebody else's",
+        "eventTime": "2026-01-01T00:00:00.000000Z",
+        "reportingInstance": "here",
+    }
+    assert "series" not in event
+
+
+@virtual
+async def test_a_loop_that_runs_hot_writes_one_event_and_a_series_once_a_minute() -> None:
+    async with Running() as running:
+        for _ in range(300):
             running.recorder.record(ALPHA, BAD)
             await asyncio.sleep(1)
-            [event] = await running.events()
-        assert event["metadata"]["namespace"] == "tenant-root"
-        assert event["metadata"]["name"].startswith("alpha.")
-        assert event["regarding"] == {
-            "apiVersion": "apps.cozystack.io/v1alpha1",
-            "kind": "Tenant",
-            "namespace": "tenant-root",
-            "name": "alpha",
-            "uid": "uid",
-        }
-        told = {field: event[field] for field in ("type", "reason", "action", "note", "eventTime", "reportingInstance")}
-        assert told == {
-            "type": "Warning",
-            "reason": "NamespaceConflict",
-            "action": "Reconcile",
-            "note": "it is somebody else's",
-            "eventTime": "2026-01-01T00:00:00.000000Z",
-            "reportingInstance": "here",
-        }
-        assert "series" not in event
-
-    run_virtual(main)
+        await asyncio.sleep(120)
+        [event] = await running.events()
+        assert event["series"]["count"] == 300
+        assert len(running.host.writes) <= 7
+        await asyncio.sleep(600)
+        running.recorder.record(ALPHA, BAD)
+        await asyncio.sleep(1)
+        assert len(await running.events()) == 2
 
 
-def test_a_loop_that_runs_hot_writes_one_event_and_a_series_once_a_minute() -> None:
-    async def main() -> None:
-        async with Running() as running:
-            for _ in range(300):
-                running.recorder.record(ALPHA, BAD)
-                await asyncio.sleep(1)
-            await asyncio.sleep(120)
-            [event] = await running.events()
-            assert event["series"]["count"] == 300
-            assert len(running.host.writes) <= 7
-            await asyncio.sleep(600)
-            running.recorder.record(ALPHA, BAD)
-            await asyncio.sleep(1)
-            assert len(await running.events()) == 2
-
-    run_virtual(main)
+@virtual
+async def test_one_object_has_no_more_than_its_share() -> None:
+    async with Running() as running:
+        for number in range(200):
+            running.recorder.record(ALPHA, Occurrence("Warning", "X", "Reconcile", f"note {number}"))
+        other = Regarding(api_version="v1", kind="Tenant", namespace="tenant-root", name="bob", uid="bob")
+        running.recorder.record(other, BAD)
+        await asyncio.sleep(10)
+        told = [event["regarding"]["name"] for event in await running.events()]
+    assert told.count("alpha") == 25
+    assert told.count("bob") == 1
 
 
-def test_one_object_has_no_more_than_its_share() -> None:
-    async def main() -> None:
-        async with Running() as running:
-            for number in range(200):
-                running.recorder.record(ALPHA, Occurrence("Warning", "X", "Reconcile", f"note {number}"))
-            other = Regarding(api_version="v1", kind="Tenant", namespace="tenant-root", name="bob", uid="bob")
-            running.recorder.record(other, BAD)
-            await asyncio.sleep(10)
-            told = [event["regarding"]["name"] for event in await running.events()]
-        assert told.count("alpha") == 25
-        assert told.count("bob") == 1
+@virtual
+async def test_what_cannot_be_written_is_forgotten() -> None:
+    async def before(verb: str, res: HostResource, key: Key) -> None:
+        if verb == "create":
+            raise errors.Forbidden(GroupResource("events.k8s.io", "events"), key.name, "it is terminating")
 
-    run_virtual(main)
-
-
-def test_what_cannot_be_written_is_forgotten() -> None:
-    async def main() -> None:
-        async def before(verb: str, res: HostResource, key: Key) -> None:
-            if verb == "create":
-                raise errors.Forbidden(GroupResource("events.k8s.io", "events"), key.name, "it is terminating")
-
-        async with Running(FakeHost(before=before)) as running:
-            running.recorder.record(ALPHA, BAD)
-            await asyncio.sleep(1)
-            running.host.before = None
-            running.recorder.record(ALPHA, BAD)
-            await asyncio.sleep(1)
-            assert len(await running.events()) == 1
-
-    run_virtual(main)
+    async with Running(FakeHost(before=before)) as running:
+        running.recorder.record(ALPHA, BAD)
+        await asyncio.sleep(1)
+        running.host.before = None
+        running.recorder.record(ALPHA, BAD)
+        await asyncio.sleep(1)
+        assert len(await running.events()) == 1
 
 
-def test_an_event_that_expired_is_told_anew() -> None:
-    async def main() -> None:
-        async with Running() as running:
-            running.recorder.record(ALPHA, BAD)
-            await asyncio.sleep(1)
-            [event] = await running.events()
-            await running.host.delete(EVENTS, "tenant-root", event["metadata"]["name"])
-            running.recorder.record(ALPHA, BAD)
-            await asyncio.sleep(61)
-            assert await running.events() == []
-            running.recorder.record(ALPHA, BAD)
-            await asyncio.sleep(1)
-            assert len(await running.events()) == 1
-
-    run_virtual(main)
+@virtual
+async def test_an_event_that_expired_is_told_anew() -> None:
+    async with Running() as running:
+        running.recorder.record(ALPHA, BAD)
+        await asyncio.sleep(1)
+        [event] = await running.events()
+        await running.host.delete(EVENTS, "tenant-root", event["metadata"]["name"])
+        running.recorder.record(ALPHA, BAD)
+        await asyncio.sleep(61)
+        assert await running.events() == []
+        running.recorder.record(ALPHA, BAD)
+        await asyncio.sleep(1)
+        assert len(await running.events()) == 1
 
 
-def test_nothing_is_written_while_the_gate_is_closed() -> None:
-    async def main() -> None:
-        async with Running(gate=LeaseGate()) as running:
-            running.recorder.record(ALPHA, BAD)
-            await asyncio.sleep(1)
-            assert await running.events() == []
-
-    run_virtual(main)
+@virtual
+async def test_nothing_is_written_while_the_gate_is_closed() -> None:
+    async with Running(gate=LeaseGate()) as running:
+        running.recorder.record(ALPHA, BAD)
+        await asyncio.sleep(1)
+        assert await running.events() == []
 
 
-def test_a_long_note_is_shortened_by_bytes() -> None:
-    async def main() -> None:
-        async with Running() as running:
-            running.recorder.record(ALPHA, Occurrence("Warning", "X", "Reconcile", "ä" * 1000))
-            await asyncio.sleep(1)
-            [event] = await running.events()
-        assert len(event["note"].encode()) <= 1024
-        assert event["note"].endswith("ä...")
-
-    run_virtual(main)
+@virtual
+async def test_a_long_note_is_shortened_by_bytes() -> None:
+    async with Running() as running:
+        running.recorder.record(ALPHA, Occurrence("Warning", "X", "Reconcile", "ä" * 1000))
+        await asyncio.sleep(1)
+        [event] = await running.events()
+    assert len(event["note"].encode()) <= 1024
+    assert event["note"].endswith("ä...")
 
 
 def condition(type_: str, status: str, reason: str, message: str = "why") -> dict[str, Any]:

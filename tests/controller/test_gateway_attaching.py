@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from apiserver.resource import Key
 from controller.tenant.tenantgateway import TENANTGATEWAYS
+from controller.tenantgateway.reconciler import TenantGatewayReconciler
 from registry.host import HELMRELEASES, NAMESPACES
 from tests.controller.gateway_world import World, in_world, pass_through, refusal
 from tests.tenant_objects import release
@@ -137,5 +140,36 @@ def test_attached_namespaces_are_told_by_nobody_else_s_events() -> None:
         await pass_through(world)
         written = [each.key for each in world.host.writes if each.resource == NAMESPACES]
         assert sorted(written) == [Key("", "cozy-harbor"), Key("", "cozy-other")]
+
+    in_world(main)
+
+
+def test_a_tenantgateway_that_comes_or_goes_is_no_news_for_others_that_list_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """G19."""
+    looked: list[str] = []
+    reconcile = TenantGatewayReconciler.reconcile
+
+    async def recorded(self: TenantGatewayReconciler, key: Key) -> None:
+        looked.append(key.namespace)
+        await reconcile(self, key)
+
+    async def main(world: World) -> None:
+        world.namespace("cozy-harbor")
+        world.ask("tenant-a", attachedNamespaces=["cozy-harbor"])
+        world.ask("tenant-b", attachedNamespaces=["cozy-harbor"])
+        async with world.running():
+            assert world.mark("cozy-harbor") == ("tenant-a", "tenant-a")
+            monkeypatch.setattr(TenantGatewayReconciler, "reconcile", recorded)
+            world.ask("tenant-c", attachedNamespaces=["cozy-harbor"])
+            await world.settle()
+            assert "AttachedElsewhere" in world.conditions("tenant-c")
+            assert set(looked) == {"tenant-c"}
+            looked.clear()
+            await world.host.delete(TENANTGATEWAYS, "tenant-a", "cozystack")
+            await world.settle()
+            assert "AttachedElsewhere" not in world.conditions("tenant-b")
+            assert "attached to tenant-b" in world.conditions("tenant-c")["AttachedElsewhere"][2]
 
     in_world(main)

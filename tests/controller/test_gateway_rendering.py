@@ -108,60 +108,34 @@ def test_the_redirect_is_the_same_in_each_mode(mode: str) -> None:
     admitted(HTTPROUTE_CRD, rendered, api_version=GATEWAY_API, kind="HTTPRoute")
 
 
+def dns01(provider: str, **settings: object) -> GatewayFacts:
+    block = {"provider": provider, **({provider: settings} if settings else {})}
+    return gateway(cert_mode="dns01", dns01=block)
+
+
 ISSUERS = [
     pytest.param("http01", gateway(), id="http01"),
     pytest.param("dns01-default", gateway(cert_mode="dns01"), id="R-160, R-161: cloudflare, and its Secret"),
     pytest.param(
         "dns01-cloudflare",
-        gateway(
-            cert_mode="dns01",
-            dns01={"provider": "cloudflare", "cloudflare": {"apiTokenSecretRef": {"name": "cf", "key": "token"}}},
-        ),
+        dns01("cloudflare", apiTokenSecretRef={"name": "cf", "key": "token"}),
         id="cloudflare",
     ),
     pytest.param(
         "dns01-route53",
-        gateway(
-            cert_mode="dns01",
-            dns01={
-                "provider": "route53",
-                "route53": {
-                    "region": "eu-central-1",
-                    "accessKeyID": "AKIA0",
-                    "secretAccessKeySecretRef": {"name": "aws"},
-                },
-            },
-        ),
+        dns01("route53", region="eu-central-1", accessKeyID="AKIA0", secretAccessKeySecretRef={"name": "aws"}),
         id="R-164: route53 with a Secret",
     ),
-    pytest.param(
-        "dns01-route53-irsa",
-        gateway(cert_mode="dns01", dns01={"provider": "route53", "route53": {"region": "eu-central-1"}}),
-        id="R-163, C-16: route53 without one",
-    ),
-    pytest.param(
-        "dns01-digitalocean",
-        gateway(cert_mode="dns01", dns01={"provider": "digitalocean"}),
-        id="R-165: digitalocean",
-    ),
+    pytest.param("dns01-route53-irsa", dns01("route53", region="eu-central-1"), id="R-163, C-16: route53 without one"),
+    pytest.param("dns01-digitalocean", dns01("digitalocean"), id="R-165: digitalocean"),
     pytest.param(
         "dns01-rfc2136",
-        gateway(
-            cert_mode="dns01",
-            dns01={
-                "provider": "rfc2136",
-                "rfc2136": {
-                    "nameserver": "192.0.2.53",
-                    "tsigKeyName": "acme",
-                    "tsigSecretSecretRef": {"name": "tsig"},
-                },
-            },
-        ),
+        dns01("rfc2136", nameserver="192.0.2.53", tsigKeyName="acme", tsigSecretSecretRef={"name": "tsig"}),
         id="R-167: rfc2136 with a key",
     ),
     pytest.param(
         "dns01-rfc2136-nameserver",
-        gateway(cert_mode="dns01", dns01={"provider": "rfc2136", "rfc2136": {"nameserver": "192.0.2.53:5353"}}),
+        dns01("rfc2136", nameserver="192.0.2.53:5353"),
         id="R-168, C-17: rfc2136 without one",
     ),
 ]

@@ -15,7 +15,7 @@ from controller import informers as looking
 from controller.informers import Informers
 from registry.host import NAMESPACES, SECRETS, HostResource, HostUnreachable, NotServed
 from tests.fakes import FakeHost
-from tests.virtual_time import run_virtual
+from tests.virtual_time import virtual
 
 OLD = HostResource("gateway.networking.k8s.io", "v1alpha2", "tlsroutes", "TLSRoute")
 NEW = HostResource("gateway.networking.k8s.io", "v1", "tlsroutes", "TLSRoute")
@@ -178,53 +178,48 @@ async def changed(host: FakeHost, serving: Serving, *kinds: HostResource) -> Non
     await asyncio.sleep(300)
 
 
-def test_a_kind_that_comes_to_be_served_in_another_version_only_is_followed_there() -> None:
-    async def main() -> None:
-        serving = Serving(OLD)
-        host, names, told = FakeHost(before=serving), Names(), list[HostResource]()
-        host.add(NEW, {"metadata": {"name": "a", "namespace": "n"}})
-        informers = Informers(host)
+@virtual
+async def test_a_kind_that_comes_to_be_served_in_another_version_only_is_followed_there() -> None:
+    serving = Serving(OLD)
+    host, names, told = FakeHost(before=serving), Names(), list[HostResource]()
+    host.add(NEW, {"metadata": {"name": "a", "namespace": "n"}})
+    informers = Informers(host)
 
-        def follow(found: HostResource) -> None:
-            informers.get(found).add_handler(names)
-            told.append(found)
+    def follow(found: HostResource) -> None:
+        informers.get(found).add_handler(names)
+        told.append(found)
 
-        sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
-        sought.subscribe(follow)
-        async with running(informers):
-            await asyncio.sleep(60)
-            assert (told, names.seen) == ([OLD], {"a"})
-            await changed(host, serving, NEW)
-            assert (told, sought.resource) == ([OLD, NEW], NEW)
-            host.add(NEW, {"metadata": {"name": "b", "namespace": "n"}})
-            await asyncio.sleep(1)
-            assert names.seen == {"a", "b"}
-            assert [each.resource for each in informers.all] == [NEW]
-            assert {task.get_name() for task in asyncio.all_tasks() if "informer-" in task.get_name()} == {
-                "informer-tlsroutes"
-            }
-
-    run_virtual(main)
+    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    sought.subscribe(follow)
+    async with running(informers):
+        await asyncio.sleep(60)
+        assert (told, names.seen) == ([OLD], {"a"})
+        await changed(host, serving, NEW)
+        assert (told, sought.resource) == ([OLD, NEW], NEW)
+        host.add(NEW, {"metadata": {"name": "b", "namespace": "n"}})
+        await asyncio.sleep(1)
+        assert names.seen == {"a", "b"}
+        assert [each.resource for each in informers.all] == [NEW]
+        assert {task.get_name() for task in asyncio.all_tasks() if "informer-" in task.get_name()} == {
+            "informer-tlsroutes"
+        }
 
 
-def test_a_kind_that_is_gone_stays_as_it_was_seen() -> None:
+@virtual
+async def test_a_kind_that_is_gone_stays_as_it_was_seen() -> None:
     """An empty list would take down all that hangs on it, and the host may only be starting."""
-
-    async def main() -> None:
-        serving = Serving(OLD)
-        host, names = FakeHost(before=serving), Names()
-        host.add(OLD, {"metadata": {"name": "a", "namespace": "n"}})
-        informers = Informers(host)
-        sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
-        sought.subscribe(lambda found: informers.get(found).add_handler(names))
-        async with running(informers):
-            await asyncio.sleep(60)
-            await changed(host, serving)
-            assert [each.reachable for each in informers.all] == [False]
-            assert (names.seen, sought.resource) == ({"a"}, OLD)
-            host.add(OLD, {"metadata": {"name": "b", "namespace": "n"}})
-            await changed(host, serving, OLD)
-            assert [each.reachable for each in informers.all] == [True]
-            assert names.seen == {"a", "b"}
-
-    run_virtual(main)
+    serving = Serving(OLD)
+    host, names = FakeHost(before=serving), Names()
+    host.add(OLD, {"metadata": {"name": "a", "namespace": "n"}})
+    informers = Informers(host)
+    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    sought.subscribe(lambda found: informers.get(found).add_handler(names))
+    async with running(informers):
+        await asyncio.sleep(60)
+        await changed(host, serving)
+        assert [each.reachable for each in informers.all] == [False]
+        assert (names.seen, sought.resource) == ({"a"}, OLD)
+        host.add(OLD, {"metadata": {"name": "b", "namespace": "n"}})
+        await changed(host, serving, OLD)
+        assert [each.reachable for each in informers.all] == [True]
+        assert names.seen == {"a", "b"}

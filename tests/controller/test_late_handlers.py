@@ -10,7 +10,7 @@ from apiserver.resource import Object
 from controller.informers import Informers
 from registry.host import NAMESPACES, SERVICES, HostResource
 from tests.fakes import FakeHost
-from tests.virtual_time import run_virtual
+from tests.virtual_time import virtual
 
 
 class Told:
@@ -28,43 +28,39 @@ class Told:
     def unreachable(self, error: StatusError | None) -> None: ...
 
 
-def test_a_late_handler_is_told_what_there_is() -> None:
-    async def main() -> None:
-        host = FakeHost()
-        host.add(NAMESPACES, {"metadata": {"name": "a"}})
-        informers, late = Informers(host), Told()
-        informer = informers.get(NAMESPACES)
-        task = asyncio.create_task(informers.run())
-        await informer.synced.wait()
-        informer.add_handler(late)
-        assert late.names == ["a"]
-        host.add(NAMESPACES, {"metadata": {"name": "b"}})
-        await asyncio.sleep(1)
-        assert late.names == ["a", "b"]
-        task.cancel()
-        await asyncio.wait([task])
-
-    run_virtual(main)
+@virtual
+async def test_a_late_handler_is_told_what_there_is() -> None:
+    host = FakeHost()
+    host.add(NAMESPACES, {"metadata": {"name": "a"}})
+    informers, late = Informers(host), Told()
+    informer = informers.get(NAMESPACES)
+    task = asyncio.create_task(informers.run())
+    await informer.synced.wait()
+    informer.add_handler(late)
+    assert late.names == ["a"]
+    host.add(NAMESPACES, {"metadata": {"name": "b"}})
+    await asyncio.sleep(1)
+    assert late.names == ["a", "b"]
+    task.cancel()
+    await asyncio.wait([task])
 
 
-def test_all_who_look_for_a_kind_share_one_informer_from_its_start() -> None:
-    async def main() -> None:
-        host = FakeHost()
-        host.add(SERVICES, {"metadata": {"name": "a", "namespace": "n"}})
-        informers, told = Informers(host), [Told(), Told()]
+@virtual
+async def test_all_who_look_for_a_kind_share_one_informer_from_its_start() -> None:
+    host = FakeHost()
+    host.add(SERVICES, {"metadata": {"name": "a", "namespace": "n"}})
+    informers, told = Informers(host), [Told(), Told()]
 
-        def follow(handler: Told, found: HostResource) -> None:
-            # without a store there is nothing to tell late ones
-            informers.get(found, keep=False).add_handler(handler)
+    def follow(handler: Told, found: HostResource) -> None:
+        # without a store there is nothing to tell late ones
+        informers.get(found, keep=False).add_handler(handler)
 
-        for each in told:
-            sought = informers.when_served(SERVICES.group, SERVICES.kind, [SERVICES.version])
-            sought.subscribe(lambda found, each=each: follow(each, found))  # type: ignore[misc]
-        task = asyncio.create_task(informers.run())
-        await informers.looked_at()
-        await asyncio.sleep(1)
-        assert [each.names for each in told] == [["a"], ["a"]]
-        task.cancel()
-        await asyncio.wait([task])
-
-    run_virtual(main)
+    for each in told:
+        sought = informers.when_served(SERVICES.group, SERVICES.kind, [SERVICES.version])
+        sought.subscribe(lambda found, each=each: follow(each, found))  # type: ignore[misc]
+    task = asyncio.create_task(informers.run())
+    await informers.looked_at()
+    await asyncio.sleep(1)
+    assert [each.names for each in told] == [["a"], ["a"]]
+    task.cancel()
+    await asyncio.wait([task])

@@ -15,7 +15,7 @@ from controller.gate import LeaseGate, NotLeading
 from controller.leaderelection import Candidate, LeaderElector, LeaseTimes, micro_time
 from registry.host import LEASES, Host, HostResource
 from tests.fakes import FakeHost
-from tests.virtual_time import run_virtual
+from tests.virtual_time import run_virtual, virtual
 
 NAME = ("cozy-system", "tenant-apiserver")
 
@@ -100,15 +100,13 @@ def test_the_first_one_makes_the_lease_and_leads() -> None:
     assert spec["acquireTime"].endswith("Z")
 
 
-def test_a_leader_renews_and_others_wait() -> None:
-    async def main() -> None:
-        host, log = FakeHost(), list[tuple[float, str]]()
-        async with Replica(host, "a", log).running(), Replica(host, "b", log).running():
-            await asyncio.sleep(120)
-        assert {who for _, who in log if who} == {"a"}
-        assert len(host.writes) >= 55
-
-    run_virtual(main)
+@virtual
+async def test_a_leader_renews_and_others_wait() -> None:
+    host, log = FakeHost(), list[tuple[float, str]]()
+    async with Replica(host, "a", log).running(), Replica(host, "b", log).running():
+        await asyncio.sleep(120)
+    assert {who for _, who in log if who} == {"a"}
+    assert len(host.writes) >= 55
 
 
 def test_a_leader_that_ends_hands_over_at_once() -> None:
@@ -128,152 +126,136 @@ def test_a_leader_that_ends_hands_over_at_once() -> None:
 
 
 @pytest.mark.parametrize("way", [pytest.param("fails", id="refused"), pytest.param("hangs", id="silent")])
-def test_a_leader_that_is_cut_off_stops_before_another_one_starts(way: str) -> None:
-    async def main() -> None:
-        host, log = FakeHost(), list[tuple[float, str]]()
-        cut: Any = Cut(host)
-        old = Replica(cut, "old", log)
-        async with old.running(), Replica(host, "new", log).running():
-            await asyncio.sleep(29.5)
-            setattr(cut, way, True)
-            await asyncio.sleep(60)
-            last = max(time for time, who in log if who == "old")
-            first = min(time for time, who in log if who == "new")
-            assert last <= 29.5 + 10
-            assert last < first <= 29.5 + 20
-            assert not old.elector.leads
-            setattr(cut, way, False)
-            await asyncio.sleep(30)
-            assert old.elector.leader == "new"
-            assert max(time for time, who in log if who == "old") == last
-
-    run_virtual(main)
+@virtual
+async def test_a_leader_that_is_cut_off_stops_before_another_one_starts(way: str) -> None:
+    host, log = FakeHost(), list[tuple[float, str]]()
+    cut: Any = Cut(host)
+    old = Replica(cut, "old", log)
+    async with old.running(), Replica(host, "new", log).running():
+        await asyncio.sleep(29.5)
+        setattr(cut, way, True)
+        await asyncio.sleep(60)
+        last = max(time for time, who in log if who == "old")
+        first = min(time for time, who in log if who == "new")
+        assert last <= 29.5 + 10
+        assert last < first <= 29.5 + 20
+        assert not old.elector.leads
+        setattr(cut, way, False)
+        await asyncio.sleep(30)
+        assert old.elector.leader == "new"
+        assert max(time for time, who in log if who == "old") == last
 
 
-def test_a_leader_that_was_cut_off_can_lead_again() -> None:
-    async def main() -> None:
-        host, log = FakeHost(), list[tuple[float, str]]()
-        async with Replica(host, "a", log).running():
-            await asyncio.sleep(5)
-            host.unreachable = True
-            await asyncio.sleep(60)
-            silent = max(time for time, _ in log)
-            assert silent <= 15
-            host.unreachable = False
-            await asyncio.sleep(20)
-            assert max(time for time, _ in log) > 70
-
-    run_virtual(main)
+@virtual
+async def test_a_leader_that_was_cut_off_can_lead_again() -> None:
+    host, log = FakeHost(), list[tuple[float, str]]()
+    async with Replica(host, "a", log).running():
+        await asyncio.sleep(5)
+        host.unreachable = True
+        await asyncio.sleep(60)
+        silent = max(time for time, _ in log)
+        assert silent <= 15
+        host.unreachable = False
+        await asyncio.sleep(20)
+        assert max(time for time, _ in log) > 70
 
 
-def test_an_outage_that_ends_before_the_deadline_does_not_cost_the_lead() -> None:
-    async def main() -> None:
-        host, log = FakeHost(), list[tuple[float, str]]()
-        replica = Replica(host, "a", log)
-        async with replica.running():
-            await asyncio.sleep(5)
-            host.unreachable = True
-            await asyncio.sleep(7)
-            host.unreachable = False
-            await asyncio.sleep(30)
-            assert replica.terms == 1
-        times = [time for time, _ in log]
-        assert max(later - earlier for earlier, later in pairwise(times)) <= 1
-
-    run_virtual(main)
+@virtual
+async def test_an_outage_that_ends_before_the_deadline_does_not_cost_the_lead() -> None:
+    host, log = FakeHost(), list[tuple[float, str]]()
+    replica = Replica(host, "a", log)
+    async with replica.running():
+        await asyncio.sleep(5)
+        host.unreachable = True
+        await asyncio.sleep(7)
+        host.unreachable = False
+        await asyncio.sleep(30)
+        assert replica.terms == 1
+    times = [time for time, _ in log]
+    assert max(later - earlier for earlier, later in pairwise(times)) <= 1
 
 
-def test_the_deadline_counts_from_before_the_request_that_renews() -> None:
+@virtual
+async def test_the_deadline_counts_from_before_the_request_that_renews() -> None:
     """The host may have stored the lease at once, and answered late: others count from then."""
+    host = FakeHost()
+    replica = Replica(host, "a", [])
 
-    async def main() -> None:
-        host = FakeHost()
-        replica = Replica(host, "a", [])
+    async def slow(verb: str, res: HostResource, key: Key) -> None:
+        await asyncio.sleep(3)
 
-        async def slow(verb: str, res: HostResource, key: Key) -> None:
-            await asyncio.sleep(3)
-
-        host.before = slow
-        async with replica.running():
-            await asyncio.sleep(6.5)
-            host.unreachable = True
-            assert replica.elector.leads
-            await asyncio.sleep(4)
-            assert not replica.elector.leads
-
-    run_virtual(main)
+    host.before = slow
+    async with replica.running():
+        await asyncio.sleep(6.5)
+        host.unreachable = True
+        assert replica.elector.leads
+        await asyncio.sleep(4)
+        assert not replica.elector.leads
 
 
-def test_a_frozen_leader_finds_its_gate_closed() -> None:
+@virtual
+async def test_a_frozen_leader_finds_its_gate_closed() -> None:
     """SIGSTOP: the clock goes on, nothing else does."""
+    skipped = 0.0
+    loop = asyncio.get_running_loop()
 
-    async def main() -> None:
-        skipped = 0.0
-        loop = asyncio.get_running_loop()
+    def clock() -> float:
+        return loop.time() + skipped
 
-        def clock() -> float:
-            return loop.time() + skipped
+    gate = LeaseGate(clock=clock)
+    elector = LeaderElector(
+        host=FakeHost(), gate=gate, candidate=Candidate(identity="a", namespace="n", name="l"), clock=clock
+    )
+    ended = asyncio.Event()
 
-        gate = LeaseGate(clock=clock)
-        elector = LeaderElector(
-            host=FakeHost(), gate=gate, candidate=Candidate(identity="a", namespace="n", name="l"), clock=clock
-        )
-        ended = asyncio.Event()
+    async def lead() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
 
-        async def lead() -> None:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
+    task = asyncio.create_task(elector.run(lead))
+    await asyncio.sleep(1)
+    assert elector.leads
+    skipped = 20.0
+    with pytest.raises(NotLeading):
+        async with gate.writing():
+            pytest.fail("the write was made")
+    await asyncio.sleep(2.5)
+    assert ended.is_set()
+    task.cancel()
+    await asyncio.wait([task])
 
-        task = asyncio.create_task(elector.run(lead))
-        await asyncio.sleep(1)
-        assert elector.leads
-        skipped = 20.0
-        with pytest.raises(NotLeading):
-            async with gate.writing():
-                pytest.fail("the write was made")
+
+@virtual
+async def test_a_lease_that_somebody_else_takes_is_lost_at_once() -> None:
+    host, log = FakeHost(), list[tuple[float, str]]()
+    replica = Replica(host, "a", log)
+    async with replica.running():
+        await asyncio.sleep(5.5)
+        stolen = await host.get(LEASES, *NAME)
+        stolen["spec"]["holderIdentity"] = "thief"
+        await host.update(LEASES, stolen)
         await asyncio.sleep(2.5)
-        assert ended.is_set()
-        task.cancel()
-        await asyncio.wait([task])
-
-    run_virtual(main)
+        assert not replica.elector.leads
+        assert replica.elector.leader == "thief"
 
 
-def test_a_lease_that_somebody_else_takes_is_lost_at_once() -> None:
-    async def main() -> None:
-        host, log = FakeHost(), list[tuple[float, str]]()
-        replica = Replica(host, "a", log)
-        async with replica.running():
-            await asyncio.sleep(5.5)
-            stolen = await host.get(LEASES, *NAME)
-            stolen["spec"]["holderIdentity"] = "thief"
-            await host.update(LEASES, stolen)
-            await asyncio.sleep(2.5)
-            assert not replica.elector.leads
-            assert replica.elector.leader == "thief"
-
-    run_virtual(main)
-
-
-def test_a_foreign_change_of_the_lease_does_not_cost_the_lead() -> None:
-    async def main() -> None:
-        host, log = FakeHost(), list[tuple[float, str]]()
-        replica = Replica(host, "a", log)
-        async with replica.running():
-            await asyncio.sleep(5.5)
-            touched = await host.get(LEASES, *NAME)
-            touched["metadata"]["annotations"] = {"note": "x"}
-            await host.update(LEASES, touched)
-            await asyncio.sleep(20)
-            assert replica.elector.leads
-            kept = host.peek(LEASES, *NAME)
-            assert kept is not None
-            assert kept["metadata"]["annotations"] == {"note": "x"}
-            assert replica.terms == 1
-
-    run_virtual(main)
+@virtual
+async def test_a_foreign_change_of_the_lease_does_not_cost_the_lead() -> None:
+    host, log = FakeHost(), list[tuple[float, str]]()
+    replica = Replica(host, "a", log)
+    async with replica.running():
+        await asyncio.sleep(5.5)
+        touched = await host.get(LEASES, *NAME)
+        touched["metadata"]["annotations"] = {"note": "x"}
+        await host.update(LEASES, touched)
+        await asyncio.sleep(20)
+        assert replica.elector.leads
+        kept = host.peek(LEASES, *NAME)
+        assert kept is not None
+        assert kept["metadata"]["annotations"] == {"note": "x"}
+        assert replica.terms == 1
 
 
 def test_the_time_in_a_foreign_lease_is_not_believed() -> None:

@@ -14,7 +14,7 @@ from controller.apply import ForeignObject
 from controller.gate import NotLeading
 from controller.runtime import Controller, Manager
 from controller.workqueue import RateLimiter, WorkQueue
-from tests.virtual_time import run_virtual
+from tests.virtual_time import run_virtual, virtual
 
 
 class Recorder:
@@ -58,19 +58,17 @@ async def running(awaitable: Awaitable[Any]) -> AsyncIterator[asyncio.Task[Any]]
         await asyncio.wait([task])
 
 
-def test_keys_are_worked_on_in_parallel_within_bounds_and_never_twice_at_once() -> None:
-    async def main() -> None:
-        reconciler = Recorder()
-        each, queue = controller(reconciler, "a", "b", "c", "d")
-        async with running(each.run()):
-            await asyncio.sleep(0.5)
-            for key in ("a", "b", "a"):
-                queue.add(key)
-            await asyncio.sleep(10)
-        assert sorted(reconciler.done) == ["a", "a", "b", "b", "c", "d"]
-        assert reconciler.most == 2
-
-    run_virtual(main)
+@virtual
+async def test_keys_are_worked_on_in_parallel_within_bounds_and_never_twice_at_once() -> None:
+    reconciler = Recorder()
+    each, queue = controller(reconciler, "a", "b", "c", "d")
+    async with running(each.run()):
+        await asyncio.sleep(0.5)
+        for key in ("a", "b", "a"):
+            queue.add(key)
+        await asyncio.sleep(10)
+    assert sorted(reconciler.done) == ["a", "a", "b", "b", "c", "d"]
+    assert reconciler.most == 2
 
 
 @pytest.mark.parametrize(
@@ -103,34 +101,30 @@ def test_a_key_that_fails_is_logged_once_and_tried_again(
     assert bool(told[0].exc_info) is (level == logging.ERROR)
 
 
-def test_work_that_is_broken_off_is_not_lost() -> None:
-    async def main() -> None:
-        reconciler = Recorder()
-        each, queue = controller(reconciler, "a")
-        async with running(each.run()):
-            await asyncio.sleep(0.5)
-        assert (reconciler.done, len(queue)) == ([], 1)
-
-    run_virtual(main)
+@virtual
+async def test_work_that_is_broken_off_is_not_lost() -> None:
+    reconciler = Recorder()
+    each, queue = controller(reconciler, "a")
+    async with running(each.run()):
+        await asyncio.sleep(0.5)
+    assert (reconciler.done, len(queue)) == ([], 1)
 
 
-def test_work_without_a_pause_does_not_keep_others_waiting() -> None:
-    async def main() -> None:
-        class Instant:
-            count = 0
+@virtual
+async def test_work_without_a_pause_does_not_keep_others_waiting() -> None:
+    class Instant:
+        count = 0
 
-            async def reconcile(self, key: int) -> None:
-                self.count += 1
+        async def reconcile(self, key: int) -> None:
+            self.count += 1
 
-        reconciler = Instant()
-        queue = WorkQueue[int]()
-        each = Controller(name="test", queue=queue, reconciler=reconciler, seed=lambda: range(1000), workers=1)
-        async with running(each.run()):
-            for _ in range(5):
-                await asyncio.sleep(0)
-            assert 0 < reconciler.count < 10
-
-    run_virtual(main)
+    reconciler = Instant()
+    queue = WorkQueue[int]()
+    each = Controller(name="test", queue=queue, reconciler=reconciler, seed=lambda: range(1000), workers=1)
+    async with running(each.run()):
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert 0 < reconciler.count < 10
 
 
 def test_one_controller_that_fails_ends_them_all() -> None:

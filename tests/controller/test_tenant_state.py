@@ -22,7 +22,7 @@ from registry.host import HELMRELEASES, SERVICES
 from registry.types import EffectiveGateway
 from tests.controller.tenant_world import World
 from tests.tenant_objects import facts, names, release, tree_of
-from tests.virtual_time import run_virtual
+from tests.virtual_time import virtual
 
 ACCEPTED = State("True", "Accepted", "")
 OWN = {"alpha.example.org", "*.alpha.example.org", "harbor.alpha.example.org"}
@@ -147,7 +147,7 @@ def test_which_services_have_an_external_address(service: dict[str, Any], expect
         pytest.param({"a": "False", "b": "Unknown"}, ("False", "WorkloadsNotOperational"), id="one is not"),
     ],
 )
-def test_whether_workloads_are_ready(monitors: dict[str, object], expected: tuple[str, str] | None) -> None:
+def test_whether_workloads_are_ready(monitors: dict[str, str], expected: tuple[str, str] | None) -> None:
     found = workloads_finding(monitors)
     assert (None if found is None else (found.status, found.reason)) == expected
 
@@ -160,110 +160,102 @@ def service(name: str, *, ingress: list[Object]) -> Object:
     }
 
 
-def test_external_addresses_are_counted_as_they_come_and_go() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.running():
-            await world.create("alpha")
-            await world.settle()
-            assert "externalIPsCount" not in world.tenant("alpha")["status"]
-            world.host.add(SERVICES, service("a", ingress=[{"ip": "192.0.2.1"}]), service("b", ingress=[]))
-            await world.settle()
-            assert world.tenant("alpha")["status"]["externalIPsCount"] == 1
-            world.host.forget_writes()
-            await world.edit(SERVICES, "tenant-alpha", "b", service("b", ingress=[{"ip": "192.0.2.2"}]))
-            await world.settle()
-            assert world.tenant("alpha")["status"]["externalIPsCount"] == 2
-            assert world.writes()[1:] == [("patch", "helmreleases", "tenant-alpha")]
-            for name in ("a", "b"):
-                await world.host.delete(SERVICES, "tenant-alpha", name)
+@virtual
+async def test_external_addresses_are_counted_as_they_come_and_go() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
         assert "externalIPsCount" not in world.tenant("alpha")["status"]
+        world.host.add(SERVICES, service("a", ingress=[{"ip": "192.0.2.1"}]), service("b", ingress=[]))
+        await world.settle()
+        assert world.tenant("alpha")["status"]["externalIPsCount"] == 1
+        world.host.forget_writes()
+        await world.edit(SERVICES, "tenant-alpha", "b", service("b", ingress=[{"ip": "192.0.2.2"}]))
+        await world.settle()
+        assert world.tenant("alpha")["status"]["externalIPsCount"] == 2
+        assert world.writes()[1:] == [("patch", "helmreleases", "tenant-alpha")]
+        for name in ("a", "b"):
+            await world.host.delete(SERVICES, "tenant-alpha", name)
+    assert "externalIPsCount" not in world.tenant("alpha")["status"]
 
-    run_virtual(main)
 
-
-def test_workload_monitors_make_a_condition() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.running():
-            await world.create("alpha")
-            await world.settle()
-            assert "WorkloadsReady" not in world.conditions("alpha")
-            monitor = {"metadata": {"name": "db", "namespace": "tenant-alpha"}, "status": {"operational": False}}
-            world.host.add(WORKLOADMONITORS, monitor)
-            await world.settle()
-            assert world.conditions("alpha")["WorkloadsReady"] == ("False", "WorkloadsNotOperational")
-            assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
-            await world.edit(WORKLOADMONITORS, "tenant-alpha", "db", {"status": {"operational": True}})
-            await world.settle()
-            assert world.conditions("alpha")["WorkloadsReady"] == ("True", "WorkloadsOperational")
-            await world.host.delete(WORKLOADMONITORS, "tenant-alpha", "db")
+@virtual
+async def test_workload_monitors_make_a_condition() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
         assert "WorkloadsReady" not in world.conditions("alpha")
-
-    run_virtual(main)
+        monitor = {"metadata": {"name": "db", "namespace": "tenant-alpha"}, "status": {"operational": False}}
+        world.host.add(WORKLOADMONITORS, monitor)
+        await world.settle()
+        assert world.conditions("alpha")["WorkloadsReady"] == ("False", "WorkloadsNotOperational")
+        assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+        await world.edit(WORKLOADMONITORS, "tenant-alpha", "db", {"status": {"operational": True}})
+        await world.settle()
+        assert world.conditions("alpha")["WorkloadsReady"] == ("True", "WorkloadsOperational")
+        await world.host.delete(WORKLOADMONITORS, "tenant-alpha", "db")
+    assert "WorkloadsReady" not in world.conditions("alpha")
 
 
 def conditions(**statuses: str) -> list[Object]:
     return [{"type": type_, "status": status, "reason": f"{type_}Is{status}"} for type_, status in statuses.items()]
 
 
-def test_a_listener_concerns_its_tenant_and_the_gateway_all_heirs() -> None:
-    async def main() -> None:
-        world = World(inside=True)
-        async with world.running():
-            await world.create("alpha", gateway=True)
-            await world.create("beta", "tenant-alpha")
-            await world.create("gamma", "tenant-alpha")
-            await world.create("own", "tenant-alpha", gateway=True)
-            await world.settle()
-            assert world.conditions("beta", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
-            gateway = {"metadata": {"name": "cozystack", "namespace": "tenant-alpha"}}
-            world.host.add(GATEWAYS, {**gateway, "status": {"conditions": conditions(Accepted="True")}})
-            await world.settle()
-            for name in ("beta", "gamma"):
-                assert world.conditions(name, "tenant-alpha")["GatewayReady"] == ("True", "Reconciled")
-            assert world.conditions("own", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
-            world.host.forget_writes()
-            listeners = [
-                {"name": "https-x", "hostname": "x.beta.alpha.example.org", "ready": False, "reason": "Pending"},
-                {"name": "https-y", "hostname": "y.alpha.example.org", "ready": True},
-            ]
-            status = {"conditions": conditions(Ready="True"), "listeners": listeners}
-            await world.edit(TENANTGATEWAYS, "tenant-alpha", "cozystack", {"status": status})
-            await world.settle()
-            assert sorted(world.writes()[1:]) == [
-                ("patch", "helmreleases", "tenant-alpha"),
-                ("patch", "helmreleases", "tenant-beta"),
-            ]
-            assert world.conditions("alpha")["GatewayReady"] == ("True", "Reconciled")
-            assert world.conditions("beta", "tenant-alpha")["GatewayReady"] == ("False", "ListenersNotReady")
-            assert world.conditions("gamma", "tenant-alpha")["GatewayReady"] == ("True", "Reconciled")
-            await world.edit(
-                GATEWAYS, "tenant-alpha", "cozystack", {"status": {"conditions": conditions(Accepted="False")}}
-            )
-            await world.settle()
-            assert world.conditions("gamma", "tenant-alpha")["GatewayReady"] == ("False", "GatewayNotAccepted")
-            assert world.conditions("gamma", "tenant-alpha")["Ready"] == ("True", "Reconciled")
-
-    run_virtual(main)
+@virtual
+async def test_a_listener_concerns_its_tenant_and_the_gateway_all_heirs() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha", gateway=True)
+        await world.create("beta", "tenant-alpha")
+        await world.create("gamma", "tenant-alpha")
+        await world.create("own", "tenant-alpha", gateway=True)
+        await world.settle()
+        assert world.conditions("beta", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
+        gateway = {"metadata": {"name": "cozystack", "namespace": "tenant-alpha"}}
+        world.host.add(GATEWAYS, {**gateway, "status": {"conditions": conditions(Accepted="True")}})
+        await world.settle()
+        for name in ("beta", "gamma"):
+            assert world.conditions(name, "tenant-alpha")["GatewayReady"] == ("True", "Reconciled")
+        assert world.conditions("own", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
+        world.host.forget_writes()
+        listeners = [
+            {"name": "https-x", "hostname": "x.beta.alpha.example.org", "ready": False, "reason": "Pending"},
+            {"name": "https-y", "hostname": "y.alpha.example.org", "ready": True},
+        ]
+        status = {"conditions": conditions(Ready="True"), "listeners": listeners}
+        await world.edit(TENANTGATEWAYS, "tenant-alpha", "cozystack", {"status": status})
+        await world.settle()
+        assert sorted(world.writes()[1:]) == [
+            ("patch", "helmreleases", "tenant-alpha"),
+            ("patch", "helmreleases", "tenant-beta"),
+        ]
+        assert world.conditions("alpha")["GatewayReady"] == ("True", "Reconciled")
+        assert world.conditions("beta", "tenant-alpha")["GatewayReady"] == ("False", "ListenersNotReady")
+        assert world.conditions("gamma", "tenant-alpha")["GatewayReady"] == ("True", "Reconciled")
+        await world.edit(
+            GATEWAYS, "tenant-alpha", "cozystack", {"status": {"conditions": conditions(Accepted="False")}}
+        )
+        await world.settle()
+        assert world.conditions("gamma", "tenant-alpha")["GatewayReady"] == ("False", "GatewayNotAccepted")
+        assert world.conditions("gamma", "tenant-alpha")["Ready"] == ("True", "Reconciled")
 
 
-def test_times_move_with_the_status_and_the_generation_with_the_spec() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.running():
-            await world.create("alpha")
-            await world.settle()
-            before = _condition(world, "NamespaceReady")
-            world.now = world.now.replace(year=2027)
-            await world.change("alpha", host="new.example")
-            await world.settle()
-            after = _condition(world, "NamespaceReady")
-            assert (before["observedGeneration"], after["observedGeneration"]) == (1, 2)
-            assert before["lastTransitionTime"] == after["lastTransitionTime"]
-            world.queue.add(Key("tenant-root", "alpha"))
-
-    run_virtual(main)
+@virtual
+async def test_times_move_with_the_status_and_the_generation_with_the_spec() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        before = _condition(world, "NamespaceReady")
+        world.now = world.now.replace(year=2027)
+        await world.change("alpha", host="new.example")
+        await world.settle()
+        after = _condition(world, "NamespaceReady")
+        assert (before["observedGeneration"], after["observedGeneration"]) == (1, 2)
+        assert before["lastTransitionTime"] == after["lastTransitionTime"]
+        world.queue.add(Key("tenant-root", "alpha"))
 
 
 def _condition(world: World, type_: str) -> Object:
@@ -273,22 +265,20 @@ def _condition(world: World, type_: str) -> Object:
     return dict(one)
 
 
-def test_what_became_wrong_and_right_is_told_once() -> None:
-    async def main() -> None:
-        world = World()
-        async with world.running():
-            await world.create("alpha", host="x.example")
-            await world.settle()
-            assert world.told.of("alpha") == [("Normal", "Reconciled")]
-            await world.create("bob", host="x.example")
-            await world.settle()
-            await world.again()
-            assert world.told.of("alpha")[1:] == [("Warning", "HostConflict")]
-            await world.change("bob", host="y.example")
-        assert world.told.of("alpha")[2:] == []
-        successor = World(world.host)
-        async with successor.running():
-            pass
-        assert successor.told.occurrences == []
-
-    run_virtual(main)
+@virtual
+async def test_what_became_wrong_and_right_is_told_once() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha", host="x.example")
+        await world.settle()
+        assert world.told.of("alpha") == [("Normal", "Reconciled")]
+        await world.create("bob", host="x.example")
+        await world.settle()
+        await world.again()
+        assert world.told.of("alpha")[1:] == [("Warning", "HostConflict")]
+        await world.change("bob", host="y.example")
+    assert world.told.of("alpha")[2:] == []
+    successor = World(world.host)
+    async with successor.running():
+        pass
+    assert successor.told.occurrences == []

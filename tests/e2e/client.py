@@ -103,6 +103,17 @@ class Client:
         return {**self.headers, **typed, **(more or {})}
 
 
+def frames_until(frames: Iterator[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    """Events up to and with the first of this type, bookmarks aside."""
+    seen = []
+    for frame in frames:
+        if frame["type"] != "BOOKMARK":
+            seen.append(frame)
+        if frame["type"] == kind:
+            return seen
+    raise AssertionError(f"the watch ended without {kind}: {seen}")
+
+
 def _frames(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
     while line := response.readline():
         yield json.loads(line)

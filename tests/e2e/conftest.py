@@ -51,6 +51,21 @@ def own_kube(tmp_path: Path) -> Iterator[KubeHost]:
     running.stop()
 
 
+@pytest.fixture
+def own_embedded(tmp_path: Path) -> Iterator[EmbeddedHost]:
+    """An embedded host of the test's own, to be ended as it likes."""
+    running = EmbeddedHost(tmp_path)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(params=["embedded", "kube"])
+def own_host(request: pytest.FixtureRequest) -> E2eHost:
+    """A host of the test's own: its server is started anew, and what it writes is counted."""
+    running: E2eHost = request.getfixturevalue(f"own_{request.param}")
+    return running
+
+
 def kube_host(directory: Path) -> KubeHost:
     binaries = find_binaries()
     if isinstance(binaries, str):

@@ -24,6 +24,8 @@ COLLECTIONS = {
     "certificates": (CERT_MANAGER, "Certificate"),
 }
 LABEL, HOST_LABEL = "namespace.cozystack.io/gateway", "namespace.cozystack.io/host"
+LABEL_PATH = r"jsonpath={.metadata.labels.namespace\.cozystack\.io/gateway}{'\n'}"
+"""For kubectl, as the seed writes it."""
 ANNOTATION = "cozystack.io/gateway-attached-by"
 DNS01 = {
     "certMode": "dns01",
@@ -108,6 +110,9 @@ class Gateways:
         answer = self.client.get(path("gateways", namespace, "cozystack"))
         found = answer.json()["spec"]["listeners"] if answer.status == 200 else ()
         return sorted(each["hostname"] for each in found if each["port"] == 443)
+
+    def serves(self, namespace: str, *hostnames: str) -> bool:
+        return set(hostnames) <= set(self.listeners(namespace))
 
     def conditions(self, namespace: str) -> dict[str, Object]:
         answer = self.client.get(path("tenantgateways", namespace, "cozystack"))

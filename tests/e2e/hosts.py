@@ -236,6 +236,7 @@ class KubeHost(E2eHost):
     def __init__(self, directory: Path, control_plane: ControlPlane, crds: Path) -> None:
         super().__init__(directory)
         self._control_plane = control_plane
+        self.crds = crds
         self.has_controllers = control_plane.has_controllers
         self.kube_apiserver = control_plane.processes[-1]
         self.url, self.admin = control_plane.url, control_plane.admin

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,13 +18,6 @@ from tests.e2e.tenants import manifest
 
 WRITERS = 4
 MERGE = "application/merge-patch+json"
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[EmbeddedHost]:
-    running = EmbeddedHost(tmp_path)
-    yield running
-    running.stop()
 
 
 @dataclass(slots=True)
@@ -83,18 +75,18 @@ def integrity(path: Path) -> str:
 
 
 @pytest.mark.parametrize("least", [5, 60])
-def test_nothing_acknowledged_is_lost_and_versions_go_on(own: EmbeddedHost, least: int) -> None:
+def test_nothing_acknowledged_is_lost_and_versions_go_on(own_embedded: EmbeddedHost, least: int) -> None:
     told = [Acknowledged() for _ in range(WRITERS)]
-    writers = [threading.Thread(target=write, args=(own.session(), n, told[n])) for n in range(WRITERS)]
+    writers = [threading.Thread(target=write, args=(own_embedded.session(), n, told[n])) for n in range(WRITERS)]
     for writer in writers:
         writer.start()
     wait_until("writes are acknowledged", lambda: sum(each.count for each in told) >= least)
-    own.server.kill()
+    own_embedded.server.kill()
     for writer in writers:
         writer.join(timeout=60)
-    assert integrity(own.data / "host.db") == "ok"
-    own.start()
-    found = everything(own.session())
+    assert integrity(own_embedded.data / "host.db") == "ok"
+    own_embedded.start()
+    found = everything(own_embedded.session())
     for each in told:
         for name, version in each.versions.items():
             if name == each.open and name not in found:
@@ -106,20 +98,22 @@ def test_nothing_acknowledged_is_lost_and_versions_go_on(own: EmbeddedHost, leas
                 assert metadata["annotations"]["round"] == each.rounds[name]
         assert not each.deleted & found.keys()
     last = max(version for each in told for version in each.versions.values())
-    made = own.session().request("POST", f"/api/v1/namespaces/{ROOT}/configmaps", {"metadata": {"name": "after"}})
+    made = own_embedded.session().request(
+        "POST", f"/api/v1/namespaces/{ROOT}/configmaps", {"metadata": {"name": "after"}}
+    )
     assert int(made.expect(201)["metadata"]["resourceVersion"]) > last
 
 
-def test_a_watch_of_before_goes_on_or_says_that_it_cannot(own: EmbeddedHost) -> None:
-    client = own.session()
+def test_a_watch_of_before_goes_on_or_says_that_it_cannot(own_embedded: EmbeddedHost) -> None:
+    client = own_embedded.session()
     path = f"/api/v1/namespaces/{ROOT}/configmaps"
     old = client.get(path).expect(200)["metadata"]["resourceVersion"]
     for number in range(5):
         client.request("POST", path, {"metadata": {"name": f"before{number}"}}).expect(201)
     current = client.get(path).expect(200)["metadata"]["resourceVersion"]
-    own.server.kill()
-    own.start()
-    client = own.session()
+    own_embedded.server.kill()
+    own_embedded.start()
+    client = own_embedded.session()
     client.request("POST", path, {"metadata": {"name": "after"}}).expect(201)
     names = {name for name, _ in _told(client, path, current)}
     assert names in ({"after"}, {""})
@@ -136,15 +130,15 @@ def _told(client: Client, path: str, version: str) -> list[tuple[str, int]]:
     return [(obj["metadata"].get("name", ""), obj.get("code", 0)) for obj in objects]
 
 
-def test_a_list_that_was_begun_before_goes_on_or_says_that_it_cannot(own: EmbeddedHost) -> None:
-    client = own.session()
+def test_a_list_that_was_begun_before_goes_on_or_says_that_it_cannot(own_embedded: EmbeddedHost) -> None:
+    client = own_embedded.session()
     path = f"/api/v1/namespaces/{ROOT}/configmaps"
     for number in range(5):
         client.request("POST", path, {"metadata": {"name": f"c{number}"}}).expect(201)
     first = client.get(path, query={"limit": 2}).expect(200)
-    own.server.kill()
-    own.start()
-    rest = own.session().get(path, query={"limit": 500, "continue": first["metadata"]["continue"]})
+    own_embedded.server.kill()
+    own_embedded.start()
+    rest = own_embedded.session().get(path, query={"limit": 500, "continue": first["metadata"]["continue"]})
     if rest.status == 410:
         assert rest.json()["metadata"]["continue"]
         return
@@ -152,17 +146,17 @@ def test_a_list_that_was_begun_before_goes_on_or_says_that_it_cannot(own: Embedd
     assert [name for name in listed if name.startswith("c")] == [f"c{number}" for number in range(5)]
 
 
-def test_it_survives_being_killed_again_and_again(own: EmbeddedHost) -> None:
+def test_it_survives_being_killed_again_and_again(own_embedded: EmbeddedHost) -> None:
     acknowledged: set[str] = set()
     for turn in range(3):
         told = Acknowledged()
-        writer = threading.Thread(target=write, args=(own.session(), turn, told))
+        writer = threading.Thread(target=write, args=(own_embedded.session(), turn, told))
         writer.start()
         wait_until("writes are acknowledged", lambda told=told: told.count >= 3)  # type: ignore[misc]
-        own.server.kill()
+        own_embedded.server.kill()
         writer.join(timeout=60)
         acknowledged |= told.rounds.keys() - {told.open}
-        own.start()
-        assert acknowledged <= everything(own.session()).keys()
-    assert own.stop() == 0
-    assert integrity(own.data / "host.db") == "ok"
+        own_embedded.start()
+        assert acknowledged <= everything(own_embedded.session()).keys()
+    assert own_embedded.stop() == 0
+    assert integrity(own_embedded.data / "host.db") == "ok"

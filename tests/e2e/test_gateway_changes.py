@@ -17,10 +17,6 @@ def foo(gateways: Gateways) -> str:
     return gateways.namespace("m-foo")
 
 
-def _serves(gateways: Gateways, namespace: str, *hostnames: str) -> bool:
-    return set(hostnames) <= set(gateways.listeners(namespace))
-
-
 def test_modes_are_switched_and_leave_nothing(gateways: Gateways, foo: str) -> None:
     """R-114, R-116, R-117, R-154, R-158, R-159, R-172, R-182, R-184."""
     kid = gateways.namespace("kid", labels={LABEL: foo, HOST_LABEL: f"kid.{APEX}"})
@@ -55,16 +51,16 @@ def test_children_come_and_go_by_their_labels(gateways: Gateways, foo: str) -> N
     gateways.until("it is there", lambda: gateways.listeners(foo) == [f"*.{APEX}", APEX])
     alice = gateways.namespace("alice")
     gateways.label(alice, {LABEL: foo, HOST_LABEL: f"alice.{APEX}"})
-    gateways.until("the child's listener", lambda: _serves(gateways, foo, f"*.alice.{APEX}"))
+    gateways.until("the child's listener", lambda: gateways.serves(foo, f"*.alice.{APEX}"))
     bob = gateways.namespace("bob", labels={LABEL: foo, HOST_LABEL: f"bob.alice.{APEX}"})
     gateways.namespace("stranger", labels={LABEL: foo, HOST_LABEL: "customer1.example"})
-    gateways.until("the grandchild's", lambda: _serves(gateways, foo, f"*.bob.alice.{APEX}"))
+    gateways.until("the grandchild's", lambda: gateways.serves(foo, f"*.bob.alice.{APEX}"))
     gateways.until("the stranger is named", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
     assert '"customer1.example"' in gateways.conditions(foo)["HostnamesLeftOut"]["message"]
     certificate = partial(gateways.get, "certificates", foo, "cozystack-gateway-tls")
     assert len(certificate()["spec"]["dnsNames"]) == 6
     gateways.label(alice, {LABEL: alice})
-    gateways.until("an owner is no heir", lambda: not _serves(gateways, foo, f"*.alice.{APEX}"))
+    gateways.until("an owner is no heir", lambda: not gateways.serves(foo, f"*.alice.{APEX}"))
     gateways.label(bob, {LABEL: None})
     gateways.until("nor who left", lambda: len(certificate()["spec"]["dnsNames"]) == 2)
 

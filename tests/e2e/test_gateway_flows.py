@@ -8,11 +8,9 @@ from functools import partial
 import pytest
 import yaml
 
-from tests.e2e.gateways import DNS01, HOST_LABEL, LABEL, OURS, Gateways
+from tests.e2e.gateways import DNS01, HOST_LABEL, LABEL, LABEL_PATH, OURS, Gateways
 from tests.e2e.hosts import ROOT, ROOT_HOST, E2eHost
 from tests.e2e.tenants import Tenants, manifest
-
-GATEWAY = r"jsonpath={.metadata.labels.namespace\.cozystack\.io/gateway}{'\n'}"
 
 
 class Flow:
@@ -43,9 +41,6 @@ class Flow:
         self.tenants.wait_for_namespace(namespace)
         return name, namespace
 
-    def serves(self, namespace: str, *hostnames: str) -> bool:
-        return set(hostnames) <= set(self.gateways.listeners(namespace))
-
 
 @pytest.fixture
 def flow(host: E2eHost, tenants: Tenants, gateways: Gateways) -> Flow:
@@ -61,7 +56,7 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) 
     acme, acmes = flow.child(gateway=True, host=f"{flow.name}.customer.example")
     customer = f"{flow.name}.customer.example"
     for namespace, apex in ((bobs, f"{bob}.{flow.apex}"), (acmes, customer)):
-        gateways.until("a gateway of its own", partial(flow.serves, namespace, f"api.{apex}"))
+        gateways.until("a gateway of its own", partial(flow.gateways.serves, namespace, f"api.{apex}"))
     assert (
         gateways.client.get(f"/apis/gateway.cozystack.io/v1alpha1/namespaces/{alices}/tenantgateways").json()["items"]
         == []
@@ -72,14 +67,14 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) 
     gateways.route(acmes, "harbor", f"harbor.{customer}", to=acmes, sectionName="https")
     passthrough = [f"{service}.{flow.apex}" for service in ("api", "cdi-uploadproxy", "vm-exportproxy")]
     gateways.until("alice's route", lambda: gateways.listeners(flow.foo) == sorted([*passthrough, harbor]))
-    gateways.until("bob's", partial(flow.serves, bobs, f"harbor.{bob}.{flow.apex}"))
-    gateways.until("acme's", partial(flow.serves, acmes, f"harbor.{customer}"))
+    gateways.until("bob's", partial(flow.gateways.serves, bobs, f"harbor.{bob}.{flow.apex}"))
+    gateways.until("acme's", partial(flow.gateways.serves, acmes, f"harbor.{customer}"))
     for namespace in (flow.foo, bobs, acmes):
         gateways.until("one certificate", partial(_has_certificates, gateways, namespace, 1))
         assert gateways.names("issuers", namespace) == ["cozystack-gateway"]
         assert "cozystack-http-redirect" in gateways.names("httproutes", namespace)
     assert gateways.names("certificates", alices) == []
-    assert flow.host.kubectl("get", "namespace", alices, "-o", GATEWAY).stdout.strip() == flow.foo
+    assert flow.host.kubectl("get", "namespace", alices, "-o", LABEL_PATH).stdout.strip() == flow.foo
     selector = gateways.get("gateways", flow.foo)["spec"]["listeners"][1]["allowedRoutes"]["namespaces"]["selector"]
     assert selector == {"matchLabels": {LABEL: flow.foo}}
     assert acme in acmes
@@ -99,7 +94,9 @@ def test_a_migration_step_by_step_and_back(flow: Flow) -> None:
     _, kids = flow.child()
     for app in ("harbor", "bucket"):
         gateways.route(kids, app, f"{app}.{flow.apex}", to=owner)
-    gateways.until("both are served", partial(flow.serves, owner, f"harbor.{flow.apex}", f"bucket.{flow.apex}"))
+    gateways.until(
+        "both are served", partial(flow.gateways.serves, owner, f"harbor.{flow.apex}", f"bucket.{flow.apex}")
+    )
     wait = ("-n", owner, "wait")
     late = kubectl(*wait, "gateway/cozystack", "--for=condition=Programmed", "--timeout=1s", status=None)
     assert late.returncode == 1
@@ -118,9 +115,9 @@ def test_a_migration_step_by_step_and_back(flow: Flow) -> None:
     flow.tenants.patch(flow.name, {"spec": {"gateway": False}})
     for plural in ("tenantgateways", "gateways", "issuers"):
         gateways.until(f"no {plural}", partial(_is_empty, gateways, plural, owner))
-    assert kubectl("get", "namespace", kids, "-o", GATEWAY).stdout.strip() == ""
+    assert kubectl("get", "namespace", kids, "-o", LABEL_PATH).stdout.strip() == ""
     flow.tenants.patch(flow.name, {"spec": {"gateway": True}})
-    gateways.until("and there again", partial(flow.serves, owner, f"harbor.{flow.apex}"))
+    gateways.until("and there again", partial(flow.gateways.serves, owner, f"harbor.{flow.apex}"))
 
 
 def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:
@@ -178,7 +175,7 @@ def test_troubleshooting_finds_the_fault(flow: Flow) -> None:
         gateways.until("it is ours again", lambda: gateways.reason(owner) == "GatewayNotAccepted")
     for kind, name in (("gateway", "cozystack"), ("certificate", made)):
         assert re.search(rf"Name: +{name}", kubectl("-n", owner, "describe", kind, name).stdout)
-    assert kubectl("get", "namespace", kids, "-o", GATEWAY).stdout.strip() == owner
+    assert kubectl("get", "namespace", kids, "-o", LABEL_PATH).stdout.strip() == owner
 
 
 def test_events_tell_what_happened(gateways: Gateways, host: E2eHost) -> None:

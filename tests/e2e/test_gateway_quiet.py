@@ -2,80 +2,40 @@
 
 from __future__ import annotations
 
-import os
-import re
 import time
 from collections import Counter
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import kube_host
-from tests.e2e.gateways import DNS01, HOST_LABEL, LABEL, Gateways
-from tests.e2e.hosts import PATIENCE, E2eHost, EmbeddedHost, KubeHost
-from tests.e2e.processes import REPOSITORY, wait_until
+from tests.e2e.gateways import COLLECTIONS, DNS01, HOST_LABEL, LABEL, Gateways
+from tests.e2e.hosts import PATIENCE, E2eHost, KubeHost
+from tests.e2e.traffic import QUIET_SECONDS, requests, wait_until_quiet
 
 APEX = "foo.example.com"
-_PLURALS = ("tenantgateways", "gateways", "httproutes", "tlsroutes", "issuers", "certificates")
-_REQUEST = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
-_QUIET_SECONDS = 4.0
-
-
-@pytest.fixture(params=["embedded", "kube"])
-def own(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[E2eHost]:
-    running: E2eHost = EmbeddedHost(tmp_path) if request.param == "embedded" else kube_host(tmp_path)
-    yield running
-    running.stop()
+_READS = ("GET", "LIST", "WATCH", "CONNECT")
 
 
 def writes(host: E2eHost) -> Counter[tuple[str, str, str]]:
     """Requests that would write, whatever became of them: (verb, resource, code)."""
-    text = host.session().get("/metrics").content.decode()
-    counted: Counter[tuple[str, str, str]] = Counter()
-    for labels, value in _REQUEST.findall(text):
-        named = dict(re.findall(r'(\w+)="([^"]*)"', labels))
-        verb = named["verb"].upper()
-        if named.get("resource") in {*_PLURALS, "namespaces"} and verb not in ("GET", "LIST", "WATCH", "CONNECT"):
-            counted[verb, named["resource"], named["code"]] += int(float(value))
-    return counted
-
-
-def wait_until_quiet(host: E2eHost) -> None:
-    seen, since = writes(host), time.monotonic()
-
-    def quiet() -> bool:
-        nonlocal seen, since
-        now = writes(host)
-        if now != seen:
-            seen, since = now, time.monotonic()
-        return time.monotonic() - since > _QUIET_SECONDS
-
-    wait_until("nothing is written any more", quiet, seconds=2 * PATIENCE, processes=host.processes)
+    asked = requests(host, {*COLLECTIONS, "namespaces"})
+    return Counter({each: count for each, count in asked.items() if each[0] not in _READS})
 
 
 def versions(host: E2eHost) -> dict[str, str]:
     """resourceVersions of all objects of the kinds that the controller writes."""
     client = host.session()
     found = {}
-    for plural in _PLURALS:
-        group = (
-            "gateway.cozystack.io/v1alpha1"
-            if plural == "tenantgateways"
-            else "cert-manager.io/v1"
-            if plural in ("issuers", "certificates")
-            else "gateway.networking.k8s.io/v1"
-        )
+    for plural, (group, _) in COLLECTIONS.items():
         for each in client.get(f"/apis/{group}/{plural}").expect(200)["items"]:
             metadata = each["metadata"]
             found[f"{plural} {metadata['namespace']}/{metadata['name']}"] = metadata["resourceVersion"]
     return found
 
 
-def test_a_second_pass_writes_nothing(own: E2eHost) -> None:
+def test_a_second_pass_writes_nothing(own_host: E2eHost) -> None:
     """R-102, R-190, R-197, G20: every kind, every mode, with losers, what is left out, and attached namespaces."""
-    gateways = Gateways(own)
+    gateways = Gateways(own_host)
     foo, bar, bought = (gateways.namespace(name) for name in ("m-foo", "m-bar", "m-bought"))
     harbor = gateways.namespace("cozy-harbor")
     gateways.namespace("kid", labels={LABEL: bar, HOST_LABEL: f"kid.{APEX}"})
@@ -90,22 +50,22 @@ def test_a_second_pass_writes_nothing(own: E2eHost) -> None:
     gateways.until("the child", lambda: f"*.kid.{APEX}" in gateways.listeners(bar))
     gateways.be_cilium(foo)
     gateways.be_cert_manager(foo)
-    wait_until_quiet(own)
-    before, counted = versions(own), writes(own)
-    own.restart()
+    wait_until_quiet(own_host, writes)
+    before, counted = versions(own_host), writes(own_host)
+    own_host.restart()
     # an embedded host counts from the start of its process
-    start = counted if own.kind == "kube" else Counter[tuple[str, str, str]]()
-    wait_until_quiet(own)
-    time.sleep(_QUIET_SECONDS)
-    assert writes(own) - start == Counter()
-    assert versions(own) == before
+    start = counted if own_host.kind == "kube" else Counter[tuple[str, str, str]]()
+    wait_until_quiet(own_host, writes)
+    time.sleep(QUIET_SECONDS)
+    assert writes(own_host) - start == Counter()
+    assert versions(own_host) == before
     gateways.route(foo, "new", f"new.{APEX}", to=foo, port=443)
     gateways.until("it works", lambda: f"new.{APEX}" in gateways.listeners(foo))
-    wait_until_quiet(own)
+    wait_until_quiet(own_host, writes)
     # the test's route; the Gateway, the Certificate, and what the status says of them
     expected = {"httproutes": 1, "gateways": 1, "certificates": 1, "tenantgateways": 1}
     done = Counter[str]()
-    for (_, resource, code), count in (writes(own) - start).items():
+    for (_, resource, code), count in (writes(own_host) - start).items():
         assert code.startswith("2")
         done[resource] += count
     assert done == expected
@@ -114,8 +74,7 @@ def test_a_second_pass_writes_nothing(own: E2eHost) -> None:
 @pytest.mark.timeout(600)
 def test_kinds_that_are_missing_are_named_and_picked_up_when_they_come(own_kube: KubeHost) -> None:
     """The Tenant API and the rest work meanwhile."""
-    crds = Path(os.environ.get("TEST_CRD_DIR") or REPOSITORY.parent / "shared" / "crds")
-    gateways = Gateways(own_kube)
+    gateways, crds = Gateways(own_kube), own_kube.crds
     own_kube.server.stop()
     for folder in ("gateway-api", "cert-manager"):
         own_kube.kubectl("delete", f"--filename={crds / folder}")

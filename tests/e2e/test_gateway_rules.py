@@ -127,13 +127,9 @@ def test_the_same_hostname_at_two_gateways_is_no_conflict(gateways: Gateways, fo
         gateways.ask(namespace, APEX)
         gateways.route(namespace, "harbor", f"harbor.{APEX}", to=namespace, port=443)
     for namespace in (foo, bar):
-        gateways.until("it has its listener", partial(_serves, gateways, namespace, f"harbor.{APEX}"))
+        gateways.until("it has its listener", partial(gateways.serves, namespace, f"harbor.{APEX}"))
         assert gateways.verdicts(namespace, "harbor") == []
         assert gateways.names("certificates", namespace) == [HARBOR]
-
-
-def _serves(gateways: Gateways, namespace: str, *hostnames: str) -> bool:
-    return set(hostnames) <= set(gateways.listeners(namespace))
 
 
 def test_a_solvers_route_claims_nothing(gateways: Gateways, foo: str) -> None:
@@ -143,7 +139,7 @@ def test_a_solvers_route_claims_nothing(gateways: Gateways, foo: str) -> None:
     gateways.route(app, "harbor", f"harbor.{APEX}", to=foo)
     gateways.route(foo, "cm-acme-http-solver-x", f"harbor.{APEX}", to=foo, sectionName="http")
     gateways.route(foo, "later", f"later.{APEX}", to=foo, port=443)
-    gateways.until("all are seen", lambda: _serves(gateways, foo, f"later.{APEX}", f"harbor.{APEX}"))
+    gateways.until("all are seen", lambda: gateways.serves(foo, f"later.{APEX}", f"harbor.{APEX}"))
     assert gateways.verdicts(app, "harbor") == gateways.verdicts(foo, "cm-acme-http-solver-x") == []
 
 
@@ -153,7 +149,7 @@ def test_what_cannot_be_served_stops_nothing_else(gateways: Gateways, foo: str) 
     gateways.route(foo, "all", f"*.{APEX}", f"good.{APEX}", "harbor.evilfoo.example.com", to=foo, port=443)
     gateways.route(foo, "api", f"api.{APEX}", to=foo, plural="tlsroutes", sectionName="tls-api")
     gateways.route(foo, "stream", f"stream.{APEX}", to=foo, plural="tlsroutes")
-    gateways.until("what can be is served", lambda: _serves(gateways, foo, f"good.{APEX}"))
+    gateways.until("what can be is served", lambda: gateways.serves(foo, f"good.{APEX}"))
     gateways.until("the rest is named", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
     assert gateways.listeners(foo) == [f"api.{APEX}", f"good.{APEX}"]
     told = gateways.conditions(foo)["HostnamesLeftOut"]["message"]

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 import yaml
 
-from tests.e2e.conftest import kube_host
-from tests.e2e.hosts import PATIENCE, ROOT, E2eHost, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.hosts import PATIENCE, ROOT, E2eHost, KubeHost, tenants_path
 from tests.e2e.processes import run_command, wait_until
 from tests.e2e.tenants import Tenants
 
 GATEWAYS = "/apis/gateway.cozystack.io/v1alpha1/namespaces/{}/tenantgateways/cozystack"
-
-
-@pytest.fixture(params=["embedded", "kube"])
-def own(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[E2eHost]:
-    running: E2eHost = EmbeddedHost(tmp_path) if request.param == "embedded" else kube_host(tmp_path)
-    yield running
-    running.stop()
 
 
 def settings(path: Path, text: str) -> None:
@@ -60,54 +50,56 @@ def readyz(host: E2eHost) -> str:
     return answer.content.decode()
 
 
-def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own: E2eHost, tmp_path: Path) -> None:
+def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own_host: E2eHost, tmp_path: Path) -> None:
     path = tmp_path / "platform.yaml"
     settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
-    own.flags = (f"--config={path}",)
-    own.restart()
-    process, tenants = own.server.pid, Tenants(own)
+    own_host.flags = (f"--config={path}",)
+    own_host.restart()
+    process, tenants = own_host.server.pid, Tenants(own_host)
     workload = tenants.nest(spec={"gateway": True})
     name = workload.removeprefix("tenant-")
 
     def spec() -> dict[str, Any]:
-        found: dict[str, Any] = own.session().get(GATEWAYS.format(workload)).json().get("spec") or {}
+        found: dict[str, Any] = own_host.session().get(GATEWAYS.format(workload)).json().get("spec") or {}
         return found
 
     def has(host: str, class_name: str) -> bool:
-        return (label(own, workload), spec().get("apex"), spec().get("gatewayClassName")) == (
+        return (label(own_host, workload), spec().get("apex"), spec().get("gatewayClassName")) == (
             f"{name}.{host}",
             f"{name}.{host}",
             class_name,
         )
 
     wait_until("the file's settings hold", lambda: has("one.example", "first"), seconds=PATIENCE)
-    assert "[+]config ok\n" in readyz(own)
+    assert "[+]config ok\n" in readyz(own_host)
 
     settings(path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\nrelease: {maxHistory: 2}\n")
     wait_until("the changed settings hold", lambda: has("two.example", "second"), seconds=PATIENCE)
     wait_until(
-        "charts read them", lambda: cluster_values(own, ROOT).get("root-host") == "two.example", seconds=PATIENCE
+        "charts read them", lambda: cluster_values(own_host, ROOT).get("root-host") == "two.example", seconds=PATIENCE
     )
-    shown = own.session().get(tenants_path(ROOT, name)).expect(200)
+    shown = own_host.session().get(tenants_path(ROOT, name)).expect(200)
     wait_until(
         "the tenant shows them",
-        lambda: own.session().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"] == f"{name}.two.example",
+        lambda: (
+            own_host.session().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"] == f"{name}.two.example"
+        ),
         seconds=PATIENCE,
     )
     assert shown["metadata"]["name"] == name
     later = tenants.nest().removeprefix("tenant-")
-    assert (kept_revisions(own, name), kept_revisions(own, later)) == (5, 2), "release is for new tenants"
+    assert (kept_revisions(own_host, name), kept_revisions(own_host, later)) == (5, 2), "release is for new tenants"
 
     settings(path, "publishing: {host: three.example, certificates: {issuerName: mine}}\n")
     said = "the file is refused, the settings of before hold: publishing.certificates.issuerName: 'mine' is not known"
-    wait_until("the refusal is shown", lambda: said in readyz(own), seconds=PATIENCE)
-    assert "the changed file is refused, the old settings stay" in own.server.log()
+    wait_until("the refusal is shown", lambda: said in readyz(own_host), seconds=PATIENCE)
+    assert "the changed file is refused, the old settings stay" in own_host.server.log()
     assert has("two.example", "second")
 
     settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
     wait_until("the mended file holds", lambda: has("three.example", "second"), seconds=PATIENCE)
-    assert "[+]config ok\n" in readyz(own)
-    assert own.server.pid == process, "nothing was started anew"
+    assert "[+]config ok\n" in readyz(own_host)
+    assert own_host.server.pid == process, "nothing was started anew"
 
 
 def test_a_wrong_file_keeps_the_server_from_starting(tmp_path: Path) -> None:

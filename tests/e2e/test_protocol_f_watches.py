@@ -3,11 +3,11 @@ J31)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.e2e.client import frames_until
 from tests.e2e.hosts import ROOT, E2eHost, tenants_path
 from tests.e2e.tenants import Tenants, manifest
 
@@ -20,17 +20,6 @@ def version_of(document: Frame) -> int:
     return int(document["metadata"]["resourceVersion"])
 
 
-def until(frames: Iterator[Frame], kind: str) -> list[Frame]:
-    """Events up to and with the first of this type, bookmarks aside."""
-    seen: list[Frame] = []
-    for frame in frames:
-        if frame["type"] != "BOOKMARK":
-            seen.append(frame)
-        if frame["type"] == kind:
-            return seen
-    raise AssertionError(f"the watch ended without {kind}: {seen}")
-
-
 def test_a_deletion_has_the_last_state_and_a_version_of_its_own(host: E2eHost, tenants: Tenants, unique: str) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     tenants.patch(name, {"spec": {"etcd": True}})
@@ -39,7 +28,7 @@ def test_a_deletion_has_the_last_state_and_a_version_of_its_own(host: E2eHost, t
     query = {"watch": "true", "labelSelector": f"e2e={unique}", "resourceVersion": start}
     with host.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
         host.session().request("DELETE", tenants_path(ROOT, name)).expect(200)
-        *earlier, deletion = until(frames, "DELETED")
+        *earlier, deletion = frames_until(frames, "DELETED")
     gone = deletion["object"]
     assert (gone["spec"], gone["metadata"]["uid"]) == (last["spec"], last["metadata"]["uid"])
     versions = [version_of(frame["object"]) for frame in (*earlier, deletion)]
@@ -87,7 +76,7 @@ def test_a_watch_may_wait_for_what_does_not_exist_yet(host: E2eHost, tenants: Te
         tenants.create()
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
         client.request("DELETE", tenants_path(ROOT, name)).expect(200)
-        told = [until(frames, "DELETED") for frames in (by_field, by_name)]
+        told = [frames_until(frames, "DELETED") for frames in (by_field, by_name)]
     for seen in told:
         assert (seen[0]["type"], {frame["object"]["metadata"]["name"] for frame in seen}) == ("ADDED", {name})
     assert told[0] == told[1]
@@ -132,7 +121,11 @@ def test_each_watch_by_label_is_told_its_own_and_nothing_else(host: E2eHost, ten
         tenants.patch(made[-1], {"spec": {"etcd": True}})
         client.request("DELETE", tenants_path(ROOT, made[-1])).expect(200)
     with watch(f"e2e={first}") as a, watch(f"e2e={second}") as b, watch(f"e2e in ({first},{second})") as both:
-        told = [until(a, "DELETED"), until(b, "DELETED"), until(both, "DELETED") + until(both, "DELETED")]
+        told = [
+            frames_until(a, "DELETED"),
+            frames_until(b, "DELETED"),
+            frames_until(both, "DELETED") + frames_until(both, "DELETED"),
+        ]
     for seen, name in zip(told, made, strict=False):
         assert {frame["object"]["metadata"]["name"] for frame in seen} == {name}
         assert [frame["type"] for frame in seen][:2] == ["ADDED", "MODIFIED"]

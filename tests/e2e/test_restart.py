@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,37 +13,29 @@ from tests.e2e.processes import run_command, wait_until
 from tests.e2e.tenants import manifest
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[EmbeddedHost]:
-    """An embedded host of the test's own, to be ended as it likes."""
-    running = EmbeddedHost(tmp_path)
-    yield running
-    running.stop()
-
-
 def names(client: Client) -> dict[str, str]:
     items = client.get(tenants_path(ROOT)).expect(200)["items"]
     return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
 
 
-def test_what_was_acknowledged_survives_a_kill(own: EmbeddedHost) -> None:
-    client, acknowledged = own.session(), {}
+def test_what_was_acknowledged_survives_a_kill(own_embedded: EmbeddedHost) -> None:
+    client, acknowledged = own_embedded.session(), {}
     for number in range(20):
         created = client.request("POST", tenants_path(ROOT), manifest(f"t{number}")).expect(201)
         acknowledged[created["metadata"]["name"]] = created["metadata"]["uid"]
     last = int(client.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"])
-    own.server.kill()
-    own.start()
-    found = names(own.session())
+    own_embedded.server.kill()
+    own_embedded.start()
+    found = names(own_embedded.session())
     assert acknowledged.items() <= found.items()
-    assert int(own.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]) >= last
+    assert int(own_embedded.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]) >= last
 
 
-def test_a_kill_amid_writes_loses_none_that_was_answered(own: EmbeddedHost) -> None:
+def test_a_kill_amid_writes_loses_none_that_was_answered(own_embedded: EmbeddedHost) -> None:
     acknowledged: list[str] = []
 
     def write() -> None:
-        client, number = own.session(), 0
+        client, number = own_embedded.session(), 0
         try:
             while True:
                 name = f"t{number}"
@@ -57,37 +48,43 @@ def test_a_kill_amid_writes_loses_none_that_was_answered(own: EmbeddedHost) -> N
     writer = threading.Thread(target=write)
     writer.start()
     wait_until("some writes are acknowledged", lambda: len(acknowledged) >= 10)
-    own.server.kill()
+    own_embedded.server.kill()
     writer.join(timeout=30)
-    own.start()
-    assert set(acknowledged) <= set(names(own.session()))
+    own_embedded.start()
+    assert set(acknowledged) <= set(names(own_embedded.session()))
 
 
-def test_a_term_signal_ends_watches_cleanly_and_exits_zero(own: EmbeddedHost) -> None:
-    version = own.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
-    query = {"watch": "true", "resourceVersion": version, "allowWatchBookmarks": "true"}
+def test_a_term_signal_ends_watches_cleanly_and_exits_zero(own_embedded: EmbeddedHost) -> None:
+    version = own_embedded.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
+    # of nobody: the root may still be told that it is ready
+    query = {
+        "watch": "true",
+        "resourceVersion": version,
+        "allowWatchBookmarks": "true",
+        "labelSelector": "e2e=nobody",
+    }
     statuses: list[int] = []
-    with own.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
-        stopper = threading.Thread(target=lambda: statuses.append(own.server.stop(seconds=10)))
+    with own_embedded.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
+        stopper = threading.Thread(target=lambda: statuses.append(own_embedded.server.stop(seconds=10)))
         stopper.start()
         assert [frame["type"] for frame in frames if frame["type"] != "BOOKMARK"] == []
     stopper.join(timeout=15)
     assert statuses == [0]
 
 
-def test_the_same_data_and_credentials_serve_after_a_restart(own: EmbeddedHost) -> None:
-    own.session().request("POST", tenants_path(ROOT), manifest("kept")).expect(201)
-    before = own.session()
-    kubeconfig = own.admin.kubeconfig.read_text()
-    assert own.stop() == 0
-    own.start()
-    assert own.admin.kubeconfig.read_text() == kubeconfig
+def test_the_same_data_and_credentials_serve_after_a_restart(own_embedded: EmbeddedHost) -> None:
+    own_embedded.session().request("POST", tenants_path(ROOT), manifest("kept")).expect(201)
+    before = own_embedded.session()
+    kubeconfig = own_embedded.admin.kubeconfig.read_text()
+    assert own_embedded.stop() == 0
+    own_embedded.start()
+    assert own_embedded.admin.kubeconfig.read_text() == kubeconfig
     assert "kept" in names(before)
 
 
-def test_the_kubeconfig_is_its_owner_s_alone(own: EmbeddedHost) -> None:
-    assert (own.data / "kubeconfig").stat().st_mode & 0o077 == 0
-    keys = list((own.data / "pki").glob("*.key"))
+def test_the_kubeconfig_is_its_owner_s_alone(own_embedded: EmbeddedHost) -> None:
+    assert (own_embedded.data / "kubeconfig").stat().st_mode & 0o077 == 0
+    keys = list((own_embedded.data / "pki").glob("*.key"))
     assert keys
     assert [key for key in keys if key.stat().st_mode & 0o077] == []
 

@@ -7,7 +7,6 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,13 +22,6 @@ WATCHES = 200
 IDLE = 20
 LIMIT = 10.0
 LAST_CHUNK = b"0\r\n\r\n"
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Iterator[EmbeddedHost]:
-    running = EmbeddedHost(tmp_path)
-    yield running
-    running.stop()
 
 
 def watch_target(client: Client) -> str:
@@ -49,13 +41,13 @@ def begin_post(connection: RawTls, length: int) -> None:
     assert connection.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
 
 
-def is_shutting_down(own: EmbeddedHost) -> bool:
-    return "shutting down" in own.server.log()
+def is_shutting_down(own_embedded: EmbeddedHost) -> bool:
+    return "shutting down" in own_embedded.server.log()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_many_watches_and_idle_connections_end_cleanly(own: EmbeddedHost, number: signal.Signals) -> None:
-    client = own.session()
+def test_many_watches_and_idle_connections_end_cleanly(own_embedded: EmbeddedHost, number: signal.Signals) -> None:
+    client = own_embedded.session()
     target = watch_target(client)
     with ExitStack() as stack:
         watches = [stack.enter_context(RawTls(client)) for _ in range(WATCHES)]
@@ -67,49 +59,49 @@ def test_many_watches_and_idle_connections_end_cleanly(own: EmbeddedHost, number
         for each in idle[: IDLE // 2]:
             each.ask("GET", "/livez")
             assert each.until(b"ok").startswith(b"HTTP/1.1 200")
-        own.server.signal(number)
+        own_embedded.server.signal(number)
         assert {each.rest()[-5:] for each in watches} == {LAST_CHUNK}
         assert {each.rest() for each in idle} == {b""}
-        assert ends(own.server) == 0
-    assert "Traceback" not in own.server.log()
+        assert ends(own_embedded.server) == 0
+    assert "Traceback" not in own_embedded.server.log()
 
 
-def test_a_request_in_flight_finishes(own: EmbeddedHost) -> None:
+def test_a_request_in_flight_finishes(own_embedded: EmbeddedHost) -> None:
     body = json.dumps(manifest("late")).encode()
-    with RawTls(own.session()) as connection:
+    with RawTls(own_embedded.session()) as connection:
         begin_post(connection, len(body))
         connection.send(body[:10])
-        own.server.signal(signal.SIGTERM)
-        wait_until("it ends", lambda: is_shutting_down(own))
+        own_embedded.server.signal(signal.SIGTERM)
+        wait_until("it ends", lambda: is_shutting_down(own_embedded))
         connection.send(body[10:])
         answer = connection.rest()
-    assert answer.startswith(b"HTTP/1.1 201"), f"{answer!r}\n{own.server.tail()}"
-    assert ends(own.server) == 0
-    own.start()
-    assert own.session().get(tenants_path(ROOT, "late")).status == 200
+    assert answer.startswith(b"HTTP/1.1 201"), f"{answer!r}\n{own_embedded.server.tail()}"
+    assert ends(own_embedded.server) == 0
+    own_embedded.start()
+    assert own_embedded.session().get(tenants_path(ROOT, "late")).status == 200
 
 
-def test_a_request_that_never_comes_is_not_waited_for(own: EmbeddedHost) -> None:
-    with RawTls(own.session()) as connection:
+def test_a_request_that_never_comes_is_not_waited_for(own_embedded: EmbeddedHost) -> None:
+    with RawTls(own_embedded.session()) as connection:
         begin_post(connection, 99)
-        own.server.signal(signal.SIGTERM)
-        assert ends(own.server) == 0
+        own_embedded.server.signal(signal.SIGTERM)
+        assert ends(own_embedded.server) == 0
 
 
-def test_a_connection_amid_its_handshake_is_not_waited_for(own: EmbeddedHost) -> None:
-    with socket.create_connection(("127.0.0.1", own.port)):
-        own.server.signal(signal.SIGTERM)
-        assert ends(own.server) == 0
+def test_a_connection_amid_its_handshake_is_not_waited_for(own_embedded: EmbeddedHost) -> None:
+    with socket.create_connection(("127.0.0.1", own_embedded.port)):
+        own_embedded.server.signal(signal.SIGTERM)
+        assert ends(own_embedded.server) == 0
 
 
-def test_further_signals_do_no_harm(own: EmbeddedHost) -> None:
-    client = own.session()
+def test_further_signals_do_no_harm(own_embedded: EmbeddedHost) -> None:
+    client = own_embedded.session()
     over = threading.Event()
 
     def insist() -> None:
-        while not over.is_set() and not own.server.ended:
-            own.server.signal(signal.SIGTERM)
-            own.server.signal(signal.SIGINT)
+        while not over.is_set() and not own_embedded.server.ended:
+            own_embedded.server.signal(signal.SIGTERM)
+            own_embedded.server.signal(signal.SIGINT)
             time.sleep(0.005)
 
     with RawTls(client) as watch:
@@ -119,18 +111,18 @@ def test_further_signals_do_no_harm(own: EmbeddedHost) -> None:
         insisting.start()
         try:
             assert watch.rest()[-5:] == LAST_CHUNK
-            assert ends(own.server) == 0
+            assert ends(own_embedded.server) == 0
         finally:
             over.set()
             insisting.join()
-    assert "Traceback" not in own.server.log()
+    assert "Traceback" not in own_embedded.server.log()
 
 
-def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own: EmbeddedHost) -> None:
+def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own_embedded: EmbeddedHost) -> None:
     acknowledged: list[str] = []
 
     def write() -> None:
-        client, number = own.session(), 0
+        client, number = own_embedded.session(), 0
         while True:
             name = f"t{number}"
             try:
@@ -145,11 +137,11 @@ def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own: EmbeddedHost) -
     writer = threading.Thread(target=write)
     writer.start()
     wait_until("some writes are acknowledged", lambda: len(acknowledged) >= 10)
-    own.server.signal(signal.SIGTERM)
-    assert ends(own.server) == 0
+    own_embedded.server.signal(signal.SIGTERM)
+    assert ends(own_embedded.server) == 0
     writer.join(timeout=30)
-    own.start()
-    items = own.session().get(tenants_path(ROOT)).expect(200)["items"]
+    own_embedded.start()
+    items = own_embedded.session().get(tenants_path(ROOT)).expect(200)["items"]
     assert set(acknowledged) <= {item["metadata"]["name"] for item in items}
 
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import base64
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.e2e.hosts import PATIENCE, RBAC, ROOT, ROOT_HOST, E2eHost, EmbeddedHost, KubeHost, tenants_path
-from tests.e2e.processes import wait_until
+from tests.e2e.gateways import LABEL_PATH
+from tests.e2e.hosts import RBAC, ROOT, ROOT_HOST, E2eHost, KubeHost, tenants_path
 from tests.e2e.tenants import Object, Tenants, manifest
+from tests.e2e.traffic import requests, wait_until_quiet
 
 LABEL = "namespace.cozystack.io/"
-GATEWAY = r"jsonpath={.metadata.labels.namespace\.cozystack\.io/gateway}{'\n'}"
 MERGE = "application/merge-patch+json"
 TGW = "/apis/gateway.cozystack.io/v1alpha1"
 LEVELS = ("view", "use", "admin", "super-admin")
@@ -56,7 +54,7 @@ class Inside:
 
     def gateway(self, namespace: str) -> str:
         """As the seed looks it up."""
-        return self.host.kubectl("get", "namespace", namespace, "-o", GATEWAY).stdout.strip()
+        return self.host.kubectl("get", "namespace", namespace, "-o", LABEL_PATH).stdout.strip()
 
     def tenantgateway(self, namespace: str) -> Object | None:
         answer = self.client.get(f"{TGW}/namespaces/{namespace}/tenantgateways/cozystack")
@@ -373,7 +371,6 @@ def test_keys_of_the_platform_are_carried_down_the_tree(
             )
 
 
-_QUIET_SECONDS = 4.0
 _COUNTED = {
     "namespaces",
     "secrets",
@@ -384,31 +381,16 @@ _COUNTED = {
     "tenantgateways",
     "helmreleases",
 }
-_REQUEST = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
 
 
 def writes(host: E2eHost) -> Counter[tuple[str, str]]:
     """What the host has accepted: our controllers create and patch, and what ends is taken away by others' too."""
-    text = host.session().get("/metrics").content.decode()
     counted: Counter[tuple[str, str]] = Counter()
-    for labels, value in _REQUEST.findall(text):
-        named = dict(re.findall(r'(\w+)="([^"]*)"', labels))
-        verb = named["verb"].upper().replace("CREATE", "POST")
-        accepted = named["code"].startswith("2") and verb in ("POST", "PATCH", "APPLY")
-        if named.get("resource") in _COUNTED and accepted:
-            counted[verb, named["resource"]] += int(float(value))
+    for (asked, resource, code), count in requests(host, _COUNTED).items():
+        verb = asked.replace("CREATE", "POST")
+        if code.startswith("2") and verb in ("POST", "PATCH", "APPLY"):
+            counted[verb, resource] += count
     return counted
-
-
-@pytest.fixture(params=["embedded", "kube"])
-def own_host(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[E2eHost]:
-    """A host of the test's own: its server is started anew, and what it writes is counted."""
-    if request.param == "kube":
-        yield request.getfixturevalue("own_kube")
-        return
-    running = EmbeddedHost(tmp_path)
-    yield running
-    running.stop()
 
 
 def test_a_second_pass_writes_nothing(own_host: E2eHost) -> None:
@@ -418,29 +400,15 @@ def test_a_second_pass_writes_nothing(own_host: E2eHost) -> None:
     foo = tenants.nest(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1000m", "limits.memory": "0.5Gi"}})
     tenants.nest(foo, spec={"etcd": True, "schedulingClass": "gold"})
     inside.until("the last of it", lambda: inside.client.get(secret_path(foo)).status == 200)
-    _wait_until_quiet(host)
+    wait_until_quiet(host, writes)
     written = writes(host)
     host.restart()
     # an embedded host counts from the start of its process
     before = written if host.kind == "kube" else Counter[tuple[str, str]]()
     tenants.patch(foo.removeprefix("tenant-"), {"spec": {"ingress": True}})
     inside.until("the change is seen", lambda: inside.labels(foo)[f"{LABEL}ingress"] == foo)
-    _wait_until_quiet(host)
+    wait_until_quiet(host, writes)
     # this change's, of the tenant and its child, and the generation that the status is about; nothing else
     assert writes(host) - before == Counter(
         {("PATCH", "namespaces"): 2, ("PATCH", "secrets"): 2, ("PATCH", "helmreleases"): 1}
     )
-
-
-def _wait_until_quiet(host: E2eHost) -> None:
-    """Until there was no write for some seconds."""
-    seen, since = writes(host), time.monotonic()
-
-    def quiet() -> bool:
-        nonlocal seen, since
-        now = writes(host)
-        if now != seen:
-            seen, since = now, time.monotonic()
-        return time.monotonic() - since > _QUIET_SECONDS
-
-    wait_until("nothing is written any more", quiet, seconds=2 * PATIENCE, processes=host.processes)

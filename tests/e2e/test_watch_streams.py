@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.client import frames_until
 from tests.e2e.hosts import ROOT, E2eHost, tenants_path
 from tests.e2e.tenants import Tenants
 
@@ -74,17 +75,6 @@ def test_leaving_the_selection_is_a_deletion_and_returning_an_addition(
     kinds = [frame["type"] for frame in seen]
     assert kinds[-2:] == ["DELETED", "ADDED"]
     assert seen[-1]["object"]["spec"]["etcd"] is True
-
-
-def frames_until(frames: Iterator[Frame], kind: str) -> list[Frame]:
-    """Events up to and with the first of this type, bookmarks aside."""
-    seen: list[Frame] = []
-    for frame in frames:
-        if frame["type"] != "BOOKMARK":
-            seen.append(frame)
-        if frame["type"] == kind:
-            return seen
-    raise AssertionError(f"the watch ended without {kind}: {seen}")
 
 
 def test_a_watch_goes_on_where_the_last_one_ended(host: E2eHost, tenants: Tenants, unique: str) -> None:

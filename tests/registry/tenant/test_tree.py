@@ -172,6 +172,39 @@ def test_the_host_index_agrees_with_the_function_after_any_changes(steps: list[t
     }
 
 
+@given(_STEPS)
+def test_children_are_in_order_after_any_changes(steps: list[tuple[Key, str | None]]) -> None:
+    index = TenantTree()
+    for key, host in steps:
+        if host is None:
+            index.remove(key)
+        else:
+            # the same Tenant may come to be one that is nobody's child
+            index.put(facts(*key, **({"namespace": key.namespace} if host else {})))
+    for namespace in {key.namespace for key, _ in steps}:
+        held = (each for each in index if each.key.namespace == namespace != each.namespace)
+        assert index.children(namespace) == tuple(sorted(held, key=lambda each: each.key))
+
+
+def test_one_of_very_many_siblings_finds_its_place_without_a_look_at_all_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    index = tree(ROOT, *(facts("tenant-root", f"n{number:04}") for number in range(4096)))
+    looked: list[Key] = []
+
+    def counting(each: TenantFacts) -> Key:
+        looked.append(each.key)
+        return each.key
+
+    monkeypatch.setattr("registry.tenant.tree._by_key", counting)
+    index.put(facts("tenant-root", "n2048", host="n.example"))
+    new = facts("tenant-root", "n2048-and-a-half")
+    assert ChangedTree(index, new).children("tenant-root")[2049] == new
+    index.put(new)
+    assert index.children("tenant-root")[2048:2050] == (facts("tenant-root", "n2048", host="n.example"), new)
+    assert 0 < len(looked) < 100
+
+
 def test_facts_are_read_from_a_tenant_stored_or_about_to_be() -> None:
     spec = {"host": "a.example", "gateway": False, "etcd": True, "resourceQuotas": {"cpu": 1}, "schedulingClass": "s"}
     new = {"metadata": {"namespace": "tenant-root", "name": "a"}, "spec": spec}

@@ -1,0 +1,125 @@
+"""Handlers of informers: one that heeds nothing, and those that take down what matters of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Generic, TypeVar
+
+from apiserver.errors import StatusError
+from apiserver.resource import Key, Object
+from controller.objectstore import key_of
+
+V = TypeVar("V")
+
+
+class Handler:
+    """An EventHandler that heeds nothing: who extends it says what it heeds. What was missed while the host was away
+    comes with `replace`."""
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        """Nothing to do."""
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        """Nothing to do."""
+
+    def bookmark(self, rv: int) -> None:
+        """Nothing to do."""
+
+    def unreachable(self, error: StatusError | None) -> None:
+        """Nothing to do."""
+
+
+class Follower(Handler, Generic[V]):
+    """Takes down what matters of each object, and tells of changes of just that.
+
+    `view` gives what matters of an object, None if nothing does; it is pure, and its values can be compared.
+
+    `changed` is told an object's key, with what mattered of it before and what does now; None of one that is not there.
+    """
+
+    def __init__(
+        self, *, view: Callable[[Object], V | None], changed: Callable[[Key, V | None, V | None], None]
+    ) -> None:
+        self._view = view
+        self._changed = changed
+        self._held: dict[Key, V] = {}
+
+    def get(self, key: Key) -> V | None:
+        return self._held.get(key)
+
+    def items(self) -> Sequence[tuple[Key, V]]:
+        return tuple(self._held.items())
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        gone = set(self._held)
+        for obj in items:
+            key = key_of(obj)
+            gone.discard(key)
+            self._take(key, self._view(obj))
+        for key in gone:
+            self._take(key, None)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        self._take(key_of(obj), None if type == "DELETED" else self._view(obj))
+
+    def _take(self, key: Key, now: V | None) -> None:
+        before = self._held.get(key)
+        if before == now:
+            return
+        if now is None:
+            del self._held[key]
+        else:
+            self._held[key] = now
+        self._changed(key, before, now)
+
+
+class ByNamespace(Handler, Generic[V]):
+    """Keeps one value an object, of those for which `value` is not None.
+
+    `concern` is told the Namespace of an object that changed it.
+    """
+
+    def __init__(self, value: Callable[[Object], V | None], *, concern: Callable[[str], None]) -> None:
+        self._value = value
+        self._concern = concern
+        self._values: dict[str, dict[str, V]] = {}
+
+    def values(self, namespace: str) -> Mapping[str, V]:
+        """By name."""
+        return self._values.get(namespace, {})
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        before, self._values = self._values, {}
+        for obj in items:
+            self.put(key_of(obj), self._value(obj))
+        for namespace in before.keys() | self._values.keys():
+            if before.get(namespace) != self._values.get(namespace):
+                self._concern(namespace)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        key = key_of(obj)
+        if self.put(key, None if type == "DELETED" else self._value(obj)):
+            self._concern(key.namespace)
+
+    def put(self, key: Key, value: V | None) -> bool:
+        """Whether that is new. Nobody is told: what a write of ours came to is no news when its event comes."""
+        held = self._values.get(key.namespace, {})
+        if held.get(key.name) == value:
+            return False
+        if value is not None:
+            self._values.setdefault(key.namespace, held)[key.name] = value
+            return True
+        del held[key.name]
+        if not held:
+            del self._values[key.namespace]
+        return True
+
+
+class Listed(Handler):
+    """Only tells when everything there is of a kind has been seen anew."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback = callback
+
+    def replace(self, items: Sequence[Object], rv: int) -> None:
+        self._callback()
