@@ -8,7 +8,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
 	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
-.PHONY: run test check bench fmt manifests requirements clean
+.PHONY: run test check bench bench-versus fmt manifests requirements clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp  ## the stand-alone server, with a real kubectl beside it
@@ -25,6 +25,9 @@ check: $(VENV)/dev.stamp  ## format, lint, types, layers
 
 bench: $(VENV)/run.stamp  ## figures of a server of its own; BENCH_ARGS='--host kube' measures `serve` beside a kube-apiserver
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
+
+bench-versus: $(VENV)/run.stamp  ## `serve` and a kube-apiserver's custom resources in turns; BENCH_ARGS='--against URL …' adds a server
+	$(BIN)/python -m benchmarks.versus $(BENCH_ARGS)
 
 fmt: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix $(SOURCES)

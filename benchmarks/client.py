@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 import zlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import orjson
@@ -61,6 +61,41 @@ class _Head:
     headers: Mapping[bytes, bytes]
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A body as it came, so that unpacking it can be left for later."""
+
+    content: bytes
+    gzipped: bool
+
+    def unpacked(self) -> bytes:
+        return zlib.decompress(self.content, _GZIP) if self.gzipped else self.content
+
+
+class Frames:
+    """Takes a chunked stream of lines apart. `ended` is set by its last chunk."""
+
+    def __init__(self) -> None:
+        self._raw = b""
+        self._line = b""
+        self.ended = False
+
+    def feed(self, data: bytes) -> Sequence[bytes]:
+        """The lines that `data` completes."""
+        raw, start, parts = self._raw + data, 0, [self._line]
+        while not self.ended and (head := raw.find(b"\r\n", start)) >= 0:
+            size = int(raw[start:head].split(b";")[0], 16)
+            content = head + 2
+            if content + size + 2 > len(raw):
+                break
+            parts.append(raw[content : content + size])
+            start = content + size + 2
+            self.ended = size == 0
+        self._raw = raw[start:]
+        *lines, self._line = b"".join(parts).split(b"\n")
+        return lines
+
+
 class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, headers: str) -> None:
         self._reader = reader
@@ -73,26 +108,43 @@ class Connection:
         self, method: str, path: str, body: object = None, *, headers: str = "", content_type: str = ""
     ) -> bytes:
         """The whole body, unpacked. `headers` are lines that end with CRLF. Raises Unexpected."""
+        return (await self.fetch(method, path, body, headers=headers, content_type=content_type)).unpacked()
+
+    async def fetch(
+        self, method: str, path: str, body: object = None, *, headers: str = "", content_type: str = ""
+    ) -> Answer:
+        """As `call`, with the body as it came."""
         head = await self._ask(method, path, body, headers, content_type)
-        content = await self._body(head)
-        self.received = len(content)
-        if head.headers.get(b"content-encoding") == b"gzip":
-            content = zlib.decompress(content, _GZIP)
+        answer = Answer(await self._body(head), head.headers.get(b"content-encoding") == b"gzip")
+        self.received = len(answer.content)
         if head.status >= 300:
-            raise Unexpected(head.status, content)
-        return content
+            raise Unexpected(head.status, answer.unpacked())
+        return answer
 
     async def stream(self, path: str) -> AsyncIterator[Any]:
         """The frames of a watch, parsed; the first item is None and comes with the response's head."""
+        await self.watch(path)
+        yield None
+        async for lines in self.frames():
+            for line in lines:
+                yield orjson.loads(line)
+
+    async def watch(self, path: str) -> None:
+        """Ask for a watch, and read the response's head. Raises Unexpected."""
         head = await self._ask("GET", path, None, "", "")
         if head.status != 200:
             raise Unexpected(head.status, await self._body(head))
-        yield None
-        rest = b""
-        while chunk := await self._chunk():
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                yield orjson.loads(line)
+
+    async def frames(self) -> AsyncIterator[Sequence[bytes]]:
+        """The lines of a watch as they came, those together that came together."""
+        frames = Frames()
+        while not frames.ended and (data := await self._reader.read(_BUFFER)):
+            if lines := frames.feed(data):
+                yield lines
+
+    def stall(self) -> None:
+        """Read nothing any more; the connection stays open."""
+        cast("asyncio.Transport", self._writer.transport).pause_reading()
 
     def close(self) -> None:
         self._writer.close()

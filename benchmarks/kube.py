@@ -6,6 +6,7 @@ The binaries are found as Kubernetes' envtest finds them: KUBEBUILDER_ASSETS, el
 from __future__ import annotations
 
 import asyncio
+import base64
 import os
 import subprocess
 import sys
@@ -24,6 +25,11 @@ from benchmarks.target import USER, Target, unverified_tls, user_tls
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
 _START_SECONDS = 120.0
+_FRONT_PROXY = "bench-front-proxy"
+_SERVICE = "tenant-apiserver"
+_SERVICES = "/api/v1/namespaces/cozy-system/services"
+_API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+_OURS = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
 
 
 class Kube(Target):
@@ -31,7 +37,8 @@ class Kube(Target):
         self._directory = directory
         self._assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
         self._port = free_port()
-        self._host: list[Child] = []
+        self._flags: dict[str, object] = {}
+        self.host: dict[str, Child] = {}
         self._ca = certificates.make_ca("bench-ca")
         self._url = f"https://127.0.0.1:{free_port()}"
         ca = self._ca.certificate
@@ -52,7 +59,7 @@ class Kube(Target):
             finally:
                 await target.server.stop()
         finally:
-            for child in reversed(target._host):
+            for child in reversed(target.host.values()):
                 await child.stop()
 
     async def start(self) -> None:
@@ -78,6 +85,34 @@ class Kube(Target):
         self.anonymous = Endpoint(url, unverified_tls())
         await self.ready()
 
+    async def aggregate(self) -> None:
+        """Have the kube-apiserver pass on what our server serves; its Service leads to our process."""
+        ca = (self._directory / "serving" / "ca.crt").read_bytes()
+        service = {"metadata": {"name": _SERVICE}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
+        await self.admin.call("DELETE", f"{_SERVICES}/{_SERVICE}")
+        await self.admin.call("POST", _SERVICES, service)
+        spec = {"caBundle": base64.b64encode(ca).decode(), "service": {"port": self._port}}
+        for name in _OURS:
+            path = f"{_API_SERVICES}/{name}"
+            await self.admin.call("PATCH", path, {"spec": spec}, content_type="application/merge-patch+json")
+        await self.aggregated()
+
+    async def aggregated(self) -> None:
+        """Wait until the kube-apiserver passes on what our server serves."""
+        await until("the APIServices", self._is_available, seconds=_START_SECONDS, child=self.server)
+
+    async def restart_host(self) -> None:
+        """The kube-apiserver anew, with what etcd holds, until it says that it is ready. Asked to end it would first
+        wait, for a minute, for those who talk to it."""
+        await self.host["kube-apiserver"].kill()
+        await self._run("kube-apiserver", self._flags)
+        await until("kube-apiserver", self._answers, seconds=_START_SECONDS, child=self.host["kube-apiserver"])
+
+    async def _is_available(self) -> bool:
+        found = [await self.admin.call("GET", f"{_API_SERVICES}/{name}") for name in _OURS]
+        conditions = [each.get("status", {}).get("conditions", ()) for each in found]
+        return all(any(c["type"] == "Available" and c["status"] == "True" for c in each) for each in conditions)
+
     async def _start_host(self) -> None:
         etcd = f"http://127.0.0.1:{free_port()}"
         peer = f"http://127.0.0.1:{free_port()}"
@@ -91,21 +126,28 @@ class Kube(Target):
             "--log-level": "warn",
         }
         await self._run("etcd", flags)
-        await self._run("kube-apiserver", self._apiserver_flags(etcd))
-        await until("kube-apiserver", self._answers, seconds=_START_SECONDS, child=self._host[-1])
+        self._flags = self._apiserver_flags(etcd)
+        await self._run("kube-apiserver", self._flags)
+        await until("kube-apiserver", self._answers, seconds=_START_SECONDS, child=self.host["kube-apiserver"])
         self.title = f"serve, host kube-apiserver {(await self.admin.call('GET', '/version'))['gitVersion']}"
 
     async def _answers(self) -> bool:
-        return await self.admin.text("/readyz") == "ok"
+        try:
+            return await self.admin.text("/readyz") == "ok"
+        except EOFError:
+            # it accepts connections before it answers on them
+            return False
 
     async def _run(self, program: str, flags: Mapping[str, object]) -> None:
         command: list[str | Path] = [self._assets / program, *_flags(flags)]
-        self._host.append(await Child.start(command, self._directory / f"{program}.log"))
+        self.host[program] = await Child.start(command, self._directory / f"{program}.log")
 
     def _apiserver_flags(self, etcd: str) -> dict[str, object]:
         serving = certificates.make_serving(self._ca, ["127.0.0.1"])
         ca = self._write("ca.crt", self._ca.certificate)
         accounts = self._write("accounts.key", _rsa_key())
+        proxy_ca = certificates.make_ca("bench-front-proxy-ca")
+        proxy = certificates.make_client(proxy_ca, _FRONT_PROXY)
         return {
             "--etcd-servers": etcd,
             "--bind-address": "127.0.0.1",
@@ -119,6 +161,13 @@ class Kube(Target):
             "--service-account-issuer": "https://kubernetes.default.svc",
             "--service-account-key-file": accounts,
             "--service-account-signing-key-file": accounts,
+            "--requestheader-client-ca-file": self._write("front-proxy-ca.crt", proxy_ca.certificate),
+            "--requestheader-allowed-names": _FRONT_PROXY,
+            "--requestheader-username-headers": "X-Remote-User",
+            "--requestheader-group-headers": "X-Remote-Group",
+            "--requestheader-extra-headers-prefix": "X-Remote-Extra-",
+            "--proxy-client-cert-file": self._write("front-proxy.crt", proxy.certificate),
+            "--proxy-client-key-file": self._write("front-proxy.key", proxy.key),
         }
 
     async def _install(self) -> None:

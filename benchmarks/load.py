@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 from benchmarks.client import Connection, Endpoint
 
@@ -21,12 +22,28 @@ class Parallel:
 
     def __init__(self, seconds: Sequence[float], wall: float) -> None:
         self.seconds = seconds
+        self.wall = wall
         self.per_second = round(len(seconds) / wall)
 
 
 async def parallel(endpoint: Endpoint, call: Call, numbers: Sequence[int], *, clients: int) -> Parallel:
     """A call for every number, by clients that have a connection each, all open before the first call."""
+    async with connected(endpoint, clients) as connections:
+        return await share(connections, call, numbers)
+
+
+@asynccontextmanager
+async def connected(endpoint: Endpoint, clients: int) -> AsyncIterator[Sequence[Connection]]:
     connections = [await endpoint.connect() for _ in range(clients)]
+    try:
+        yield connections
+    finally:
+        for connection in connections:
+            connection.close()
+
+
+async def share(connections: Sequence[Connection], call: Call, numbers: Sequence[int]) -> Parallel:
+    """A call for every number, on whichever connection is free."""
     seconds: list[float] = []
     waiting = iter(numbers)
 
@@ -37,12 +54,8 @@ async def parallel(endpoint: Endpoint, call: Call, numbers: Sequence[int], *, cl
             seconds.append(time.perf_counter() - start)
 
     start = time.perf_counter()
-    try:
-        await asyncio.gather(*map(work, connections))
-        return Parallel(seconds, time.perf_counter() - start)
-    finally:
-        for connection in connections:
-            connection.close()
+    await asyncio.gather(*map(work, connections))
+    return Parallel(seconds, time.perf_counter() - start)
 
 
 async def in_turns(one: Endpoint, first: Call, other: Endpoint, second: Call, times: int) -> tuple[list[float], ...]:

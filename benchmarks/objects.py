@@ -21,11 +21,16 @@ def name(prefix: str, number: int) -> str:
     return f"{prefix}{number:05}"
 
 
+def slot(name: str) -> str:
+    """A label's value that one in a hundred has."""
+    return name[-2:]
+
+
 def tenant(name: str) -> Object:
     return {
         "apiVersion": f"{TENANTS}/v1alpha1",
         "kind": "Tenant",
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"team": "bench"}},
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"team": "bench", "slot": slot(name)}},
         "spec": {"ingress": True},
     }
 

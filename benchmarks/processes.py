@@ -14,10 +14,34 @@ _POLL_SECONDS = 0.02
 _TAIL_BYTES = 4000
 
 
-class Child:
+class Observed:
+    """A process of this machine, ours or not, as /proc tells of it."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+
+    def memory_mib(self) -> tuple[float, float]:
+        """Resident memory now, and the most there ever was."""
+        fields = dict(line.split(":", 1) for line in self._proc("status").read_text().splitlines() if ":" in line)
+        return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
+
+    def cpu_seconds(self) -> float:
+        """Processor time of its present threads since their start; /proc/PID/stat counts in ticks of 10 ms."""
+        return sum(int(each.read_text().split()[0]) for each in self._proc("task").glob("*/schedstat")) / 1e9
+
+    def starved_seconds(self) -> float:
+        """How long its main thread, which runs the event loop, could have run and had no processor to run on."""
+        return int(self._proc("schedstat").read_text().split()[1]) / 1e9
+
+    def _proc(self, name: str) -> Path:
+        return Path("/proc", str(self._pid), name)
+
+
+class Child(Observed):
     """A running program; everything that it prints goes to `log`."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
+        super().__init__(process.pid)
         self._process = process
         self._log = log
 
@@ -37,10 +61,15 @@ class Child:
             async with asyncio.timeout(_STOP_SECONDS):
                 await self._process.wait()
         except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
+            await self.kill()
         if self._process.returncode not in (0, -signal.SIGTERM):
             raise RuntimeError(f"exit status {self._process.returncode}\n{self.tail()}")
+
+    async def kill(self) -> None:
+        """SIGKILL, of what need not end well."""
+        if self._process.returncode is None:
+            self._process.kill()
+        await self._process.wait()
 
     def tail(self) -> str:
         return self._log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
@@ -49,22 +78,6 @@ class Child:
         """Raises RuntimeError, with the end of the log, if it has ended."""
         if self._process.returncode is not None:
             raise RuntimeError(f"ended with {self._process.returncode}\n{self.tail()}")
-
-    def memory_mib(self) -> tuple[float, float]:
-        """Resident memory now, and the most there ever was."""
-        fields = dict(line.split(":", 1) for line in self._proc("status").read_text().splitlines() if ":" in line)
-        return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
-
-    def cpu_seconds(self) -> float:
-        """Processor time of its present threads since their start; /proc/PID/stat counts in ticks of 10 ms."""
-        return sum(int(each.read_text().split()[0]) for each in self._proc("task").glob("*/schedstat")) / 1e9
-
-    def starved_seconds(self) -> float:
-        """How long its main thread, which runs the event loop, could have run and had no processor to run on."""
-        return int(self._proc("schedstat").read_text().split()[1]) / 1e9
-
-    def _proc(self, name: str) -> Path:
-        return Path("/proc", str(self._process.pid), name)
 
 
 async def until(what: str, check: Callable[[], Awaitable[bool]], *, seconds: float, child: Child | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from apiserver import certificates
@@ -55,11 +56,13 @@ class Target(ABC):
             return False
         return True
 
-    async def grant(self) -> None:
-        """Let the user do as he likes with Tenants, and with HelmReleases, in one namespace and nowhere else."""
+    async def grant(self, *more: Mapping[str, Sequence[str]]) -> None:
+        """Let the user do as he likes with Tenants, and with HelmReleases, in one namespace and nowhere else; `more`
+        are further rules."""
         rules = [
             {"apiGroups": [TENANTS], "resources": ["tenants"], "verbs": ["*"]},
             {"apiGroups": [HELM], "resources": ["helmreleases", "helmreleases/status"], "verbs": ["*"]},
+            *more,
         ]
         role = {"metadata": {"name": USER}, "rules": rules}
         binding = {

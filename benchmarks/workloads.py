@@ -75,7 +75,7 @@ class Bench:
         numbers = range(have, want)
         async with self.measured(len(numbers)) as measured:
             start = time.perf_counter()
-            await load.parallel(target.host_user, _seed, numbers, clients=_SEEDERS)
+            await load.parallel(target.host_user, seed_release, numbers, clients=_SEEDERS)
             written = time.perf_counter() - start
             await settled(self.target.admin)
         seconds = round(time.perf_counter() - start - QUIET_SECONDS, 1)
@@ -177,7 +177,7 @@ class Bench:
         return figures.row(f"memory, {size} tenants", rss_mib=round(now), peak_mib=round(most))
 
 
-async def _seed(connection: Connection, number: int) -> None:
+async def seed_release(connection: Connection, number: int) -> None:
     name = objects.name("b", number)
     await connection.call("POST", RELEASES, objects.release(name))
     status = {"status": objects.release_status(name)}

@@ -27,6 +27,7 @@ from apiserver.metrics import Metrics
 from apiserver.openapi import OpenAPI
 from apiserver.request_info import RequestInfo
 from apiserver.serving import Listener, Shutdown
+from apiserver.stalls import Stalls
 from apiserver.tls import ServerTls
 from apiserver.version import Version
 from controller.informer import Informer
@@ -178,8 +179,9 @@ async def run(
     """Serve, with `work` in the background, until a signal. The first part of the work to fail ends the process,
     loudly. Raises CannotListen."""
     listener = await opened()
+    watched = {**work, "event-loop": Stalls(process.metrics.registry).watch}
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_named(call), name=name) for name, call in work.items()]
+        tasks = [group.create_task(_named(call), name=name) for name, call in watched.items()]
         await serving.run(listener, process.stages, stop=process.stop)
         for task in tasks:
             task.cancel()

@@ -34,6 +34,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
+    def hold_up(self, seconds: float) -> None:
+        """Time passes in which nothing runs, as in a callback that takes that long."""
+        self._virtual.now += seconds
+
 
 def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run `main()` to its end, in no real time."""

@@ -38,6 +38,7 @@ def test_every_series_has_a_name_that_kubernetes_knows_the_form_of(client: Clien
     series = {line.partition("{")[0].partition(" ")[0] for line in lines if line and not line.startswith("#")}
     assert "apiserver_request_total" in series
     assert "apiserver_tls_handshake_errors_total" in series
+    assert "apiserver_event_loop_longest_stall_seconds" in series
     assert not [name for name in series | described if name.endswith("_created")]
     for name in series:
         family = name

@@ -1,0 +1,171 @@
+"""The servers of a comparison, side by side on one kube-apiserver, with the same objects in each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+from apiserver.resource import Object
+from benchmarks import customresource, load, objects
+from benchmarks.against import Other
+from benchmarks.client import Connection, Unexpected
+from benchmarks.embedded import Embedded
+from benchmarks.kube import Kube
+from benchmarks.objects import COLLECTION
+from benchmarks.processes import until
+from benchmarks.sides import MERGE_PATCH, Side
+from benchmarks.workloads import seed_release
+
+DIRECT, AGGREGATED, CUSTOM, AGAINST = "direct", "aggregated", "custom", "against"
+_CLIENTS = 16
+_PATIENCE = 3600.0
+_POLL_SECONDS = 1.0
+_CONDITIONS = 4
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+class Arena:
+    """`sides` are in the order in which they take turns; all others are compared with the first."""
+
+    def __init__(self, target: Kube | Embedded, sample: Object) -> None:
+        self._target = target
+        self._sample = sample
+        self.title = target.title
+        self.sides: list[Side] = []
+        self._waits: list[Callable[[], Awaitable[None]]] = [target.ready]
+
+    @classmethod
+    @asynccontextmanager
+    async def running(
+        cls, directory: Path, *, host: type[Kube | Embedded], chosen: Sequence[str], other: Other | None
+    ) -> AsyncIterator[Arena]:
+        """`chosen` are sides of our own. Raises ValueError for one that the host does not have."""
+        async with host.running(directory) as target:
+            await target.grant(customresource.rule())
+            arena = cls(target, await _sample(target))
+            for name in chosen:
+                arena.sides.append(await arena._own(name))
+            if other is not None:
+                arena.sides.append(await other.side(arena._sample))
+            yield arena
+
+    async def seed(self, have: int, want: int) -> None:
+        """The objects with these numbers in every server, and ours done with reconciling them."""
+        numbers = range(have, want)
+        # the first has been there from the beginning, as the sample
+        await load.parallel(self._target.host_user, seed_release, range(max(1, have), want), clients=_CLIENTS)
+        for side in self.sides:
+            if side.title in (CUSTOM, AGAINST):
+                make = partial(self._make, side=side)
+                await load.parallel(side.user, make, numbers, clients=_CLIENTS)
+        async with asyncio.timeout(_PATIENCE):
+            while True:
+                if await self._reconciled() >= want:
+                    return
+                await asyncio.sleep(_POLL_SECONDS)
+
+    async def ready(self) -> None:
+        """Wait until all that were started again are back."""
+        for wait in self._waits:
+            await wait()
+
+    async def _reconciled(self) -> int:
+        items = (await self._target.user.call("GET", COLLECTION))["items"]
+        return sum(len(each.get("status", {}).get("conditions", ())) == _CONDITIONS for each in items)
+
+    async def _own(self, name: str) -> Side:
+        target = self._target
+        if name == DIRECT:
+            return self._direct(target)
+        if not isinstance(target, Kube):
+            raise ValueError(f"the embedded host has no {name}")
+        return await (self._aggregated(target) if name == AGGREGATED else self._custom(target))
+
+    def _direct(self, target: Kube | Embedded) -> Side:
+        async def restart() -> None:
+            await target.server.stop()
+            await target.start()
+            await target.ready()
+
+        return Side(
+            title=DIRECT,
+            user=target.user,
+            collection=COLLECTION,
+            make=objects.tenant,
+            prefix="x",
+            serving=lambda: {"serve" if isinstance(target, Kube) else "standalone": target.server},
+            behind=lambda: target.host if isinstance(target, Kube) else {},
+            restart=restart,
+        )
+
+    async def _aggregated(self, target: Kube) -> Side:
+        await target.aggregate()
+        self._waits.append(target.aggregated)
+        return Side(
+            title=AGGREGATED,
+            user=target.host_user,
+            collection=COLLECTION,
+            make=objects.tenant,
+            prefix="y",
+            serving=lambda: {"serve": target.server, "kube-apiserver": target.host["kube-apiserver"]},
+            behind=lambda: {"etcd": target.host["etcd"]},
+        )
+
+    async def _custom(self, target: Kube) -> Side:
+        definition = customresource.definition()
+        await target.admin.call("POST", _CRDS, definition)
+
+        async def served() -> bool:
+            try:
+                await target.host_user.call("GET", customresource.collection())
+            except Unexpected:
+                return False
+            return True
+
+        await until("the custom resource", served, seconds=60, child=target.host["kube-apiserver"])
+        return Side(
+            title=CUSTOM,
+            user=target.host_user,
+            collection=customresource.collection(),
+            make=self._custom_object,
+            prefix="z",
+            serving=lambda: {"kube-apiserver": target.host["kube-apiserver"]},
+            behind=lambda: {"etcd": target.host["etcd"]},
+            restart=target.restart_host,
+        )
+
+    def _custom_object(self, name: str) -> Object:
+        api_version = f"{customresource.GROUP}/{customresource.VERSION}"
+        return customresource.as_sent(customresource.renamed(self._sample, name), api_version, self._sample["kind"])
+
+    async def _make(self, connection: Connection, number: int, *, side: Side) -> None:
+        name = objects.name("b", number)
+        path, status = f"{side.collection}/{name}", customresource.renamed(self._sample, name)["status"]
+        await connection.call("POST", side.collection, side.make(name))
+        try:
+            await connection.call("PATCH", f"{path}/status", {"status": status}, content_type=MERGE_PATCH)
+        except Unexpected as error:
+            # not every server lets a user write a status
+            if error.status not in (403, 404, 405):
+                raise
+        await connection.call("PATCH", path, customresource.NO_MANAGED_FIELDS, content_type=MERGE_PATCH)
+
+
+async def _sample(target: Kube | Embedded) -> Object:
+    """A Tenant as we serve it, reconciled; the first of those that are seeded."""
+    name = objects.name("b", 0)
+    await load.parallel(target.host_user, seed_release, range(1), clients=1)
+    found: dict[str, Object] = {}
+
+    async def reconciled() -> bool:
+        try:
+            found[name] = await target.user.call("GET", f"{COLLECTION}/{name}")
+        except Unexpected:
+            return False
+        return len(found[name].get("status", {}).get("conditions", ())) == _CONDITIONS
+
+    await until("the first tenant", reconciled, seconds=60, child=target.server)
+    return found[name]

@@ -1,0 +1,106 @@
+"""CREATE, UPDATE, PATCH and apply by many writers, each on objects of its own: no conflict is part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import orjson
+
+from benchmarks import load, objects
+from benchmarks.client import Answer, Connection, Endpoint
+from benchmarks.objects import Object
+from benchmarks.sides import MERGE_PATCH, Side, metered
+from benchmarks.turns import Measurement
+
+_APPLY = "application/apply-patch+yaml"
+
+Write = Callable[[Connection, int], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writes:
+    """`times` writes of each verb in a turn, by `writers`; there are at least as many objects."""
+
+    writers: int
+    times: int
+
+    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
+        found: dict[str, Measurement] = {}
+        verbs = (
+            ("CREATE", self._create(side, number)),
+            ("UPDATE", await self._update(side, number)),
+            ("PATCH", self._patch(side, number)),
+            ("APPLY", self._apply(side, number)),
+        )
+        for verb, write in verbs:
+            found[f"{verb}, {self.writers} writers"] = await self._measure(side, write)
+            await side.quiet()
+        return found
+
+    async def _measure(self, side: Side, write: Write) -> Measurement:
+        answers: list[Answer] = []
+
+        async def call(connection: Connection, number: int) -> None:
+            answers.append(await write(connection, number))
+
+        async with load.connected(side.user, self.writers) as connections:
+            with metered(side) as cost:
+                done = await load.share(connections, call, range(self.times))
+        if not all(orjson.loads(answer.unpacked())["metadata"]["resourceVersion"] for answer in answers):
+            raise RuntimeError("an answer is not the object")
+        return Measurement(
+            seconds=done.seconds,
+            wall=done.wall,
+            serving=cost.serving,
+            cpu=cost.cpu,
+            client=cost.client,
+            parallel=True,
+            received=len(answers[-1].content),
+        )
+
+    def _create(self, side: Side, turn: int) -> Write:
+        async def create(connection: Connection, number: int) -> Answer:
+            name = objects.name(side.prefix, turn * self.times + number)
+            return await connection.fetch("POST", side.collection, side.make(name))
+
+        return create
+
+    async def _update(self, side: Side, turn: int) -> Write:
+        """What is sent was read before, as those do who change what they have seen."""
+        held = await self._held(side.user, side)
+
+        async def update(connection: Connection, number: int) -> Answer:
+            changed = held[number]
+            changed["metadata"]["labels"]["changed"] = f"put-{turn}"
+            return await connection.fetch("PUT", f"{side.collection}/{changed['metadata']['name']}", changed)
+
+        return update
+
+    def _patch(self, side: Side, turn: int) -> Write:
+        async def patch(connection: Connection, number: int) -> Answer:
+            body = {"metadata": {"labels": {"changed": f"patch-{turn}"}}}
+            path = f"{side.collection}/{objects.name('b', number)}"
+            return await connection.fetch("PATCH", path, body, content_type=MERGE_PATCH)
+
+        return patch
+
+    def _apply(self, side: Side, turn: int) -> Write:
+        async def apply(connection: Connection, number: int) -> Answer:
+            name = objects.name("b", number)
+            body = side.make(name)
+            body["metadata"]["labels"]["changed"] = f"apply-{turn}"
+            path = f"{side.collection}/{name}?fieldManager=bench&force=true"
+            return await connection.fetch("PATCH", path, body, content_type=_APPLY)
+
+        return apply
+
+    async def _held(self, user: Endpoint, side: Side) -> list[Object]:
+        held: list[Object] = [{}] * self.times
+
+        async def get(connection: Connection, number: int) -> None:
+            path = f"{side.collection}/{objects.name('b', number)}"
+            held[number] = orjson.loads(await connection.call("GET", path))
+
+        await load.parallel(user, get, range(self.times), clients=self.writers)
+        return held

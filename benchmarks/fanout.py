@@ -1,0 +1,184 @@
+"""Changes at a given pace, and when each of many watchers has them; one watcher in a hundred never reads."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+
+import orjson
+
+from benchmarks import load, objects
+from benchmarks.client import Connection
+from benchmarks.sides import MERGE_PATCH, Side, metered
+from benchmarks.turns import Measurement
+
+_ANNOTATION = "bench"
+_WRITERS = 16
+_OPENING = 64
+_CHANGED = 16
+_SILENT_SECONDS = 3.0
+_POLL_SECONDS = 0.02
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FanOut:
+    """`rates` are changes a second, each kept up for `window` seconds."""
+
+    watchers: int
+    rates: Sequence[int]
+    window: float
+
+    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
+        measured: dict[str, Measurement] = {}
+        before = side.memory_mib()
+        async with Audience.watching(side, self.watchers) as audience:
+            for rate in self.rates:
+                title = f"WATCH, {self.watchers} watchers, {rate} changes a second"
+                prefix = f"{side.prefix}-{number}-{rate}"
+                measured[title] = await self._measure(side, audience, prefix, rate, before)
+        return measured
+
+    async def _measure(
+        self, side: Side, audience: Audience, prefix: str, rate: int, memory_before: float
+    ) -> Measurement:
+        changes = [f"{prefix}-{number}" for number in range(math.ceil(rate * self.window))]
+        with metered(side) as cost:
+            sent = await tell(side, changes, rate)
+            await audience.silence(len(sent) * audience.listening)
+        found = delays(sent.values_by_change, audience.take())
+        if not found:
+            raise RuntimeError("no watcher was told of any change")
+        memory = side.memory_mib()
+        return Measurement(
+            seconds=found,
+            wall=cost.wall,
+            serving=cost.serving,
+            cpu=cost.cpu,
+            client=cost.client,
+            more={
+                "delivered": len(found) / (len(sent) * audience.listening),
+                "cut": audience.cut,
+                "late_ms": sent.late * 1000,
+                "growth_mib": memory - memory_before,
+                "rss_mib": memory,
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """When which change was sent, on the clock of `perf_counter`; `late` is how many seconds the last was behind its
+    time, because those before it were not answered yet."""
+
+    values_by_change: Mapping[str, float]
+    late: float
+
+    def __len__(self) -> int:
+        return len(self.values_by_change)
+
+
+async def tell(side: Side, changes: Sequence[str], rate: int) -> Sent:
+    sent: dict[str, float] = {}
+    start = time.perf_counter()
+
+    async def change(connection: Connection, number: int) -> None:
+        await asyncio.sleep(start + number / rate - time.perf_counter())
+        path = f"{side.collection}/{objects.name('b', number % _CHANGED)}"
+        body = {"metadata": {"annotations": {_ANNOTATION: changes[number]}}}
+        sent[changes[number]] = time.perf_counter()
+        await connection.call("PATCH", path, body, content_type=MERGE_PATCH)
+
+    async with load.connected(side.user, _WRITERS) as connections:
+        start = time.perf_counter()
+        await load.share(connections, change, range(len(changes)))
+    return Sent(sent, max(0.0, sent[changes[-1]] - start - (len(changes) - 1) / rate))
+
+
+def delays(sent: Mapping[str, float], arrived: Mapping[bytes, Sequence[float]]) -> Sequence[float]:
+    """Seconds from sending a change until a watcher had it, of every change and watcher. A frame that is the same for
+    all is parsed once. An object that others changed as well still tells of the change: only its first frame counts."""
+    first: dict[str, tuple[int, Sequence[float]]] = {}
+    for frame, times in arrived.items():
+        event = orjson.loads(frame)
+        if event["type"] == "ERROR":
+            continue
+        metadata = event["object"]["metadata"]
+        change, version = metadata.get("annotations", {}).get(_ANNOTATION), int(metadata["resourceVersion"])
+        if change in sent and (change not in first or version < first[change][0]):
+            first[change] = version, times
+    return [when - sent[change] for change, (_, times) in first.items() for when in times]
+
+
+class Audience:
+    """Watches of everything. What they are told is kept as it came, with the times at which it came."""
+
+    def __init__(self, side: Side) -> None:
+        self._side = side
+        self._arrived: defaultdict[bytes, list[float]] = defaultdict(list)
+        self._last = 0.0
+        self._count = 0
+        self._opening = asyncio.Semaphore(_OPENING)
+        self._connections: list[Connection] = []
+        self.listening = 0
+        self.cut = 0
+        """How many watches the server ended."""
+
+    @classmethod
+    @asynccontextmanager
+    async def watching(cls, side: Side, watchers: int) -> AsyncIterator[Audience]:
+        audience = cls(side)
+        page = await side.user.call("GET", f"{side.collection}?limit=1")
+        path = f"{side.collection}?watch=true&timeoutSeconds=3600&resourceVersion={page['metadata']['resourceVersion']}"
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            opened = await asyncio.gather(*(audience._open(path) for _ in range(watchers)))
+            stalled = watchers // 100
+            for connection in opened[:stalled]:
+                connection.stall()
+            tasks += [asyncio.create_task(audience._listen(connection)) for connection in opened[stalled:]]
+            audience.listening = len(tasks)
+            yield audience
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            for connection in audience._connections:
+                connection.close()
+
+    async def silence(self, expected: int) -> None:
+        """Wait until everything came, or nothing more comes, or it is taking too long."""
+        deadline = time.perf_counter() + _PATIENCE
+        self._last = time.perf_counter()
+        while True:
+            if self._count >= expected or time.perf_counter() > min(deadline, self._last + _SILENT_SECONDS):
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def take(self) -> Mapping[bytes, Sequence[float]]:
+        """What came since the last time."""
+        taken, self._arrived, self._count = self._arrived, defaultdict(list), 0
+        return taken
+
+    async def _open(self, path: str) -> Connection:
+        async with self._opening:
+            connection = await self._side.user.connect()
+            self._connections.append(connection)
+            await connection.watch(path)
+        return connection
+
+    async def _listen(self, connection: Connection) -> None:
+        # one that is cut in the middle of a frame has ended too
+        with suppress(OSError, EOFError):
+            async for lines in connection.frames():
+                now = time.perf_counter()
+                for line in lines:
+                    self._arrived[line].append(now)
+                self._last = now
+                self._count += len(lines)
+        self.cut += 1

@@ -1,0 +1,252 @@
+"""LIST in every form, paged, filtered and after a start; GET. Bodies are parsed once the clock has stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import orjson
+
+from benchmarks import load, objects
+from benchmarks.client import Answer, Connection, Unexpected
+from benchmarks.sides import MERGE_PATCH, Side, metered
+from benchmarks.turns import Measurement
+
+_META = "g=meta.k8s.io"
+FORMS = {
+    "JSON": "",
+    "Table": f"Accept: application/json;as=Table;v=v1;{_META}\r\n",
+    "Partial": f"Accept: application/json;as=PartialObjectMetadataList;v=v1;{_META}\r\n",
+}
+GZIP = "Accept-Encoding: gzip\r\n"
+_NAMES = 200
+_PAGE = 500
+_CHURN_SECONDS = 0.02
+_SLOT = "07"
+_RETRY_SECONDS = 0.01
+_PATIENCE = 60.0
+
+Ask = Callable[[Connection, int], object]
+
+
+def repetitions(size: int) -> int:
+    """How often a list of so many is asked for in a turn."""
+    return max(1, min(10, 3000 // size))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lists:
+    """LIST of everything there is, at least `size` objects, one after the other on one connection."""
+
+    size: int
+    form: str
+    gzip: bool = False
+    any_version: bool = False
+    """resourceVersion=0: what a cache has is good enough, as informers ask. Without it a kube-apiserver goes to etcd
+    unless that can tell how far a watch has come (3.4.31, 3.5.13)."""
+    times: int
+
+    @property
+    def title(self) -> str:
+        more = (", gzip" if self.gzip else "") + (", resourceVersion=0" if self.any_version else "")
+        return f"LIST {self.size}, {self.form}{more}"
+
+    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
+        headers = FORMS[self.form] + (GZIP if self.gzip else "")
+        path = side.collection + ("?resourceVersion=0" if self.any_version else "")
+        measured, answers = await repeated(side, path, headers, self.times, warm=number > 0)
+        for answer in answers:
+            _expect(_length(orjson.loads(answer.unpacked())) >= self.size, "the list is not whole")
+        return {self.title: measured}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filtered:
+    """LIST with a labelSelector that one in a hundred fits."""
+
+    size: int
+    times: int
+
+    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
+        path = f"{side.collection}?labelSelector=slot%3D{_SLOT}"
+        measured, answers = await repeated(side, path, "", self.times, warm=number > 0)
+        for answer in answers:
+            _expect(_length(orjson.loads(answer.unpacked())) >= self.size // 100, "the list is not whole")
+        return {f"LIST one in 100 of {self.size}, labelSelector": measured}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cold:
+    """The first LIST after a start, from when the server says that it is ready; asked again until it is answered."""
+
+    size: int
+
+    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
+        if side.restart is None:
+            return {}
+        await side.restart()
+        async with load.connected(side.user, 1) as (connection,):
+            with metered(side) as cost:
+                answer = await _first(connection, side.collection)
+        _expect(_length(orjson.loads(answer.unpacked())) >= self.size, "the list is not whole")
+        measured = Measurement(
+            seconds=[cost.wall],
+            wall=cost.wall,
+            serving=cost.serving,
+            cpu=cost.cpu,
+            client=cost.client,
+            received=len(answer.content),
+        )
+        return {f"LIST {self.size}, JSON, the first after a start": measured}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paged:
+    """LIST by pages of 500 while somebody changes an object fifty times a second: the time of a whole walk."""
+
+    size: int
+    times: int
+
+    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
+        walks: list[_Walk] = []
+        async with load.connected(side.user, 1) as (connection,), churn(side):
+            with metered(side) as cost:
+                for _ in range(self.times):
+                    walks.append(await _walk(connection, side.collection))
+        for walk in walks:
+            _expect(len(set(walk.names)) == len(walk.names) >= self.size, "the pages are not the whole list")
+        seconds = [walk.seconds for walk in walks]
+        measured = Measurement(
+            seconds=seconds,
+            wall=sum(seconds),
+            serving=cost.serving,
+            cpu=cost.cpu,
+            client=cost.client,
+            received=walks[-1].received,
+        )
+        return {f"LIST {self.size} by pages of {_PAGE}, under churn": measured}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gets:
+    """GET of one of some names, all of which were asked for before."""
+
+    size: int
+    clients: int
+    times: int = 1000
+
+    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
+        names, answers = min(self.size, _NAMES), list[Answer]()
+        call = partial(_get, side=side, names=names, answers=answers)
+        async with load.connected(side.user, self.clients) as connections:
+            await load.share(connections, call, range(max(names, self.clients)))
+            answers.clear()
+            with metered(side) as cost:
+                done = await load.share(connections, call, range(self.times))
+        for answer in answers:
+            _expect(orjson.loads(answer.unpacked())["metadata"]["name"].startswith("b"), "another object came")
+        measured = Measurement(
+            seconds=done.seconds,
+            wall=done.wall,
+            serving=cost.serving,
+            cpu=cost.cpu,
+            client=cost.client,
+            parallel=self.clients > 1,
+            received=len(answers[-1].content),
+        )
+        return {f"GET, {self.clients} clients, of {self.size}": measured}
+
+
+async def repeated(
+    side: Side, path: str, headers: str, times: int, *, warm: bool
+) -> tuple[Measurement, Sequence[Answer]]:
+    """One request over and over on one connection; unless the server is `warm`, the first of them is not measured."""
+    answers: list[Answer] = []
+
+    async def call(connection: Connection, _: int) -> None:
+        answers.append(await connection.fetch("GET", path, headers=headers))
+
+    async with load.connected(side.user, 1) as connections:
+        if not warm:
+            await load.share(connections, call, range(1))
+            answers.clear()
+        with metered(side) as cost:
+            done = await load.share(connections, call, range(times))
+    measured = Measurement(
+        seconds=done.seconds,
+        wall=done.wall,
+        serving=cost.serving,
+        cpu=cost.cpu,
+        client=cost.client,
+        received=len(answers[-1].content),
+    )
+    return measured, answers
+
+
+async def _get(connection: Connection, number: int, *, side: Side, names: int, answers: list[Answer]) -> None:
+    answers.append(await connection.fetch("GET", f"{side.collection}/{objects.name('b', number % names)}"))
+
+
+async def _first(connection: Connection, path: str) -> Answer:
+    async with asyncio.timeout(_PATIENCE):
+        while True:
+            try:
+                return await connection.fetch("GET", path)
+            except Unexpected as error:
+                # it is ready, and not for this resource yet
+                if error.status not in (404, 429, 503):
+                    raise
+            await asyncio.sleep(_RETRY_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """`seconds` are those that were spent waiting for pages."""
+
+    seconds: float
+    names: Sequence[str]
+    received: int
+
+
+async def _walk(connection: Connection, collection: str) -> _Walk:
+    seconds, names, token, received = 0.0, list[str](), "", 0
+    while True:
+        path = f"{collection}?limit={_PAGE}" + (f"&continue={token}" if token else "")
+        start = time.perf_counter()
+        answer = await connection.fetch("GET", path)
+        seconds += time.perf_counter() - start
+        page = orjson.loads(answer.unpacked())
+        names += [each["metadata"]["name"] for each in page["items"]]
+        received += len(answer.content)
+        token = page["metadata"].get("continue", "")
+        if not token:
+            return _Walk(seconds, names, received)
+
+
+@asynccontextmanager
+async def churn(side: Side) -> AsyncIterator[None]:
+    """One object changes all the time. A change that fails ends everything."""
+    async with asyncio.TaskGroup() as group, load.connected(side.user, 1) as (connection,):
+        task = group.create_task(_change(connection, f"{side.collection}/{objects.name('b', 0)}"))
+        yield
+        task.cancel()
+
+
+async def _change(connection: Connection, path: str) -> None:
+    while True:
+        body = {"metadata": {"annotations": {"churn": str(time.monotonic())}}}
+        await connection.call("PATCH", path, body, content_type=MERGE_PATCH)
+        await asyncio.sleep(_CHURN_SECONDS)
+
+
+def _length(document: Mapping[str, Sequence[object]]) -> int:
+    return len(document["rows"] if "rows" in document else document["items"])
+
+
+def _expect(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise RuntimeError(otherwise)

@@ -1,0 +1,82 @@
+"""The sides of a comparison: who is asked, for what, and which processes that costs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from benchmarks.client import Endpoint
+from benchmarks.objects import Object
+from benchmarks.processes import Observed
+
+MERGE_PATCH = "application/merge-patch+json"
+_QUIET_SECONDS = 0.1
+# Of a processor, in all of them together: a kube-apiserver looks after itself all the time.
+_QUIET_SHARE = 0.2
+_PATIENCE = 120.0
+
+Processes = Callable[[], Mapping[str, Observed]]
+"""The processes by name, as they are now: a restart makes new ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """`collection` is the path of a resource in one namespace, `make` gives what a client sends to create an object of
+    it. `serving` are the processes that answer, `behind` those that these ask; both are empty for a server elsewhere.
+    Names that start with `prefix` are of this side alone. `restart` starts what answers anew, until it is ready."""
+
+    title: str
+    user: Endpoint
+    collection: str
+    make: Callable[[str], Object]
+    prefix: str
+    serving: Processes = dict
+    behind: Processes = dict
+    restart: Callable[[], Awaitable[None]] | None = None
+
+    def processes(self) -> Mapping[str, Observed]:
+        return {**self.serving(), **self.behind()}
+
+    async def quiet(self) -> None:
+        """As `quiet` of this side alone."""
+        await quiet([self])
+
+    def memory_mib(self) -> float:
+        """Resident memory of what answers."""
+        return sum(process.memory_mib()[0] for process in self.serving().values())
+
+
+async def quiet(sides: Sequence[Side]) -> None:
+    """Wait until their processes have nothing left to do of what came before. Raises TimeoutError."""
+    processes = {process for side in sides for process in side.processes().values()}
+    async with asyncio.timeout(_PATIENCE):
+        while True:
+            before = sum(process.cpu_seconds() for process in processes)
+            await asyncio.sleep(_QUIET_SECONDS)
+            spent = sum(process.cpu_seconds() for process in processes) - before
+            if spent < _QUIET_SHARE * _QUIET_SECONDS:
+                return
+
+
+@dataclass(slots=True)
+class Cost:
+    """Seconds, complete when the context is left; `client` is processor time of this process."""
+
+    wall: float = 0.0
+    client: float = 0.0
+    serving: float = 0.0
+    cpu: Mapping[str, float] = field(default_factory=dict)
+
+
+@contextmanager
+def metered(side: Side) -> Iterator[Cost]:
+    cost, processes = Cost(), side.processes()
+    before = {name: process.cpu_seconds() for name, process in processes.items()}
+    start, client = time.perf_counter(), time.process_time()
+    yield cost
+    cost.wall, cost.client = time.perf_counter() - start, time.process_time() - client
+    cost.cpu = {name: process.cpu_seconds() - before[name] for name, process in processes.items()}
+    cost.serving = sum(cost.cpu[name] for name in side.serving())

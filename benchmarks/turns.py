@@ -1,0 +1,137 @@
+"""What one side's turn came to, and what all turns of several sides say together. Pure."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks import figures
+from benchmarks.figures import Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """One turn of one side. `seconds` are those of single calls, which are also counted to tell what one costs, unless
+    `calls` says how many there were. `serving` and `cpu`, by process, are seconds of processor time: of what answers,
+    and of all that had to do with it. With `parallel` the time of a call is the whole time by the number of calls."""
+
+    seconds: Sequence[float]
+    wall: float
+    serving: float
+    cpu: Mapping[str, float]
+    client: float
+    calls: int = 0
+    parallel: bool = False
+    received: int = 0
+    more: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return self.calls or len(self.seconds)
+
+    @property
+    def time(self) -> float:
+        """Seconds that turns are compared by."""
+        return self.wall / len(self.seconds) if self.parallel else statistics.median(self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Of the turns: the median one, the least and the most."""
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.3g} ({self.low:.3g}-{self.high:.3g})"
+
+    def row(self) -> Row:
+        return {"median": self.median, "low": self.low, "high": self.high}
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Raises ValueError if there are none."""
+    if not values:
+        raise ValueError("no turn was measured")
+    return Spread(statistics.median(values), min(values), max(values))
+
+
+def ratio(base: Sequence[float], other: Sequence[float]) -> Spread | None:
+    """How many times `base` the `other` is, turn by turn: what the machine did to one turn it did to both sides. None
+    if a turn of the base cost nothing that could be measured. Raises ValueError unless there are as many turns."""
+    if len(base) != len(other):
+        raise ValueError(f"{len(base)} turns and {len(other)}")
+    if not all(base):
+        return None
+    return spread([theirs / ours for ours, theirs in zip(base, other, strict=True)])
+
+
+def compare(workload: str, sides: Mapping[str, Sequence[Measurement]]) -> Sequence[Row]:
+    """A row for each side, in order; the first is what the others are compared with: `times` in time, `times_cpu` in
+    processor time of what answers, a call each. Times are milliseconds."""
+    base = next(iter(sides.values()))
+    return [{"workload": workload, "side": title, **_row(turns, base)} for title, turns in sides.items()]
+
+
+def _row(turns: Sequence[Measurement], base: Sequence[Measurement]) -> Row:
+    singles = [seconds for turn in turns for seconds in turn.seconds]
+    row = figures.row("", singles)
+    del row["workload"]
+    more: dict[str, Any] = {
+        "turns": len(turns),
+        "per_second": spread([len(turn.seconds) / turn.wall for turn in turns]).row(),
+        "time_ms": spread([turn.time * 1000 for turn in turns]).row(),
+        "serving_cpu_ms": spread([1000 * each for each in _serving(turns)]).row(),
+        "cpu_ms": _by_process(turns),
+        "client_cpu_ms": statistics.median(turn.client * 1000 / turn.count for turn in turns),
+        "client_busy": max(turn.client / turn.wall for turn in turns),
+        "kib": round(max(turn.received for turn in turns) / 1024, 1),
+    }
+    for name in turns[0].more:
+        more[name] = spread([turn.more[name] for turn in turns]).row()
+    if turns is not base:
+        times = ratio([turn.time for turn in base], [turn.time for turn in turns])
+        more["times"] = times.row() if times else None
+        cpu = ratio(_serving(base), _serving(turns))
+        more["times_cpu"] = cpu.row() if cpu else None
+    return {**row, **more}
+
+
+def _serving(turns: Sequence[Measurement]) -> Sequence[float]:
+    return [turn.serving / turn.count for turn in turns]
+
+
+def _by_process(turns: Sequence[Measurement]) -> Mapping[str, float]:
+    return {name: statistics.median(turn.cpu[name] * 1000 / turn.count for turn in turns) for name in turns[0].cpu}
+
+
+def text(row: Row) -> str:
+    """A line of the table, whose head is HEAD."""
+    cpu = ", ".join(f"{name} {value:.3g}" for name, value in row["cpu_ms"].items()) or "-"
+    cells = [
+        f"{row['side']:<22}",
+        f"{_spread(row['time_ms']):>24}",
+        f"{row['p99_ms']:>9g}",
+        f"{row['per_second']['median']:>8.4g}",
+        f"{row['kib']:>9g}",
+        f"{_spread(row.get('times')):>20}",
+        f"{_spread(row.get('times_cpu')):>20}",
+        f"{row['client_cpu_ms']:>8.3g}",
+        f" {cpu}",
+        *(f" {name} {_spread(row[name])}" for name in row if name in _MORE),
+    ]
+    return " ".join(cells)
+
+
+_MORE = ("delivered", "cut", "growth_mib", "rss_mib", "late_ms")
+HEAD = (
+    f"{'':<22} {'ms a call (turns)':>24} {'p99 ms':>9} {'a second':>8} {'KiB':>9} {'x first, time':>20} "
+    f"{'x first, its CPU':>20} {'client':>8}  CPU ms a call, by process"
+)
+
+
+def _spread(value: Mapping[str, float] | None) -> str:
+    return str(Spread(value["median"], value["low"], value["high"])) if value else ""

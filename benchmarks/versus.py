@@ -1,0 +1,191 @@
+"""python -m benchmarks.versus [--sizes 100,1000,10000] [--turns 5] [--only list,get,…] [--against URL …] [--json FILE]
+
+Our server, the same through a kube-apiserver's aggregator, that kube-apiserver's own custom resources, and any other
+Kubernetes-style server: the same work for each, in turns. See docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import resource
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import uvloop
+
+from benchmarks import turns
+from benchmarks.__main__ import machine
+from benchmarks.against import Other, ResourceName
+from benchmarks.arena import AGGREGATED, CUSTOM, DIRECT, Arena
+from benchmarks.changes import Writes
+from benchmarks.embedded import Embedded
+from benchmarks.fanout import FanOut
+from benchmarks.figures import Row
+from benchmarks.kube import Kube
+from benchmarks.reads import FORMS, Cold, Filtered, Gets, Lists, Paged, repetitions
+from benchmarks.sides import Side, quiet
+from benchmarks.target import NAMESPACE
+from benchmarks.turns import Measurement
+
+_HOSTS: dict[str, type[Kube | Embedded]] = {"kube": Kube, "embedded": Embedded}
+_GET_CLIENTS = (1, 16, 128)
+_WRITERS = 16
+_WRITES = 96
+
+
+class Workload(Protocol):
+    async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
+        """Measure one side once: what was found, by title."""
+        ...
+
+
+Made = Callable[[argparse.Namespace, int], Sequence[Workload]]
+
+
+def _lists(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
+    times = repetitions(size)
+    cached = [Lists(size=size, form=form, any_version=True, times=times) for form in ("JSON", "Table")]
+    return cached + [Lists(size=size, form=form, gzip=gzip, times=times) for form in FORMS for gzip in (False, True)]
+
+
+def _fan_outs(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
+    return [FanOut(watchers=each, rates=arguments.rates, window=arguments.window) for each in arguments.watchers]
+
+
+# Everything else is measured at the last size alone.
+_AT_EVERY_SIZE = "list"
+# A kube-apiserver takes long to start: only if it is asked for.
+_COLD = "cold"
+_WORKLOADS: dict[str, Made] = {
+    _AT_EVERY_SIZE: _lists,
+    "page": lambda arguments, size: [Paged(size=size, times=min(3, repetitions(size)))],
+    "filter": lambda arguments, size: [Filtered(size=size, times=min(3, repetitions(size)))],
+    "get": lambda arguments, size: [Gets(size=size, clients=clients) for clients in _GET_CLIENTS],
+    "watch": _fan_outs,
+    _COLD: lambda arguments, size: [Cold(size=size)],
+    # last: two sides are one server, which has more objects than the others from then on
+    "write": lambda arguments, size: [Writes(writers=_WRITERS, times=min(_WRITES, size))],
+}
+
+
+class Report:
+    """Rows, printed as they come."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def add(self, workload: str, sides: Mapping[str, Sequence[Measurement]]) -> None:
+        rows = turns.compare(workload, sides)
+        print(f"\n{workload}", *map(turns.text, rows), sep="\n", flush=True)
+        self.rows += rows
+
+
+async def take_turns(sides: Sequence[Side], workload: Workload, times: int, report: Report) -> None:
+    """A, B, C, A, B, C: whatever else goes on in the machine meets all sides alike."""
+    taken: dict[str, dict[str, list[Measurement]]] = {}
+    for number in range(times):
+        for side in sides:
+            await quiet(sides)
+            gc.collect()
+            for title, measured in (await workload.turn(side, number)).items():
+                taken.setdefault(title, {}).setdefault(side.title, []).append(measured)
+    for title, by_side in taken.items():
+        report.add(title, by_side)
+
+
+async def compare(arena: Arena, arguments: argparse.Namespace, report: Report) -> None:
+    have = 0
+    for size in arguments.sizes:
+        start = time.monotonic()
+        await arena.seed(have, size)
+        print(f"\n{size} objects in each, made in {time.monotonic() - start:.0f} s", flush=True)
+        have = size
+        if _AT_EVERY_SIZE in arguments.only:
+            for workload in _WORKLOADS[_AT_EVERY_SIZE](arguments, size):
+                await take_turns(arena.sides, workload, arguments.turns, report)
+    for name, made in _WORKLOADS.items():
+        if name in arguments.only and name != _AT_EVERY_SIZE:
+            for workload in made(arguments, have):
+                await arena.ready()
+                await take_turns(arena.sides, workload, arguments.turns, report)
+
+
+def numbers(text: str) -> Sequence[int]:
+    """Of a list with commas. Raises ValueError."""
+    return [int(each) for each in text.split(",")]
+
+
+def names(text: str) -> Sequence[str]:
+    return text.split(",")
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.versus")
+    parser.add_argument("--host", choices=_HOSTS, default="kube")
+    parser.add_argument("--sides", type=names, help=f"of {DIRECT},{AGGREGATED},{CUSTOM}; on the embedded host {DIRECT}")
+    parser.add_argument("--sizes", type=numbers, default=[100, 1000, 10_000], help="objects, ascending")
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument(
+        "--only",
+        type=names,
+        default=[name for name in _WORKLOADS if name != _COLD],
+        help=f"of {','.join(_WORKLOADS)}; {_COLD} is left out unless it is named",
+    )
+    parser.add_argument("--watchers", type=numbers, default=[1, 100, 1000])
+    parser.add_argument("--rates", type=numbers, default=[10, 100], help="changes a second")
+    parser.add_argument("--window", type=float, default=1.0, help="seconds that a rate is kept up")
+    parser.add_argument("--against", metavar="URL", help="another server, with the resource of --resource")
+    parser.add_argument("--kubeconfig", type=Path, help="credentials for it")
+    parser.add_argument("--resource", type=ResourceName.parse, help="group/version/plural")
+    parser.add_argument("--namespace", default=NAMESPACE)
+    parser.add_argument("--pids", type=numbers, default=[], help="its processes, if they run on this machine")
+    parser.add_argument("--json", type=Path)
+    parsed = parser.parse_args(arguments)
+    if parsed.against and not (parsed.kubeconfig and parsed.resource):
+        parser.error("--against needs --kubeconfig and --resource")
+    if unknown := set(parsed.only) - set(_WORKLOADS):
+        parser.error(f"--only: {', '.join(sorted(unknown))}")
+    if parsed.sides is None:
+        parsed.sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.host == "kube" else [DIRECT]
+    return parsed
+
+
+def _other(arguments: argparse.Namespace) -> Other | None:
+    if not arguments.against:
+        return None
+    return Other(
+        url=arguments.against.rstrip("/"),
+        kubeconfig=arguments.kubeconfig,
+        resource=arguments.resource,
+        namespace=arguments.namespace,
+        pids=tuple(arguments.pids),
+    )
+
+
+async def main(arguments: argparse.Namespace) -> None:
+    # what is left over by one turn is collected between it and the next
+    gc.disable()
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    report, start = Report(), time.monotonic()
+    with tempfile.TemporaryDirectory() as scratch:
+        running = Arena.running(
+            Path(scratch), host=_HOSTS[arguments.host], chosen=arguments.sides, other=_other(arguments)
+        )
+        async with running as arena:
+            print(arena.title, machine(), f"{arguments.turns} turns", flush=True)
+            print(turns.HEAD, flush=True)
+            await compare(arena, arguments, report)
+            document = {"target": arena.title, "machine": machine(), "rows": report.rows}
+    print(f"\ntook {time.monotonic() - start:.0f} s", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(document, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    uvloop.run(main(parse()))

@@ -1,0 +1,65 @@
+"""How another server's resource is named on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.against import ResourceName
+from benchmarks.versus import parse
+
+ELSEWHERE = ["--against", "https://other.example", "--kubeconfig", "other", "--resource", "example.org/v1/things"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "collection"),
+    [
+        pytest.param(
+            "apps.cozystack.io/v1alpha1/tenants",
+            ResourceName("apps.cozystack.io", "v1alpha1", "tenants"),
+            "/apis/apps.cozystack.io/v1alpha1/namespaces/ns/tenants",
+            id="a group",
+        ),
+        pytest.param(
+            "v1/configmaps", ResourceName("", "v1", "configmaps"), "/api/v1/namespaces/ns/configmaps", id="the core"
+        ),
+    ],
+)
+def test_a_resource_has_its_path(text: str, expected: ResourceName, collection: str) -> None:
+    assert ResourceName.parse(text) == expected
+    assert expected.collection("ns") == collection
+
+
+@pytest.mark.parametrize("text", ["tenants", "a/b/c/d", "/v1/things", "example.org//things", ""])
+def test_what_is_no_resource_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is not group/version/plural"):
+        ResourceName.parse(text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(ELSEWHERE[:4], id="no resource"),
+        pytest.param([*ELSEWHERE[:2], *ELSEWHERE[4:]], id="no kubeconfig"),
+        pytest.param([*ELSEWHERE[:5], "things"], id="no group and version"),
+        pytest.param(["--only", "list,everything"], id="a workload that is not known"),
+        pytest.param(["--sizes", "many"], id="a size that is no number"),
+    ],
+)
+def test_a_command_line_that_cannot_work_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse(arguments)
+    assert "error: " in capsys.readouterr().err
+
+
+def test_a_whole_command_line() -> None:
+    parsed = parse([*ELSEWHERE, "--sizes", "10,20", "--only", "list", "--pids", "7,8"])
+    assert (parsed.against, parsed.kubeconfig) == ("https://other.example", Path("other"))
+    assert parsed.resource == ResourceName("example.org", "v1", "things")
+    assert (parsed.sizes, parsed.only, parsed.pids) == ([10, 20], ["list"], [7, 8])
+
+
+@pytest.mark.parametrize(("host", "sides"), [("kube", ["direct", "aggregated", "custom"]), ("embedded", ["direct"])])
+def test_a_host_has_its_sides(host: str, sides: list[str]) -> None:
+    assert parse(["--host", host]).sides == sides
