@@ -189,7 +189,7 @@ class _Sought:
             else:
                 return candidate
         if not self.looked.is_set():
-            _logger.info("the host does not serve %s: it is looked for until it does", self.name)
+            _logger.debug("the host does not serve %s: it is looked for until it does", self.name)
             self.looked.set()
         return None
 

@@ -76,7 +76,7 @@ def gateway_finding(observed: Observed, state: GatewayState, own: Callable[[str]
 
 def _of_owner(state: GatewayState) -> State:
     if state.ready is None:
-        return State("Unknown", "Pending", "it has no status yet")
+        return State("Unknown", "Pending", "its TenantGateway is not there yet, or has no status")
     # which of the listeners are its own, and which an heir's, is looked at apart
     return State("True", "", "") if state.ready.reason == _LISTENERS else state.ready
 

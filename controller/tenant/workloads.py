@@ -23,7 +23,8 @@ def has_external_address(service: Object) -> bool:
 
 
 def is_operational(monitor: Object) -> bool | None:
-    """None while its controller has not said."""
+    """As Cozystack's controller says in `status.operational`: False while fewer replicas are ready than
+    `spec.minReplicas`. None while it has not said."""
     said = (monitor.get("status") or {}).get("operational")
     return said if isinstance(said, bool) else None
 

@@ -77,7 +77,10 @@ class NamespaceLifecycle:
 
 def _with_conditions(status: Object, remaining: Mapping[SqliteBackend, list[Object]]) -> Object:
     """The status with what the Namespace waits for; times move only with the text."""
-    counts = {str(backend.resource.group_resource): len(objects) for backend, objects in remaining.items()}
+    # with a dot also where the group is empty, as the namespace controller writes it
+    counts = {
+        f"{backend.resource.plural}.{backend.resource.group}": len(objects) for backend, objects in remaining.items()
+    }
     finalizers = Counter(
         finalizer
         for objects in remaining.values()

@@ -198,7 +198,7 @@ def test_every_key_is_judged_and_told_at_once() -> None:
 
 
 def test_a_tenant_whose_namespace_does_not_follow_the_layout_is_a_parent_all_the_same() -> None:
-    """R-050."""
+    """R-050, C-21."""
     odd = tenant("alpha", spec={"resourceQuotas": {"cpu": 1}})
     odd["status"]["namespace"] = "somewhere"
 

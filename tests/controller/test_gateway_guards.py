@@ -91,7 +91,7 @@ def test_ours_is_made_once_the_foreign_object_is_gone(case: Case) -> None:
 
 @pytest.mark.parametrize("case", GUARDS)
 def test_an_owner_reference_with_our_uid_hands_an_object_over(case: Case) -> None:
-    """R-220, C-15: `controller: true` is not needed. What made another thing of it goes."""
+    """R-220, C-15, S-9: `controller: true` is not needed. What made another thing of it goes."""
 
     async def main(world: World) -> None:
         set_up(world, case)

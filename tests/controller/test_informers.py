@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -136,6 +137,26 @@ async def test_a_kind_that_is_missing_is_looked_for_until_it_comes() -> None:
         assert sought.resource is None
         serving.away = False
         assert await asyncio.wait_for(told.get(), 5) == OLD
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    """Many hosts lack some: only who asks for details is told, and that once."""
+    asked = asyncio.Semaphore(0)
+
+    async def lacks(verb: str, res: HostResource, key: Key) -> None:
+        asked.release()
+        raise NotServed
+
+    informers = Informers(FakeHost(before=lacks))
+    informers.when_served(OLD.group, OLD.kind, ["v1alpha2"])
+    with caplog.at_level(logging.DEBUG, logger="controller.informers"):
+        async with running(informers):
+            for _ in range(3):
+                await asyncio.wait_for(asked.acquire(), 5)
+    assert [(each.levelno, each.getMessage()) for each in caplog.records] == [
+        (logging.DEBUG, "the host does not serve tlsroutes.gateway.networking.k8s.io: it is looked for until it does")
+    ]
 
 
 @pytest.mark.usefixtures("quick")

@@ -72,6 +72,27 @@ async def test_a_tenantgateway_follows_the_settings_and_the_host() -> None:
 
 
 @virtual
+async def test_an_owner_without_a_domain_has_no_tenantgateway_and_is_told_why() -> None:
+    """R-316: and it has one as soon as there is a domain."""
+    world = World(inside=True)
+    world.tree.change_root_host("")
+    async with world.running():
+        await world.create("alpha", gateway=True)
+        await world.settle()
+        assert world.host.peek(TENANTGATEWAYS, "tenant-alpha", "cozystack") is None
+        assert world.conditions("alpha")["TenantGatewayMissing"] == ("True", "NoApex")
+        [message] = [
+            each["message"]
+            for each in world.tenant("alpha")["status"]["conditions"]
+            if each["type"] == "TenantGatewayMissing"
+        ]
+        assert message == "no Gateway without a domain: neither the tenant nor an ancestor has one"
+        await world.change("alpha", host="alpha.example")
+    assert world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")["spec"]["apex"] == "alpha.example"
+    assert "TenantGatewayMissing" not in world.conditions("alpha")
+
+
+@virtual
 async def test_a_host_that_no_label_holds_has_no_tenantgateway_and_a_condition() -> None:
     """N-6: an ancestor's change brought it about."""
     world = World(inside=True)

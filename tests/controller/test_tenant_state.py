@@ -17,7 +17,7 @@ from controller.tenant.gateway import (
 )
 from controller.tenant.observed import Observed
 from controller.tenant.tenantgateway import TENANTGATEWAYS
-from controller.tenant.workloads import WORKLOADMONITORS, has_external_address, workloads_finding
+from controller.tenant.workloads import WORKLOADMONITORS, has_external_address, is_operational, workloads_finding
 from registry.host import HELMRELEASES, SERVICES
 from registry.types import EffectiveGateway
 from tests.controller.tenant_world import World
@@ -101,6 +101,14 @@ def test_how_the_gateway_of_a_tenant_fares(owner: str, held: GatewayState, expec
         assert owner in found.message
 
 
+@pytest.mark.parametrize(
+    "held", [pytest.param(GatewayState(), id="no TenantGateway"), pytest.param(state(), id="one without a status")]
+)
+def test_an_owner_that_waits_for_its_tenantgateway_says_for_what(held: GatewayState) -> None:
+    found = gateway_finding(observed("tenant-alpha"), held, lambda hostname: hostname in OWN)
+    assert found.message == 'the Gateway of "tenant-alpha": its TenantGateway is not there yet, or has no status'
+
+
 def test_what_is_late_is_named_with_why() -> None:
     found = gateway_finding(observed("tenant-root"), state(harbor=False), lambda hostname: hostname in OWN)
     assert found.message == 'at the Gateway of "tenant-root": not ready yet: harbor.alpha.example.org (Late)'
@@ -180,6 +188,29 @@ async def test_external_addresses_are_counted_as_they_come_and_go() -> None:
     assert "externalIPsCount" not in world.tenant("alpha")["status"]
 
 
+def workload_monitor(name: str, **status: Any) -> Object:
+    """With the fields that Cozystack's kind has; its controller fills in the status."""
+    return {
+        "metadata": {"name": name, "namespace": "tenant-alpha"},
+        "spec": {"kind": "postgres", "type": "postgres", "replicas": 2, "minReplicas": 1, "selector": {"app": name}},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"operational": True, "availableReplicas": 2, "observedReplicas": 2}, True, id="as it should be"),
+        pytest.param({"operational": False, "availableReplicas": 0, "observedReplicas": 2}, False, id="too few"),
+        pytest.param({"availableReplicas": 2, "observedReplicas": 2}, None, id="replicas alone say nothing"),
+        pytest.param({}, None, id="not looked at yet"),
+        pytest.param({"operational": "yes"}, None, id="damage"),
+    ],
+)
+def test_what_a_workload_monitor_says(status: dict[str, Any], expected: bool | None) -> None:
+    assert is_operational(workload_monitor("db", **status)) is expected
+
+
 @virtual
 async def test_workload_monitors_make_a_condition() -> None:
     world = World()
@@ -187,8 +218,11 @@ async def test_workload_monitors_make_a_condition() -> None:
         await world.create("alpha")
         await world.settle()
         assert "WorkloadsReady" not in world.conditions("alpha")
-        monitor = {"metadata": {"name": "db", "namespace": "tenant-alpha"}, "status": {"operational": False}}
-        world.host.add(WORKLOADMONITORS, monitor)
+        world.host.add(WORKLOADMONITORS, workload_monitor("db"))
+        await world.settle()
+        assert world.conditions("alpha")["WorkloadsReady"] == ("Unknown", "Pending")
+        too_few = {"operational": False, "availableReplicas": 0, "observedReplicas": 2}
+        await world.edit(WORKLOADMONITORS, "tenant-alpha", "db", {"status": too_few})
         await world.settle()
         assert world.conditions("alpha")["WorkloadsReady"] == ("False", "WorkloadsNotOperational")
         assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")

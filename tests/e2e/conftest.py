@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.controlplane import ControlPlane, find_binaries
+from tests.e2e.controlplane import Binaries, ControlPlane, find_binaries
 from tests.e2e.gateways import Gateways
 from tests.e2e.hosts import E2eHost, EmbeddedHost, KubeHost
 from tests.e2e.processes import REPOSITORY
@@ -66,13 +66,24 @@ def own_host(request: pytest.FixtureRequest) -> E2eHost:
     return running
 
 
-def kube_host(directory: Path) -> KubeHost:
+@pytest.fixture(scope="session")
+def kube_parts() -> tuple[Binaries, Path]:
+    """For a control plane that a test puts together by itself: its binaries, and the folder of CRDs."""
+    return find_kube_parts()
+
+
+def find_kube_parts() -> tuple[Binaries, Path]:
     binaries = find_binaries()
     if isinstance(binaries, str):
         pytest.skip(binaries)
     crds = Path(os.environ.get("TEST_CRD_DIR") or REPOSITORY.parent / "shared" / "crds")
     if not crds.is_dir():
         pytest.skip(f"no CRDs in {crds}: set TEST_CRD_DIR to a folder with those of Flux, Gateway API and cert-manager")
+    return binaries, crds
+
+
+def kube_host(directory: Path) -> KubeHost:
+    binaries, crds = find_kube_parts()
     control_plane = ControlPlane(directory, binaries)
     try:
         return KubeHost(directory, control_plane, crds)

@@ -48,7 +48,7 @@ def flow(host: E2eHost, tenants: Tenants, gateways: Gateways) -> Flow:
 
 
 def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) -> None:
-    """R-097, R-106, R-107, R-118, R-119, R-120, R-121, R-141, R-149, R-155, R-177, R-183, R-198, R-210."""
+    """R-058, R-097, R-106, R-107, R-118, R-119, R-120, R-121, R-141, R-149, R-155, R-177, R-183, R-198, R-210."""
     flow.open()
     gateways = flow.gateways
     alice, alices = flow.child()
@@ -139,7 +139,7 @@ def test_waiting_for_the_wildcard_certificate(gateways: Gateways, host: E2eHost)
 
 
 def test_troubleshooting_finds_the_fault(flow: Flow) -> None:
-    """R-217, R-218, R-224, R-225, R-226: what the seed's commands print."""
+    """R-217, R-218, R-224, R-225, R-226, R-317, R-319, R-321: what the seed's commands print."""
     gateways, kubectl = flow.gateways, flow.host.kubectl
     flow.open()
     owner = flow.foo

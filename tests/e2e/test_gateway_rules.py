@@ -77,7 +77,7 @@ def test_nothing_that_was_there_before_is_taken_over(
 
 @pytest.mark.parametrize("mode", [pytest.param({}, id="http01"), pytest.param(DNS01, id="dns01")])
 def test_whose_a_hostname_is(gateways: Gateways, foo: str, mode: Object) -> None:
-    """R-199, R-200, R-202, R-203, R-204, R-205, R-206, R-207, R-208, R-209, G6, G7, G16."""
+    """R-199, R-200, R-202 to R-209, R-268, G6, G7, G16: what clashes inside a domain is admitted, and judged here."""
     early, cozy = gateways.namespace("a-team"), gateways.namespace("cozy-z")
     gateways.ask(foo, APEX, **mode)
     gateways.route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
@@ -144,7 +144,8 @@ def test_a_solvers_route_claims_nothing(gateways: Gateways, foo: str) -> None:
 
 
 def test_what_cannot_be_served_stops_nothing_else(gateways: Gateways, foo: str) -> None:
-    """N-2, N-4, C-08, G2, G5: a wildcard, a foreign domain and a TLSRoute beside a hostname that is as it should be."""
+    """N-2, N-4, C-08, G2, G5, and R-349 as issue 3 has it: a wildcard, a foreign domain and a TLSRoute beside a
+    hostname that is as it should be."""
     gateways.ask(foo, APEX, tlsPassthroughServices=["api"])
     gateways.route(foo, "all", f"*.{APEX}", f"good.{APEX}", "harbor.evilfoo.example.com", to=foo, port=443)
     gateways.route(foo, "api", f"api.{APEX}", to=foo, plural="tlsroutes", sectionName="tls-api")

@@ -51,6 +51,7 @@ def readyz(host: E2eHost) -> str:
 
 
 def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own_host: E2eHost, tmp_path: Path) -> None:
+    """R-057, R-089, R-092."""
     path = tmp_path / "platform.yaml"
     settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
     own_host.flags = (f"--config={path}",)

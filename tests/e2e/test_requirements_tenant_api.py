@@ -93,6 +93,7 @@ def test_r005_host_and_gateway_read_back(host: E2eHost, tenants: Tenants, gatewa
     ],
 )
 def test_what_is_of_another_type_is_refused_by_field(host: E2eHost, unique: str, field: str, value: Any) -> None:
+    """C-20."""
     status = create(host, unique, {field: value}).expect(422)
     assert [cause["field"] for cause in status["details"]["causes"]] == [f"spec.{field}"]
     assert host.session().get(tenants_path(ROOT, unique)).status == 404
@@ -143,6 +144,7 @@ def test_r011_quotas_are_a_free_map_of_quantities(host: E2eHost, tenants: Tenant
     ],
 )
 def test_r012_whoever_may_create_may_inherit_the_host(tenants: Tenants, untrusted: Client, fields: Object) -> None:
+    """C-23."""
     body = {**{key: value for key, value in manifest(tenants.name()).items() if key != "spec"}, **fields}
     assert untrusted.request("POST", tenants_path(ROOT), body).expect(201)["spec"]["host"] == ""
 
@@ -170,6 +172,7 @@ def test_r014_discovery_tells_what_tenants_can_do(host: E2eHost) -> None:
 
 
 def test_r015_create_is_judged(tenants: Tenants, untrusted: Client) -> None:
+    """N-11."""
     name = tenants.name()
     refused = untrusted.request("POST", tenants_path(ROOT), manifest(name, spec={"host": f"{name}.example"})).expect(
         403

@@ -35,6 +35,7 @@ def chain(tenants: Tenants, depth: int) -> Sequence[Object]:
 
 @pytest.mark.parametrize("name", ["foo_bar", "foo.bar", "foo bar", "Foo", "föö", "1foo"])
 def test_r032_a_name_is_lower_case_letters_and_digits(host: E2eHost, name: str) -> None:
+    """C-19."""
     assert "only lowercase letters and digits" in refused_name(host, name)
 
 
@@ -94,6 +95,7 @@ def test_r042_the_namespace_that_is_told_is_the_one_that_is_made(host: E2eHost, 
 def test_r044_r045_r046_a_namespace_of_63_is_made_and_one_of_64_refused_by_name_and_length(
     host: E2eHost, tenants: Tenants
 ) -> None:
+    """C-14, S-10."""
     short = tenants.name()
     parent, client = f"{short}{'p' * (45 - len(short))}", host.session()
     # its host is short, for that is a label too

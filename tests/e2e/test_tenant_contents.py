@@ -175,7 +175,7 @@ def test_isolation_cannot_be_turned_off(host: E2eHost, tenants: Tenants, inside:
 
 
 def test_quotas_are_exactly_what_is_declared(tenants: Tenants, inside: Inside) -> None:
-    """R-313, C-13. A real host writes 1000m as 1, and that is no difference."""
+    """R-313, C-13, N-10. A real host writes 1000m as 1, and that is no difference."""
     foo = tenants.nest(spec={"resourceQuotas": {CERTIFICATES: "10", "limits.cpu": "1000m"}})
     quota, limits = (
         f"/api/v1/namespaces/{foo}/{kind}"
@@ -266,7 +266,7 @@ def test_no_level_reaches_the_platform(
 
 
 def test_levels_are_cumulative_and_stay_in_their_tenant(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
-    """R-025: an administrator makes sub-tenants; a viewer looks."""
+    """R-025, C-25: an administrator makes sub-tenants; a viewer looks."""
     foo, aside = tenants.nest(), tenants.nest()
     for namespace in (foo, aside):
         inside.until("all bindings", partial(_has_all_bindings, inside, namespace))

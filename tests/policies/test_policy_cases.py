@@ -29,6 +29,7 @@ _JUDGES = {name: judge_of(POLICIES[name], BINDINGS[name]) for name in POLICIES}
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 async def test_the_verdict_and_its_text_are_those_of_the_table(case: Case) -> None:
+    """S-3, C-02: a namespace without a host has no hostnames; that is closed, and no gap."""
     error = await refused(_JUDGES[case.policy], attributes(case))
     group_resource = f"{case.plural}.{case.group}" if case.group else case.plural
     assert (error.message if error else "") == cases.refusal(case, NAME, group_resource)
@@ -44,6 +45,7 @@ def test_there_are_enough_cases_for_each_policy() -> None:
 
 
 def test_policies_and_bindings_have_the_documented_names() -> None:
+    """C-04: the layers, and one policy for each kind where a layer has several."""
     assert POLICIES.keys() == BINDINGS.keys() == _NAMES.keys()
 
 

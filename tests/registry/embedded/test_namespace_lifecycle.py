@@ -93,7 +93,7 @@ async def test_what_is_held_holds_the_namespace_and_is_told(kinds: Kinds, lifecy
 
     await kinds.until(conditions)
     assert conditions() == {
-        "NamespaceContentRemaining": "Some resources are remaining: configmaps has 1 resource instances",
+        "NamespaceContentRemaining": "Some resources are remaining: configmaps. has 1 resource instances",
         "NamespaceFinalizersRemaining": (
             "Some content in the namespace has finalizers remaining: example.org/wait in 1 resource instances"
         ),

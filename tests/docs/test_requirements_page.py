@@ -1,0 +1,129 @@
+"""docs/requirements.md lists what the controllers were asked for with the test that proves it: this keeps it honest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.docs.proofs import Row, problem, rows, unnamed
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "requirements.md"
+
+# Of each section, the numbers that are the controllers' alone.
+NUMBERS: Mapping[str, str] = {
+    "5": "54-58 60 62",
+    "6": "63-74",
+    "7": "77",
+    "8": "82-86 88-93 96",
+    "9": "97-105",
+    "10": "106-120 122-125",
+    "11": "130-137",
+    "12": "141-149",
+    "13": "151-158",
+    "14": "159-168 170-173",
+    "15": "174-179 182",
+    "16": "183-187",
+    "17": "188-198",
+    "18": "199-210",
+    "19": "211-222",
+    "20": "223-230",
+    "21": "268",
+    "23": "287 291-295",
+    "24": "298-299 301 303-304",
+    "25": "307 309 311 313",
+    "26": "316-319 321",
+}
+
+
+def expanded(ranges: str) -> Sequence[int]:
+    """The numbers of '1-3 5': 1, 2, 3 and 5."""
+    found: list[int] = []
+    for each in ranges.split():
+        first, _, last = each.partition("-")
+        found += range(int(first), int(last or first) + 1)
+    return found
+
+
+ITEMS: Mapping[str, Sequence[str]] = {
+    **{section: [f"R-{number:03}" for number in expanded(ranges)] for section, ranges in NUMBERS.items()},
+    "S": [f"S-{number}" for number in range(1, 12)],
+    "N": [f"N-{number}" for number in range(1, 12)],
+    "C": [f"C-{number:02}" for number in range(1, 27)],
+    "G": [f"G{number}" for number in range(1, 24)],
+}
+
+# The only items that may go without a test, and what kind of thing each is. No R-number is among them.
+MAY_GO_WITHOUT: Mapping[str, str] = {
+    "S-1": "the charts'",
+    "S-4": "another product",
+    "S-5": "another product",
+    "C-18": "the charts'",
+    "C-26": "the charts'",
+    "G23": "not ours",
+}
+
+
+@pytest.fixture(scope="module")
+def page() -> list[Row]:
+    return rows(PAGE.read_text())
+
+
+def test_every_item_is_listed_once_in_its_section_and_in_order(page: list[Row]) -> None:
+    wanted = [(section, item) for section, items in ITEMS.items() for item in items]
+    assert [(row.section, row.item) for row in page] == wanted
+
+
+def test_there_are_as_many_as_were_asked_for() -> None:
+    assert sum(len(expanded(ranges)) for ranges in NUMBERS.values()) == 175
+
+
+def test_every_item_is_proved_or_has_its_reason(page: list[Row]) -> None:
+    judged = [(row.item, problem(row.item, row.proof, ROOT, may_go_without=MAY_GO_WITHOUT)) for row in page]
+    wrong = [f"{item}: {text}" for item, text in judged if text]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_every_test_of_a_proof_names_what_it_proves(page: list[Row]) -> None:
+    wrong = [f"{row.item}: {test}" for row in page for test in unnamed(row.item, row.proof, ROOT)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_what_may_go_without_a_test_is_no_requirement_of_the_controllers() -> None:
+    assert set(MAY_GO_WITHOUT) <= {item for items in ITEMS.values() for item in items}
+    assert not [item for item in MAY_GO_WITHOUT if item.startswith("R-")]
+
+
+SAMPLE = '''
+import pytest
+
+CASES = [pytest.param(1, id="R-211"), pytest.param(2, id="S-2")]
+OTHERS = [pytest.param(3, id="R-300")]
+
+@pytest.mark.parametrize("number", CASES)
+def test_one(number: int) -> None:
+    """R-220 to R-222, G1, C-01."""
+'''
+
+
+@pytest.mark.parametrize(
+    ("item", "named"),
+    [
+        pytest.param("R-220", True, id="the first of a range"),
+        pytest.param("R-221", True, id="within a range"),
+        pytest.param("R-223", False, id="beyond it"),
+        pytest.param("R-211", True, id="the id of a parameter in a table"),
+        pytest.param("S-2", True, id="another item in a table"),
+        pytest.param("R-300", False, id="a table of another test"),
+        pytest.param("G1", True, id="an item without a dash"),
+        pytest.param("G11", False, id="one that only begins alike"),
+        pytest.param("C-0", False, id="one that is part of another"),
+    ],
+)
+def test_what_a_test_names(tmp_path: Path, item: str, named: bool) -> None:
+    (tmp_path / "tests" / "x").mkdir(parents=True)
+    (tmp_path / "tests" / "x" / "test_x.py").write_text(SAMPLE)
+    proof = "`tests/x/test_x.py::test_one`"
+    assert unnamed(item, proof, tmp_path) == ([] if named else [proof])
