@@ -39,12 +39,11 @@ class TenantStrategy:
         return tenant_name_errors(metadata.get("namespace", ""), metadata.get("name", ""))
 
     def validate(self, obj: Object) -> list[FieldError]:
-        problems = self._type_errors(obj)
-        return problems or quota_errors(_quotas(obj), {})
+        return self.validate_update(obj, {})
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         problems = self._type_errors(new)
-        return problems or quota_errors(_quotas(new), _quotas(old))
+        return problems or [*quota_errors(_quotas(new), _quotas(old)), *_class_errors(new, old)]
 
     def warnings(self, obj: Object) -> list[str]:
         return []
@@ -81,6 +80,15 @@ def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:
         problems += [errors.invalid(path, key, text) for text in meta.qualified_name_errors(key)]
         problems += [errors.invalid(path, value, text) for text in _quantity_errors(value)]
     return problems
+
+
+def _class_errors(new: Object, old: Object) -> list[FieldError]:
+    """A scheduling class becomes the value of a label. One that is stored and stays is not judged again."""
+    field = "schedulingClass"
+    value = new["spec"].get(field, "")
+    if value == (old.get("spec") or {}).get(field):
+        return []
+    return [errors.invalid(f"spec.{field}", value, text) for text in meta.label_value_errors(value)]
 
 
 def _quantity_errors(value: str | int) -> list[str]:

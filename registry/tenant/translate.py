@@ -14,12 +14,16 @@ TENANTS = GroupResource(GROUP, "tenants")
 TENANT_KIND = GroupKind(GROUP, KIND)
 _RELEASES = GroupResource(HELMRELEASES.group, HELMRELEASES.plural)
 _RELEASE_KIND = GroupKind(HELMRELEASES.group, HELMRELEASES.kind)
+# How a kube-apiserver passes on, as a 500 about nothing, what etcd or the way to it says of an object beyond its limit.
+_TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
 
 
 def for_tenant(error: StatusError, key: Key) -> StatusError:
     """The same refusal with the same code, of our resource. What is not about the HelmRelease stays as it is."""
     if error.reason == "ServerTimeout":
         return _timeout(error)
+    if error.code == 500 and any(words in error.message for words in _TOO_LARGE):
+        return errors.RequestEntityTooLarge(f'{TENANTS} "{key.name}" is larger than what the host stores')
     if not _is_about(error, key):
         return error
     match error.reason:

@@ -67,6 +67,8 @@ def test_a_key_with_a_leading_underscore_is_a_bad_request(strategy: TenantStrate
         pytest.param({"seaweedfs": {"volume": {}}}, ["spec.seaweedfs"], id="settings for a boolean"),
         pytest.param({"host": 5, "etcd": 1}, ["spec.host", "spec.etcd"], id="every wrong type at once"),
         pytest.param({"resourceQuotas": {"cpu": "ten"}}, ["spec.resourceQuotas[cpu]"], id="no quantity"),
+        pytest.param({"schedulingClass": "a" * 64}, ["spec.schedulingClass"], id="a class that no label holds"),
+        pytest.param({"schedulingClass": "not a label"}, ["spec.schedulingClass"], id="a class with a space"),
         pytest.param({"resourceQuotas": {"cpu": "-1"}}, ["spec.resourceQuotas[cpu]"], id="a negative quantity"),
         pytest.param({"resourceQuotas": {"cpu": 2**63}}, ["spec.resourceQuotas[cpu]"], id="more than 64 bits"),
         pytest.param(
@@ -91,8 +93,9 @@ def test_a_quota_may_be_a_number_or_text_of_any_resource(strategy: TenantStrateg
 
 
 def test_what_was_stored_badly_and_stays_is_not_judged_again(strategy: TenantStrategy) -> None:
-    old = tenant(spec={**DEFAULTS, "resourceQuotas": {"cpu": "ten"}})
-    new = tenant(spec={**DEFAULTS, "resourceQuotas": {"cpu": "ten", "pods": "many"}})
+    stored = {**DEFAULTS, "schedulingClass": "not a label"}
+    old = tenant(spec={**stored, "resourceQuotas": {"cpu": "ten"}})
+    new = tenant(spec={**stored, "resourceQuotas": {"cpu": "ten", "pods": "many"}})
     assert [problem.field for problem in strategy.validate_update(new, old)] == ["spec.resourceQuotas[pods]"]
 
 

@@ -63,6 +63,24 @@ def test_a_refusal_of_the_host_is_told_of_the_tenant(said: StatusError, told: St
     assert translated.status() == told.status()
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("etcdserver: request is too large", id="etcd"),
+        pytest.param(
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2900123 vs. 2097152)",
+            id="the way to etcd",
+        ),
+    ],
+)
+def test_an_object_beyond_the_limit_of_the_hosts_storage_is_too_large(said: str) -> None:
+    told = for_tenant(StatusError(500, "", said), KEY)
+    assert (told.code, told.reason) == (413, "RequestEntityTooLarge")
+    assert told.message == (
+        'Request entity too large: tenants.apps.cozystack.io "alice" is larger than what the host stores'
+    )
+
+
 @pytest.mark.parametrize("expected", [errors.NotFound, errors.AlreadyExists, errors.Conflict])
 def test_what_storage_tells_apart_has_its_class(expected: type[StatusError]) -> None:
     said = expected(RELEASES, "tenant-alice")  # type: ignore[arg-type, call-arg]
@@ -77,6 +95,7 @@ def test_what_storage_tells_apart_has_its_class(expected: type[StatusError]) -> 
         pytest.param(errors.UnknownPath(), id="about a path"),
         pytest.param(HostUnreachable(), id="no answer"),
         pytest.param(errors.TooManyRequests("slow down", retry_after=3), id="about the load"),
+        pytest.param(StatusError(500, "InternalError", "etcdserver: leader changed"), id="a fault of the host"),
     ],
 )
 def test_what_is_not_about_the_helmrelease_stays_as_it_is(said: StatusError) -> None:
