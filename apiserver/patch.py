@@ -14,8 +14,10 @@ from apiserver.jsonvalue import MAX_OBJECT_NESTING, equal, nests_deeper
 from apiserver.resource import Object
 
 _MAX_OPERATIONS = 10_000
-# Values that the copy operations of one patch may make: one that copies what it copied doubles each time
+# Values, and characters in them, that the copy operations of one patch may make: one that copies what it copied doubles
+# each time, and a long text is as long in every place
 _MAX_COPIED = 200_000
+_MAX_COPIED_TEXT = 3 * 1024 * 1024
 _OPERANDS = {
     "add": ("value",),
     "remove": (),
@@ -56,15 +58,17 @@ def json_patch(obj: Object, operations: Any) -> Object:
     """
     patch = _checked(operations)
     document: Any = copy.deepcopy(obj)
-    copied = 0
+    copied = text = 0
     try:
         for operation in patch:
             if operation["op"] == "test":
                 _test(document, operation)
                 continue
             if operation["op"] == "copy":
-                copied += sum(1 for _ in _values(_resolve(document, operation["from"])))
-                if copied > _MAX_COPIED:
+                for value in _values(_resolve(document, operation["from"])):
+                    copied += 1
+                    text += len(value) if isinstance(value, str) else 0
+                if copied > _MAX_COPIED or text > _MAX_COPIED_TEXT:
                     raise _failed()
             step: list[Any] = [copy.deepcopy(operation)]
             document = jsonpatch.JsonPatch(step).apply(document, in_place=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from apiserver.errors import BadRequest
 from apiserver.labels import key_errors, value_errors
@@ -28,14 +28,19 @@ class Requirement:
     key: str
     operator: str
     values: tuple[str, ...] = ()
+    # a set can have ten thousand values, and is asked for each of ten thousand objects
+    _set: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_set", frozenset(self.values))
 
     def matches(self, values: Mapping[str, str]) -> bool:
         value = values.get(self.key)
         match self.operator:
             case "In":
-                return value is not None and value in self.values
+                return value is not None and value in self._set
             case "NotIn":
-                return value is None or value not in self.values
+                return value is None or value not in self._set
             case "Exists":
                 return value is not None
             case "DoesNotExist":

@@ -12,6 +12,7 @@ from typing import Any
 from apiserver import review
 from apiserver.authentication import AuthenticationError
 from apiserver.context import RequestContext, User
+from apiserver.errors import StatusError
 from apiserver.review import Backoff
 from apiserver.verdicts import VerdictCache
 
@@ -37,12 +38,20 @@ class TokenReviewer:
     backoff: Backoff = field(default_factory=Backoff)
 
     async def __call__(self, token: str) -> User:
-        """Raises InvalidToken if the host refuses it, AuthenticationError or StatusError if the host cannot tell."""
+        """Raises InvalidToken if the host refuses it, AuthenticationError or StatusError if the host cannot tell.
+
+        What the host says of our own right to ask is not for the caller (S-02): it is a credential that is not good.
+        """
         spec: dict[str, Any] = {"token": token}
         if self.audiences:
             spec["audiences"] = list(self.audiences)
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
-        answer = await review.post(self.post, body, self.backoff)
+        try:
+            answer = await review.post(self.post, body, self.backoff)
+        except StatusError as error:
+            if error.code >= 500 or error.code == 429:
+                raise
+            raise AuthenticationError(f"the host does not review the token: {error.message}") from error
         return _user(answer.get("status") or {}, self.audiences)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,6 +42,7 @@ from tenant_apiserver.policies import HostPolicies
 from tenant_apiserver.tenants import TenantApi
 
 TITLE = "Tenant API"
+_IN_ORDER_SECONDS = 2.0
 T = TypeVar("T")
 
 
@@ -125,6 +128,30 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
     health.add("poststarthook/start-apiserver-admission-initializer", lambda: None)
     health.add("poststarthook/generic-apiserver-start-informers", lambda: None)
     health.add("shutdown", process.stages.check, endpoints=READINESS)
+
+
+def informer_work(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, Callable[[], Awaitable[None]]]:
+    """The informers at work, by name. Tenants and namespaces are listed behind who may see them: their first version is
+    then not older, and a watch that goes on from it has not begun before anything is known of its reader."""
+    first = tenants.visibility.informers
+    behind = [informer for informer in tenants.informers if informer not in first]
+    return {
+        **{_name(informer): informer.run for informer in (*first, *others)},
+        **{_name(informer): partial(_run_behind, first, informer) for informer in behind},
+    }
+
+
+def _name(informer: Informer) -> str:
+    return f"informer-{informer.resource.plural}"
+
+
+async def _run_behind(first: Sequence[Informer], informer: Informer) -> None:
+    """Not for ever: who may not list roles still serves its administrators."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_IN_ORDER_SECONDS):
+            for each in first:
+                await each.synced.wait()
+    await informer.run()
 
 
 def add_config_check(process: Process, config: ConfigFile) -> None:

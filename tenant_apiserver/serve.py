@@ -171,7 +171,7 @@ class _Server:
         assembly.add_config_check(process, self._config)
         assembly.add_policy_check(process, self._policies)
         work: dict[str, Callable[[], Awaitable[None]]] = {
-            **{f"informer-{informer.resource.plural}": informer.run for informer in informers},
+            **assembly.informer_work(self._tenants, (*self._policies.informers, self._callers)),
             "serving-certificate": partial(self._certificate.follow, tls),
             "controllers": self._controllers.run,
             "config": self._config.follow,

@@ -161,7 +161,7 @@ class _Server:
         assembly.add_config_check(process, config)
         assembly.add_policy_check(process, policies)
         work: dict[str, Callable[[], Awaitable[None]]] = {
-            **{f"informer-{informer.resource.plural}": informer.run for informer in informers},
+            **assembly.informer_work(tenants, policies.informers),
             "serving-certificate": partial(source.follow, tls),
             "embedded-host": embedded.run,
             "controllers": controllers.run,

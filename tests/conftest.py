@@ -14,6 +14,9 @@ from tests.fakes import FakeClock, FakeHost
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
+# here, because a plugin is named by the outermost conftest alone
+pytest_plugins = ["tests.hosting"]
+
 OURS = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
 
 
@@ -21,7 +24,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """What one process runs one after the other, where there are several: the tests of a host that is shared by them
     all, or those of a file."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    item.add_marker(pytest.mark.xdist_group(str(parameters.get("host", item.path.stem))))
+    item.add_marker(pytest.mark.xdist_group(str(parameters.get("running_host", item.path.stem))))
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from registry.names import tenant_name_errors
 from registry.types import tenant_resource
 
 _OWN_FIELDS = ("appVersion", "spec")
+_MAX_CHANGED_QUOTAS = 1000
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -71,11 +72,14 @@ class TenantStrategy:
 
 
 def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:
-    """What is wrong with quotas that differ from the stored ones (R-011)."""
+    """What is wrong with quotas that differ from the stored ones (R-011). Exact numbers take their time: of too many,
+    none is looked at (S-13)."""
+    changed = {key: value for key, value in quotas.items() if key not in stored or stored[key] != value}
+    if len(changed) > _MAX_CHANGED_QUOTAS:
+        why = f"must have at most {_MAX_CHANGED_QUOTAS} items that are new or changed"
+        return [FieldError("FieldValueTooMany", "spec.resourceQuotas", len(changed), why)]
     problems: list[FieldError] = []
-    for key, value in quotas.items():
-        if key in stored and stored[key] == value:
-            continue
+    for key, value in changed.items():
         path = f"spec.resourceQuotas[{key}]"
         problems += [errors.invalid(path, key, text) for text in meta.qualified_name_errors(key)]
         problems += [errors.invalid(path, value, text) for text in _quantity_errors(value)]

@@ -28,12 +28,13 @@ class _Change(NamedTuple):
 
 class RbacRecord:
     """Fed by one writer. What was there when everything had been seen for the first time is the beginning: nothing
-    is known of what was before `since`, the resourceVersion of that."""
+    is known of what was before `since`, the resourceVersion of that, which came at `began` of the clock."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic, changes: int = _CHANGES) -> None:
         self.index = RoleIndex()
         self.rv = 0
         self.since = 0
+        self.began = float("inf")
         self._clock = clock
         self._most = changes
         self._changes: deque[_Change] = deque()
@@ -47,6 +48,7 @@ class RbacRecord:
     def begin(self, rv: int) -> None:
         """Everything has been seen up to `rv`, and is remembered from now on."""
         self.since = self.rv = max(self.rv, rv)
+        self.began = self._clock()
         self._recording = True
 
     def put_role(self, key: RoleKey, rules: tuple[Rule, ...], rv: int) -> None:

@@ -101,7 +101,9 @@ class _RbacSight:
         if rv < self._record.since:
             return None
         first, last = told
-        states = self._record.between(first - _MARGIN_SECONDS, last, frozenset(subjects_of(self.user)))
+        # who was told of that version was told it after the record began, also where no event says when
+        start = max(first - _MARGIN_SECONDS, self._record.began)
+        states = self._record.between(start, last, frozenset(subjects_of(self.user)))
         if states is None:
             return None
         seen = [visible(self.user, state, self._questions) for state in states]

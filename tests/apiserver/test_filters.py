@@ -367,6 +367,37 @@ async def _inflight(inflight: Inflight, context: RequestContext, handler: Handle
     return await inflight(context, handler)
 
 
+async def test_nobody_takes_all_the_places() -> None:
+    """S-13: three quarters are for one user, and the rest for others."""
+    inflight, gate = Inflight(4, Metrics()), Gate()
+    held = [asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate)) for _ in range(3)]
+    await gate.entered.wait()
+    with pytest.raises(TooManyRequests):
+        await inflight(make_context(user=ALICE), ok)
+    assert (await inflight(make_context(user=User("bob")), ok)).status == 200
+    gate.open.set()
+    await asyncio.gather(*held)
+    assert (await inflight(make_context(user=ALICE), ok)).status == 200
+
+
+async def test_nobody_watches_without_end() -> None:
+    """S-13: four for each place, and those of others do not count."""
+    metrics, gate = Metrics(), Gate()
+    inflight = Inflight(1, metrics)
+    held = [asyncio.create_task(_inflight(inflight, make_context(target=WATCH, user=ALICE), gate)) for _ in range(4)]
+    await gate.entered.wait()
+    with pytest.raises(TooManyRequests):
+        await inflight(make_context(target=WATCH, user=ALICE), ok)
+    assert metrics.registry.get_sample_value("apiserver_dropped_requests_total") == 1
+    for other in (make_context(target=WATCH, user=User("bob")), make_context(target=WATCH, user=ADMIN)):
+        assert (await inflight(other, ok)).status == 200
+    # nor do watches take the places of requests
+    assert (await inflight(make_context(user=ALICE), ok)).status == 200
+    gate.open.set()
+    await asyncio.gather(*held)
+    assert (await inflight(make_context(target=WATCH, user=ALICE), ok)).status == 200
+
+
 async def test_a_failed_request_frees_its_place() -> None:
     inflight = Inflight(1, Metrics())
     for _ in range(3):

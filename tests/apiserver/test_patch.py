@@ -134,6 +134,15 @@ def test_copies_of_copies_are_bounded() -> None:
     assert refused.value.code == 422
 
 
+def test_a_long_text_is_not_repeated_without_end() -> None:
+    long = [{"op": "copy", "from": "/a/0", "path": f"/b/k{number}"} for number in range(40)]
+    document = {"a": ["x" * 100_000], "b": {}}
+    assert len(json_patch(document, long[:30])["b"]) == 30
+    with pytest.raises(StatusError) as refused:
+        json_patch(document, long)
+    assert refused.value.code == 422
+
+
 def test_operations_cannot_nest_an_object_without_end() -> None:
     deeper = [{"op": "copy", "from": "/a", "path": "/b"}, {"op": "add", "path": "/a", "value": {}}]
     step = [*deeper, {"op": "move", "from": "/b", "path": "/a/x"}]

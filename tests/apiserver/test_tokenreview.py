@@ -153,3 +153,14 @@ async def test_a_failing_host_is_asked_again() -> None:
     with pytest.raises(StatusError):
         await TokenReviewer(host, backoff=Backoff(start=0, steps=5))("t")
     assert len(host.bodies) == 5
+
+
+@pytest.mark.parametrize("code", [401, 403, 404])
+async def test_a_host_that_does_not_let_us_ask_is_no_verdict_on_the_caller(code: int) -> None:
+    host = Host()
+    host.error = StatusError(code, "Forbidden", "the server's own account may not create tokenreviews")
+    authenticator = bearer(host)
+    for _ in range(2):
+        with pytest.raises(AuthenticationError):
+            await authenticator.authenticate(make_context(headers={"Authorization": "Bearer x"}))
+    assert len(host.bodies) == 2

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+from multidict import CIMultiDict
+
 _SECONDS = 70.0
 Body = bytes | str | dict[str, Any] | list[Any] | None
 
@@ -61,7 +63,7 @@ class Client:
         seconds: float = _SECONDS,
     ) -> Answer:
         """`body` is sent as it is if it is bytes or text, and as JSON otherwise."""
-        connection = self._connect(seconds)
+        connection = self.connect(seconds)
         try:
             connection.request(method, _target(path, query), _encode(body), self._headers(headers, body, content_type))
             response = connection.getresponse()
@@ -84,7 +86,7 @@ class Client:
         seconds: float = _SECONDS,
     ) -> Iterator[Iterator[dict[str, Any]]]:
         """The frames of a watch as they come; waiting longer than `seconds` for one raises TimeoutError."""
-        connection = self._connect(seconds)
+        connection = self.connect(seconds)
         try:
             connection.request("GET", _target(path, query), headers=self._headers(headers, None, ""))
             response = connection.getresponse()
@@ -93,14 +95,18 @@ class Client:
         finally:
             connection.close()
 
-    def _connect(self, seconds: float) -> http.client.HTTPSConnection:
+    def connect(self, seconds: float = _SECONDS) -> http.client.HTTPSConnection:
+        """A connection that is good for many requests; `headers` are to be sent with each."""
         parts = urlsplit(self.url)
         assert parts.hostname is not None
         return http.client.HTTPSConnection(parts.hostname, parts.port, context=self.tls, timeout=seconds)
 
-    def _headers(self, more: Mapping[str, str] | None, body: Body, content_type: str) -> dict[str, str]:
-        typed = {"Content-Type": content_type} if body is not None and content_type else {}
-        return {**self.headers, **typed, **(more or {})}
+    def _headers(self, more: Mapping[str, str] | None, body: Body, content_type: str) -> CIMultiDict[str]:
+        headers = CIMultiDict(self.headers)
+        if body is not None and content_type:
+            headers["Content-Type"] = content_type
+        headers.update(more or {})
+        return headers
 
 
 def frames_until(frames: Iterator[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
+from multidict import CIMultiDict
 
 from apiserver.certificates import KeyPair
 
@@ -22,10 +24,19 @@ class Identity:
     kubeconfig: Path
     tls: ssl.SSLContext
     token: str = ""
+    impersonates: tuple[str, tuple[str, ...]] | None = None
+    """User and groups that its requests are made as."""
 
     @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
+    def headers(self) -> Mapping[str, str]:
+        """A header can be there more than once."""
+        headers = CIMultiDict({"Authorization": f"Bearer {self.token}"} if self.token else {})
+        if self.impersonates is not None:
+            user, groups = self.impersonates
+            headers.add("Impersonate-User", user)
+            for group in groups:
+                headers.add("Impersonate-Group", group)
+        return headers
 
 
 def with_certificate(directory: Path, user: str, *, server: str, ca: Path, pair: KeyPair) -> Identity:
@@ -50,7 +61,18 @@ def from_kubeconfig(path: Path) -> Identity:
         certificate.write_bytes(base64.b64decode(credential["client-certificate-data"]))
         key.write_bytes(base64.b64decode(credential["client-key-data"]))
         tls.load_cert_chain(certificate, key)
-    return Identity(user["name"], cluster["server"], path, tls, credential.get("token", ""))
+    acts_as = (credential["as"], tuple(credential.get("as-groups", ()))) if "as" in credential else None
+    return Identity(user["name"], cluster["server"], path, tls, credential.get("token", ""), acts_as)
+
+
+def showing(pair: KeyPair, directory: Path) -> ssl.SSLContext:
+    """Shows this certificate, whoever issued it, and trusts everybody."""
+    files = directory / "client.crt", directory / "client.key"
+    for path, content in zip(files, (pair.certificate, pair.key), strict=True):
+        path.write_bytes(content)
+    context = ssl._create_unverified_context()
+    context.load_cert_chain(*files)
+    return context
 
 
 def tls_context(ca: str) -> ssl.SSLContext:

@@ -103,8 +103,12 @@ class E2eHost(ABC):
             env=self._environment(environment),
         )
         said = f"kubectl {' '.join(arguments)} exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert status is None or done.returncode == status, f"{said}\n{self.server.tail()}"
+        assert status is None or done.returncode == status, f"{said}\n{self.tail()}"
         return done
+
+    def tail(self) -> str:
+        """What our server printed last, if it is a process of ours."""
+        return "\n".join(each.tail() for each in self.processes[:1])
 
     def follow(self, *arguments: str) -> Process:
         """A kubectl that goes on running, such as `get -w`; whoever starts it stops it."""

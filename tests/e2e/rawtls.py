@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from urllib.parse import urlsplit
 
-from tests.e2e.client import Client
+from multidict import CIMultiDict
+
+from tests.e2e.client import Answer, Client
 
 SECONDS = 20.0
 
@@ -37,9 +40,23 @@ class RawTls:
 
     def ask(self, method: str, target: str, headers: Mapping[str, str] | None = None, version: str = "1.1") -> None:
         """Send the head of a request."""
-        fields = {"Host": "localhost", **self._headers, **(headers or {})}
+        fields = CIMultiDict(self._headers)
+        fields["Host"] = "localhost"
+        fields.update(headers or {})
         lines = [f"{method} {target} HTTP/{version}", *(f"{name}: {value}" for name, value in fields.items())]
         self.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+    def say(self, method: str, target: str, *lines: str) -> None:
+        """Send the head of a request with these lines as they are, behind those of the client's own."""
+        own = [f"{name}: {value}" for name, value in self._headers.items()]
+        head = [f"{method} {target} HTTP/1.1", "Host: localhost", *own, *lines]
+        self.send("\r\n".join([*head, "", ""]).encode("latin-1"))
+
+    def answer(self) -> Answer:
+        """The whole of the next response."""
+        response = http.client.HTTPResponse(self._tls)
+        response.begin()
+        return Answer(response.status, response.headers, response.read())
 
     def until(self, end: bytes) -> bytes:
         """What comes up to and with `end`, and what came behind it at once."""

@@ -150,7 +150,7 @@ class RecordingProxy:
         headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP_BY_HOP}
         url = self._upstream + request.raw_path
         async with self._session.request(
-            request.method, url, data=body or None, headers=headers | self._identity.headers
+            request.method, url, data=body or None, headers={**headers, **self._identity.headers}
         ) as answer:
             watch(number, True)
             kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}

@@ -14,10 +14,11 @@ import pytest
 from cryptography.x509.oid import NameOID
 from OpenSSL import SSL
 
-from apiserver.certificates import KeyPair, make_ca, make_client, parse_bundle
+from apiserver.certificates import make_ca, make_client, parse_bundle
 from tests.e2e import credentials
 from tests.e2e.client import Answer, Client
 from tests.e2e.controlplane import FRONT_PROXY, TOKEN, TOKEN_USER
+from tests.e2e.credentials import showing
 from tests.e2e.hosts import ROOT, E2eHost, EmbeddedHost, KubeHost, tenants_path
 from tests.e2e.processes import Process, free_port, run_command, wait_until
 
@@ -25,15 +26,6 @@ LIST = tenants_path(ROOT)
 ONE = tenants_path(ROOT, "root")
 # issued by a CA that no host has heard of, for the names that would matter
 NOBODY = make_ca("nobody")
-
-
-def showing(pair: KeyPair, directory: Path) -> ssl.SSLContext:
-    files = directory / "client.crt", directory / "client.key"
-    for path, content in zip(files, (pair.certificate, pair.key), strict=True):
-        path.write_bytes(content)
-    context = ssl._create_unverified_context()
-    context.load_cert_chain(*files)
-    return context
 
 
 def unless(status: int, answer: Answer) -> Answer | None:

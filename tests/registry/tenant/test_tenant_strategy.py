@@ -103,3 +103,16 @@ def test_the_name_is_judged_with_the_namespace_it_leads_to(strategy: TenantStrat
     assert strategy.name_errors(tenant()) == []
     deep: Object = {"metadata": {"name": "y" * 11, "namespace": "tenant-" + "x" * 45}}
     assert [problem.field for problem in strategy.name_errors(deep)] == ["metadata.name"]
+
+
+def test_too_many_quotas_at_once_are_refused_unread(strategy: TenantStrategy) -> None:
+    """S-13: each is an exact number, and so is each message about one that is none."""
+    quotas = {f"example.org/q{number}": "1" for number in range(1000)}
+    many = {**quotas, "example.org/more": "x" * 1000}
+    assert strategy.validate(tenant(spec={"resourceQuotas": quotas})) == []
+    [problem] = strategy.validate(tenant(spec={"resourceQuotas": many}))
+    assert str(problem) == ("spec.resourceQuotas: Too many: 1001: must have at most 1000 items that are new or changed")
+    # those that are stored are not looked at again
+    grown = {**quotas, **{f"example.org/new{number}": "1" for number in range(1000)}}
+    before, after = (tenant(spec={"resourceQuotas": each}) for each in (quotas, grown))
+    assert strategy.validate_update(after, before) == []

@@ -327,6 +327,24 @@ async def test_what_was_forgotten_cannot_be_told(record: RbacRecord, clock: Cloc
     assert sight.since(9, (clock.now, clock.now)) is None
 
 
+async def test_where_no_event_tells_when_it_was_the_beginning_is_early_enough(record: RbacRecord, clock: Clock) -> None:
+    """A watch that goes on from a list need not list anew because its server has seen no change of anything yet."""
+    sight = await (await sights(record)).of(ALICE)
+    always = (float("-inf"), float("inf"))
+    change = sight.since(10, always)
+    assert change is not None
+    assert change.places == frozenset()
+    clock.now += 1
+    record.put_binding(binding("x"), 11)
+    change = sight.since(10, always)
+    assert change is not None
+    assert change.gained("tenant-a")
+    assert sight.since(9, always) is None
+    for number in range(6):
+        record.put_binding(binding(f"b{number}"), 20 + number)
+    assert sight.since(10, always) is None
+
+
 def test_the_past_is_as_it_was(clock: Clock) -> None:
     """Any state can be had again, whatever happened since."""
     rng = random.Random(3)

@@ -1,0 +1,36 @@
+"""The hosts of tests/hosting.py, or the server that the environment names, and who attacks whom on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.attacks.parties import Party, make_party
+from tests.attacks.replicas import Replica, replica_of
+from tests.e2e.hosts import E2eHost
+from tests.e2e.tenants import Tenants
+
+
+@pytest.fixture(scope="session")
+def host(running_host: E2eHost) -> E2eHost:
+    return running_host
+
+
+@pytest.fixture
+def alice(host: E2eHost, tenants: Tenants, unique: str) -> Party:
+    """Who attacks."""
+    return make_party(host, tenants, f"alice-{unique}")
+
+
+@pytest.fixture
+def bob(host: E2eHost, tenants: Tenants, unique: str) -> Party:
+    """Whose things are not alice's."""
+    return make_party(host, tenants, f"bob-{unique}")
+
+
+@pytest.fixture(scope="module")
+def replica(host: E2eHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
+    """A server of our own on the host, with somebody in between who listens."""
+    with replica_of(host, tmp_path_factory.mktemp("replica")) as running:
+        yield running

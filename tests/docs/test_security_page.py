@@ -1,0 +1,30 @@
+"""docs/security.md names the attack behind each promise: this keeps the page and the folder the same."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[2]
+_PAGE = (_ROOT / "docs" / "security.md").read_text()
+_ROW = re.compile(r"^\| S-(?P<number>\d\d) \| (?P<promise>[^|]+) \| `(?P<file>test_[a-z0-9_]+\.py)` \|$", re.MULTILINE)
+
+
+def test_every_promise_has_its_attack_and_every_attack_its_promise() -> None:
+    rows = {row["number"]: row["file"] for row in _ROW.finditer(_PAGE)}
+    assert list(rows) == [f"{number:02}" for number in range(1, 16)]
+    assert all(file.startswith(f"test_s{number}_") for number, file in rows.items())
+    assert sorted(rows.values()) == sorted(path.name for path in (_ROOT / "tests" / "attacks").glob("test_*.py"))
+
+
+def test_each_file_says_which_attack_it_is_and_tries_something() -> None:
+    for row in _ROW.finditer(_PAGE):
+        text = (_ROOT / "tests" / "attacks" / row["file"]).read_text()
+        assert text.startswith(f'"""S-{row["number"]}: ')
+        assert re.search(r"^def test_", text, re.MULTILINE)
+
+
+def test_every_link_of_the_page_leads_somewhere() -> None:
+    links = re.findall(r"\]\(([^)#]+)\)", _PAGE)
+    assert links
+    assert [link for link in links if not (_ROOT / "docs" / link).is_file()] == []
