@@ -12,6 +12,9 @@ from typing import Any
 Path = tuple[str, ...]
 
 _HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
+# made once: json.dumps makes an encoder for each call that asks for more than the usual
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+_show = json.JSONEncoder(ensure_ascii=False).encode
 _RANKS = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
@@ -88,8 +91,7 @@ def show_element(element: str) -> str:
 
 
 def _compact(item: Any) -> str:
-    text = json.dumps(_whole(item), ensure_ascii=False, separators=(",", ":"), sort_keys=True)
-    return text.translate(_HTML)
+    return _encode(_whole(item)).translate(_HTML)
 
 
 def _whole(item: Any) -> Any:
@@ -121,4 +123,4 @@ def _show_value(item: Any) -> str:
         return f"[{','.join(_show_value(each) for each in item)}]"
     if isinstance(item, dict):
         return "".join(f"{name}={_show_value(each)}" for name, each in item.items())
-    return json.dumps(item, ensure_ascii=False)
+    return _show(item)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from apiserver import fieldpath
+from apiserver.fieldpath import Path
 from apiserver.typed import Atom, ListType, MapType, Scalar
 
 _GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
@@ -14,13 +15,13 @@ _GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: 
 
 def check(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> str:
     """What is wrong with `value`, or nothing. Stored objects may hold duplicates where an applied one may not."""
-    found = list(_check(atom, value, "", allow_duplicates))
+    found = list(_check(atom, value, (), allow_duplicates))
     if len(found) <= 1:
         return "".join(found)
     return "\n".join(["errors:", *(f"  {each}" for each in found)])
 
 
-def _check(atom: Atom, value: Any, path: str, allow_duplicates: bool) -> Iterator[str]:
+def _check(atom: Atom, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
     form = atom.narrow(value)
     if value is None:
         return
@@ -33,19 +34,19 @@ def _check(atom: Atom, value: Any, path: str, allow_duplicates: bool) -> Iterato
         yield from _check_list(form.list_type, value, path, allow_duplicates)
 
 
-def _check_map(map_type: MapType, value: Any, path: str, allow_duplicates: bool) -> Iterator[str]:
+def _check_map(map_type: MapType, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
     if not isinstance(value, dict):
         yield _at(path, f"expected map, got &{{{_go_text(value)}}}")
         return
     for name, each in value.items():
-        child = map_type.child(name)
+        child, below = map_type.child(name), (*path, fieldpath.field(name))
         if child is None:
-            yield _at(f"{path}.{name}", "field not declared in schema")
+            yield _at(below, "field not declared in schema")
         else:
-            yield from _check(child, each, f"{path}.{name}", allow_duplicates)
+            yield from _check(child, each, below, allow_duplicates)
 
 
-def _check_list(list_type: ListType, value: Any, path: str, allow_duplicates: bool) -> Iterator[str]:
+def _check_list(list_type: ListType, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
     if not isinstance(value, list):
         yield _at(path, f"expected list, got &{{{_go_text(value)}}}")
         return
@@ -61,7 +62,7 @@ def _check_list(list_type: ListType, value: Any, path: str, allow_duplicates: bo
             if element in seen and not allow_duplicates:
                 yield _at(path, f"duplicate entries for key {fieldpath.show_element(element)}")
             seen.add(element)
-        yield from _check(list_type.child, item, f"{path}{fieldpath.show_element(element)}", allow_duplicates)
+        yield from _check(list_type.child, item, (*path, element), allow_duplicates)
 
 
 def _scalar_problem(scalar: Scalar, value: Any) -> str:
@@ -81,8 +82,9 @@ def _scalar_problem(scalar: Scalar, value: Any) -> str:
             return f"expected any scalar, got &{{{_go_text(value)}}}" if isinstance(value, (dict, list)) else ""
 
 
-def _at(path: str, problem: str) -> str:
-    return f"{path}: {problem}" if path else problem
+def _at(path: Path, problem: str) -> str:
+    """Only what is wrong is shown where it is: a list may have very many items (S-13)."""
+    return f"{fieldpath.show(path)}: {problem}" if path else problem
 
 
 def _go_type(value: Any) -> str:

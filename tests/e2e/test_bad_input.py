@@ -54,7 +54,8 @@ def test_a_body_over_three_mebibytes_is_too_large(host: E2eHost, unique: str) ->
 def test_an_object_that_the_host_cannot_store_is_too_large(kube: KubeHost, host: E2eHost, tenants: Tenants) -> None:
     """Etcd takes no more than 1.5 MiB, which kube-apiserver passes on as a 500 about nothing."""
     name = tenants.name()
-    body = manifest(name, spec={"resourceQuotas": {f"{number}.example.com/{'k' * 50}": 1 for number in range(25_000)}})
+    body = manifest(name)
+    body["metadata"]["labels"] = {f"{number}.{'k' * 50}/{'l' * 50}": "v" * 60 for number in range(12_000)}
     status = host.session().request("POST", tenants_path(ROOT), body).expect(413)
     assert status["reason"] == "RequestEntityTooLarge"
     assert f'tenants.apps.cozystack.io "{name}"' in status["message"]
