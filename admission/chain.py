@@ -28,8 +28,9 @@ class Plugin(Protocol):
 
 @runtime_checkable
 class Mutating(Plugin, Protocol):
-    async def admit(self, attributes: Attributes) -> Object:
-        """The object to go on with: the given one, or a changed copy. Raises StatusError to refuse."""
+    async def admit(self, attributes: Attributes) -> Object | None:
+        """The object to go on with: the given one, which on DELETE is None, or a changed copy. Raises StatusError to
+        refuse."""
         ...
 
 
@@ -83,16 +84,23 @@ class Chain:
         self._clock = clock
 
     async def mutate(self, attributes: Attributes) -> Object:
+        admitted = await self._admit(attributes)
+        assert admitted is not None
+        return admitted
+
+    async def _admit(self, attributes: Attributes) -> Object | None:
         for plugin in self._mutating:
             if plugin.handles(attributes):
                 with self._observed(plugin, attributes, "admit"):
                     admitted = await plugin.admit(attributes)
                 attributes = dataclasses.replace(attributes, object=admitted)
-        assert attributes.object is not None
         return attributes.object
 
     @asynccontextmanager
     async def validating(self, attributes: Attributes) -> AsyncIterator[None]:
+        if attributes.operation == "DELETE":
+            # there is nothing to change, but mutating plugins may refuse, and come first all the same
+            await self._admit(attributes)
         async with AsyncExitStack() as guards:
             for judge in self._judging:
                 if not judge.plugin.handles(attributes):

@@ -13,6 +13,8 @@ from apiserver.admission import Attributes
 from apiserver.resource import GroupResource, Object
 
 _NAMESPACES = GroupResource("", "namespaces")
+# Somebody may want to know what would be allowed in a namespace that is yet to come.
+_REVIEWS = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
 _SYNC_SECONDS = 10.0
 # The informer may be about to see a namespace that was made just now: cheaper to wait than to ask the host.
 _RECHECK_SECONDS = 0.05
@@ -30,7 +32,9 @@ class NamespaceLifecycle:
         self._sleep = sleep
 
     def handles(self, attributes: Attributes) -> bool:
-        return attributes.operation == "CREATE" and attributes.resource.namespaced and not attributes.subresource
+        resource = attributes.resource
+        creates = attributes.operation == "CREATE" and resource.namespaced and not attributes.subresource
+        return creates and resource.group_resource != _REVIEWS
 
     async def admit(self, attributes: Attributes) -> Object:
         assert attributes.object is not None

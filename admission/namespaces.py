@@ -7,6 +7,7 @@ from typing import Protocol
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
+from registry.generic.store import Backend
 from registry.host import NAMESPACES, Host
 
 
@@ -54,6 +55,23 @@ class HostNamespaces:
             if e.code == 404:
                 return None
             raise
+
+
+class StoredNamespaces:
+    """A NamespaceSource over the place where Namespaces are kept."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def synced(self, seconds: float) -> bool:
+        return True
+
+    def get(self, name: str) -> Object | None:
+        found = self._backend.cache.peek(Key("", name))
+        return None if found is None else found.object()
+
+    async def live(self, name: str) -> Object | None:
+        return await self._backend.read(Key("", name), live=True)
 
 
 def is_terminating(namespace: Object) -> bool:

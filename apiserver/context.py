@@ -10,6 +10,8 @@ from aiohttp import web
 
 from apiserver.request_info import Query, RequestInfo
 
+WRITE_SECONDS = 34.0
+"""How long a write may take."""
 # Each takes at least one of the 4096 characters of warnings that are sent (I11): more are never seen by anybody.
 _MOST_WARNINGS = 4096
 
@@ -41,6 +43,15 @@ class RequestContext:
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """Audit annotations."""
+    limit: float = WRITE_SECONDS
+    """Seconds that the request may take."""
+    webhook_seconds: float = 0.0
+    """What webhooks took of them."""
+
+    @property
+    def deadline(self) -> float:
+        """When the request has to be done, on the monotonic clock."""
+        return self.received + self.limit
 
     def warn(self, text: str) -> None:
         """Tell the caller something in a Warning header, once (I11)."""

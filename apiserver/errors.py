@@ -222,7 +222,8 @@ class Forbidden(StatusError):
         details = _details(resource.group, resource.resource, name)
         if causes:
             details["causes"] = [dict(cause) for cause in causes]
-        super().__init__(403, "Forbidden", f'{resource} "{name}" is forbidden: {why}', details=details)
+        subject = f'{resource} "{name}"' if name else str(resource)
+        super().__init__(403, "Forbidden", f"{subject} is forbidden: {why}", details=details)
 
 
 class Expired(StatusError):

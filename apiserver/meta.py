@@ -61,8 +61,9 @@ def label_value_errors(value: str) -> list[str]:
     return labels.value_errors(value)
 
 
-def dedup_owner_references(obj: Object) -> str | None:
-    """Drop, in place, owner references that are there twice. The warning to send, if there were any (D45)."""
+def dedup_owner_references(obj: Object, *, admitted: bool = False) -> str | None:
+    """Drop, in place, owner references that are there twice. The warning to send, if there were any (D45), as it is
+    worded of what mutating admission made."""
     references = obj["metadata"].get("ownerReferences")
     if not isinstance(references, list):
         return None
@@ -78,9 +79,10 @@ def dedup_owner_references(obj: Object) -> str | None:
     if not repeated:
         return None
     obj["metadata"]["ownerReferences"] = list(kept.values())
+    after = " after mutating admission happens" if admitted else ""
     return (
-        ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may "
-        "reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
+        f".metadata.ownerReferences contains duplicate entries{after}; API server dedups owner references in 1.20+, "
+        "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
         f"{', '.join(repeated)}"
     )
 

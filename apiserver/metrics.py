@@ -82,8 +82,7 @@ class Metrics:
     """What the process counts. Callers that count often keep what `inflight`, `watch_events` and their like return."""
 
     def __init__(self) -> None:
-        # Kubernetes has no series that say since when another one is counted; the library knows no such choice by
-        # registry
+        # Kubernetes has no series that say since when another one is counted
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = registry = CollectorRegistry()
         self._process = CollectorRegistry()
@@ -178,7 +177,15 @@ class Metrics:
         )
         self._children: dict[tuple[str, ...], _Children] = {}
 
-    def observe_request(self, labels: tuple[str, ...], code: int, seconds: float, *, size: int | None = None) -> None:
+    def observe_request(
+        self,
+        labels: tuple[str, ...],
+        code: int,
+        seconds: float,
+        *,
+        size: int | None = None,
+        webhook_seconds: float = 0.0,
+    ) -> None:
         """Count an answered request; `labels` come from `request_labels`, `size` is that of the body, if known."""
         child = self._children.get(labels) or self._adopt(labels)
         counter = child.by_code.get(code)
@@ -186,7 +193,7 @@ class Metrics:
             counter = child.by_code[code] = self._requests.labels(*labels, str(code))
         counter.inc()
         child.durations.observe(seconds)
-        child.sli.observe(seconds)
+        child.sli.observe(max(seconds - webhook_seconds, 0.0))
         if child.sizes is not None and size is not None:
             child.sizes.observe(size)
         if code in (429, 504):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import jsonpatch
@@ -28,6 +28,17 @@ _OPERANDS = {
 }
 
 
+class PatchFailed(StatusError):
+    """An operation cannot be applied, or a test fails. `operation` is None where it is not one of them."""
+
+    def __init__(self, operation: Mapping[str, Any] | None = None, document: Any = None) -> None:
+        text = "the server rejected our request due to an error in our request"
+        super().__init__(422, "Invalid", text, details={})
+        self.operation = operation
+        self.document = document
+        """What the operation was to be applied to, as far as it is known."""
+
+
 def merge_patch(obj: Any, patch: Any) -> Any:
     """RFC 7396: `patch` over `obj`; a null removes, and what is no object replaces. Shares with `obj` what stays.
 
@@ -50,35 +61,38 @@ def _merged(obj: Any, patch: Any) -> Any:
     return merged
 
 
-def json_patch(obj: Object, operations: Any) -> Object:
-    """RFC 6902: a copy of `obj` with `operations` applied in order.
+def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> Object:
+    """RFC 6902: a copy of `obj` with `operations` applied in order. With `replace_adds`, what is replaced in an object
+    need not have been there, as in the library that Kubernetes uses.
 
-    Raises BadRequest for what is no patch, RequestEntityTooLarge for more than 10,000 operations, and a 422 Invalid
-    if an operation cannot be applied or a test fails.
+    Raises BadRequest for what is no patch, RequestEntityTooLarge for more than 10,000 operations, and PatchFailed.
     """
-    patch = _checked(operations)
     document: Any = copy.deepcopy(obj)
     copied = text = 0
+    operation: dict[str, Any] | None = None
     try:
-        for operation in patch:
+        for operation in _checked(operations):
             if operation["op"] == "test":
-                _test(document, operation)
+                if not equal(_resolve(document, operation["path"]), operation["value"]):
+                    raise PatchFailed(operation, document)
                 continue
             if operation["op"] == "copy":
                 for value in _values(_resolve(document, operation["from"])):
                     copied += 1
                     text += len(value) if isinstance(value, str) else 0
                 if copied > _MAX_COPIED or text > _MAX_COPIED_TEXT:
-                    raise _failed()
+                    raise PatchFailed
+            if operation["op"] == "replace" and replace_adds and _is_new_member(document, operation["path"]):
+                operation = {**operation, "op": "add"}
             step: list[Any] = [copy.deepcopy(operation)]
             document = jsonpatch.JsonPatch(step).apply(document, in_place=True)
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, LookupError, TypeError) as error:
-        raise _failed() from error
+        raise PatchFailed(operation, document) from error
     except RecursionError as error:
         # operations can nest a document deeper than any of them is nested
-        raise _failed() from error
+        raise PatchFailed from error
     if not isinstance(document, dict) or nests_deeper(document, MAX_OBJECT_NESTING):
-        raise _failed()
+        raise PatchFailed
     return document
 
 
@@ -97,15 +111,16 @@ def _checked(operations: Any) -> list[dict[str, Any]]:
             raise _malformed(f"op, path and from of operation {index} must be strings")
         operands = _OPERANDS.get(operation.get("op", ""))
         if operands is None or not all(key in operation for key in ("path", *operands)):
-            raise _failed()
+            raise PatchFailed(operation)
         if nests_deeper(operation, MAX_OBJECT_NESTING):
             raise _malformed(f"operation {index} is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
     return operations
 
 
-def _test(document: Any, operation: dict[str, Any]) -> None:
-    if not equal(_resolve(document, operation["path"]), operation["value"]):
-        raise _failed()
+def _is_new_member(document: Any, path: str) -> bool:
+    parent, _, name = path.rpartition("/")
+    found = jsonpointer.JsonPointer(parent).resolve(document, None)
+    return isinstance(found, dict) and jsonpointer.unescape(name) not in found
 
 
 def _resolve(document: Any, pointer: str) -> Any:
@@ -125,7 +140,3 @@ def _values(value: Any) -> Iterator[Any]:
 
 def _malformed(why: str) -> BadRequest:
     return BadRequest(f"error decoding patch: {why}")
-
-
-def _failed() -> StatusError:
-    return StatusError(422, "Invalid", "the server rejected our request due to an error in our request", details={})

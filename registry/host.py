@@ -74,6 +74,20 @@ VALIDATINGADMISSIONPOLICYBINDINGS = HostResource(
     "ValidatingAdmissionPolicyBinding",
     namespaced=False,
 )
+VALIDATINGWEBHOOKCONFIGURATIONS = HostResource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
+)
+MUTATINGWEBHOOKCONFIGURATIONS = HostResource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
 LEASES = HostResource("coordination.k8s.io", "v1", "leases", "Lease")
 APISERVICES = HostResource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 

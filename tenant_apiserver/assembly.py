@@ -37,8 +37,8 @@ from registry.names import GROUP, VERSION
 from registry.tenantnamespace import kind
 from tenant_apiserver import __version__
 from tenant_apiserver.config import ConfigFile
+from tenant_apiserver.hostadmission import HostAdmission
 from tenant_apiserver.options import Common
-from tenant_apiserver.policies import HostPolicies
 from tenant_apiserver.tenants import TenantApi
 
 TITLE = "Tenant API"
@@ -163,9 +163,10 @@ def add_config_check(process: Process, config: ConfigFile) -> None:
     process.health.add("config", check, endpoints=READINESS)
 
 
-def add_policy_check(process: Process, policies: HostPolicies) -> None:
-    """Never fails: what a policy that does not compile refuses is up to its failurePolicy, and readiness is not."""
-    process.health.add("admission-policies", policies.describe, endpoints=READINESS)
+def add_admission_checks(process: Process, admission: HostAdmission) -> None:
+    """Never fail: what a policy that does not compile refuses is up to its failurePolicy, and readiness is not."""
+    process.health.add("admission-policies", admission.policies.describe, endpoints=READINESS)
+    process.health.add("admission-webhooks", admission.webhooks.describe, endpoints=READINESS)
 
 
 def tenant_groups(tenants: TenantApi) -> list[Group]:

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from admission.matching import Equivalents, Target, single_version, target_of
 from admission.namespaces import NamespaceSource
 from admission.policy.facts import ParamKind
 from admission.policy.held import HeldPolicies
-from admission.policy.matching import Target
 from admission.policy.params import ConfigurationError, UnknownParamKind
-from admission.policy.plugin import Equivalents, ValidatingPolicies, single_version, target_of
+from admission.policy.plugin import ValidatingPolicies
 from apiserver.authorization import Authorizer
 from apiserver.errors import StatusError
 from apiserver.resource import GroupResource, Key, Object, Resource

@@ -31,8 +31,8 @@ from tenant_apiserver.config import ConfigFile, load
 from tenant_apiserver.controllers import Controllers, Platform
 from tenant_apiserver.credentials import Pki, PkiUnusable
 from tenant_apiserver.delegation import Delegation, TrustedCallers
+from tenant_apiserver.hostadmission import HostAdmission
 from tenant_apiserver.options import Serve
-from tenant_apiserver.policies import HostPolicies
 from tenant_apiserver.serving_certificate import ServiceReference, ServingCertificate
 from tenant_apiserver.servingmodes import CertificateSource, GivenFiles, HostSecret, OwnDirectory
 from tenant_apiserver.tenantcontroller import NAME as TENANT
@@ -62,12 +62,14 @@ async def _serve(options: Serve, config: PlatformSettings) -> int:
     except ValueError as error:
         print(f"tenant-apiserver serve: --kubeconfig: {error}", file=sys.stderr)
         return 1
+    admission = HostAdmission(host, process.metrics.registry)
     try:
-        await _Server(options, config, host, process).run()
+        await _Server(options, config, host, admission, process).run()
     except (CannotListen, PkiUnusable, _CannotStart) as error:
         print(f"tenant-apiserver serve: {error}", file=sys.stderr)
         return 1
     finally:
+        await admission.close()
         await host.close()
     return 0
 
@@ -77,7 +79,14 @@ class _CannotStart(Exception):
 
 
 class _Server:
-    def __init__(self, options: Serve, config: PlatformSettings, host: HostClient, process: Process) -> None:
+    def __init__(
+        self,
+        options: Serve,
+        config: PlatformSettings,
+        host: HostClient,
+        admission: HostAdmission,
+        process: Process,
+    ) -> None:
         self._options = options
         self._host = host
         self._process = process
@@ -85,15 +94,15 @@ class _Server:
         self._config = ConfigFile(options.config, settings)
         access_review = self._access_review()
         self._authorizer = standard_authorizer(access_review)
-        self._policies = HostPolicies(host)
+        self._admission = admission
         self._tenants = tenant_api(
             host=host,
             root_host=options.root_host,
             settings=settings,
             observe=assembly.admission_observer(metrics),
-            validators=lambda namespaces: [
-                self._policies.plugin(namespaces=namespaces, authorizer=self._authorizer),
-            ],
+            host_admission=lambda namespaces: self._admission.plugins(
+                namespaces=namespaces, authorizer=self._authorizer
+            ),
             finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
             reviews=access_review if options.visibility == "reviews" else None,
@@ -166,16 +175,16 @@ class _Server:
             impersonation=False,
             audit=audit.write if audit else None,
         )
-        informers = (*self._tenants.informers, *self._policies.informers, self._callers)
+        informers = (*self._tenants.informers, *self._admission.informers, self._callers)
         assembly.add_checks(process, informers)
         assembly.add_config_check(process, self._config)
-        assembly.add_policy_check(process, self._policies)
+        assembly.add_admission_checks(process, self._admission)
         work: dict[str, Callable[[], Awaitable[None]]] = {
-            **assembly.informer_work(self._tenants, (*self._policies.informers, self._callers)),
+            **assembly.informer_work(self._tenants, (*self._admission.informers, self._callers)),
             "serving-certificate": partial(self._certificate.follow, tls),
             "controllers": self._controllers.run,
             "config": self._config.follow,
-            "policy-params": self._policies.params.run,
+            "policy-params": self._admission.policies.params.run,
             "memory": partial(memory.spare, informers),
             **self._followed_cas(),
         }

@@ -17,6 +17,8 @@ import uvloop
 from aiohttp import web
 
 from admission.chain import Chain
+from admission.namespacelifecycle import NamespaceLifecycle
+from admission.namespaces import StoredNamespaces
 from apiserver.authentication import AuthenticationError, Union
 from apiserver.authorization import standard_authorizer
 from apiserver.context import RequestContext, User
@@ -36,10 +38,11 @@ from tenant_apiserver.assembly import Group, Process
 from tenant_apiserver.config import ConfigFile, load
 from tenant_apiserver.controllers import Controllers, Platform
 from tenant_apiserver.credentials import Pki, PkiUnusable, admin_kubeconfig
+from tenant_apiserver.hostadmission import HostAdmission
 from tenant_apiserver.kubeconfigs import write_private
 from tenant_apiserver.logs import configure
 from tenant_apiserver.options import Standalone
-from tenant_apiserver.policies import HostPolicies, equivalents_of
+from tenant_apiserver.policies import equivalents_of
 from tenant_apiserver.servingmodes import OwnDirectory
 from tenant_apiserver.tenantcontroller import NAME as TENANT
 from tenant_apiserver.tenants import tenant_api
@@ -106,25 +109,27 @@ class _Server:
         embedded = EmbeddedHost(path=self._data / "host.db", trust=trust)
         await embedded.open()
         client = HostClient(self._host_configuration(), observe=self._process.metrics.called)
+        admission = HostAdmission(client, self._process.metrics.registry)
         try:
-            await self._serve(embedded, client)
+            await self._serve(embedded, client, admission)
         finally:
+            await admission.close()
             await client.close()
             await embedded.close()
 
-    async def _serve(self, embedded: EmbeddedHost, client: HostClient) -> None:
+    async def _serve(self, embedded: EmbeddedHost, client: HostClient, admission: HostAdmission) -> None:
         options, process, metrics = self._options, self._process, self._process.metrics
         settings = FollowedSettings(self._config)
         config = ConfigFile(options.config, settings)
         authorizer = standard_authorizer(embedded.authorizer)
         groups = embedded.groups(authorizer)
-        policies, observe = HostPolicies(client), assembly.admission_observer(metrics)
+        observe = assembly.admission_observer(metrics)
         tenants = tenant_api(
             host=client,
             root_host=options.root_host,
             settings=settings,
             observe=observe,
-            validators=lambda namespaces: [policies.plugin(namespaces=namespaces, authorizer=authorizer)],
+            host_admission=lambda namespaces: admission.plugins(namespaces=namespaces, authorizer=authorizer),
             finalizer=TENANT in options.controllers,
             history=HistoryLimits(size=options.watch_history_size),
         )
@@ -137,12 +142,14 @@ class _Server:
             metrics=metrics,
         )
         controllers = Controllers(platform, chosen=options.controllers)
-        judge = policies.plugin(
-            namespaces=tenants.namespace_source,
+        namespaces = StoredNamespaces(embedded.namespaces)
+        judges = admission.plugins(
+            namespaces=namespaces,
             authorizer=authorizer,
             equivalents=equivalents_of(storage.resource for group in groups for storage in group.storages.values()),
         )
-        own = [_group(each, Chain((judge,), observe=observe)) for each in groups]
+        chain = Chain((NamespaceLifecycle(namespaces=namespaces), *judges), observe=observe)
+        own = [_group(each, chain) for each in groups]
         audit = assembly.audit_log(options.audit_log_path, metrics)
         source = OwnDirectory(self._pki, [self._address])
         tls = ServerTls(await source.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error)
@@ -156,17 +163,17 @@ class _Server:
             impersonation=True,
             audit=audit.write if audit else None,
         )
-        informers = (*tenants.informers, *policies.informers)
+        informers = (*tenants.informers, *admission.informers)
         assembly.add_checks(process, informers)
         assembly.add_config_check(process, config)
-        assembly.add_policy_check(process, policies)
+        assembly.add_admission_checks(process, admission)
         work: dict[str, Callable[[], Awaitable[None]]] = {
-            **assembly.informer_work(tenants, policies.informers),
+            **assembly.informer_work(tenants, admission.informers),
             "serving-certificate": partial(source.follow, tls),
             "embedded-host": embedded.run,
             "controllers": controllers.run,
             "config": config.follow,
-            "policy-params": policies.params.run,
+            "policy-params": admission.policies.params.run,
             "memory": partial(memory.spare, informers),
             "welcome": partial(self._welcome, [each.synced for each in informers]),
         }

@@ -58,14 +58,15 @@ def tenant_api(
     settings: Settings,
     root_host: str,
     observe: Observer,
-    validators: Callable[[NamespaceSource], Sequence[Plugin]],
+    host_admission: Callable[[NamespaceSource], Sequence[Plugin]],
     history: HistoryLimits | None = None,
     reviews: Authorizer | None = None,
     finalizer: bool = False,
 ) -> TenantApi:
     """The Tenant API over a host; nothing runs yet. `root_host` is the root's domain where the settings have none.
 
-    `validators` come behind the plugins of Tenants. Who may see what is told by the host's RBAC, or by `reviews`.
+    The plugins of `host_admission` come behind those of Tenants. Who may see what is told by the host's RBAC, or by
+    `reviews`.
     `finalizer` tells whether there is a controller that new Tenants are to wait for when they are deleted.
     """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
@@ -104,7 +105,7 @@ def tenant_api(
     plugins = tenant_plugins(tree=tree, cache=cache, namespaces=source)
     return TenantApi(
         storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
-        admission=Chain((*plugins, *validators(source)), observe=observe),
+        admission=Chain((*plugins, *host_admission(source)), observe=observe),
         namespace_storages={PLURAL: tenant_namespaces},
         cache=cache,
         namespace_cache=namespace_cache,

@@ -7,19 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from admission.cel.environment import BOOL, NULL, STRING, CompileError, Environment, Program
+from admission.cel.environment import BOOL, NULL, STRING, Environment
+from admission.cel.expressions import Expression, compiled, problems_of, reads_of
 from admission.cel.standins import Type
-from admission.policy.matching import Match, match_of
+from admission.matching import Match, match_of
 from apiserver.resource import Object
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """`program` is None if the text does not compile, for the reason `error`."""
-
-    text: str
-    program: Program | None
-    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +57,12 @@ class Policy:
     @cached_property
     def reads(self) -> frozenset[str]:
         """Which values its expressions read."""
-        return frozenset[str]().union(*(each.program.reads for each in self._expressions() if each.program is not None))
+        return reads_of(self._expressions())
 
     @property
     def problems(self) -> list[str]:
         """What keeps the policy from working as it is written."""
-        found = [f"expression '{each.text}': {each.error}" for each in self._expressions() if each.error]
+        found = problems_of(self._expressions())
         return [self.match.error, *found] if self.match.error else found
 
     @property
@@ -115,10 +107,10 @@ def policy_of(obj: Object) -> Policy:
         param_kind=ParamKind(params.get("apiVersion") or "", params.get("kind") or "") if params else None,
         environment=environment,
         variables=variables,
-        conditions=tuple(_compiled(conditions, each, (BOOL,)) for each in spec.get("matchConditions") or ()),
+        conditions=tuple(compiled(conditions, _text(each), (BOOL,)) for each in spec.get("matchConditions") or ()),
         validations=tuple(_validation(environment, messages, each) for each in spec.get("validations") or ()),
         audits=tuple(
-            (each["key"], _compiled(environment, {"expression": each.get("valueExpression")}, (STRING, NULL)))
+            (each["key"], compiled(environment, each.get("valueExpression") or "", (STRING, NULL)))
             for each in spec.get("auditAnnotations") or ()
         ),
     )
@@ -152,7 +144,7 @@ def _variables(
     variables: dict[str, Expression] = {}
     types: dict[str, Type] = {}
     for document in documents:
-        found = _compiled(Environment(params=params, authorizer=True, variables=types), document, ())
+        found = compiled(Environment(params=params, authorizer=True, variables=types), _text(document), ())
         if found.program is not None and not _can_be_kept(found.program.returns):
             found = Expression(found.text, None, f"a variable of type {found.program.returns.name()} cannot be kept")
         variables[document["name"]] = found
@@ -168,16 +160,12 @@ def _can_be_kept(found: Type) -> bool:
 def _validation(environment: Environment, messages: Environment, document: Mapping[str, Any]) -> Validation:
     message = document.get("messageExpression")
     return Validation(
-        expression=_compiled(environment, document, (BOOL,)),
+        expression=compiled(environment, _text(document), (BOOL,)),
         message=(document.get("message") or "").strip(),
-        message_expression=_compiled(messages, {"expression": message}, (STRING,)) if message else None,
+        message_expression=compiled(messages, message, (STRING,)) if message else None,
         reason=document.get("reason") or "Invalid",
     )
 
 
-def _compiled(environment: Environment, document: Mapping[str, Any], returns: Sequence[Type]) -> Expression:
-    text = document.get("expression") or ""
-    try:
-        return Expression(text, environment.compile(text, returns))
-    except CompileError as error:
-        return Expression(text, None, str(error))
+def _text(document: Mapping[str, Any]) -> str:
+    return document.get("expression") or ""

@@ -5,13 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
 
+from admission.kept import Kept
 from admission.policy.facts import Binding, ParamKind, Policy, binding_of, policy_of
-from apiserver.errors import StatusError
-from apiserver.resource import Object
-
-Fact = TypeVar("Fact", Policy, Binding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,46 +18,6 @@ class Hook:
     bindings: tuple[Binding, ...]
 
 
-class _Kept(Generic[Fact]):
-    """An EventHandler that keeps what it hears as facts, by name."""
-
-    def __init__(self, make: Callable[[Object], Fact], changed: Callable[[], None]) -> None:
-        self.facts: dict[str, Fact] = {}
-        self._specs: dict[str, Any] = {}
-        self._make: Callable[[Object], Fact] = make
-        self._changed = changed
-
-    def replace(self, items: Sequence[Object], rv: int) -> None:
-        names = {obj["metadata"]["name"] for obj in items}
-        for name in self.facts.keys() - names:
-            self._drop(name)
-        for obj in items:
-            self._put(obj)
-        self._changed()
-
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        if type == "DELETED":
-            self._drop(obj["metadata"]["name"])
-        else:
-            self._put(obj)
-        self._changed()
-
-    def bookmark(self, rv: int) -> None:
-        pass
-
-    def unreachable(self, error: StatusError | None) -> None:
-        """What was last seen stays in force."""
-
-    def _put(self, obj: Object) -> None:
-        name, spec = obj["metadata"]["name"], obj.get("spec")
-        if name not in self.facts or self._specs[name] != spec:
-            self.facts[name], self._specs[name] = self._make(obj), spec
-
-    def _drop(self, name: str) -> None:
-        self.facts.pop(name, None)
-        self._specs.pop(name, None)
-
-
 class HeldPolicies:
     """`policies` and `bindings` are handlers for the informers whose `synced` events are given."""
 
@@ -69,8 +25,8 @@ class HeldPolicies:
         self._synced = tuple(synced)
         self._hooks: tuple[Hook, ...] | None = None
         self._listeners: list[Callable[[], None]] = []
-        self.policies = _Kept(policy_of, self._changed)
-        self.bindings = _Kept(binding_of, self._changed)
+        self.policies = Kept(policy_of, self._changed)
+        self.bindings = Kept(binding_of, self._changed)
 
     @property
     def synced(self) -> bool:

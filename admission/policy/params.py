@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from admission.matching import labels_of, selector_of
 from admission.policy.facts import ParamKind, ParamRef
-from admission.policy.matching import labels_of, selector_of
 from apiserver.errors import StatusError
 from apiserver.resource import Object
 

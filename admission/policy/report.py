@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from admission.gojson import go_json
 from admission.policy.evaluation import Denial, Result
 from admission.policy.facts import Binding, Policy
 from admission.rules import name_in_refusal
@@ -48,7 +48,7 @@ class Report:
         for key, values in self._annotations.items():
             annotations[key] = ", ".join(values)
         if self._failures:
-            annotations[FAILURES_ANNOTATION] = _go_json(self._failures[:_MOST_FAILURES])
+            annotations[FAILURES_ANNOTATION] = go_json(self._failures[:_MOST_FAILURES])
         if self.denied is not None:
             raise self.denied
 
@@ -89,11 +89,3 @@ def _failure(policy: Policy, binding: Binding, denial: Denial) -> dict[str, Any]
         "expressionIndex": denial.index,
         "validationActions": list(binding.actions),
     }
-
-
-def _go_json(value: Sequence[object]) -> str:
-    """As Go's encoder writes it, which escapes what HTML would take for markup."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    for character in "<>&\u2028\u2029":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text

@@ -9,11 +9,10 @@ from typing import Final
 
 from aiohttp import web
 
-from apiserver.context import Handler, RequestContext
+from apiserver.context import WRITE_SECONDS, Handler, RequestContext
 from apiserver.errors import BadRequest, Timeout
 
 _LIMIT: Final = 60.0
-_WRITE_LIMIT: Final = 34.0
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 # Go takes both the micro sign and the Greek mu
 _UNITS: Mapping[str, float] = {
@@ -38,7 +37,7 @@ class Deadline:
     A write whose client has gone is not cut in the middle: it ends by itself, or at its deadline.
     """
 
-    def __init__(self, *, limit: float = _LIMIT, write_limit: float = _WRITE_LIMIT) -> None:
+    def __init__(self, *, limit: float = _LIMIT, write_limit: float = WRITE_SECONDS) -> None:
         self._limit = limit
         self._write_limit = write_limit
         self._abandoned: set[asyncio.Task[web.StreamResponse]] = set()
@@ -61,6 +60,7 @@ class Deadline:
             raise Timeout("request did not complete within the allotted timeout") from None
 
     async def _write(self, context: RequestContext, next: Handler, limit: float) -> web.StreamResponse:
+        context.limit = limit
         task = asyncio.ensure_future(_bounded(context, next, limit))
         try:
             return await asyncio.shield(task)

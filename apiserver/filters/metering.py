@@ -34,5 +34,8 @@ class Metering:
             self._metrics.aborted(labels)
             raise
         size = response.content_length if isinstance(response, web.Response) else None
-        self._metrics.observe_request(labels, response.status, time.monotonic() - context.received, size=size)
+        seconds = time.monotonic() - context.received
+        self._metrics.observe_request(
+            labels, response.status, seconds, size=size, webhook_seconds=context.webhook_seconds
+        )
         return response

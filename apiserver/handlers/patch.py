@@ -45,7 +45,7 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     media = negotiate(context.http.headers.get("Accept", ""))
     raw = await body.read(context)
     key = scope.key(context)
-    document = write_options("PatchOptions", options)
+    document = write_options("UpdateOptions", context.query)
     validate = scope.validate(context, "UPDATE", document)
     call = _Call(context, scope, key, options, document, meta.now_rfc3339())
     change: rest.Change
@@ -64,7 +64,7 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A PATCH request. `document` is its PatchOptions as admission sees them, `now` the time of what it changes."""
+    """A PATCH request. `document` is its UpdateOptions as admission sees them, `now` the time of what it changes."""
 
     context: RequestContext
     scope: Scope
@@ -141,8 +141,8 @@ class _Apply:
         if current is not None:
             return await scope.mutate(context, "UPDATE", applied, current, call.document)
         self._check_absent(applied)
-        applied = wipe(context, applied)
-        return await scope.mutate(context, "CREATE", applied, None, {**call.document, "kind": "CreateOptions"})
+        options = {**call.document, "kind": "CreateOptions"}
+        return wipe(context, await scope.mutate(context, "CREATE", wipe(context, applied), None, options))
 
     def _merge(self, current: Object | None) -> Object:
         call, resource = self.call, self.call.scope.resource

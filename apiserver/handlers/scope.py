@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver import rest
+from apiserver import errors, meta, rest
 from apiserver.admission import Admission, Attributes, Operation
 from apiserver.authorization import Authorizer
 from apiserver.context import RequestContext
 from apiserver.managedfields import FieldManager, managed_fields_error
-from apiserver.options import WriteOptions
+from apiserver.request_info import Query
 from apiserver.resource import Key, Object, Resource
 
 _INVALID_MANAGED_FIELDS = (
@@ -48,13 +48,16 @@ class Scope:
         old: Object | None,
         options: Mapping[str, Any],
     ) -> Object:
-        """The object as mutating admission leaves it. What it did to managedFields counts only if it is valid (G42)."""
+        """The object as mutating admission leaves it, in the namespace in which it was (H52). What was done to
+        managedFields counts only if it is valid (G42). Raises what admission raises, and BadRequest."""
         admitted = await self.admission.mutate(self._attributes(context, operation, new, old, options))
         if problem := managed_fields_error(admitted):
             context.warn(f"{_INVALID_MANAGED_FIELDS}: {problem}")
             managed = new["metadata"].get("managedFields")
             metadata = {key: value for key, value in admitted["metadata"].items() if key != "managedFields"}
             admitted = {**admitted, "metadata": {**metadata, "managedFields": managed} if managed else metadata}
+        if admitted is not new:
+            _settle(context, admitted, new)
         return admitted
 
     def validate(self, context: RequestContext, operation: Operation, options: Mapping[str, Any]) -> rest.Validate:
@@ -93,13 +96,24 @@ class Scope:
         )
 
 
-def write_options(kind: str, options: WriteOptions) -> dict[str, Any]:
-    """The options as admission sees them (H43): `kind` is CreateOptions, UpdateOptions or PatchOptions."""
-    document: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1", "fieldManager": options.field_manager}
-    if options.dry_run:
+def _settle(context: RequestContext, admitted: Object, new: Object) -> None:
+    """Undo, in place, what admission may not have done to metadata. Raises BadRequest for another namespace."""
+    namespace = new["metadata"].get("namespace") or ""
+    if (admitted["metadata"].get("namespace") or namespace) != namespace:
+        raise errors.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if namespace:
+        admitted["metadata"]["namespace"] = namespace
+    if warning := meta.dedup_owner_references(admitted, admitted=True):
+        context.warn(warning)
+
+
+def write_options(kind: str, query: Query) -> dict[str, Any]:
+    """The options of a valid request as admission sees them (H43): what was asked for, without defaults. `kind` is
+    CreateOptions or UpdateOptions; a PATCH is one or the other."""
+    document: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+    if query.all("dryRun"):
         document["dryRun"] = ["All"]
-    if options.field_validation:
-        document["fieldValidation"] = options.field_validation
-    if options.force is not None:
-        document["force"] = options.force
+    for name in ("fieldManager", "fieldValidation"):
+        if value := query.get(name):
+            document[name] = value
     return document

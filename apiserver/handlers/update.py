@@ -27,7 +27,7 @@ async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
     check_resource_version(wanted)
     if warning := meta.dedup_owner_references(wanted):
         context.warn(warning)
-    document = write_options("UpdateOptions", options)
+    document = write_options("UpdateOptions", context.query)
     now = meta.now_rfc3339()
 
     async def change(current: Object | None) -> Object:

@@ -100,7 +100,15 @@ CLUSTERROLEBINDING = Kind(
 )
 _NAMED = loose({"name": STRING}, required=("name",))
 _MATCH_CONDITIONS = merged_list(_NAMED, "name")
-_OPERATION_RULES = list_of(loose({"scope": defaulting("*")}), **{"x-kubernetes-list-type": "atomic"})
+_OPERATION_RULES = list_of(
+    loose(
+        {
+            "scope": defaulting("*"),
+            **dict.fromkeys(("operations", "apiGroups", "apiVersions", "resources", "resourceNames"), STRINGS),
+        }
+    ),
+    **{"x-kubernetes-list-type": "atomic"},
+)
 _MATCHING = {
     "matchPolicy": defaulting("Equivalent"),
     "namespaceSelector": defaulting({}, _SELECTOR),
@@ -117,7 +125,15 @@ _WEBHOOK: Mapping[str, Schema] = {
     "timeoutSeconds": defaulting(10, INTEGER),
     "rules": _OPERATION_RULES,
     "matchConditions": _MATCH_CONDITIONS,
-    "clientConfig": loose({"service": loose({"port": _SERVICE_PORT})}),
+    "sideEffects": STRING,
+    "admissionReviewVersions": STRINGS,
+    "clientConfig": loose(
+        {
+            "url": STRING,
+            "caBundle": {"type": "string", "format": "byte"},
+            "service": loose({"name": STRING, "namespace": STRING, "path": STRING, "port": _SERVICE_PORT}),
+        }
+    ),
 }
 _MUTATING: Mapping[str, Schema] = {**_WEBHOOK, "reinvocationPolicy": defaulting("Never")}
 _POLICY_SPEC = loose(

@@ -31,6 +31,8 @@ from registry.embedded.reviews import review_storages
 from registry.embedded.tokenrequests import TokenStorage
 from registry.embedded.tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
 from registry.generic.sqlite import Database
+from registry.generic.sqlitebackend import NAMESPACES
+from registry.generic.store import Backend
 from registry.rbac import RoleIndex
 
 
@@ -85,6 +87,11 @@ class EmbeddedHost:
     def caches(self) -> Sequence[WatchCache]:
         """For metrics."""
         return [each.backend.cache for each in self._served]
+
+    @property
+    def namespaces(self) -> Backend:
+        """Where Namespaces are kept."""
+        return self._backends[NAMESPACES]
 
     async def open(self) -> None:
         """Raises DatabaseUnusable."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,13 @@ async def test_an_active_namespace_is_admitted_without_asking_the_host() -> None
     admitted = await NamespaceLifecycle(namespaces=namespaces, sleep=naps).admit(attributes("CREATE", given))
 
     assert (admitted, namespaces.asked, naps.seconds) == (given, [], [])
+
+
+def test_what_would_be_allowed_may_be_asked_of_a_namespace_to_come() -> None:
+    request, plugin = attributes("CREATE", tenant("alpha")), NamespaceLifecycle(namespaces=FakeNamespaces())
+    review = replace(request.resource, group="authorization.k8s.io", plural="localsubjectaccessreviews")
+    assert plugin.handles(request)
+    assert not plugin.handles(replace(request, resource=review))
 
 
 async def test_a_terminating_namespace_is_a_403_with_a_cause() -> None:

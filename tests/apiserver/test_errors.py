@@ -154,3 +154,9 @@ def test_an_expired_list_says_how_to_go_on() -> None:
 def test_a_hosts_status_becomes_the_same_error() -> None:
     error = errors.Conflict(THINGS, "x")
     assert errors.from_status(error.status(), 409).status() == error.status()
+
+
+def test_what_has_no_name_is_forbidden_without_one() -> None:
+    refused = errors.Forbidden(GroupResource("", "configmaps"), "", "no")
+    assert refused.message == "configmaps is forbidden: no"
+    assert refused.details == {"kind": "configmaps"}

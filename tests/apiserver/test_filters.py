@@ -162,6 +162,14 @@ async def test_a_client_may_ask_for_less_time() -> None:
         await Deadline()(context, Gate())
 
 
+async def test_a_write_knows_when_it_has_to_be_done() -> None:
+    context, gate = make_context("PUT", target="/apis/example.org/v1/widgets/a?timeout=5s"), Gate()
+    gate.open.set()
+    assert context.deadline == context.received + 34
+    await Deadline()(context, gate)
+    assert context.deadline == context.received + 5
+
+
 async def test_a_watch_has_no_deadline_here() -> None:
     gate = Gate()
     gate.open.set()

@@ -121,3 +121,15 @@ def test_two_processes_in_one_share_nothing() -> None:
     labels = {"review": "tokenreviews"}
     assert first.registry.get_sample_value("apiserver_stale_verdicts_total", labels) == 1
     assert second.registry.get_sample_value("apiserver_stale_verdicts_total", labels) is None
+
+
+def test_what_webhooks_take_is_not_the_server_s_own_latency() -> None:
+    metrics, labels = Metrics(), request_labels(make_context(), served=True)
+    metrics.observe_request(labels, 200, 3.0, webhook_seconds=2.0)
+    names = ("verb", "dry_run", "group", "version", "resource", "subresource", "scope", "component")
+    found = dict(zip(names, labels, strict=True))
+    sums = {
+        family: metrics.registry.get_sample_value(f"apiserver_request_{family}_seconds_sum", found)
+        for family in ("duration", "sli_duration")
+    }
+    assert sums == {"duration": 3.0, "sli_duration": 1.0}

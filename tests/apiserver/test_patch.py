@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.errors import BadRequest, RequestEntityTooLarge, StatusError
-from apiserver.patch import json_patch, merge_patch
+from apiserver.patch import PatchFailed, json_patch, merge_patch
 
 DOCUMENT = {"metadata": {"name": "x", "labels": {"a/b": "1", "c~d": "2"}}, "spec": {"on": False, "list": [1, 2, 3]}}
 
@@ -19,6 +19,16 @@ def patched(*operations: Any) -> Any:
     result = json_patch(DOCUMENT, list(operations))
     assert before == DOCUMENT
     return result
+
+
+def test_what_is_replaced_may_be_new_where_that_is_asked_for() -> None:
+    replacing = [{"op": "replace", "path": "/a~1b", "value": 1}]
+    assert json_patch({"x": 1}, replacing, replace_adds=True) == {"x": 1, "a/b": 1}
+    with pytest.raises(PatchFailed) as caught:
+        json_patch({"x": [1]}, [{"op": "replace", "path": "/x/1", "value": 1}], replace_adds=True)
+    assert (caught.value.code, caught.value.operation) == (422, {"op": "replace", "path": "/x/1", "value": 1})
+    with pytest.raises(PatchFailed):
+        json_patch({"x": 1}, replacing)
 
 
 @pytest.mark.parametrize(

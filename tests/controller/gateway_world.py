@@ -101,7 +101,7 @@ class World:
             settings=self.settings,
             root_host="example.org",
             observe=unobserved,
-            validators=lambda _: (),
+            host_admission=lambda _: (),
         )
 
     async def settle(self) -> None:

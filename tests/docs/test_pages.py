@@ -22,7 +22,8 @@ def test_every_flag_of_serve_is_told(flag: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(METRIC.findall((ROOT / "docs" / "operations.md").read_text()))))
 def test_a_metric_that_is_told_of_exists(name: str) -> None:
-    sources = [path.read_text() for package in ("apiserver", "controller") for path in (ROOT / package).rglob("*.py")]
+    packages = ("apiserver", "admission", "controller")
+    sources = [path.read_text() for package in packages for path in (ROOT / package).rglob("*.py")]
     assert any(f'"{name.removesuffix("_total")}' in source for source in sources)
 
 

@@ -23,21 +23,10 @@ MAY_GO_WITHOUT: Mapping[str, str] = {
     "C21": "optional",
     "C51": "what kube-apiserver does with the document",
     "F24": "websockets",
-    "H4": "webhooks are not here yet",
     "H40": "left out",
-    "H41": "webhooks are not here yet",
-    "H42": "webhooks are not here yet",
-    "H43": "webhooks are not here yet",
-    "H44": "webhooks are not here yet",
-    "H45": "webhooks are not here yet",
-    "H46": "webhooks are not here yet",
-    "H47": "webhooks are not here yet",
-    "H48": "webhooks are not here yet",
-    "H52": "webhooks are not here yet",
     "I19": "one level for all requests, no rules",
     "J28": "optional, as C21",
     "J52": "left out, as H40",
-    "J57": "webhooks are not here yet",
 }
 
 

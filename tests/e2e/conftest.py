@@ -2,11 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.hosts import E2eHost
+from tests.e2e.webhooks import Subject, Webhooks, configmaps, tenants
+from tests.e2e.webhookserver import WebhookServer
 
 
 @pytest.fixture(scope="session")
 def host(running_host: E2eHost) -> E2eHost:
     return running_host
+
+
+@pytest.fixture
+def hook_server(tmp_path: Path) -> Iterator[WebhookServer]:
+    """A server of webhooks, in this process."""
+    running = WebhookServer(tmp_path)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(params=[configmaps("default"), tenants()], ids=lambda subject: subject.plural)
+def subject(request: pytest.FixtureRequest) -> Subject:
+    """What webhooks are about: a kube-apiserver calls them for one, and this server for the other."""
+    found: Subject = request.param
+    return found
+
+
+@pytest.fixture
+def webhooks(host: E2eHost, hook_server: WebhookServer, subject: Subject) -> Webhooks:
+    return Webhooks(host, hook_server, subject)

@@ -188,3 +188,66 @@ async def test_managed_fields_that_admission_broke_are_put_right(served: Served,
         '299 - ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated '
         "mutating admission controller; please fix your requests: "
     )
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "expected"),
+    [
+        pytest.param("POST", CONFIGMAPS, {}, {"kind": "CreateOptions"}, id="create"),
+        pytest.param(
+            "POST",
+            CONFIGMAPS,
+            {"fieldManager": "m", "fieldValidation": "Strict", "dryRun": "All"},
+            {"kind": "CreateOptions", "fieldManager": "m", "fieldValidation": "Strict", "dryRun": ["All"]},
+            id="all that can be asked for",
+        ),
+        pytest.param("PUT", f"{CONFIGMAPS}/kept", {}, {"kind": "UpdateOptions"}, id="update"),
+        pytest.param("PATCH", f"{CONFIGMAPS}/kept", {}, {"kind": "UpdateOptions"}, id="patch"),
+    ],
+)
+async def test_admission_is_told_what_was_asked_for_without_defaults(
+    served: Served, method: str, path: str, query: dict[str, str], expected: Object
+) -> None:
+    await send(served, "POST", CONFIGMAPS, configmap(name="kept"))
+    served.admission.seen.clear()
+    code, _, _ = await send(served, method, path, configmap(name="kept" if path != CONFIGMAPS else "new"), **query)
+    assert code in (200, 201)
+    whole = {**expected, "apiVersion": "meta.k8s.io/v1"}
+    assert [attributes.options for _, attributes in served.admission.seen] == [whole, whole]
+
+
+async def test_admission_cannot_move_an_object_to_another_namespace(served: Served) -> None:
+    await send(served, "POST", CONFIGMAPS, configmap(name="kept"))
+    served.admission.change = lambda obj: obj["metadata"].update(namespace="elsewhere")
+    for method, path in (("POST", CONFIGMAPS), ("PUT", f"{CONFIGMAPS}/kept")):
+        code, refused, _ = await send(served, method, path, configmap(name="kept" if method == "PUT" else "new"))
+        assert (code, refused["message"]) == (
+            400,
+            "the namespace of the provided object does not match the namespace sent on the request",
+        )
+
+
+async def test_a_namespace_that_admission_takes_away_comes_back(served: Served) -> None:
+    served.admission.change = lambda obj: obj["metadata"].pop("namespace")
+    code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
+    assert (code, created["metadata"]["namespace"]) == (201, "default")
+
+
+async def test_what_only_the_server_sets_admission_does_not(served: Served) -> None:
+    served.admission.change = lambda obj: obj["metadata"].update(
+        uid="mine", deletionTimestamp="2026-01-01T00:00:00Z", creationTimestamp="2020-01-01T00:00:00Z"
+    )
+    code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
+    assert code == 201
+    assert "deletionTimestamp" not in created["metadata"]
+    assert created["metadata"]["uid"] != "mine"
+    assert not created["metadata"]["creationTimestamp"].startswith("2020")
+
+
+async def test_owners_that_admission_repeats_are_there_once(served: Served) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
+    served.admission.change = lambda obj: obj["metadata"].update(ownerReferences=[owner, dict(owner)])
+    code, created, warnings = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
+    assert (code, created["metadata"]["ownerReferences"]) == (201, [owner])
+    [warning] = warnings
+    assert "contains duplicate entries after mutating admission happens; API server" in warning

@@ -1,13 +1,13 @@
-"""Which requests a policy or a binding is about (H7 to H11). Pure; namespaces are looked up by the caller."""
+"""Which requests a policy, a binding or a webhook is about (H7 to H11). Pure; namespaces are looked up in lookup.py."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from apiserver.admission import Attributes
-from apiserver.resource import Object
+from apiserver.resource import Object, Resource
 from apiserver.selectors import LabelSelector, Requirement
 
 _OPERATORS = frozenset(("In", "NotIn", "Exists", "DoesNotExist"))
@@ -25,6 +25,19 @@ class Target:
     @property
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
+
+
+Equivalents = Callable[[Resource], Sequence[Target]]
+"""The resource and, behind it, the other versions in which its objects are served."""
+
+
+def target_of(resource: Resource) -> Target:
+    return Target(resource.group, resource.version, resource.plural, resource.kind)
+
+
+def single_version(resource: Resource) -> Sequence[Target]:
+    """Equivalents of resources that are served in one version each."""
+    return (target_of(resource),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +127,8 @@ def labels_of(obj: Object | None) -> Mapping[str, str]:
 
 
 def request_namespace(attributes: Attributes) -> str:
-    """An existing Namespace counts as being in itself."""
-    if is_namespace(attributes):
-        return "" if attributes.operation == "CREATE" else attributes.name
-    return attributes.namespace
+    """A Namespace counts as being in itself."""
+    return attributes.name if is_namespace(attributes) else attributes.namespace
 
 
 def is_namespace(attributes: Attributes) -> bool:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from admission.policy.matching import Match, match_of, request_namespace
-from admission.policy.plugin import single_version, target_of
+from admission.matching import Match, match_of, request_namespace, single_version, target_of
 from apiserver.admission import Attributes, Operation
 from apiserver.resource import Resource
 from tests.tenant_objects import attributes, tenant
@@ -106,4 +105,4 @@ def test_an_existing_namespace_is_in_itself() -> None:
     resource = dataclasses.replace(_request().resource, group="", version="v1", plural="namespaces", namespaced=False)
     request = _request("UPDATE", resource=resource, namespace="", name="a")
     assert request_namespace(request) == "a"
-    assert request_namespace(dataclasses.replace(request, operation="CREATE")) == ""
+    assert request_namespace(dataclasses.replace(request, operation="CREATE")) == "a"

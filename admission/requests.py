@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from admission.policy.matching import Target, request_namespace
+from admission.matching import Target, request_namespace
 from apiserver.admission import Attributes
 from apiserver.resource import Object
 
@@ -25,19 +25,21 @@ _NAMESPACE_METADATA = (
 )
 
 
-def request_variable(attributes: Attributes, own: Target, target: Target) -> Object:
+def request_variable(attributes: Attributes, own: Target, target: Target, *, uid: str = "") -> Object:
     """An AdmissionRequest without its objects. Empty optional fields are absent."""
     user = attributes.user
     info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
     info["extra"] = {key: list(values) for key, values in user.extra.items()}
+    # whoever deletes a collection names no object
+    named = attributes.context.info.verb != "deletecollection"
     optional = {
         "subResource": attributes.subresource,
         "requestSubResource": attributes.subresource,
-        "name": attributes.name,
+        "name": attributes.name if named else "",
         "namespace": request_namespace(attributes),
     }
     return {
-        "uid": "",
+        "uid": uid,
         "kind": _kind(target),
         "resource": _resource(target),
         "requestKind": _kind(own),

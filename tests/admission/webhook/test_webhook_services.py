@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from admission.webhook.failures import Unroutable
+from admission.webhook.services import Route, ServiceResolver, route_of
+from apiserver.errors import StatusError
+from apiserver.resource import Object
+from registry.host import SERVICES
+from tests.fakes import FakeHost
+
+
+def service(**spec: Any) -> Object:
+    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "n"}, "spec": spec}
+
+
+PORTS = [{"port": 443}, {"port": 8443}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param({"clusterIP": "10.0.0.1", "ports": PORTS}, Route("10.0.0.1", 8443), id="without a type"),
+        pytest.param({"type": "ClusterIP", "clusterIP": "fd::1", "ports": PORTS}, Route("fd::1", 8443), id="IPv6"),
+        pytest.param({"type": "NodePort", "clusterIP": "10.0.0.1", "ports": PORTS}, Route("10.0.0.1", 8443), id="node"),
+        pytest.param(
+            {"type": "LoadBalancer", "clusterIP": "10.0.0.1", "ports": PORTS}, Route("10.0.0.1", 8443), id="balancer"
+        ),
+        pytest.param({"type": "ExternalName", "externalName": "a.example"}, Route("a.example", 8443), id="a name"),
+    ],
+)
+def test_a_service_leads_somewhere(spec: dict[str, Any], expected: Route) -> None:
+    assert route_of(service(**spec), 8443) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        pytest.param({"clusterIP": "None"}, 'cannot route to service with ClusterIP "None"', id="headless"),
+        pytest.param(
+            {"clusterIP": "10.0.0.1", "ports": PORTS}, 'no service port 80 found for service "s"', id="no such port"
+        ),
+        pytest.param(
+            {"ports": [{"port": 80}]}, "cannot route to service without a ClusterIP", id="an empty address is not here"
+        ),
+        pytest.param({"type": "Odd"}, 'unsupported service type "Odd"', id="unknown type"),
+    ],
+)
+def test_or_it_does_not(spec: dict[str, Any], why: str) -> None:
+    with pytest.raises(Unroutable) as caught:
+        route_of(service(**spec), 80)
+    assert str(caught.value) == why
+
+
+async def test_a_name_is_resolved_by_the_host_s_services(host: FakeHost) -> None:
+    host.add(SERVICES, service(clusterIP="10.0.0.7", ports=PORTS))
+    [found] = await ServiceResolver(host).resolve("s.n.svc", 443, socket.AF_UNSPEC)
+    assert (found["host"], found["port"], found["family"]) == ("10.0.0.7", 443, socket.AF_INET)
+    with pytest.raises(Unroutable, match='service "t" not found'):
+        await ServiceResolver(host).resolve("t.n.svc", 443)
+
+
+async def test_an_external_name_is_left_to_dns(host: FakeHost) -> None:
+    host.add(SERVICES, service(type="ExternalName", externalName="localhost"))
+    found = await ServiceResolver(host).resolve("s.n.svc", 443, socket.AF_INET)
+    assert {each["host"] for each in found} == {"127.0.0.1"}
+
+
+async def test_a_host_that_is_away_is_told(host: FakeHost) -> None:
+    host.unreachable = True
+    with pytest.raises(StatusError):
+        await ServiceResolver(host).resolve("s.n.svc", 443)

@@ -1,0 +1,175 @@
+"""A real HTTPS server of admission webhooks, in the test's own process."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from apiserver import certificates
+
+NAMES = ("127.0.0.1", "localhost", "hook.webhooks.svc")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is answered as it is; a connection that is `cut` gets no answer at all."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request that came; `target` is its path with the query, `connection` is its other end."""
+
+    target: str
+    headers: Mapping[str, str]
+    review: dict[str, Any]
+    connection: tuple[str, int]
+    number: int
+    """Counts all requests of the server."""
+
+    @property
+    def request(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.review["request"]
+        return found
+
+
+Response = Mapping[str, Any]
+"""An AdmissionResponse; the uid is filled in where it is missing."""
+
+Answer = Response | Reply
+Responder = Callable[[dict[str, Any]], Answer]
+"""From the AdmissionRequest."""
+
+
+class WebhookServer:
+    """Serves from construction to `stop`, each path by its responder."""
+
+    def __init__(self, directory: Path) -> None:
+        ca = certificates.make_ca("webhooks-ca")
+        self.ca = ca.certificate
+        pair = certificates.make_serving(ca, NAMES)
+        certificate, key = directory / "webhooks.crt", directory / "webhooks.key"
+        certificate.write_bytes(pair.certificate)
+        key.write_bytes(pair.key)
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate, key)
+        self._responders: dict[str, Responder] = {}
+        self._calls: dict[str, list[Call]] = {}
+        self._lock = threading.Lock()
+        self.numbers = itertools.count()
+        self.open = 0
+        """Connections that are."""
+        self._server = _Server(self, tls)
+        self.port: int = self._server.server_address[1]
+        self.url = f"https://127.0.0.1:{self.port}"
+        self._thread = threading.Thread(target=self._server.serve_forever, name="webhooks")
+        self._thread.start()
+
+    def on(self, path: str, responder: Responder | Answer) -> None:
+        """`path` is answered so from now on."""
+        self._responders[path] = responder if callable(responder) else lambda _: responder
+
+    def calls(self, path: str) -> list[Call]:
+        """In the order in which they came."""
+        with self._lock:
+            return list(self._calls.get(path, ()))
+
+    def forget(self, path: str) -> None:
+        with self._lock:
+            self._calls.pop(path, None)
+
+    @contextmanager
+    def plain(self) -> Iterator[int]:
+        """The port of a server of HTTP without TLS."""
+        server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
+        thread = threading.Thread(target=server.serve_forever, name="plain")
+        thread.start()
+        yield int(server.server_address[1])
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        with self._lock:
+            self.open += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.open -= 1
+
+    def answer(self, call: Call) -> Reply:
+        path = urlsplit(call.target).path
+        with self._lock:
+            self._calls.setdefault(path, []).append(call)
+        responder = self._responders.get(path)
+        if responder is None:
+            return Reply(b"no such webhook", 404, {"Content-Type": "text/plain"})
+        answer = responder(call.request)
+        if isinstance(answer, Reply):
+            return answer
+        version = call.review["apiVersion"]
+        response = {"uid": call.request["uid"], **answer}
+        return Reply(json.dumps({"apiVersion": version, "kind": "AdmissionReview", "response": response}).encode())
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, hooks: WebhookServer, tls: ssl.SSLContext) -> None:
+        self.hooks = hooks
+        self._tls = tls
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """In the connection's own thread: who does not shake hands keeps nobody waiting."""
+        try:
+            with self.hooks.connected(), self._tls.wrap_socket(request, server_side=True) as connection:
+                super().finish_request(connection, client_address)
+        except OSError:
+            # clients that do not trust the certificate, and those that do not wait for the answer
+            pass
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        assert isinstance(self.server, _Server)
+        hooks = self.server.hooks
+        call = Call(self.path, dict(self.headers.items()), json.loads(body), self.client_address, next(hooks.numbers))
+        reply = hooks.answer(call)
+        if reply.cut:
+            self.connection.shutdown(socket.SHUT_RDWR)
+            self.close_connection = True
+            return
+        self.send_response(reply.status)
+        headers = {"Content-Type": "application/json", **reply.headers, "Content-Length": str(len(reply.body))}
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(reply.body)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nobody reads it."""
