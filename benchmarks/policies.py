@@ -11,18 +11,12 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from aiohttp.test_utils import make_mocked_request
-
 from admission.policy.facts import ParamKind
 from admission.policy.held import HeldPolicies
 from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
-from apiserver.admission import Attributes
-from apiserver.authorization import NO_OPINION, AccessAttributes, Decision
-from apiserver.context import RequestContext, User
-from apiserver.request_info import Query, RequestInfo
 from apiserver.resource import Object
-from registry.types import tenant_resource
+from benchmarks.judged import NoOpinion, OneNamespace, update
 
 _POLICIES = 10
 _WRITES = 2000
@@ -33,34 +27,11 @@ _EXPRESSIONS = (
     "'tenants' in request.userInfo.groups || namespaceObject.metadata.labels['kind'] == 'tenant'",
     "oldObject == null || variables.host == oldObject.spec.host",
 )
-_TENANT: Object = {
-    "apiVersion": "apps.cozystack.io/v1alpha1",
-    "kind": "Tenant",
-    "metadata": {"name": "one", "namespace": "tenant-root", "labels": {f"label-{n}": "value" for n in range(10)}},
-    "spec": {"host": "one.example.org", "resourceQuotas": {f"limits.{n}": "5" for n in range(10)}},
-}
-_NAMESPACE: Object = {"metadata": {"name": "tenant-root", "labels": {"kind": "tenant"}}, "status": {"phase": "Active"}}
-
-
-class _Namespaces:
-    async def synced(self, seconds: float) -> bool:
-        return True
-
-    def get(self, name: str) -> Object | None:
-        return _NAMESPACE
-
-    async def live(self, name: str) -> Object | None:
-        return None
 
 
 class _NoParams:
     async def objects(self, kind: ParamKind) -> ParamObjects:
         raise UnknownParamKind(kind)
-
-
-class _Nobody:
-    async def authorize(self, attributes: AccessAttributes) -> Decision:
-        return NO_OPINION
 
 
 def _policies() -> Sequence[Object]:
@@ -80,21 +51,6 @@ def _bindings() -> Sequence[Object]:
     ]
 
 
-def _write() -> Attributes:
-    path = "/apis/apps.cozystack.io/v1alpha1/namespaces/tenant-root/tenants/one"
-    info = RequestInfo(method="PUT", path=path, verb="update", is_resource=True)
-    return Attributes(
-        operation="UPDATE",
-        resource=tenant_resource(),
-        namespace="tenant-root",
-        name="one",
-        object=_TENANT,
-        old_object=_TENANT,
-        user=User(name="alice", groups=("tenants", "system:authenticated")),
-        context=RequestContext(http=make_mocked_request("PUT", path), info=info, query=Query(""), audit_id="benchmark"),
-    )
-
-
 async def main() -> None:
     synced = asyncio.Event()
     synced.set()
@@ -103,8 +59,8 @@ async def main() -> None:
     held.policies.replace(_policies(), 1)
     held.bindings.replace(_bindings(), 1)
     compiled = time.perf_counter() - started
-    plugin = ValidatingPolicies(held=held, params=_NoParams(), namespaces=_Namespaces(), authorizer=_Nobody())
-    request = _write()
+    plugin = ValidatingPolicies(held=held, params=_NoParams(), namespaces=OneNamespace(), authorizer=NoOpinion())
+    request = update()
     times, cpu = [], time.thread_time()
     for _ in range(_WRITES):
         started = time.perf_counter()

@@ -10,7 +10,6 @@ import statistics
 import time
 from typing import Any
 
-from aiohttp.test_utils import make_mocked_request
 from prometheus_client import CollectorRegistry
 
 from admission.webhook.dispatch import Surroundings
@@ -19,39 +18,14 @@ from admission.webhook.held import HeldWebhooks
 from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
-from apiserver.admission import Attributes
-from apiserver.authorization import NO_OPINION, AccessAttributes, Decision
-from apiserver.context import RequestContext, User
-from apiserver.request_info import Query, RequestInfo
 from apiserver.resource import Object
-from registry.types import tenant_resource
+from benchmarks.judged import NoOpinion, OneNamespace, update
 
 _WEBHOOKS = 10
 _WRITES = 20_000
-_TENANT: Object = {
-    "apiVersion": "apps.cozystack.io/v1alpha1",
-    "kind": "Tenant",
-    "metadata": {"name": "one", "namespace": "tenant-root", "labels": {f"label-{n}": "value" for n in range(10)}},
-    "spec": {"host": "one.example.org"},
-}
-_NAMESPACE: Object = {"metadata": {"name": "tenant-root", "labels": {"kind": "tenant"}}}
 
 
-class _Namespaces:
-    async def synced(self, seconds: float) -> bool:
-        return True
-
-    def get(self, name: str) -> Object | None:
-        return _NAMESPACE
-
-    async def live(self, name: str) -> Object | None:
-        return None
-
-
-class _Nobody:
-    async def authorize(self, attributes: AccessAttributes) -> Decision:
-        return NO_OPINION
-
+class _NeverCalled:
     async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
         raise AssertionError("no webhook is about the request")
 
@@ -74,34 +48,19 @@ def _configurations() -> list[Object]:
     ]
 
 
-def _write() -> Attributes:
-    path = "/apis/apps.cozystack.io/v1alpha1/namespaces/tenant-root/tenants/one"
-    info = RequestInfo(method="PUT", path=path, verb="update", is_resource=True)
-    return Attributes(
-        operation="UPDATE",
-        resource=tenant_resource(),
-        namespace="tenant-root",
-        name="one",
-        object=_TENANT,
-        old_object=_TENANT,
-        user=User(name="alice", groups=("system:authenticated",)),
-        context=RequestContext(http=make_mocked_request("PUT", path), info=info, query=Query(""), audit_id="benchmark"),
-    )
-
-
 async def main() -> None:
     synced = asyncio.Event()
     synced.set()
     held = HeldWebhooks(synced=synced)
     held.configurations.replace(_configurations(), 1)
     surroundings = Surroundings(
-        caller=_Nobody(),
-        namespaces=_Namespaces(),
-        authorizer=_Nobody(),
+        caller=_NeverCalled(),
+        namespaces=OneNamespace(),
+        authorizer=NoOpinion(),
         metrics=WebhookMetrics(CollectorRegistry()),
     )
     mutating, validating = MutatingWebhooks(held, surroundings), ValidatingWebhooks(held, surroundings)
-    request, times = _write(), []
+    request, times = update(), []
     for _ in range(_WRITES):
         started = time.perf_counter()
         await mutating.admit(request)

@@ -51,17 +51,11 @@ class Deadline:
             limit = requested_limit(context.query.get("timeout"), limit)
         if info.is_resource and info.verb in _WRITES:
             return await self._write(context, next, min(limit, self._write_limit))
-        try:
-            async with asyncio.timeout(limit) as deadline:
-                return await next(context)
-        except TimeoutError:
-            if not deadline.expired():
-                raise
-            raise Timeout("request did not complete within the allotted timeout") from None
+        return await _bounded(context, next, limit, "the allotted timeout")
 
     async def _write(self, context: RequestContext, next: Handler, limit: float) -> web.StreamResponse:
         context.limit = limit
-        task = asyncio.ensure_future(_bounded(context, next, limit))
+        task = asyncio.ensure_future(_bounded(context, next, limit, "requested timeout - context deadline exceeded"))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -76,14 +70,14 @@ class Deadline:
             task.exception()
 
 
-async def _bounded(context: RequestContext, next: Handler, limit: float) -> web.StreamResponse:
+async def _bounded(context: RequestContext, next: Handler, limit: float, called: str) -> web.StreamResponse:
     try:
         async with asyncio.timeout(limit) as deadline:
             return await next(context)
     except TimeoutError:
         if not deadline.expired():
             raise
-        raise Timeout("request did not complete within requested timeout - context deadline exceeded") from None
+        raise Timeout(f"request did not complete within {called}") from None
 
 
 def requested_limit(text: str, limit: float) -> float:
