@@ -103,6 +103,7 @@ def test_a_descendant_that_becomes_too_long_is_a_condition_and_no_refusal() -> N
     ],
 )
 def test_two_tenants_may_not_have_one_host(tree: TenantTree, new: TenantFacts, taken: str) -> None:
+    """P7."""
     assert problems(tree, new) == [f'spec.host: Duplicate value: "{taken}": another tenant has this host']
 
 

@@ -268,7 +268,7 @@ def test_port_80_admits_two_namespaces(namespace: str, admitted_: bool) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("port443_kinds", ["separate", "shared"])
 def test_kinds_hold_what_a_listener_is_for_and_nothing_unguarded(mode: str, port443_kinds: str) -> None:
-    """R-134, R-135, R-136, C-01, N-8: in both settings."""
+    """R-134, R-135, R-136, C-01, N-8, P3: in both settings."""
     for listener in listeners_of(GATEWAYS[mode], port443_kinds=port443_kinds).values():
         kinds = [each["kind"] for each in listener["allowedRoutes"]["kinds"]]
         own = "TLSRoute" if listener["protocol"] == "TLS" else "HTTPRoute"

@@ -5,6 +5,8 @@ from typing import Any
 
 import orjson
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from apiserver.resource import Key, Object
 from controller.conditions import Finding
@@ -25,6 +27,7 @@ from controller.tenant.ownership import (
 from controller.tenant.status import render_status
 from registry.names import FINDINGS_ANNOTATION
 from registry.tenant.convert import to_tenant
+from registry.tenant.facts import facts_of
 from registry.tenant.settings import ReleaseSettings
 from registry.types import EffectiveGateway, EffectiveHost
 from tests.tenant_objects import ROOT_HOST, facts, release, root
@@ -86,6 +89,21 @@ def test_a_new_namespace() -> None:
             "ownerReferences": [{"apiVersion": "v1", "kind": "Namespace", "name": "tenant-root", "uid": "u-root"}],
         }
     }
+
+
+@settings(max_examples=1000)
+@given(st.lists(st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True), min_size=1, max_size=6))
+def test_the_namespace_that_is_made_is_the_one_that_is_told(chain: list[str]) -> None:
+    """R-043: by the two rules of R-040 and R-041, which are written out here once more."""
+    parent, told = "tenant-root", ""
+    for name in chain:
+        if (parent, name) == ("tenant-root", "root"):
+            continue
+        shown = to_tenant(release(name, parent))
+        told = shown["status"]["namespace"]
+        made = render_namespace(facts_of(shown), (), Inherited())["metadata"]["name"]
+        assert told == made == (f"tenant-{name}" if parent == "tenant-root" else f"{parent}-{name}")
+        parent = told
 
 
 def test_ancestor_labels_that_name_others_go() -> None:

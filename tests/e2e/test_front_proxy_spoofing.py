@@ -43,6 +43,7 @@ def test_groups_come_one_a_header(kube: KubeHost) -> None:
 
 
 def test_without_a_certificate_the_headers_are_worth_nothing(kube: KubeHost) -> None:
+    """R-252."""
     assert kube.without_credentials().get(ONE, headers=SPOOF).expect(401)["reason"] == "Unauthorized"
 
 
@@ -80,6 +81,7 @@ def test_a_client_certificate_of_the_cluster_counts(kube: KubeHost, unique: str)
 
 
 def test_impersonation_is_the_aggregator_s(kube: KubeHost) -> None:
+    """R-338."""
     assert kube.direct().get(ONE, headers={"Impersonate-User": "somebody"}).expect(403)["reason"] == "Forbidden"
 
 
@@ -91,6 +93,7 @@ def test_kubectl_impersonates_through_the_aggregator_and_alone(host: E2eHost, un
 
 
 def test_nobody_impersonates_without_the_right(host: E2eHost, unique: str) -> None:
+    """R-338."""
     refused = host.kubectl(
         "get", "tenants", "root", "-n", ROOT, "--as=admin", "--as-group=system:masters", as_user=unique, status=1
     )
@@ -99,5 +102,6 @@ def test_nobody_impersonates_without_the_right(host: E2eHost, unique: str) -> No
 
 @pytest.mark.parametrize("header", ["X-Remote-User", "X-Remote-Extra-Scopes", "X-Remote-Group"])
 def test_the_aggregator_replaces_what_a_user_sends(kube: KubeHost, unique: str, header: str) -> None:
+    """R-252."""
     answer = kube.session(unique).get(ONE, headers={header: "system:masters"})
     assert unique in answer.expect(403)["message"]

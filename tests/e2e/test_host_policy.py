@@ -26,6 +26,7 @@ def refused(body: dict[str, Any]) -> bool:
 
 
 def test_an_ordinary_user_may_not_set_it(ordinary: Client, tenants: Tenants) -> None:
+    """R-242."""
     body = manifest(tenants.name(), spec={"host": "mine.example.com"})
     assert refused(ordinary.request("POST", tenants_path(ROOT), body).expect(403))
 
@@ -49,6 +50,7 @@ def test_nor_by_a_dry_run(ordinary: Client, tenants: Tenants) -> None:
     ],
 )
 def test_nor_change_it(ordinary: Client, tenants: Tenants, unique: str, kind: str, body: Any) -> None:
+    """R-243."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     answer = ordinary.request("PATCH", tenants_path(ROOT, name), body, content_type=kind)
     assert refused(answer.expect(403))
@@ -56,6 +58,7 @@ def test_nor_change_it(ordinary: Client, tenants: Tenants, unique: str, kind: st
 
 
 def test_nor_by_apply(ordinary: Client, tenants: Tenants, unique: str) -> None:
+    """R-243."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     body = {
         "apiVersion": "apps.cozystack.io/v1alpha1",
@@ -74,6 +77,7 @@ def test_nor_by_apply(ordinary: Client, tenants: Tenants, unique: str) -> None:
 
 
 def test_an_unchanged_host_passes_for_everyone(ordinary: Client, tenants: Tenants, unique: str) -> None:
+    """R-250."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     answer = ordinary.request("PATCH", tenants_path(ROOT, name), {"spec": {"etcd": True}}, content_type=MERGE)
     assert answer.expect(200)["spec"].items() >= {"etcd": True, "host": f"{unique}.example.com"}.items()
@@ -82,10 +86,11 @@ def test_an_unchanged_host_passes_for_everyone(ordinary: Client, tenants: Tenant
 @pytest.mark.parametrize(
     "group",
     [
-        "system:serviceaccounts:cozy-system",
-        "system:serviceaccounts:cozy-cert-manager",
-        "system:serviceaccounts:cozy-fluxcd",
-        "system:serviceaccounts:kube-system",
+        pytest.param("system:masters", id="R-244"),
+        pytest.param("system:serviceaccounts:cozy-system", id="R-245"),
+        pytest.param("system:serviceaccounts:cozy-cert-manager", id="R-246"),
+        pytest.param("system:serviceaccounts:cozy-fluxcd", id="R-247"),
+        pytest.param("system:serviceaccounts:kube-system", id="R-248"),
     ],
 )
 def test_the_platform_s_accounts_may_set_it(host: E2eHost, tenants: Tenants, unique: str, group: str) -> None:
@@ -119,6 +124,7 @@ def test_a_host_must_fit_a_label(host: E2eHost, tenants: Tenants) -> None:
 
 
 def test_two_tenants_cannot_hold_one_host(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """P7."""
     tenants.create(spec={"host": f"{unique}.example.com"})
     body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
     answer = host.session().request("POST", tenants_path(ROOT), body)

@@ -22,7 +22,7 @@ CONFLICT = "the object has been modified; please apply your changes to the lates
 
 
 def test_t1_no_dry_run_stores_anything(host: E2eHost, tenants: Tenants) -> None:
-    """At the peer, dry-run create, update and delete are persisted."""
+    """T1: at the peer, dry-run create, update and delete are persisted."""
     absent, client = tenants.name(), host.session()
     host.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(manifest(absent)))
     client.request("POST", tenants_path(ROOT), manifest(absent), query={"dryRun": "All"}).expect(201)
@@ -48,7 +48,7 @@ def test_t1_no_dry_run_stores_anything(host: E2eHost, tenants: Tenants) -> None:
 
 
 def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(host: E2eHost, tenants: Tenants) -> None:
-    """The peer drops them."""
+    """T2: the peer drops them."""
     tenant, client = settled(tenants), host.session()
     path, metadata = tenants_path(ROOT, tenant["metadata"]["name"]), tenant["metadata"]
     for wrong in ({"uid": "another"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}):
@@ -61,7 +61,7 @@ def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(host: E2eH
 
 
 def test_t3_no_writer_overwrites_what_they_have_not_seen(host: E2eHost, tenants: Tenants) -> None:
-    """The peer answers a conflict by writing the old spec over the new one."""
+    """T3: the peer answers a conflict by writing the old spec over the new one."""
     read = settled(tenants)
     path, client = tenants_path(ROOT, read["metadata"]["name"]), host.session()
     client.request("PUT", path, {**read, "spec": {"etcd": True}}).expect(200)
@@ -72,6 +72,7 @@ def test_t3_no_writer_overwrites_what_they_have_not_seen(host: E2eHost, tenants:
 
 
 def test_t3_fifty_writers_lose_no_step(host: E2eHost, tenants: Tenants) -> None:
+    """T3."""
     name, client = settled(tenants)["metadata"]["name"], host.session()
     path = tenants_path(ROOT, name)
 
@@ -98,7 +99,7 @@ def test_t3_fifty_writers_lose_no_step(host: E2eHost, tenants: Tenants) -> None:
 
 
 def test_t4_what_others_keep_in_the_stored_object_survives_every_write(host: E2eHost, tenants: Tenants) -> None:
-    """The peer rebuilds it, and with Flux's finalizer goes the uninstallation."""
+    """T4: the peer rebuilds it, and with Flux's finalizer goes the uninstallation."""
     name, client = settled(tenants)["metadata"]["name"], host.session()
     foreign: Object = {
         "metadata": {
@@ -172,7 +173,7 @@ def _label(host: E2eHost, tenants: Tenants, name: str) -> None:
 
 
 def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(host: E2eHost, tenants: Tenants) -> None:
-    """At the peer they are all 500."""
+    """T5: at the peer they are all 500."""
     name, client = tenants.create()["metadata"]["name"], host.session()
     twice = client.request("POST", tenants_path(ROOT), manifest(name)).expect(409)
     assert (twice["reason"], twice["message"]) == (
@@ -189,7 +190,7 @@ def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(host: E2eH
 
 
 def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(host: E2eHost, tenants: Tenants) -> None:
-    """The peer shows no managedFields, so that nothing ever conflicts; nor generation, finalizers, ownerReferences."""
+    """T6: the peer shows no managedFields, so nothing ever conflicts; nor generation, finalizers, ownerReferences."""
     name = tenants.name()
     alice = configuration(name, spec={"schedulingClass": "a"})
     alice["metadata"]["finalizers"] = ["example.org/keep"]
@@ -208,7 +209,7 @@ def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(host: E2eHos
 
 
 def test_t17_the_schema_is_kept(host: E2eHost, tenants: Tenants) -> None:
-    """The peer uses it for defaults only."""
+    """T17: the peer uses it for defaults only."""
     client, body = host.session(), manifest(tenants.name(), spec={"quota": {"deep": 1}, "etcd": True})
     warned = client.request("POST", tenants_path(ROOT), body)
     created = warned.expect(201)
@@ -225,7 +226,7 @@ def test_t17_the_schema_is_kept(host: E2eHost, tenants: Tenants) -> None:
 
 
 def test_t18_a_quota_admits_exactly_as_many_as_it_says(host: E2eHost, tenants: Tenants) -> None:
-    """The peer judges on a snapshot, and finds the parent by taking names apart."""
+    """T18: the peer judges on a snapshot, and finds the parent by taking names apart."""
     declaring = tenants.nest(spec={"resourceQuotas": {"cpu": "20"}})
     silent = tenants.nest(declaring)
     client = host.session()
@@ -247,7 +248,8 @@ def test_t18_a_quota_admits_exactly_as_many_as_it_says(host: E2eHost, tenants: T
 
 
 def test_t28_no_way_to_write_goes_past_admission(host: E2eHost, tenants: Tenants, unique: str) -> None:
-    """The peer's handlers forget it on some verbs. Here, the policies of the host and of deletion on every one."""
+    """R-015, R-016, R-017, T28: the peer's handlers forget it on some verbs. Here, the rules of hosts and of deletion
+    on every one."""
     host.grant(unique, "cozy:tenant:super-admin", ROOT)
     user, owned = host.session(unique), f"{unique}.example.com"
     tenant = settled(tenants, spec={"host": owned}, labels={"t28": unique})

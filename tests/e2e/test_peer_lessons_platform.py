@@ -13,7 +13,7 @@ from tests.e2e.tenants import Object, Tenants, manifest
 
 
 def test_t19_kinds_that_come_and_go_disturb_nobody(host: E2eHost, tenants: Tenants, unique: str) -> None:
-    """The peer's server starts anew when a kind changes, and its watches end."""
+    """T19: the peer's server starts anew when a kind changes, and its watches end."""
     client, pid = host.session(), host.server.pid
     path, body = _new_kind(host, f"{unique}.example.org")
     with watch(host, resourceVersion=list_version(host), labelSelector=f"t19={unique}") as frames:
@@ -47,7 +47,7 @@ def _new_kind(host: E2eHost, group: str) -> tuple[str, Object]:
 
 
 def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(host: E2eHost, tenants: Tenants) -> None:
-    """At the peer, dashes make chains ambiguous, and what is too long fails only when the chart is installed."""
+    """T20: at the peer, dashes make chains ambiguous, and what is too long fails only when the chart is installed."""
     client, namespace = host.session(), tenants.nest()
     names = [namespace.removeprefix("tenant-")]
     for level in range(9):
@@ -70,7 +70,7 @@ def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(host: 
 def test_t20_a_host_is_as_long_as_a_label_holds(
     host: E2eHost, tenants: Tenants, unique: str, length: int, status: int
 ) -> None:
-    """What is longer is refused where it is set, not by a label that cannot be written (N-6)."""
+    """T20: what is longer is refused where it is set, not by a label that cannot be written (N-6)."""
     long = f"{unique}." + "a." * length
     value = long[: length - 4].rstrip(".").ljust(length - 4, "a") + ".org"
     assert len(value) == length
@@ -84,7 +84,7 @@ def test_t20_a_host_is_as_long_as_a_label_holds(
 
 
 def test_t29_every_schema_is_one_that_type_checkers_can_read(host: E2eHost) -> None:
-    """The peer's `additionalProperties: true` crashed the type checker of admission policies."""
+    """T29: the peer's `additionalProperties: true` crashed the type checker of admission policies."""
     document = host.session().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1").expect(200)
     schemas = document["components"]["schemas"]
     assert any("Tenant" in name for name in schemas)
@@ -114,7 +114,7 @@ def _lint(path: str, schema: Object, schemas: Object) -> Iterator[str]:
 
 @pytest.mark.controller_manager
 def test_t29_a_namespace_goes_with_the_tenants_in_it(host: E2eHost, tenants: Tenants) -> None:
-    """At the peer, "content is not a list" kept it for ever."""
+    """T29: at the peer, "content is not a list" kept it for ever."""
     namespace = tenants.nest()
     tenants.create(namespace)
     client, path = host.session(), f"/api/v1/namespaces/{namespace}"
@@ -131,7 +131,7 @@ def test_t29_a_namespace_goes_with_the_tenants_in_it(host: E2eHost, tenants: Ten
 
 
 def test_t29_a_namespace_goes_once_our_server_is_back(own_kube: KubeHost, unique: str) -> None:
-    """R-002: while the server is down its APIService is not Available, and the rest of the cluster works."""
+    """R-002, T29: while the server is down its APIService is not Available, and the rest of the cluster works."""
     if not own_kube.has_controllers:
         pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")
     client, service = own_kube.session(), "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io"

@@ -130,7 +130,7 @@ def test_every_write_is_judged(policies: Policies, dry_run: Mapping[str, str]) -
 
 
 def test_tenants_are_judged_here_on_both_hosts(host: E2eHost, tenants: Tenants, unique: str) -> None:
-    """A kube-apiserver judges nothing that it proxies: what refuses is this server."""
+    """R-018: a kube-apiserver judges nothing that it proxies: what refuses is this server."""
     namespace = "tenant-root"
     policies = Policies(host, namespace)
     rule = {"apiGroups": ["apps.cozystack.io"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]}

@@ -117,7 +117,7 @@ def test_a_front_proxy_of_another_name_speaks_for_nobody(kube: KubeHost) -> None
 
 
 def test_the_name_of_the_front_proxy_from_the_ca_of_clients_speaks_for_nobody(kube: KubeHost) -> None:
-    """Each CA counts for its own kind of caller only."""
+    """R-252: each CA counts for its own kind of caller only."""
     status = kube.direct(FRONT_PROXY).get(ONE, headers=SPOOFED).expect(403)
     assert f'User "{FRONT_PROXY}" cannot get' in status["message"]
 

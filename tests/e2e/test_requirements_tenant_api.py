@@ -1,8 +1,7 @@
-"""The Tenant API as it was asked for, R-001 to R-019 and R-029 to R-031: the number is in the name of each test.
+"""The Tenant API as it was asked for, R-001 to R-017 and R-029 to R-031: the number is in the name of each test.
 
-R-002 is in test_peer_lessons_platform.py, R-020 to R-026 in test_tenant_contents.py, and the tree, R-027 and from R-032
-on, in test_requirements_tenant_tree.py. R-018 and R-019, policies and webhooks of the cluster, are not served yet.
-R-028 asks for nothing.
+R-002 is in test_peer_lessons_platform.py, R-018 in test_requirements_admission.py, R-020 to R-026 in
+test_tenant_contents.py, and the tree, R-027 and from R-032 on, in test_requirements_tenant_tree.py.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ def spec_schema(host: E2eHost) -> Object:
 
 
 def test_r001_tenants_are_served_in_their_group_and_version(host: E2eHost) -> None:
+    """R-001."""
     listed = host.kubectl("api-resources", "--api-group", "apps.cozystack.io", "--no-headers").stdout
     [row] = [line.split() for line in listed.splitlines() if line.startswith("tenants ")]
     assert row[-3:] == ["apps.cozystack.io/v1alpha1", "true", "Tenant"]
@@ -52,6 +52,7 @@ def test_r001_tenants_are_served_in_their_group_and_version(host: E2eHost) -> No
 def test_r003_a_tenant_is_made_by_kubectl_by_a_request_and_shown_to_a_dashboard(
     host: E2eHost, tenants: Tenants, unique: str
 ) -> None:
+    """R-003."""
     applied, posted, client = tenants.name(), tenants.name(), host.session()
     labels = {"r003": unique}
     host.kubectl("apply", "-f", "-", input=json.dumps(manifest(applied, labels=labels)))
@@ -68,6 +69,7 @@ def test_r003_a_tenant_is_made_by_kubectl_by_a_request_and_shown_to_a_dashboard(
 
 
 def test_r004_r006_an_empty_spec_is_a_tenant_and_invents_no_gateway(host: E2eHost, tenants: Tenants) -> None:
+    """R-004, R-006."""
     name = tenants.name()
     assert create(host, name).expect(201)["status"]["namespace"] == f"tenant-{name}"
     tenants.settled(name)
@@ -78,6 +80,7 @@ def test_r004_r006_an_empty_spec_is_a_tenant_and_invents_no_gateway(host: E2eHos
 
 @pytest.mark.parametrize("gateway", [True, False])
 def test_r005_host_and_gateway_read_back(host: E2eHost, tenants: Tenants, gateway: bool) -> None:
+    """R-005."""
     name = tenants.name()
     spec = {"host": f"{name}.example", "gateway": gateway}
     create(host, name, spec).expect(201)
@@ -103,6 +106,7 @@ def test_what_is_of_another_type_is_refused_by_field(host: E2eHost, unique: str,
 def test_r007_r029_a_flag_is_false_until_it_is_set_and_reaches_the_chart(
     host: E2eHost, tenants: Tenants, flag: str
 ) -> None:
+    """R-007, R-029."""
     name, client = tenants.create()["metadata"]["name"], host.session()
     assert tenants.get(name)["spec"][flag] is False
     for value in (True, False):
@@ -128,6 +132,7 @@ def test_what_is_no_field_is_told_and_never_stored(host: E2eHost, tenants: Tenan
 
 
 def test_r011_quotas_are_a_free_map_of_quantities(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """R-011."""
     name, quotas = tenants.name(), {"count/certificates.cert-manager.io": "10", "cpu": 4, "memory": "1.5Gi"}
     create(host, name, {"resourceQuotas": quotas}).expect(201)
     assert tenants.get(name)["spec"]["resourceQuotas"] == quotas
@@ -144,12 +149,13 @@ def test_r011_quotas_are_a_free_map_of_quantities(host: E2eHost, tenants: Tenant
     ],
 )
 def test_r012_whoever_may_create_may_inherit_the_host(tenants: Tenants, untrusted: Client, fields: Object) -> None:
-    """C-23."""
+    """R-012, C-23."""
     body = {**{key: value for key, value in manifest(tenants.name()).items() if key != "spec"}, **fields}
     assert untrusted.request("POST", tenants_path(ROOT), body).expect(201)["spec"]["host"] == ""
 
 
 def test_r013_r049_r053_the_list_of_a_namespace_is_the_direct_children(host: E2eHost, tenants: Tenants) -> None:
+    """R-013, R-049, R-053."""
     alpha = tenants.nest()
     beta = tenants.create(alpha)
     tenants.wait_for_namespace(beta["status"]["namespace"])
@@ -164,6 +170,7 @@ def test_r013_r049_r053_the_list_of_a_namespace_is_the_direct_children(host: E2e
 
 
 def test_r014_discovery_tells_what_tenants_can_do(host: E2eHost) -> None:
+    """R-014."""
     document = host.session().get(GROUP_VERSION).expect(200)
     [tenants] = [each for each in document["resources"] if each["name"] == "tenants"]
     assert document["kind"] == "APIResourceList"
@@ -172,7 +179,7 @@ def test_r014_discovery_tells_what_tenants_can_do(host: E2eHost) -> None:
 
 
 def test_r015_create_is_judged(tenants: Tenants, untrusted: Client) -> None:
-    """N-11."""
+    """R-015, N-11."""
     name = tenants.name()
     refused = untrusted.request("POST", tenants_path(ROOT), manifest(name, spec={"host": f"{name}.example"})).expect(
         403
@@ -183,6 +190,7 @@ def test_r015_create_is_judged(tenants: Tenants, untrusted: Client) -> None:
 
 @pytest.mark.parametrize("kind", ["PUT", MERGE, JSON_PATCH, APPLY])
 def test_r016_update_and_every_patch_are_judged(tenants: Tenants, untrusted: Client, kind: str) -> None:
+    """R-016."""
     name = tenants.create()["metadata"]["name"]
     path, wanted = tenants_path(ROOT, name), f"{name}.example"
     body: Any = {
@@ -201,6 +209,7 @@ def test_r016_update_and_every_patch_are_judged(tenants: Tenants, untrusted: Cli
 
 
 def test_r017_delete_is_judged(host: E2eHost, tenants: Tenants, untrusted: Client) -> None:
+    """R-017."""
     namespace = tenants.nest()
     child = tenants.create(namespace)["metadata"]["name"]
     name = namespace.removeprefix("tenant-")
@@ -210,6 +219,7 @@ def test_r017_delete_is_judged(host: E2eHost, tenants: Tenants, untrusted: Clien
 
 
 def test_r030_what_was_edited_by_hand_in_the_stored_values_stays(host: E2eHost, tenants: Tenants) -> None:
+    """R-030."""
     name, client = tenants.create()["metadata"]["name"], host.session()
     edited = {"spec": {"values": {"tuned": {"replicas": 3}}}}
     client.request("PATCH", release_path(name), edited, content_type=MERGE).expect(200)
@@ -219,6 +229,7 @@ def test_r030_what_was_edited_by_hand_in_the_stored_values_stays(host: E2eHost, 
 
 
 def test_r031_a_merge_patch_changes_the_named_leaf_only(host: E2eHost, tenants: Tenants) -> None:
+    """R-031."""
     quotas = {"cpu": "2", "memory": "4Gi"}
     name = tenants.create(spec={"resourceQuotas": quotas, "etcd": True})["metadata"]["name"]
     patched = patch(host, name, {"spec": {"resourceQuotas": {"cpu": "4"}}}).expect(200)

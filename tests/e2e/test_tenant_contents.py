@@ -161,7 +161,7 @@ def test_the_parents_scheduling_class_wins(tenants: Tenants, inside: Inside) -> 
 def test_isolation_cannot_be_turned_off(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
     """The policies are the chart's, and no field of a Tenant reaches what they select by.
 
-    R-076, R-077, R-078, R-079, R-080, R-081.
+    R-009, R-076, R-077, R-078, R-079, R-080, R-081.
     """
     plain, asking = tenants.nest(), tenants.name()
     body = manifest(asking, spec={"isolated": False}, labels={"tenant.cozystack.io/x": ""})

@@ -36,6 +36,7 @@ from tests.rbac_states import random_rule
 
 
 def test_who_holds_nothing_sees_nothing(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """R-337."""
     child(tenants, tenants.nest())
     nobody = host.session(unique)
     assert names(nobody, tenants_path()) == []
@@ -46,6 +47,7 @@ def test_who_holds_nothing_sees_nothing(host: E2eHost, tenants: Tenants, unique:
 def test_who_may_get_tenants_in_a_namespace_sees_them_and_it(
     host: E2eHost, tenants: Tenants, access: Access, unique: str
 ) -> None:
+    """R-325, T25."""
     mine, other = tenants.nest(), tenants.nest()
     name = child(tenants, mine)
     child(tenants, other)
@@ -64,6 +66,7 @@ def test_who_may_get_tenants_in_a_namespace_sees_them_and_it(
 def test_a_binding_that_grants_neither_shows_nothing(
     host: E2eHost, tenants: Tenants, access: Access, unique: str
 ) -> None:
+    """T23."""
     mine = tenants.nest()
     child(tenants, mine)
     access.role("empty", mine)
@@ -83,6 +86,7 @@ def test_a_binding_that_grants_neither_shows_nothing(
 def test_groups_service_accounts_and_the_whole_cluster_count(
     host: E2eHost, tenants: Tenants, access: Access, unique: str
 ) -> None:
+    """R-332, T22."""
     mine = tenants.nest()
     name = child(tenants, mine)
     access.bind(f"{unique}-group", mine, group(f"{unique}-g"))
@@ -109,6 +113,7 @@ def test_who_may_get_a_namespace_sees_it_and_no_tenants(
 def test_what_is_hidden_cannot_be_told_from_what_is_not_there(
     host: E2eHost, tenants: Tenants, access: Access, unique: str
 ) -> None:
+    """R-327."""
     hidden, mine = tenants.nest(), tenants.nest()
     name = child(tenants, hidden)
     own = child(tenants, mine)
@@ -150,6 +155,7 @@ def test_a_continue_token_of_somebody_else_shows_no_more(
 
 
 def test_limits_count_what_is_seen(host: E2eHost, tenants: Tenants, access: Access, unique: str) -> None:
+    """T21."""
     made = sorted(tenants.nest() for _ in range(3))
     for namespace in made:
         access.bind(unique, namespace, user(unique))
@@ -181,6 +187,7 @@ def test_a_collection_is_deleted_as_far_as_it_is_seen(
 def test_a_watch_gains_what_is_granted_and_loses_what_is_revoked(
     host: E2eHost, tenants: Tenants, access: Access, unique: str
 ) -> None:
+    """T24."""
     mine = tenants.nest()
     name = child(tenants, mine)
     tenants.wait("it has settled", lambda: tenants.get(name, mine)["status"].get("conditions"))
@@ -231,6 +238,7 @@ def test_a_role_that_changes_is_a_grant_or_a_revocation(
 def test_a_namespace_that_goes_is_told_of_whatever_goes_first(
     host: E2eHost, tenants: Tenants, access: Access, unique: str
 ) -> None:
+    """T24."""
     mine = tenants.nest()
     access.bind(unique, mine, user(unique))
     client = host.session(unique)
@@ -282,6 +290,7 @@ def test_a_watch_list_begins_with_what_is_seen(host: E2eHost, tenants: Tenants, 
 
 
 def test_kubectl_shows_people_what_is_theirs(host: E2eHost, tenants: Tenants, access: Access, unique: str) -> None:
+    """R-326."""
     mine = tenants.nest()
     name = child(tenants, mine)
     access.bind(unique, mine, user(unique))
@@ -296,6 +305,7 @@ def test_kubectl_shows_people_what_is_theirs(host: E2eHost, tenants: Tenants, ac
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_tenant_namespaces_cannot_be_written(host: E2eHost, method: str) -> None:
+    """R-330."""
     path = NAMESPACES if method == "POST" else f"{NAMESPACES}/{ROOT}"
     refused = host.session().request(method, path, manifest("x"), content_type="application/json")
     assert refused.expect(405)["reason"] == "MethodNotAllowed"

@@ -38,6 +38,7 @@ def kept(webhooks: Webhooks, subject: Subject, unique: str) -> Iterator[str]:
 def test_every_write_is_judged(
     webhooks: Webhooks, hook_server: WebhookServer, subject: Subject, kept: str, kind: Any, dry_run: Mapping[str, str]
 ) -> None:
+    """R-019."""
     hook_server.on(f"/{HOOK}", DENIED)
     path, selected = f"{subject.path}/{kept}", {"labelSelector": f"webhooks={webhooks.labels['webhooks']}"}
     changed = webhooks.body(subject, kept, annotations={"a": "b"})

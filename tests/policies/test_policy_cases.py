@@ -45,12 +45,13 @@ def test_there_are_enough_cases_for_each_policy() -> None:
 
 
 def test_policies_and_bindings_have_the_documented_names() -> None:
-    """C-04: the layers, and one policy for each kind where a layer has several."""
+    """R-241, R-260, C-04: the layers, and one policy for each kind where a layer has several."""
     assert POLICIES.keys() == BINDINGS.keys() == _NAMES.keys()
 
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_a_policy_is_fail_closed_in_every_version(name: str) -> None:
+    """P4."""
     group, resources = _NAMES[name]
     spec = POLICIES[name]["spec"]
     rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources}
@@ -81,11 +82,13 @@ def _without_words(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("suffix", ["-tls", "-grpc"])
 def test_the_policies_of_routes_have_the_same_expressions(suffix: str) -> None:
+    """R-260."""
     assert _without_words(cases.ROUTE_POLICY + suffix) == _without_words(cases.ROUTE_POLICY)
 
 
 @pytest.mark.parametrize("name", [cases.TENANT_POLICY, cases.NAMESPACE_POLICY])
 def test_the_trusted_groups_are_those_of_the_built_in_check(name: str) -> None:
+    """R-257."""
     [expression] = [each["expression"] for each in POLICIES[name]["spec"]["variables"] if each["name"] == "trusted"]
     assert _listed(expression) == list(TRUSTED_GROUPS)
 
@@ -108,7 +111,7 @@ def test_expressions_are_kept_to_what_1_30_knows() -> None:
 
 
 def test_every_kind_that_has_hostnames_is_covered() -> None:
-    """Of those that the embedded host serves; in the CRDs of Gateway API it is the same kinds."""
+    """P3: of those that the embedded host serves; in the CRDs of Gateway API it is the same kinds."""
     kinds = {kind.plural: str(kind.properties.get("spec")) for kind in PLATFORM_KINDS if kind.group == GATEWAY_GROUP}
     named = {plural for plural, spec in kinds.items() if "'hostnames'" in spec or "'listeners'" in spec}
     covered = {resources[0] for group, resources in _NAMES.values() if group == GATEWAY_GROUP}

@@ -11,6 +11,7 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from apiserver.certificates import make_ca
 from apiserver.errors import BadRequest, StatusError
 from registry.host import (
     HELMRELEASES,
@@ -22,6 +23,7 @@ from registry.host import (
     WatchEvent,
 )
 from registry.hostclient import HostClient
+from registry.hostconnection import load_in_cluster
 from registry.kubelibrary import Configuration
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -294,6 +296,7 @@ async def test_credentials_are_renewed_when_they_are_refused(server: Server, add
 
 
 async def test_a_kubeconfig_names_the_host_and_the_credentials(server: Server, address: str, tmp_path: Path) -> None:
+    """R-339."""
     document = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -310,6 +313,21 @@ async def test_a_kubeconfig_names_the_host_and_the_credentials(server: Server, a
     finally:
         await client.close()
     assert server.headers[0]["Authorization"] == "Bearer secret"
+
+
+def test_within_a_cluster_its_service_account_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """R-339: and outside of one, that is told apart."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert not load_in_cluster(Configuration())
+    for name, content in (("token", b"secret"), ("ca.crt", make_ca("cluster").certificate)):
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr("kubernetes_asyncio.config.incluster_config.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr("kubernetes_asyncio.config.incluster_config.SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "192.0.2.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    configuration = Configuration()
+    assert load_in_cluster(configuration)
+    assert (configuration.host, configuration.ssl_ca_cert) == ("https://192.0.2.1:443", str(tmp_path / "ca.crt"))
 
 
 async def test_a_kubeconfig_that_is_none_is_a_value_error(tmp_path: Path) -> None:

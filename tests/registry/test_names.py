@@ -20,11 +20,14 @@ _NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True).filter(lambda name
     ],
 )
 def test_the_workload_namespace_follows_from_parent_and_name(parent: str, name: str, expected: str) -> None:
+    """R-039, R-040, R-041."""
     assert names.workload_namespace(parent, name) == expected
 
 
 @given(st.lists(_NAMES, min_size=1, max_size=6), st.lists(_NAMES, min_size=1, max_size=6))
 def test_different_chains_never_share_a_namespace(left: list[str], right: list[str]) -> None:
+    """R-037, R-038."""
+
     def namespace(chain: list[str]) -> str:
         found = names.ROOT_NAMESPACE
         for name in chain:
@@ -43,6 +46,7 @@ def test_different_chains_never_share_a_namespace(left: list[str], right: list[s
     ],
 )
 def test_a_good_name_has_no_errors(parent: str, name: str) -> None:
+    """R-045."""
     assert names.tenant_name_errors(parent, name) == []
 
 
@@ -50,6 +54,7 @@ def test_a_good_name_has_no_errors(parent: str, name: str) -> None:
     "name", ["foo-bar", "-foo", "foo-", "foo_bar", "foo.bar", "foo bar", "1foo", "Foo", "", "fooé"]
 )
 def test_a_name_of_other_characters_is_refused_in_the_words_of_d41(name: str) -> None:
+    """R-033."""
     problems = names.tenant_name_errors("tenant-root", name)
     rule = "tenant names must start with a lowercase letter and contain only lowercase letters and digits; "
     assert [(each.field, each.detail) for each in problems] == [("metadata.name", f"{rule}dashes are not allowed")]
@@ -60,6 +65,7 @@ def test_super_is_refused() -> None:
 
 
 def test_a_namespace_of_64_is_refused_and_named_with_its_length() -> None:
+    """R-044, R-046."""
     (problem,) = names.tenant_name_errors("tenant-" + "x" * 45, "y" * 11)
     assert "x-yyyyyyyyyyy" in problem.detail
     assert "64 characters" in problem.detail

@@ -111,10 +111,20 @@ def test_rules_of_a_namespace_say_nothing_about_paths() -> None:
 
 
 def test_a_service_account_is_known_by_namespace_and_name() -> None:
+    """R-332."""
     subject = {"kind": "ServiceAccount", "name": "sa", "namespace": "a"}
     index = index_of({RoleKey("", "view"): PODS}, binding("b", VIEW, subject))
     assert index.decide(asks(user=service_account_user("a", "sa"))).allowed
     assert not index.decide(asks(user=service_account_user("b", "sa"))).allowed
+
+
+@pytest.mark.parametrize("kind", ["Robot", "user", "Users", "Service", "Namespace", ""])
+def test_subjects_of_other_kinds_are_nobody(kind: str) -> None:
+    """R-332: users, groups and service accounts, and no more."""
+    index = index_of({RoleKey("", "view"): PODS}, binding("b", VIEW, {"kind": kind, "name": "bob", "namespace": "a"}))
+    assert not index.decide(asks()).allowed
+    assert not index.decide(asks(user=User(name="x", groups=("bob",)))).allowed
+    assert not index.decide(asks(user=service_account_user("a", "bob"))).allowed
 
 
 def test_what_is_taken_back_counts_no_more() -> None:
@@ -274,4 +284,5 @@ def test_tenant_roles_never_write_to_the_platform(role: str, verb: str, group: s
     ],
 )
 def test_administrators_make_sub_tenants(role: str, verb: str, may: bool) -> None:
+    """R-025."""
     assert tenant_role_allows(role, verb, "apps.cozystack.io", "tenants") is may

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from admission.hostpolicy import TRUSTED_GROUPS
 from tenant_apiserver import manifests
 from tenant_apiserver.config import parse as parse_settings
 from tenant_apiserver.options import ENVIRONMENT_PREFIX, Serve, parse
@@ -148,6 +149,24 @@ def test_the_service_account_may_delegate() -> None:
     account = {"kind": "ServiceAccount", "name": "tenant-apiserver", "namespace": "cozy-system"}
     assert account in granted[("system:auth-delegator", "")]
     assert account in granted[("extension-apiserver-authentication-reader", "kube-system")]
+
+
+def test_the_service_account_is_one_that_may_set_hosts() -> None:
+    """R-259: layer 4 lets it write the label of a tenant's namespace."""
+    deployment = of_kind(built("."), "Deployment")
+    account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+    assert of_kind(built("."), "ServiceAccount", account)["metadata"]["namespace"] == "cozy-system"
+    assert f"system:serviceaccounts:{deployment['metadata']['namespace']}" in TRUSTED_GROUPS
+
+
+def test_everybody_may_list_and_only_list() -> None:
+    """R-337: what is seen is what RBAC lets people get, so the role for all grants no `get` of tenants."""
+    role = of_kind(built("."), "ClusterRole", "cozy:tenants:visible")
+    granted = {resource: set(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
+    assert granted == {"tenants": {"list", "watch"}, "tenantnamespaces": {"get", "list", "watch"}}
+    options = parse(["serve"], {})
+    assert isinstance(options, Serve)
+    assert options.visibility == "rbac"
 
 
 def test_the_pod_runs_with_as_little_as_possible() -> None:

@@ -126,6 +126,7 @@ def test_the_old_ca_stays_trusted_until_it_expires(material: Material) -> None:
 
 
 async def test_the_first_start_makes_a_secret_and_tells_the_api_service(host: FakeHost) -> None:
+    """R-340."""
     host.add(APISERVICES, api_service(insecureSkipTLSVerify=True))
     pair = await keeper(host).ensure()
     assert pair == stored(host).serving

@@ -40,6 +40,7 @@ def tenant(**fields: Any) -> Object:
     ],
 )
 def test_defaults_are_materialised_and_no_gateway_is_invented(strategy: TenantStrategy, obj: Object) -> None:
+    """R-006."""
     strategy.prepare_for_create(obj)
     assert obj == tenant(spec=DEFAULTS)
     assert strategy.validate(obj) == []
@@ -85,6 +86,7 @@ def test_a_wrong_spec_is_told_field_by_field(strategy: TenantStrategy, spec: Obj
 
 
 def test_a_quota_may_be_a_number_or_text_of_any_resource(strategy: TenantStrategy) -> None:
+    """R-011."""
     quotas = {"cpu": 4, "memory": "1.5Gi", "count/certificates.cert-manager.io": "10"}
     obj = tenant(spec={"resourceQuotas": quotas})
     strategy.prepare_for_create(obj)

@@ -49,6 +49,7 @@ def test_descendants_come_parent_first() -> None:
 
 
 def test_parents_follow_from_namespaces_not_from_the_text_of_names() -> None:
+    """R-050."""
     odd = facts("tenant-root", "odd", namespace="somewhere-else", host="odd.example")
     child = facts("somewhere-else", "kid", namespace="tenant-alpha-kid")
     assert tree(*ALL, odd, child).ancestors(child) == (odd, ROOT)

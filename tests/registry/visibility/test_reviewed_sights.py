@@ -85,6 +85,7 @@ async def test_who_watches_hears_of_changes() -> None:
 
 
 async def test_a_host_that_cannot_be_asked_is_an_error_and_no_empty_list() -> None:
+    """T27."""
     host = Host(away=True)
     with pytest.raises(ServiceUnavailable):
         await sights(host).of(ALICE)

@@ -291,9 +291,16 @@ async def test_masters_see_everything(record: RbacRecord) -> None:
 
 
 async def test_nothing_is_shown_before_all_is_known(record: RbacRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    """T27."""
     monkeypatch.setattr(seeing, "_SYNC_SECONDS", 0.01)
     with pytest.raises(ServiceUnavailable):
         await RbacSights(record, [TENANTS], synced=asyncio.Event()).of(ALICE)
+
+
+async def test_administrators_need_no_index(record: RbacRecord) -> None:
+    """R-343: whoever sees everything does not wait for what others may see."""
+    sight = await RbacSights(record, [TENANTS], synced=asyncio.Event()).of(User(name="x", groups=("system:masters",)))
+    assert sight.places is None
 
 
 async def test_what_changed_while_nobody_listened_is_told_from_every_state_in_between(

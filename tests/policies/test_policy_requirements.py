@@ -1,0 +1,118 @@
+"""What was asked of layers 2 to 5, number by number, as cases of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from tests.policies.cases import Case, refusal
+from tests.policies.judging import NAME, attributes, judge_of, refused
+from tests.policies.table import BINDINGS, CASES, POLICIES
+
+_BY_ID = {case.id: case for case in CASES}
+_TRUSTED = (
+    "system:masters",
+    "system:serviceaccounts:cozy-system",
+    "system:serviceaccounts:cozy-cert-manager",
+    "system:serviceaccounts:cozy-fluxcd",
+    "system:serviceaccounts:kube-system",
+)
+_NEAR = ("system:serviceaccounts", "system:serviceaccounts:cozy-flux", "cozystack-cluster-admin", "SYSTEM:MASTERS")
+_ROUTES = ("HTTPRoute", "TLSRoute", "GRPCRoute")
+
+
+def _of(kinds: Iterable[str], *ids: str) -> Sequence[Case]:
+    return [_BY_ID[f"{kind}: {id}"] for kind in kinds for id in ids]
+
+
+REFUSED = [
+    pytest.param(_of(["Gateway", "ListenerSet"], "a hostname in tenant-l-bare"), id="R-239, P2: no host, no hostname"),
+    pytest.param(
+        _of(["Gateway"], "an administrator may not, either", "Flux may not, either"), id="R-240: nobody is exempt"
+    ),
+    pytest.param(_of(["Tenant"], "set", "set later", "set when it was empty"), id="R-242: a host is set"),
+    pytest.param(
+        _of(["Tenant"], "changed", "made empty", "removed", "changed in case only"), id="R-243: it is changed"
+    ),
+    pytest.param(
+        _of(["Tenant"], *(f"set by {group}" for group in _NEAR), "set by one named like an account"),
+        id="R-249: near misses",
+    ),
+    pytest.param(_of(["Namespace"], "set"), id="R-253: a label is set on create"),
+    pytest.param(_of(["Namespace"], "set later", "set when it was empty", "changed", "removed"), id="R-254: or later"),
+    pytest.param(
+        _of(_ROUTES, "another domain", "the parent of the host", "a word before the host", "one bad among good"),
+        id="R-261: a hostname outside",
+    ),
+    pytest.param(
+        _of(_ROUTES, "a hostname in tenant-l-bare", "no hostnames in tenant-l-bare"), id="R-263: no host, no route"
+    ),
+    pytest.param(_of(_ROUTES, "an administrator may not, either"), id="R-267: whatever RBAC grants"),
+    pytest.param(_of(_ROUTES, "no hostnames on every section", "no hostnames, attached to nothing"), id="P1"),
+    pytest.param(_of(["GRPCRoute", "ListenerSet"], "another domain"), id="P3, N-8: kinds that nobody thought of"),
+    pytest.param(
+        _of(["TLSRoute"], "another domain", "v1, another domain", "v1alpha3, another domain"),
+        id="P4: every version that is served",
+    ),
+]
+ADMITTED = [
+    pytest.param(_of(["Tenant"], *(f"{group} sets it" for group in _TRUSTED)), id="R-244 to R-248: the trusted, P5"),
+    pytest.param(
+        _of(["Tenant"], "other fields while a host is there", "the same value by anybody"), id="R-250: it stays"
+    ),
+    pytest.param(_of(["Tenant"], "without spec", "with an empty spec"), id="N-1: no spec"),
+    pytest.param(_of(["Namespace"], "the same value by anybody"), id="R-255: the same value"),
+    pytest.param(_of(["Namespace"], "other labels", "another label while it is there"), id="R-256: other labels"),
+    pytest.param(_of(["Namespace"], *(f"{group} sets it" for group in _TRUSTED)), id="R-257: the same are trusted"),
+    pytest.param(_of(_ROUTES, "the host itself", "below the host"), id="R-261: the host, and below it"),
+    pytest.param(
+        _of(_ROUTES, "any hostname in cozy-*", "any hostname in another namespace"), id="R-262: other namespaces, P6"
+    ),
+    pytest.param(_of(_ROUTES, "a domain of its own"), id="R-265: a domain of its own"),
+]
+
+
+@pytest.mark.parametrize("cases", REFUSED)
+async def test_what_was_asked_to_be_refused_is(cases: Sequence[Case]) -> None:
+    for case in cases:
+        error = await _answer(case)
+        assert error, case.id
+        assert error == refusal(case, NAME, _resource(case)), case.id
+
+
+@pytest.mark.parametrize("cases", ADMITTED)
+async def test_what_was_asked_to_be_admitted_is(cases: Sequence[Case]) -> None:
+    for case in cases:
+        assert await _answer(case) == "", case.id
+
+
+@pytest.mark.parametrize(
+    ("case", "words"),
+    [
+        pytest.param(_of(["Tenant"], "set")[0], "tenant.spec.host can only be set or changed by", id="R-242"),
+        pytest.param(
+            _of(["Namespace"], "changed")[0],
+            "namespace label namespace.cozystack.io/host is immutable once set",
+            id="R-258",
+        ),
+        pytest.param(_of(["HTTPRoute"], "another domain")[0], "HTTPRoute hostnames must equal", id="R-266"),
+        pytest.param(_of(["TLSRoute"], "another domain")[0], "TLSRoute hostnames must equal", id="R-266: TLS"),
+    ],
+)
+async def test_a_refusal_begins_with_the_words_that_were_asked_for(case: Case, words: str) -> None:
+    assert f"denied request: {words}" in await _answer(case)
+
+
+def test_no_policy_knows_the_root_s_namespace_by_name() -> None:
+    """R-264: what decides is its label, as for any other."""
+    assert "tenant-root" not in str([policy["spec"] for policy in POLICIES.values()])
+
+
+def _resource(case: Case) -> str:
+    return f"{case.plural}.{case.group}" if case.group else case.plural
+
+
+async def _answer(case: Case) -> str:
+    error = await refused(judge_of(POLICIES[case.policy], BINDINGS[case.policy]), attributes(case))
+    return error.message if error else ""
