@@ -1,6 +1,7 @@
 PYTHON ?= python3
 PORT ?= 8443
 DATA ?= data
+SOAK_SECONDS ?= 600
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := apiserver registry admission controller tenant_apiserver benchmarks tests
@@ -8,7 +9,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 COMPILE := CUSTOM_COMPILE_COMMAND="make requirements" ../$(BIN)/pip-compile --quiet --generate-hashes --allow-unsafe \
 	--strip-extras --no-annotate --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --no-emit-options
 
-.PHONY: run test check bench bench-versus fmt manifests requirements clean
+.PHONY: run test check bench bench-versus faults soak fmt manifests requirements clean
 .DEFAULT_GOAL := run
 
 run: $(VENV)/run.stamp  ## the stand-alone server, with a real kubectl beside it
@@ -28,6 +29,11 @@ bench: $(VENV)/run.stamp  ## figures of a server of its own; BENCH_ARGS='--host 
 
 bench-versus: $(VENV)/run.stamp  ## `serve` and a kube-apiserver's custom resources in turns; BENCH_ARGS='--against URL …' adds a server
 	$(BIN)/python -m benchmarks.versus $(BENCH_ARGS)
+faults: $(VENV)/dev.stamp  ## the fault suite at its full size, which takes about an hour; `make test` has it in short
+	FAULTS=full $(BIN)/python -m pytest -m faults -s $(PYTEST_ARGS)
+
+soak: $(VENV)/dev.stamp  ## mixed load for SOAK_SECONDS, with a table of what the server uses; fails if that grows
+	$(BIN)/python -m tests.faults.soak --seconds $(SOAK_SECONDS)
 
 fmt: $(VENV)/dev.stamp
 	$(BIN)/ruff check --fix $(SOURCES)

@@ -9,11 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Never
 
-from apiserver.errors import BadRequest, UnsupportedMediaType
+from apiserver.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from apiserver.jsonvalue import nests_deeper
 from apiserver.yaml_decoding import YamlError, decode_yaml
 
 MAX_NESTING = 1000
+MAX_OBJECTS = 100_000
+"""In one body: ten times what a JSON patch may have operations. To read more would keep everybody waiting (S-13)."""
 _ACCEPTED = ("application/json", "application/yaml")
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -29,8 +31,8 @@ class Document:
 
 
 def decode(body: bytes, media_type: str) -> Document:
-    """The value of a body. Raises BadRequest for what is not well-formed or nests deeper than MAX_NESTING, and
-    UnsupportedMediaType."""
+    """The value of a body. Raises BadRequest for what is not well-formed or nests deeper than MAX_NESTING,
+    RequestEntityTooLarge for more than MAX_OBJECTS in JSON, and UnsupportedMediaType."""
     check_media_type(media_type)
     return _decode_json(_text(body)) if media_type == "application/json" else _decode_yaml(_text(body))
 
@@ -51,10 +53,13 @@ def _text(body: bytes) -> str:
 
 
 def _decode_json(text: str) -> Document:
-    repeated = False
+    repeated, objects = False, 0
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal repeated
+        nonlocal repeated, objects
+        objects += 1
+        if objects > MAX_OBJECTS:
+            raise RequestEntityTooLarge(f"a body may hold {MAX_OBJECTS} JSON objects")
         built = dict(pairs)
         if len(built) == len(pairs):
             return built

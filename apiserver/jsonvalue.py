@@ -35,6 +35,18 @@ def nests_deeper(value: Any, limit: int) -> bool:
     return bool(level)
 
 
+def holds_more(value: Any, limit: int) -> bool:
+    """Whether `value` holds more than `limit` values, at any depth; looks at no more than it has to."""
+    count, waiting = 0, _containers([value])
+    while waiting:
+        container = waiting.pop()
+        count += len(container)
+        if count > limit:
+            return True
+        waiting.extend(_containers(_children(container)))
+    return False
+
+
 def _containers(values: Iterable[Any]) -> list[Any]:
     return [value for value in values if isinstance(value, (dict, list))]
 

@@ -160,6 +160,7 @@ class Metrics:
             registry=registry,
         )
         self._watchers = Gauge("apiserver_registered_watchers", "Watches open.", _RESOURCE, registry=registry)
+        self._tasks = Gauge("apiserver_tasks", "Tasks of the event loop: what leaks is seen here.", registry=registry)
         self._stale = Counter(
             "apiserver_stale_verdicts",
             "Verdicts of before that were used because the host could not be reached.",
@@ -265,6 +266,7 @@ class Metrics:
             return None
         # gauges look at objects of the event loop, collectors of the process read files
         process = await asyncio.to_thread(generate_latest, self._process)
+        self._tasks.set(len(asyncio.all_tasks()))
         body = generate_latest(self.registry) + process
         return web.Response(body=body, headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 

@@ -32,8 +32,8 @@ class ServerTls:
     insists on none. No certificate fails the handshake: whether a CA vouches for it, and for what, is decided per
     request (x509.py), where a bad one is a 401 (A21).
 
-    A change makes a new context, which new connections get. Making one takes a millisecond and no disk, so it may be
-    done on the event loop.
+    A change makes a new context, which new connections get. Making one takes a millisecond and no disk, so it is done
+    on the event loop: two changes at once, in threads, would undo each other.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ async def follow_files(certificate: Path, key: Path, tls: ServerTls, *, sleep: S
         now = await asyncio.to_thread(_stamp, certificate, key)
         if now is not None and now != seen:
             try:
-                await asyncio.to_thread(lambda: tls.replace_certificate(read_pair(certificate, key)))
+                tls.replace_certificate(await asyncio.to_thread(read_pair, certificate, key))
                 seen = now
             except (OSError, ValueError) as error:
                 _LOG.warning("the serving certificate cannot be reloaded: %s", error)
@@ -104,14 +104,14 @@ def read_pair(certificate: Path, key: Path) -> KeyPair:
 async def follow_file(path: Path, changed: Callable[[bytes], None], *, sleep: Sleep = asyncio.sleep) -> None:
     """Tell `changed` the content of a file whenever it changes, for ever.
 
-    `changed` runs in a thread and may raise ValueError to refuse; then it is told again.
+    `changed` may raise ValueError to refuse; then it is told again.
     """
     seen = None
     while True:
         now = await asyncio.to_thread(_stamp, path)
         if now is not None and now != seen:
             try:
-                await asyncio.to_thread(lambda: changed(path.read_bytes()))
+                changed(await asyncio.to_thread(path.read_bytes))
                 seen = now
             except (OSError, ValueError) as error:
                 _LOG.warning("%s cannot be reloaded: %s", path.name, error)

@@ -146,7 +146,9 @@ class Informer:
             return self._backoff.next()
 
     def _failed(self, error: StatusError) -> float:
-        if error.code == _GONE or any(cause.get("reason") == _FROM_THE_FUTURE for cause in error.causes):
+        gone = error.code == _GONE or any(cause.get("reason") == _FROM_THE_FUTURE for cause in error.causes)
+        # a watch that asks for everything names no version that could be gone: that one is refused like any other
+        if gone and (self._rv or not self._watch_list):
             _logger.info("informer of %s: version %d is not held, listing anew", self._resource.plural, self._rv)
             self._start_over()
             return self._backoff.next()

@@ -61,8 +61,15 @@ class Delegation:
     def request_header(self) -> RequestHeaderConfig:
         return self._current.request_header
 
-    def fix(self, fixed: TrustedCallers) -> None:
-        """Files that flags name have changed."""
+    def fix_client_ca(self, pem: bytes) -> None:
+        """The file of a flag has changed. Raises ValueError, and changes nothing, if it holds no certificate."""
+        self._fix(replace(self._fixed, client_ca=_checked(pem)))
+
+    def fix_proxy_ca(self, pem: bytes) -> None:
+        """Raises ValueError, as above."""
+        self._fix(replace(self._fixed, request_header=replace(self._fixed.request_header, ca_pem=_checked(pem))))
+
+    def _fix(self, fixed: TrustedCallers) -> None:
         self._fixed = fixed
         self._put(_overlaid(fixed, self._current))
 
@@ -124,6 +131,12 @@ def _ca(data: Mapping[str, Any], key: str) -> bytes:
     pem = str(data.get(key) or "").encode()
     if pem and not parse_bundle(pem):
         raise ValueError(f"{key} holds no certificate")
+    return pem
+
+
+def _checked(pem: bytes) -> bytes:
+    if not parse_bundle(pem):
+        raise ValueError("it holds no certificate")
     return pem
 
 

@@ -227,11 +227,14 @@ class _Server:
 
     def _followed_cas(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """CA files that flags name, read again when they change."""
-        options = self._options
-        followed = {"client-ca": options.client_ca_file, "requestheader-ca": options.requestheader_client_ca_file}
+        options, callers = self._options, self._delegation
+        followed = {
+            "client-ca": (options.client_ca_file, callers.fix_client_ca),
+            "requestheader-ca": (options.requestheader_client_ca_file, callers.fix_proxy_ca),
+        }
         return {
-            f"follow-{name}": partial(follow_file, path, lambda _: self._delegation.fix(_fixed(options)))
-            for name, path in followed.items()
+            f"follow-{name}": partial(follow_file, path, changed)
+            for name, (path, changed) in followed.items()
             if path is not None
         }
 

@@ -86,6 +86,7 @@ class _Server:
         self._options = options
         self._config = config
         self._process = Process()
+        self._history = HistoryLimits(size=options.watch_history_size)
         self._data = options.data_dir.absolute()
         self._kubeconfig = self._data / "kubeconfig"
         self._pki = Pki(self._data / "pki", name="tenant-apiserver standalone CA")
@@ -106,7 +107,7 @@ class _Server:
             ca=ca.certificate.decode(),
             signing_key=self._pki.token_key(),
         )
-        embedded = EmbeddedHost(path=self._data / "host.db", trust=trust)
+        embedded = EmbeddedHost(path=self._data / "host.db", trust=trust, history=self._history)
         await embedded.open()
         client = HostClient(self._host_configuration(), observe=self._process.metrics.called)
         admission = HostAdmission(client, self._process.metrics.registry)
@@ -131,7 +132,7 @@ class _Server:
             observe=observe,
             host_admission=lambda namespaces: admission.plugins(namespaces=namespaces, authorizer=authorizer),
             finalizer=TENANT in options.controllers,
-            history=HistoryLimits(size=options.watch_history_size),
+            history=self._history,
         )
         for cache in (*tenants.caches, *embedded.caches):
             metrics.track_cache(cache)

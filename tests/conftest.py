@@ -21,10 +21,12 @@ OURS = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What one process runs one after the other, where there are several: the tests of a host that is shared by them
-    all, or those of a file."""
+    """What one process runs one after the other, where there are several: a folder's tests of a host that they share,
+    or the tests of a file."""
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    item.add_marker(pytest.mark.xdist_group(str(parameters.get("running_host", item.path.stem))))
+    item.add_marker(
+        pytest.mark.xdist_group(f"{item.path.parent.name}/{parameters.get('running_host', item.path.stem)}")
+    )
 
 
 @pytest.fixture(autouse=True)

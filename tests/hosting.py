@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,12 @@ from tests.e2e.hosts import E2eHost, EmbeddedHost, KubeHost
 from tests.e2e.processes import REPOSITORY
 from tests.e2e.sights import Access
 from tests.e2e.tenants import Tenants
+from tests.faults.sizes import size
 
 _FOLDERS = tuple(Path(__file__).parent / name for name in ("e2e", "attacks"))
 _ATTACKS = Path(__file__).parent / "attacks"
 _KUBECONFIG, _SERVER = "ATTACK_KUBECONFIG", "ATTACK_SERVER"
-_TIMEOUT_SECONDS = 300
+_TIMEOUT_SECONDS = size(short=300, full=1800)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,7 +49,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def running_host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eHost]:
     """A server that runs. What ends badly fails the last test that used it."""
-    running = _start(request.param, tmp_path_factory.mktemp(request.param))
+    with started(request.param, tmp_path_factory.mktemp(request.param)) as running:
+        yield running
+
+
+@contextmanager
+def started(kind: str, directory: Path) -> Iterator[E2eHost]:
+    """A host of a kind, to be ended well."""
+    running = _start(kind, directory)
     yield running
     status = running.stop()
     assert status == 0, f"exit status {status} after SIGTERM\n{running.tail()}"

@@ -7,11 +7,15 @@ from typing import Any
 from apiserver import errors, protobuf
 from apiserver.context import RequestContext
 from apiserver.decoding import Document, check_media_type, decode
+from apiserver.jsonvalue import holds_more
 from apiserver.messagetable import MessageTable
 from apiserver.resource import Object, Resource
 from apiserver.schema import apply_defaults, metadata_type_error, object_schema, prune, unknown_fields
 
 LIMIT = 3 * 1024 * 1024
+MAX_VALUES = 20_000
+"""What an object may hold. It is walked several times, at about 40 microseconds a value in all, and nobody else is
+served meanwhile (S-13)."""
 _MAX_STRICT_ERRORS = 100
 _TYPE = ("apiVersion", "kind")
 
@@ -42,6 +46,7 @@ async def read_object(context: RequestContext, resource: Resource, field_validat
         check_media_type(content_type)
     raw = await read(context)
     document = parse(raw, content_type, resource.protobuf)
+    check_size(document.value)
     obj = check_kind(document.value, resource)
     resource.refuse(obj)
     strict = strict_errors(document, obj, resource, field_validation)
@@ -55,6 +60,12 @@ def parse(raw: bytes, content_type: str, table: MessageTable | None) -> Document
     if table is not None and content_type == protobuf.MEDIA_TYPE:
         return Document(protobuf.decode(raw, table))
     return decode(raw, content_type)
+
+
+def check_size(value: Any) -> None:
+    """Raises RequestEntityTooLarge for more than MAX_VALUES values."""
+    if holds_more(value, MAX_VALUES):
+        raise errors.RequestEntityTooLarge(f"an object may hold {MAX_VALUES} values")
 
 
 def check_kind(value: Any, resource: Resource) -> Object:

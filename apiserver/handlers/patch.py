@@ -50,7 +50,9 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     call = _Call(context, scope, key, options, document, meta.now_rfc3339())
     change: rest.Change
     if kind == APPLY_PATCH:
-        change = _Apply(call, _decode_patch(raw, "application/yaml"))
+        configuration = _decode_patch(raw, "application/yaml")
+        body.check_size(configuration.value)
+        change = _Apply(call, configuration)
         create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})
         may_create = None if scope.subresource else create
     else:
@@ -109,6 +111,7 @@ class _Patch:
     def _settle(self, patched: Any) -> Object:
         """The patched document as an object; what is wrong with it is the patch's fault (D68, D83)."""
         resource, validation = self.call.scope.resource, self.call.options.field_validation
+        body.check_size(patched)
         try:
             obj = body.check_kind(patched, resource)
         except errors.BadRequest as error:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from apiserver.authorization import Authorizer
+from apiserver.history import HistoryLimits
 from apiserver.resource import GroupKind
 from apiserver.watchcache import WatchCache
 from registry import names
@@ -49,10 +51,11 @@ class Trust:
 class EmbeddedHost:
     """`open`, then `groups`, `authorizer` and `authenticator` are of use, then `run` until the end, then `close`."""
 
-    def __init__(self, *, path: Path, trust: Trust) -> None:
+    def __init__(self, *, path: Path, trust: Trust, history: HistoryLimits | None = None) -> None:
+        """`history` is that of each kind."""
         self._trust = trust
         self._database = Database(path)
-        self._served = serve_kinds(self._database)
+        self._served = serve_kinds(self._database, partial(WatchCache, history=history or HistoryLimits()))
         self._backends = primary_backends(self._served)
         self._index = RoleIndex()
         accounts, secrets = self._backends[SERVICEACCOUNTS], self._backends[SECRETS]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.decoding import MAX_NESTING, decode
-from apiserver.errors import BadRequest, UnsupportedMediaType
+from apiserver.decoding import MAX_NESTING, MAX_OBJECTS, decode
+from apiserver.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 JSON, YAML = "application/json", "application/yaml"
 json_values = st.recursive(
@@ -150,3 +150,11 @@ def test_repeated_keys_of_json_sent_as_yaml_are_told_as_of_yaml() -> None:
     assert decode(b'{"a": 1, "a": 2}', YAML).duplicates == (
         'error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key "a" already set in map',
     )
+
+
+@pytest.mark.parametrize("media_type", [JSON, YAML])
+def test_very_many_objects_are_not_read_to_their_end(media_type: str) -> None:
+    body = b"[" + b"{}," * MAX_OBJECTS + b"{}]"
+    with pytest.raises(RequestEntityTooLarge, match="may hold 100000 JSON objects"):
+        decode(body, media_type)
+    assert len(decode(b"[" + b"{}," * 9_999 + b"{}]", media_type).value) == 10_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.jsonvalue import equal, nests_deeper
+from apiserver.jsonvalue import equal, holds_more, nests_deeper
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -57,3 +57,17 @@ def test_any_depth_can_be_measured() -> None:
     assert not nests_deeper(deep, 100_001)
     while deep:
         deep = deep.pop()
+
+
+@pytest.mark.parametrize(
+    ("value", "held"),
+    [
+        pytest.param(1, 0, id="a scalar"),
+        pytest.param([], 0, id="nothing"),
+        pytest.param([1, 2], 2, id="a list"),
+        pytest.param({"a": {"b": [1, {}]}}, 4, id="at any depth"),
+    ],
+)
+def test_values_are_counted_at_any_depth(value: Any, held: int) -> None:
+    assert not holds_more(value, held)
+    assert held == 0 or holds_more(value, held - 1)

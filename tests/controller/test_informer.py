@@ -217,6 +217,13 @@ async def test_a_new_list_is_no_older_than_what_was_seen_unless_the_host_has_no_
     assert run.told[-2:] == [("replace", [], 4), ("ADDED", "b", 5)]
 
 
+async def test_a_host_whose_watches_are_always_too_old_is_listed() -> None:
+    expired = errors.Expired("too old resource version")
+    run = await play(expired, page(5, obj("a", 1)), expired, page(7, obj("a", 1)), [event("MODIFIED", "a", 8)])
+    assert run.calls == ["watchlist", "list 0", "watch 5", "list 5", "watch 7", "watch 8"]
+    assert run.told == [("replace", ["a"], 5), ("replace", ["a"], 7), ("MODIFIED", "a", 8)]
+
+
 async def test_an_outage_and_its_end_are_told_and_no_event_is_lost() -> None:
     away = HostUnreachable()
     run = await play(INITIAL, [away], away, away, page(9), [event("MODIFIED", "a", 8)])

@@ -188,9 +188,12 @@ class EmbeddedHost(E2eHost):
         self.url = self.direct_url = f"https://127.0.0.1:{self.port}"
         self.start()
 
+    def run(self, *arguments: str, log: Path) -> Process:
+        return run_command(*arguments, log=log)
+
     def start(self) -> None:
         """Start, or start again, on the same data and port."""
-        self.server = run_command(
+        self.server = self.run(
             "standalone",
             f"--data-dir={self.data}",
             "--bind-address=127.0.0.1",
@@ -276,6 +279,11 @@ class KubeHost(E2eHost):
         status = self.server.stop()
         self._control_plane.stop()
         return status
+
+    def compact(self) -> None:
+        """Have the host forget every version but the present one, as it does by itself from time to time."""
+        self._control_plane.compact()
+        self.kube_apiserver.restart()
 
     def start(self) -> Process:
         """Our server, with the rights of the ServiceAccount that the manifests make and no others."""

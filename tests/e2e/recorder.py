@@ -153,13 +153,16 @@ class RecordingProxy:
             request.method, url, data=body or None, headers={**headers, **self._identity.headers}
         ) as answer:
             watch(number, True)
-            kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
-            response = web.StreamResponse(status=answer.status, headers=kept)
-            await response.prepare(request)
-            async for chunk in answer.content.iter_any():
-                await response.write(chunk)
-            await response.write_eof()
-            return response
+            return await self._copy(request, answer)
+
+    async def _copy(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
+        response = web.StreamResponse(status=answer.status, headers=kept)
+        await response.prepare(request)
+        async for chunk in answer.content.iter_any():
+            await response.write(chunk)
+        await response.write_eof()
+        return response
 
 
 def _nobody(number: int, passed: bool) -> None:

@@ -61,6 +61,17 @@ def test_an_object_that_the_host_cannot_store_is_too_large(kube: KubeHost, host:
     assert f'tenants.apps.cozystack.io "{name}"' in status["message"]
 
 
+def test_an_object_of_very_many_values_is_too_large(host: E2eHost, unique: str) -> None:
+    """What it costs to look at it keeps everybody waiting (S-13); a patch that makes one is refused too."""
+    finalizers = [f"example.org/f{number}" for number in range(30_000)]
+    whole, client = manifest(unique, finalizers=finalizers), host.session()
+    assert client.request("POST", tenants_path(ROOT), whole).expect(413)["reason"] == "RequestEntityTooLarge"
+    query, patch = {"fieldManager": "e2e", "dryRun": "All"}, {**whole, "metadata": {"finalizers": finalizers}}
+    for kind in (MERGE, APPLY):
+        answer = client.request("PATCH", tenants_path(ROOT, "root"), patch, query=query, content_type=kind)
+        assert answer.expect(413)["reason"] == "RequestEntityTooLarge"
+
+
 @pytest.mark.parametrize(
     ("body", "codes"),
     [

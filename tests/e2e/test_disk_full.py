@@ -10,6 +10,8 @@ import pytest
 
 from tests.e2e.hosts import EmbeddedHost
 
+pytestmark = pytest.mark.faults
+
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 

@@ -17,6 +17,9 @@ from hypothesis import strategies as st
 from tests.e2e.client import Client
 from tests.e2e.hosts import GROUP_VERSION, ROOT, E2eHost, KubeHost, tenants_path
 from tests.e2e.tenants import Tenants, manifest
+from tests.faults.sizes import size
+
+pytestmark = pytest.mark.faults
 
 MERGE, JSON_PATCH, APPLY = (
     "application/merge-patch+json",
@@ -24,7 +27,8 @@ MERGE, JSON_PATCH, APPLY = (
     "application/apply-patch+yaml",
 )
 fuzzed = settings(
-    max_examples=300,
+    # in full, over 20,000 requests on each host
+    max_examples=size(short=300, full=1700),
     deadline=None,
     derandomize=True,
     database=None,

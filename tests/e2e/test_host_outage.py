@@ -15,6 +15,8 @@ from tests.e2e.processes import Process, free_port, run_command, wait_until
 from tests.e2e.relay import Relay
 from tests.e2e.tenants import Tenants, manifest
 
+pytestmark = pytest.mark.faults
+
 
 @dataclass(frozen=True, slots=True)
 class Replica:

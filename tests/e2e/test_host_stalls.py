@@ -14,7 +14,7 @@ from tests.e2e.hosts import PATIENCE, ROOT, KubeHost, tenants_path
 from tests.e2e.processes import wait_until
 from tests.e2e.tenants import Tenants, manifest
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from tests.e2e.hosts import PATIENCE, ROOT, KubeHost
 from tests.e2e.processes import Process, free_port, run_command, wait_until
 from tests.e2e.recorder import Passed, RecordingProxy
 
+pytestmark = pytest.mark.faults
+
 # lease duration and the longest wait between two tries to have it, by the rules of client-go
 TAKEOVER_SECONDS = 20.0
 FROZEN_SECONDS = 20.0

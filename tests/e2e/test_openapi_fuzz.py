@@ -17,9 +17,10 @@ from schemathesis.core.result import Ok
 from tests.e2e.client import Body, Client
 from tests.e2e.hosts import GROUP_VERSION, ROOT, EmbeddedHost
 from tests.e2e.tenants import Tenants
+from tests.faults.sizes import size
 
-pytestmark = pytest.mark.timeout(600)
-EXAMPLES = 40
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(size(short=600, full=3600))]
+EXAMPLES = size(short=40, full=1000)
 # 503 and 504 are answers to a host that is away and to deadlines, also to versions from the future.
 NOT_A_BUG = {503, 504}
 

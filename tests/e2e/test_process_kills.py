@@ -17,6 +17,8 @@ from tests.e2e.arena import GROUP, Arena, EmbeddedArena, KubeArena, Size
 from tests.e2e.hosts import ROOT
 from tests.e2e.processes import wait_until
 
+pytestmark = pytest.mark.faults
+
 RELEASES = f"{GROUP}/helmreleases"
 PATIENCE = 50.0
 FINALIZER = "apps.cozystack.io/tenant"

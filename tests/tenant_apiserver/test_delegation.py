@@ -121,3 +121,25 @@ def test_a_request_header_ca_of_a_flag_brings_its_own_names(listener: Listener) 
     delegation = Delegation(fixed=TrustedCallers(request_header=own), on_change=listener)
     delegation.replace([configmap()], 1)
     assert delegation.request_header() == own
+
+
+def test_files_that_change_together_both_count(listener: Listener) -> None:
+    first = TrustedCallers(client_ca=CLIENT_CA, request_header=RequestHeaderConfig(ca_pem=PROXY_CA))
+    delegation = Delegation(fixed=first, on_change=listener)
+    clients, proxies = (make_ca(name).certificate for name in ("more clients", "more proxies"))
+    delegation.fix_client_ca(clients)
+    delegation.fix_proxy_ca(proxies)
+    assert (delegation.client_ca(), delegation.request_header().ca_pem) == (clients, proxies)
+    assert (
+        listener.bundles[-1]
+        == TrustedCallers(client_ca=clients, request_header=RequestHeaderConfig(ca_pem=proxies)).bundle()
+    )
+
+
+def test_a_file_without_a_certificate_is_refused(listener: Listener) -> None:
+    delegation = Delegation(fixed=TrustedCallers(client_ca=CLIENT_CA), on_change=listener)
+    for refuse in (delegation.fix_client_ca, delegation.fix_proxy_ca):
+        with pytest.raises(ValueError, match="holds no certificate"):
+            refuse(b"half a fi")
+    assert delegation.client_ca() == CLIENT_CA
+    assert listener.bundles == []

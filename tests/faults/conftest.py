@@ -1,0 +1,40 @@
+"""Hosts of this folder's own: what is done to them here is not always mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.hosts import E2eHost, EmbeddedHost
+from tests.faults.sizes import size
+from tests.hosting import started
+
+_HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if _HERE in item.path.parents:
+            item.add_marker(pytest.mark.faults)
+            item.add_marker(pytest.mark.timeout(size(short=300, full=3600)))
+
+
+@pytest.fixture(scope="session")
+def running_host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eHost]:
+    with started(request.param, tmp_path_factory.mktemp(request.param)) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def host(running_host: E2eHost) -> E2eHost:
+    return running_host
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[EmbeddedHost]:
+    """An embedded host of the test's own."""
+    running = EmbeddedHost(tmp_path)
+    yield running
+    assert running.stop() == 0, running.server.tail()

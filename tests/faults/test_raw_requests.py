@@ -1,0 +1,194 @@
+"""Bytes that are hardly HTTP, straight at the listener: an answer or an end, never a hang, a 5xx or a trace."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import socket
+import ssl
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.e2e.client import Client
+from tests.e2e.hosts import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.processes import wait_until
+from tests.faults.sizes import new_seed, size
+from tests.faults.vitals import descriptors, memory
+
+CLIENTS = 16
+# a request that is not whole is waited for: after so long, nothing more comes
+SILENCE_SECONDS = 0.3
+# between the last byte that is sent and the end of the connection
+ANSWER_SECONDS = 15.0
+STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
+# a handler that fails, and Python that says why
+TRACES = (b"Traceback", b'File "', b".py")
+ALLOWED = {503, 504}
+
+LIST, ONE = tenants_path(ROOT), tenants_path(ROOT, "root")
+WHOLE = (
+    f"GET {LIST}?limit=1 HTTP/1.1\r\nHost: a\r\n\r\n".encode(),
+    f"GET {ONE} HTTP/1.1\r\nHost: a\r\nAccept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n\r\n".encode(),
+    f"GET {LIST}?watch=1&timeoutSeconds=1 HTTP/1.1\r\nHost: a\r\n\r\n".encode(),
+    f"POST {LIST}?dryRun=All HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    "Content-Length: 2\r\n\r\n{}".encode(),
+    f"PATCH {ONE}?dryRun=All HTTP/1.1\r\nHost: a\r\nContent-Type: application/merge-patch+json\r\n"
+    "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n".encode(),
+    b"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"GET /livez HTTP/1.0\r\n\r\n",
+)
+TOKENS = (
+    b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b"%", b"%00", b"%ff", b"/../", b"//", b"?", b"#", b"\xff",
+    b"\xc3\x28",
+    b"HTTP/1.1", b"HTTP/9.9", b"HTTP/1.", b"GET", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"Content-Length: -1\r\n",
+    b"Content-Length: 5\r\n", b"Content-Length: 99999999999999999999\r\n", b"Transfer-Encoding: chunked\r\n",
+    b"Transfer-Encoding: gzip\r\n", b"Expect: 100-continue\r\n", b"Connection: close\r\n", b"Connection: upgrade\r\n",
+    b"Upgrade: websocket\r\n", b"Host: b\r\n", b"X-Remote-User: admin\r\n", b"Authorization: Bearer \xff\r\n",
+    b"Impersonate-User: x\r\n", b"Accept: \0\r\n", b" folded\r\n", b"A" * 9000, b"0\r\n\r\n", b"ffffffffffffffff\r\n",
+    b"-1\r\n", b";ext=1\r\n", b"?watch=true", b"&timeout=1ns", b"&resourceVersion=18446744073709551616",
+)  # fmt: skip
+
+Change = Callable[[random.Random, bytes], bytes]
+
+
+def insert(chance: random.Random, data: bytes) -> bytes:
+    at = chance.randint(0, len(data))
+    return data[:at] + chance.choice(TOKENS) + data[at:]
+
+
+def replace(chance: random.Random, data: bytes) -> bytes:
+    at = chance.randint(0, len(data))
+    return data[:at] + chance.choice(TOKENS) + data[at + chance.randint(0, 20) :]
+
+
+def flip(chance: random.Random, data: bytes) -> bytes:
+    at = chance.randrange(len(data))
+    return data[:at] + bytes([data[at] ^ 1 << chance.randrange(8)]) + data[at + 1 :]
+
+
+def cut(chance: random.Random, data: bytes) -> bytes:
+    return data[: chance.randint(1, len(data))]
+
+
+def repeat(chance: random.Random, data: bytes) -> bytes:
+    start = chance.randrange(len(data))
+    part = data[start : start + chance.randint(1, 60)]
+    return data[:start] + part * chance.randint(2, 20) + data[start:]
+
+
+def pipeline(chance: random.Random, data: bytes) -> bytes:
+    return data + chance.choice(WHOLE)
+
+
+def noise(chance: random.Random, data: bytes) -> bytes:
+    return data + chance.randbytes(chance.randint(1, 200))
+
+
+CHANGES: tuple[Change, ...] = (insert, insert, replace, flip, cut, repeat, pipeline, noise)
+
+
+def spoilt(chance: random.Random) -> bytes:
+    data = chance.choice(WHOLE)
+    for _ in range(chance.randint(1, 4)):
+        data = chance.choice(CHANGES)(chance, data) or b"\0"
+    return data
+
+
+@contextmanager
+def connected(client: Client) -> Iterator[ssl.SSLSocket]:
+    parts = urlsplit(client.url)
+    assert parts.hostname is not None
+    plain = socket.create_connection((parts.hostname, parts.port), timeout=ANSWER_SECONDS)
+    with closing(client.tls.wrap_socket(plain, server_hostname=parts.hostname)) as connection:
+        yield connection
+
+
+def exchange(client: Client, data: bytes) -> bytes:
+    """What comes back until the connection ends: by itself, or because nothing more is sent once it is silent. Raises
+    TimeoutError if it does not end then."""
+    heard = b""
+    with connected(client) as connection, suppress(ssl.SSLError, ConnectionError):
+        connection.sendall(data)
+        connection.settimeout(SILENCE_SECONDS)
+        with suppress(TimeoutError):
+            while more := connection.recv(65536):
+                heard += more
+            return heard
+        connection.settimeout(ANSWER_SECONDS)
+        # below TLS, whose own end would be waited for
+        with closing(socket.socket(fileno=os.dup(connection.fileno()))) as below:
+            below.shutdown(socket.SHUT_WR)
+        while more := connection.recv(65536):
+            heard += more
+    return heard
+
+
+def check(data: bytes, heard: bytes) -> list[int]:
+    codes = [int(code) for code in STATUS.findall(heard)]
+    assert all(code < 500 or code in ALLOWED for code in codes), (data, heard[:2000])
+    assert not any(trace in heard for trace in TRACES), (data, heard[:2000])
+    return codes
+
+
+def test_bytes_that_are_hardly_http(own: EmbeddedHost) -> None:
+    seed, count = new_seed(), size(short=600, full=20_000)
+    client, pid = own.session(), own.server.pid
+    chance = random.Random(seed)
+    requests = [spoilt(chance) for _ in range(count)]
+    for data in WHOLE:
+        assert check(data, exchange(client, data))
+    before, memory_before = descriptors(pid), memory(pid)[0]
+
+    def ask(data: bytes) -> list[int]:
+        return check(data, exchange(client, data))
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        codes = Counter(code for found in pool.map(ask, requests) for code in found)
+    print(f"{count} connections: {dict(codes)}; {memory_before:.0f} MiB, then {memory(pid)[0]:.0f}")
+    # a run that is always refused at the door, or never, proves nothing
+    assert {200, 400} <= codes.keys()
+    wait_until("no connection is left open", lambda: descriptors(pid) <= before + 2)
+    assert memory(pid)[0] - memory_before < 32
+    assert client.get("/readyz").status == 200
+    assert "Traceback" not in own.server.log(), own.server.tail()
+
+
+def test_bytes_that_are_hardly_tls(own: EmbeddedHost) -> None:
+    chance, count = random.Random(new_seed()), size(short=200, full=3000)
+    client, pid = own.session(), own.server.pid
+    before = descriptors(pid)
+    parts = urlsplit(client.url)
+    hello = bytes.fromhex("16030100f4010000f00303")
+    for _ in range(count):
+        plain = socket.create_connection((parts.hostname, parts.port), timeout=ANSWER_SECONDS)
+        with closing(plain), suppress(ConnectionError):
+            plain.sendall(hello[: chance.randint(0, len(hello))] + chance.randbytes(chance.randint(1, 400)))
+            plain.shutdown(socket.SHUT_WR)
+            while plain.recv(65536):
+                pass
+    wait_until("no connection is left open", lambda: descriptors(pid) <= before + 2)
+    assert client.get("/readyz").status == 200
+    assert "Traceback" not in own.server.log(), own.server.tail()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(b"GET /livez HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 2000 + b"\r\n", id="very many headers"),
+        pytest.param(b"GET /" + b"a" * 2**21 + b" HTTP/1.1\r\nHost: a\r\n\r\n", id="a very long target"),
+        pytest.param(
+            f"POST {LIST} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{{}}".encode(),
+            id="two lengths",
+        ),
+    ],
+)
+def test_what_is_refused_ends_the_connection(own: EmbeddedHost, data: bytes) -> None:
+    codes = check(data, exchange(own.session(), data))
+    assert len(codes) <= 1
+    assert set(codes) <= {400, 413, 431}

@@ -1,0 +1,116 @@
+"""Two replicas behind a real kube-apiserver are restarted in turns under load: nothing that was acknowledged is lost,
+and every informer ends with the same state."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.client import Client
+from tests.e2e.hosts import PATIENCE, ROOT_HOST, KubeHost, tenants_path
+from tests.e2e.processes import Process, free_port, run_command, wait_until
+from tests.faults.balancer import Balancer
+from tests.faults.front import is_ready
+from tests.faults.reflector import Name, Object, Reflector, name_of
+from tests.faults.sizes import new_seed, size
+from tests.faults.storm import Storm, TenantKind
+
+WRITERS, INFORMERS = 4, 3
+PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    kube: KubeHost
+    directory: Path
+    processes: dict[int, Process]
+
+    def start(self, port: int) -> None:
+        flags = [f"--kubeconfig={self.kube.account.kubeconfig}", f"--secure-port={port}", "--bind-address=127.0.0.1"]
+        log = self.directory / f"{port}.log"
+        self.processes[port] = run_command("serve", *flags, f"--root-host={ROOT_HOST}", log=log)
+
+    def client(self, port: int) -> Client:
+        straight = self.kube.direct()
+        return Client(f"https://127.0.0.1:{port}", straight.tls, straight.headers)
+
+
+@pytest.fixture
+def replicas(kube: KubeHost, tmp_path: Path) -> Iterator[Replicas]:
+    """Two, which the kube-apiserver reaches by the port of the session's own server, and that one is stopped."""
+    kube.server.stop()
+    made = Replicas(kube, tmp_path, {})
+    ports = [free_port(), free_port()]
+    clients = {port: made.client(port) for port in ports}
+    balancer = Balancer(kube.port, {port: partial(is_ready, clients[port]) for port in ports})
+    try:
+        for port in ports:
+            made.start(port)
+        wait_until("both are ready", lambda: len(balancer.ready) == 2, seconds=PATIENCE)
+        wait_until("they are served", lambda: kube.session().get(tenants_path()).status == 200, seconds=PATIENCE)
+        yield made
+    finally:
+        balancer.close()
+        for process in made.processes.values():
+            process.stop()
+        kube.restart()
+
+
+def state(client: Client) -> dict[Name, Object]:
+    return {name_of(item): item for item in client.get(tenants_path()).expect(200)["items"]}
+
+
+def is_quiet(client: Client) -> bool:
+    before = state(client)
+    time.sleep(PAUSE_SECONDS)
+    return state(client) == before
+
+
+def roll(replicas: Replicas, number: signal.Signals) -> None:
+    """One after the other; the next one waits until the last is ready again."""
+    for port, process in tuple(replicas.processes.items()):
+        process.signal(number)
+        process.wait(seconds=PATIENCE)
+        replicas.start(port)
+        client = replicas.client(port)
+        wait_until("it is ready again", lambda client=client: is_ready(client), seconds=PATIENCE)  # type: ignore[misc]
+        time.sleep(PAUSE_SECONDS)
+
+
+def until_all_have(state_now: Mapping[Name, Object], informers: list[Reflector]) -> None:
+    def equal() -> bool:
+        return all(informer.state == state_now for informer in informers)
+
+    wait_until("every informer has the same state", equal, seconds=PATIENCE)
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["rolling restart", "killed in turns"])
+def test_nothing_is_lost_and_informers_agree(kube: KubeHost, replicas: Replicas, how: signal.Signals) -> None:
+    storm, over, client = Storm(new_seed(), [TenantKind()], writers=WRITERS), threading.Event(), kube.session()
+    informers = [Reflector(kube.session, tenants_path()) for _ in range(INFORMERS)]
+    writing = storm.blow_until(over, client)
+    try:
+        for _ in range(size(short=1, full=10)):
+            roll(replicas, how)
+    finally:
+        over.set()
+        for each in writing:
+            each.join(timeout=PATIENCE)
+    print(f"{storm.acknowledged} writes acknowledged, {storm.unanswered} not; lists: {[i.lists for i in informers]}")
+    try:
+        wait_until("the reconciler is done", lambda: is_quiet(client), seconds=PATIENCE)
+        until_all_have(state(client), informers)
+        storm.check(client)
+        assert [informer.contradictions for informer in informers] == [[]] * INFORMERS
+        assert storm.acknowledged > 0
+    finally:
+        for informer in informers:
+            informer.stop()
+        storm.clear(client)

@@ -1,0 +1,135 @@
+"""A disk that takes no writes for a while: writes wait for it, reads and watches do not, and nothing is lost."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.client import Answer, Client
+from tests.e2e.hosts import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.processes import wait_until
+from tests.e2e.tenants import manifest
+from tests.faults.mortalhost import MortalHost
+from tests.faults.reflector import Reflector
+from tests.faults.sizes import size
+
+WRITERS = 8
+# reads come from memory
+READ_SECONDS = 1.0
+# a write may take as long as its deadline, which is 34 s
+WRITE_SECONDS = 40.0
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MortalHost]:
+    running = MortalHost(tmp_path)
+    yield running
+    running.spare()
+    assert running.stop() == 0, running.server.tail()
+
+
+@contextmanager
+def stopped(kube: KubeHost) -> Iterator[None]:
+    [etcd] = [process for process in kube.processes if process.name == "etcd"]
+    etcd.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        etcd.signal(signal.SIGCONT)
+
+
+def read_until(end: float, readers: Sequence[Client], there: str) -> float:
+    """The longest that a read took."""
+    longest = 0.0
+    while time.monotonic() < end:
+        for reader in readers:
+            for path in (tenants_path(ROOT, there), tenants_path(ROOT), "/livez"):
+                started = time.monotonic()
+                assert reader.get(path).status == 200
+                longest = max(longest, time.monotonic() - started)
+        time.sleep(0.05)
+    return longest
+
+
+def check(readers: Sequence[Client], stall: Callable[[], AbstractContextManager[None]], unique: str) -> list[Answer]:
+    """Answers to creations of Tenants named `unique` and a number, asked while nothing could be written."""
+    client, there = readers[0], f"{unique}there"
+    client.request("POST", tenants_path(ROOT), manifest(there)).expect(201)
+    for reader in readers:
+        # what reviews say of them is known from here on
+        wait_until("they may read", lambda reader=reader: reader.get(tenants_path(ROOT, there)).status == 200)  # type: ignore[misc]
+        reader.get(tenants_path(ROOT)).expect(200)
+    watching = Reflector(lambda: client, tenants_path())
+    try:
+        wait_until("the watch has begun", lambda: watching.lists)
+        with ThreadPoolExecutor(WRITERS) as pool:
+            with stall():
+                bodies = [manifest(f"{unique}{number}") for number in range(WRITERS)]
+                ask = partial(client.request, "POST", tenants_path(ROOT), seconds=WRITE_SECONDS)
+                asked = [pool.submit(ask, body) for body in bodies]
+                longest = read_until(time.monotonic() + size(short=3.0, full=20.0), readers, there)
+                assert [each for each in asked if each.done() and each.result().status == 201] == []
+            answers = [each.result() for each in asked]
+        print(f"the slowest read took {longest:.3f} s; writes: {[answer.status for answer in answers]}")
+        assert longest < READ_SECONDS
+        check_the_watch(client, watching)
+    finally:
+        watching.stop()
+    return answers
+
+
+def check_the_watch(client: Client, watching: Reflector) -> None:
+    """It was never cut, and has everything."""
+
+    def listed() -> dict[str, str]:
+        items = client.get(tenants_path()).expect(200)["items"]
+        return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
+
+    def told() -> dict[str, str]:
+        objects = watching.state.values()
+        return {obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"] for obj in objects}
+
+    wait_until("the watch has everything", lambda: told() == listed(), seconds=PATIENCE)
+    assert (watching.lists, watching.contradictions) == (1, [])
+
+
+def test_the_embedded_host_waits_for_its_disk(mortal: MortalHost, unique: str) -> None:
+    mortal.grant(unique, "cluster-admin", ROOT)
+    client = mortal.session()
+    answers = check([client, mortal.session(unique)], mortal.stalled, unique)
+    assert [answer.status for answer in answers] == [201] * WRITERS
+    mortal.server.kill()
+    mortal.start()
+    names = {item["metadata"]["name"] for item in mortal.session().get(tenants_path(ROOT)).expect(200)["items"]}
+    assert {f"{unique}{number}" for number in range(WRITERS)} <= names
+
+
+def test_a_cluster_waits_for_its_etcd(kube: KubeHost, unique: str) -> None:
+    kube.grant(unique, "cluster-admin", ROOT)
+    client = kube.direct()
+    answers = check([client, kube.direct(unique)], lambda: stopped(kube), unique)
+    for number, answer in enumerate(answers):
+        # what was not answered in time may have been made all the same
+        assert answer.status in (201, 500, 503, 504), answer.content
+        if answer.status == 201:
+            client.get(tenants_path(ROOT, f"{unique}{number}")).expect(200)
+    made = [f"{unique}{number}" for number in range(WRITERS)] + [f"{unique}there"]
+    for name in made:
+        kube.session().request("DELETE", tenants_path(ROOT, name))
+
+
+def test_nobody_else_gets_the_database(own: EmbeddedHost, unique: str) -> None:
+    client = own.session()
+    with closing(sqlite3.connect(own.data / "host.db", timeout=0.5, isolation_level=None)) as other:
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN EXCLUSIVE")
+        client.request("POST", tenants_path(ROOT), manifest(unique)).expect(201)
+    assert client.get(tenants_path(ROOT, unique)).status == 200
