@@ -1,7 +1,7 @@
 """Who can testify that admission saw a write: what it said of each, in the order in which it was asked.
 
-A witness is put in front of the writes of one namespace and those below it; one more kind of it, such as a webhook, is
-one more class with these two methods, and one more entry of WITNESSES.
+A witness is put in front of the writes of one namespace and those below it; one more kind of it is one more class with
+these two methods, and one more entry of WITNESSES.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from tests.e2e.client import Answer
@@ -16,6 +19,8 @@ from tests.e2e.hosts import E2eHost, tenants_path
 from tests.e2e.policies import BINDINGS, POLICIES
 from tests.e2e.processes import wait_until
 from tests.e2e.tenants import manifest
+from tests.e2e.webhooks import Webhooks, tenants
+from tests.e2e.webhookserver import Response, WebhookServer
 
 EVERYTHING = {
     "apiGroups": ["apps.cozystack.io"],
@@ -24,6 +29,7 @@ EVERYTHING = {
     "resources": ["tenants", "tenants/*"],
 }
 _REFUSED = "refused by the witness"
+_SEES, _REFUSES = "sees.example.com", "refuses.example.com"
 
 
 class Witness(Protocol):
@@ -36,17 +42,21 @@ class Witness(Protocol):
         ...
 
 
-class PolicyWitness:
-    """A ValidatingAdmissionPolicy: a warning for each evaluation tells of it, in the answer itself."""
+class _Warns:
+    """Tells of what it sees by a warning for each, in the answer itself."""
+
+    def seen(self, answer: Answer) -> list[str]:
+        told = [warning.partition("witness: ")[2].rstrip('"') for warning in answer.warnings if "witness: " in warning]
+        return [each.strip() for each in told]
+
+
+class PolicyWitness(_Warns):
+    """A ValidatingAdmissionPolicy."""
 
     def __init__(self, host: E2eHost, namespace: str) -> None:
         self._host = host
         self._namespace = namespace
         self._client = host.session()
-
-    def seen(self, answer: Answer) -> list[str]:
-        told = [warning.partition("witness: ")[2].rstrip('"') for warning in answer.warnings if "witness: " in warning]
-        return [each.strip() for each in told]
 
     @contextmanager
     def testifying(self) -> Iterator[None]:
@@ -102,4 +112,48 @@ def policy_witness(host: E2eHost, namespace: str) -> Iterator[Witness]:
         yield witness
 
 
-WITNESSES: Mapping[str, Callable[[E2eHost, str], AbstractContextManager[Witness]]] = {"policy": policy_witness}
+class WebhookWitness(_Warns):
+    """A validating webhook, for which a real server answers."""
+
+    def __init__(self, host: E2eHost, namespace: str, server: WebhookServer) -> None:
+        self._webhooks = Webhooks(host, server, replace(tenants(), namespace=namespace))
+        self._selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+        server.on(f"/{_SEES}", _tell)
+        server.on(f"/{_REFUSES}", {"allowed": False, "status": {"message": _REFUSED, "code": 403}})
+
+    @contextmanager
+    def testifying(self) -> Iterator[None]:
+        with self._in_force(_SEES):
+            yield
+
+    @contextmanager
+    def refusing(self) -> Iterator[None]:
+        with self._in_force(_REFUSES):
+            yield
+
+    def _in_force(self, name: str) -> AbstractContextManager[str]:
+        hook = self._webhooks.hook(name, rules=[EVERYTHING], objectSelector=None, namespaceSelector=self._selector)
+        return self._webhooks.in_force("Validating", hook)
+
+
+def _tell(request: Mapping[str, Any]) -> Response:
+    name = (request["object"] or request["oldObject"])["metadata"].get("name", "")
+    return {"allowed": True, "warnings": [f"witness: {request['operation']} {name}"]}
+
+
+@contextmanager
+def webhook_witness(host: E2eHost, namespace: str) -> Iterator[Witness]:
+    with TemporaryDirectory() as directory:
+        server = WebhookServer(Path(directory))
+        try:
+            witness = WebhookWitness(host, namespace, server)
+            with witness.testifying():
+                yield witness
+        finally:
+            server.stop()
+
+
+WITNESSES: Mapping[str, Callable[[E2eHost, str], AbstractContextManager[Witness]]] = {
+    "policy": policy_witness,
+    "webhook": webhook_witness,
+}
