@@ -25,6 +25,8 @@ _FIELD_ERRORS = {
     "FieldValueTooMany": "Too many",
     "InternalError": "Internal error",
 }
+# What an Invalid tells of errors: a value can be as large as a request, and be wrong as often as it has parts (S-13).
+_MOST_TEXT = 256 * 1024
 _WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
 
 
@@ -192,13 +194,17 @@ class ApplyConflict(StatusError):
 
 
 class Invalid(StatusError):
-    """422 with every field error at once; `kind` is the Kind (D5), duplicates are told once (D6)."""
+    """422 with every field error at once; `kind` is the Kind (D5), duplicates are told once (D6). Of errors that would
+    fill more than 256 KiB, the first are told and the others counted."""
 
     def __init__(self, kind: GroupKind, name: str, errors: Sequence[FieldError]) -> None:
-        texts = list(dict.fromkeys(str(error) for error in errors))
+        causes = _causes(errors)
+        texts = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
+        if untold := len(errors) - len(causes):
+            texts.append(f"and {untold} more errors")
         summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         details = _details(kind.group, kind.kind, name)
-        details["causes"] = [{"reason": e.reason, "message": e.message, "field": e.field} for e in errors]
+        details["causes"] = causes
         super().__init__(422, "Invalid", f'{kind} "{name}" is invalid: {summary}', details=details)
         self.errors = tuple(errors)
 
@@ -311,6 +317,17 @@ class InternalError(StatusError):
             f"Internal error occurred: {message}",
             details={"causes": [{"message": message}]},
         )
+
+
+def _causes(errors: Sequence[FieldError]) -> list[dict[str, str]]:
+    causes: list[dict[str, str]] = []
+    text = 0
+    for error in errors:
+        if text > _MOST_TEXT:
+            break
+        causes.append({"reason": error.reason, "message": error.message, "field": error.field})
+        text += len(causes[-1]["message"]) + len(error.field)
+    return causes
 
 
 def _details(group: str, kind: str, name: str) -> dict[str, Any]:

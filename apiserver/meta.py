@@ -159,7 +159,7 @@ def _owner_errors(references: Sequence[Mapping[str, Any]]) -> Iterator[FieldErro
         if controller:
             yield errors.invalid(
                 field,
-                [dict(each) for each in references],
+                references,
                 "Only one reference can have Controller set to true. "
                 f'Found "true" in references for {controller} and {name}',
             )

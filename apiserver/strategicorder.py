@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver import fieldpath
 from apiserver.errors import BadRequest
-from apiserver.jsonvalue import equal
+
+_Placed = tuple[int | None, Any]
+"""Where an element stood in the list before, if it did, and the element."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,16 @@ class Identity:
         for each in elements:
             self.of(each)
 
-    def place(self, element: Any, order: Sequence[Any]) -> int | None:
-        """Where an element of this identity stands in `order`."""
-        wanted = self.of(element)
-        return next((index for index, each in enumerate(order) if equal(self.of(each), wanted)), None)
+    def text(self, element: Any) -> str:
+        """The same for elements of one identity. Raises BadRequest as `of` does."""
+        return fieldpath.value(self.of(element))
+
+    def places(self, order: Sequence[Any]) -> dict[str, int]:
+        """Where in `order` each identity stands first, by its text."""
+        found: dict[str, int] = {}
+        for index, each in enumerate(order):
+            found.setdefault(self.text(each), index)
+        return found
 
 
 def ordered(merged: Sequence[Any], *, held: Sequence[Any], wanted: Sequence[Any], identity: Identity) -> list[Any]:
@@ -40,28 +49,30 @@ def ordered(merged: Sequence[Any], *, held: Sequence[Any], wanted: Sequence[Any]
 
     One of the others comes before an element of `wanted` where it stood before it in `held`, and behind it otherwise.
     """
-    named: list[tuple[int, Any]] = []
-    others: list[tuple[int, Any]] = []
+    asked, stood = identity.places(wanted), identity.places(held)
+    named: list[tuple[int, _Placed]] = []
+    others: list[_Placed] = []
     for each in merged:
-        place = identity.place(each, wanted)
+        text = identity.text(each)
+        place = asked.get(text)
+        placed = stood.get(text), each
         if place is not None:
-            named.append((place, each))
+            named.append((place, placed))
         else:
-            others.append((identity.place(each, held) or 0, each))
-    first = [each for _, each in sorted(named, key=lambda pair: pair[0])]
-    second = [each for _, each in sorted(others, key=lambda pair: pair[0])]
-    return _interleaved(second, first, held, identity)
+            others.append(placed)
+    first = [placed for _, placed in sorted(named, key=lambda pair: pair[0])]
+    return _interleaved(sorted(others, key=lambda placed: placed[0] or 0), first)
 
 
-def _interleaved(others: list[Any], named: list[Any], held: Sequence[Any], identity: Identity) -> list[Any]:
+def _interleaved(others: list[_Placed], named: list[_Placed]) -> list[Any]:
     result: list[Any] = []
     left, right = 0, 0
     while left < len(others) and right < len(named):
-        before, after = identity.place(others[left], held), identity.place(named[right], held)
+        before, after = others[left][0], named[right][0]
         if before is not None and after is not None and before < after:
-            result.append(others[left])
+            result.append(others[left][1])
             left += 1
         else:
-            result.append(named[right])
+            result.append(named[right][1])
             right += 1
-    return [*result, *others[left:], *named[right:]]
+    return [*result, *(each for _, each in others[left:]), *(each for _, each in named[right:])]

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from apiserver import fieldpath
 from apiserver.errors import BadRequest
-from apiserver.jsonvalue import MAX_OBJECT_NESTING, equal, nests_deeper
+from apiserver.jsonvalue import MAX_OBJECT_NESTING, nests_deeper
 from apiserver.resource import Schema
 from apiserver.strategicorder import Identity, ordered
 
@@ -98,9 +99,9 @@ def _retain_keys(current: dict[str, Any], patch: dict[str, Any]) -> None:
 
 def _remove_values(current: dict[str, Any], name: str, values: Any) -> None:
     held = current.get(name)
-    unwanted = _list_of(values, f"{_DELETE_FROM}{name}") or []
+    unwanted = {fieldpath.value(each) for each in _list_of(values, f"{_DELETE_FROM}{name}") or []}
     if isinstance(held, list):
-        current[name] = [each for each in held if not any(equal(each, value) for value in unwanted)]
+        current[name] = [each for each in held if fieldpath.value(each) not in unwanted]
 
 
 def _merge_field(current: dict[str, Any], name: str, value: Any, schema: Schema, order: Sequence[Any] | None) -> None:
@@ -122,8 +123,8 @@ def _merge_list(held: list[Any], patch: list[Any], strategy: _Strategy, order: S
     if not all(isinstance(each, dict) for each in (*held, *patch)):
         if any(isinstance(each, dict | list) for each in (*held, *patch)):
             raise _malformed("the elements of a list that is merged must all be objects, or none of them")
-        merged = [*held]
-        merged += [each for each in patch if each not in merged]
+        known = {fieldpath.value(each) for each in held}
+        merged = [*held, *(each for each in patch if fieldpath.value(each) not in known)]
         return ordered(merged, held=held, wanted=patch if order is None else order, identity=Identity())
     if not strategy.key:
         raise _malformed("cannot merge lists without merge key")
@@ -137,14 +138,13 @@ def _merge_list(held: list[Any], patch: list[Any], strategy: _Strategy, order: S
 
 def _without_deleted(held: list[Any], patch: list[Any], identity: Identity) -> list[Any]:
     """The elements of the patch that are no directives; what those ask for is done to `held`."""
-    kept, replace = [], False
+    kept, gone, replace = [], set[str](), False
     for each in patch:
         match each.get(_DIRECTIVE):
             case None:
                 kept.append(each)
             case "delete":
-                gone = identity.of(each)
-                held[:] = [other for other in held if not equal(identity.of(other), gone)]
+                gone.add(identity.text(each))
             case "replace":
                 replace = True
             case "merge":
@@ -153,15 +153,16 @@ def _without_deleted(held: list[Any], patch: list[Any], identity: Identity) -> l
                 raise _malformed(f"unknown patch type found: {other}")
     if replace:
         held.clear()
+    elif gone:
+        held[:] = [each for each in held if identity.text(each) not in gone]
     return kept
 
 
 def _merge_elements(held: list[Any], patch: list[Any], identity: Identity, items: Schema) -> list[Any]:
-    merged = [*held]
+    merged, places = [*held], identity.places(held)
     for each in patch:
-        key = identity.of(each)
-        place = next((index for index, other in enumerate(merged) if equal(identity.of(other), key)), None)
-        if place is None:
+        place = places.setdefault(identity.text(each), len(merged))
+        if place == len(merged):
             merged.append(_plain_object(each))
         else:
             merged[place] = _merge_object(merged[place], each, items)

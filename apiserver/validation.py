@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from apiserver import errors
+from apiserver import errors, fieldpath
 from apiserver.errors import FieldError
 from apiserver.jsonvalue import equal
 from apiserver.resource import Schema
@@ -80,17 +80,18 @@ def _duplicate_errors(schema: Schema, value: Sequence[Any], path: str) -> Iterat
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind not in ("set", "map"):
         return
-    seen: list[Any] = []
+    seen: set[str] = set()
     for index, each in enumerate(value):
         identity = each
         if kind == "map":
             if not isinstance(each, dict):
                 continue
             identity = {name: each[name] for name in keys if name in each}
-        if any(equal(identity, other) for other in seen):
+        # the text of a value is the same for what is equal, and looked up at once
+        text = fieldpath.value(identity)
+        if text in seen:
             yield FieldError("FieldValueDuplicate", f"{path}[{index}]", identity)
-        else:
-            seen.append(identity)
+        seen.add(text)
 
 
 def _string_errors(schema: Schema, value: str, path: str) -> Iterator[FieldError]:

@@ -229,3 +229,12 @@ def test_the_texts_of_names_are_those_of_kubernetes() -> None:
     assert meta.dns1123_subdomain_errors("x" * 254) == ["must be no more than 253 bytes"]
     assert meta.qualified_name_errors("x/") != []
     assert meta.label_value_errors("x y") != []
+
+
+def test_very_many_controllers_share_what_they_are_told_with() -> None:
+    """S-13: a copy of all owners for each would be more than a machine holds."""
+    owners = [{**OWNER, "uid": str(number), "controller": True} for number in range(200)]
+    obj = {"metadata": {"name": "x", "namespace": "ns", "ownerReferences": owners}}
+    problems = meta.validate_metadata(obj, widgets())
+    assert len(problems) == 199
+    assert len({id(problem.value) for problem in problems}) == 1

@@ -180,3 +180,21 @@ def test_nesting_is_bounded() -> None:
         patch = {"a": patch}
     with pytest.raises(BadRequest, match="nested too deeply"):
         strategic_merge_patch({}, patch, SCHEMA)
+
+
+def test_very_long_lists_are_merged_in_a_moment() -> None:
+    """S-13: were each element looked for among all others, this would take minutes."""
+    held = {"words": [f"w{number}" for number in range(20_000)], "ports": ports(*range(20_000))}
+    patch = {"words": [f"w{number}" for number in range(10_000, 30_000)], "ports": ports(*range(10_000, 30_000))}
+    merged = strategic_merge_patch(held, patch, SCHEMA)
+    assert sorted(each["port"] for each in merged["ports"]) == list(range(30_000))
+    assert len(set(merged["words"])) == len(merged["words"]) == 30_000
+
+
+def test_very_many_values_are_taken_out_in_a_moment() -> None:
+    held = {"words": [f"w{number}" for number in range(20_000)], "ports": ports(*range(20_000))}
+    gone = {
+        "$deleteFromPrimitiveList/words": [f"w{number}" for number in range(1, 20_000)],
+        "ports": [{"port": number, "$patch": "delete"} for number in range(1, 20_000)],
+    }
+    assert strategic_merge_patch(held, gone, SCHEMA) == {"words": ["w0"], "ports": ports(0)}
