@@ -15,6 +15,7 @@ from registry.types import tenant_resource
 
 _OWN_FIELDS = ("appVersion", "spec")
 _MAX_CHANGED_QUOTAS = 1000
+_LONGEST_CLASS = 63
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -92,6 +93,9 @@ def _class_errors(new: Object, old: Object) -> list[FieldError]:
     value = new["spec"].get(field, "")
     if value == (old.get("spec") or {}).get(field):
         return []
+    if len(value) > _LONGEST_CLASS:
+        # it is not said again in the refusal: it may be as long as a request
+        return [errors.too_long(f"spec.{field}", _LONGEST_CLASS)]
     return [errors.invalid(f"spec.{field}", value, text) for text in meta.label_value_errors(value)]
 
 

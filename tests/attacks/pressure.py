@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.e2e.client import Client
@@ -73,12 +73,13 @@ def under(attack: Callable[[], int], attackers: int) -> Iterator[Counter[int]]:
 @dataclass(frozen=True, slots=True)
 class Suffering:
     """Seconds: the p99 of a bystander when idle and under attack, each the median of some turns, and what the attack
-    costs its sender when nobody else is there. `codes` are what the attackers were told."""
+    costs its sender when nobody else is there. `codes` are what the attackers were told, in so many `tries`."""
 
     idle: float
     pressed: float
     cost: float
     codes: Counter[int]
+    tries: int = 1
 
     @property
     def is_bearable(self) -> bool:
@@ -89,10 +90,10 @@ class Suffering:
 
 def suffers(bystander: Bystander, attack: Callable[[], int]) -> Suffering:
     """The first of some tries that is bearable, else the last: other work on the machine does not last."""
-    for _ in range(_TRIES - 1):
-        if (found := _suffers(bystander, attack)).is_bearable:
-            return found
-    return _suffers(bystander, attack)
+    found = _suffers(bystander, attack)
+    while not found.is_bearable and found.tries < _TRIES:
+        found = replace(_suffers(bystander, attack), tries=found.tries + 1)
+    return found
 
 
 def _suffers(bystander: Bystander, attack: Callable[[], int]) -> Suffering:

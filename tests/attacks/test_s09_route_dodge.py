@@ -93,7 +93,7 @@ def _refused(answer: Answer) -> bool:
 
 
 def own_host(party: Party, tenants: Tenants) -> str:
-    host: str = tenants.get(party.tenant)["status"]["host"]["value"]
+    host: str = tenants.settled(party.tenant)["status"]["host"]["value"]
     return host
 
 

@@ -132,7 +132,9 @@ class WebhookWitness(_Warns):
             yield
 
     def _in_force(self, name: str) -> AbstractContextManager[str]:
-        hook = self._webhooks.hook(name, rules=[EVERYTHING], objectSelector=None, namespaceSelector=self._selector)
+        # all but the probe, by which it is known that the webhook is there
+        others = {"matchExpressions": [{"key": "probe", "operator": "DoesNotExist"}]}
+        hook = self._webhooks.hook(name, rules=[EVERYTHING], objectSelector=others, namespaceSelector=self._selector)
         return self._webhooks.in_force("Validating", hook)
 
 

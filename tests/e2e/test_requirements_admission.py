@@ -38,7 +38,13 @@ def test_a_policy_of_the_host_judges_every_verb(host: E2eHost, tenants: Tenants,
     path, unborn = tenants_path(ROOT, name), tenants.name()
     spec: Object = {
         "matchConstraints": {"resourceRules": [_rule("CREATE"), _rule("UPDATE"), _rule("DELETE")]},
-        "matchConditions": [{"name": "mine", "expression": f"request.name in ['{name}', '{unborn}']"}],
+        # the request of a collection's deletion names none of its objects
+        "matchConditions": [
+            {
+                "name": "mine",
+                "expression": f"(object == null ? oldObject : object).metadata.name in ['{name}', '{unborn}']",
+            }
+        ],
         "validations": [{"expression": "false", "messageExpression": "'not to be: ' + request.operation"}],
     }
     applied = {"fieldManager": "r018", "force": "true"}
