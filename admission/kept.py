@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from apiserver.errors import StatusError
 from apiserver.resource import Object
+from apiserver.slices import in_slices
 
 Fact = TypeVar("Fact")
 
@@ -31,11 +32,11 @@ class Kept(Generic[Fact]):
         self._changed = changed
         self._content = content
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         names = {obj["metadata"]["name"] for obj in items}
         for name in self.facts.keys() - names:
             self._drop(name)
-        for obj in items:
+        async for obj in in_slices(items):
             self._put(obj)
         self._changed()
 

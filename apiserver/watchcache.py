@@ -24,6 +24,7 @@ from apiserver.resource import Key, Resource
 from apiserver.rest import Page
 from apiserver.selection import Range, Selection
 from apiserver.sight import Places, Sight, SightChange
+from apiserver.slices import in_slices
 from apiserver.watch import Start, Watch
 
 __all__ = ["CachedObject", "Event", "EventType", "HistoryLimits", "Watch", "WatchCache", "encode"]
@@ -73,12 +74,22 @@ class WatchCache:
     def replace(self, objects: Sequence[CachedObject], rv: int) -> None:
         """Hold exactly `objects`, as listed at `rv`: the difference becomes events. The first call makes the cache
         ready. A list that contradicts what is held (an older one, of a restored host) ends all watches with 410."""
+        for _ in self._replacing(objects, rv):
+            pass
+
+    async def replace_in_slices(self, objects: Sequence[CachedObject], rv: int) -> None:
+        """The same, with turns for others in between, who see the changes one after the other."""
+        async for _ in in_slices(self._replacing(objects, rv), clock=self._clock):
+            pass
+
+    def _replacing(self, objects: Sequence[CachedObject], rv: int) -> Iterator[Event]:
         events = difference(self.resource, self._index, self.rv, objects, rv, now=self._clock())
         continues = self.ready and rv >= self.rv and all(event.rv > self.rv for event in events)
         if not continues:
             self._restart(rv)
         for event in events:
             self._commit(event, news=continues)
+            yield event
         self.rv = rv
         self.ready = True
         self._progress.notify()
@@ -318,6 +329,8 @@ class WatchCache:
             self._items.insert(position, event.object)
 
     def _restart(self, rv: int) -> None:
+        # until all is as it was listed, there is no version of which it could be said
+        self.ready = False
         self._history = History(self._limits, rv)
         self._snapshots.clear()
         for watch in self._audience:

@@ -56,8 +56,8 @@ async def main() -> None:
     synced.set()
     held = HeldPolicies(synced=[synced])
     started = time.perf_counter()
-    held.policies.replace(_policies(), 1)
-    held.bindings.replace(_bindings(), 1)
+    await held.policies.replace(_policies(), 1)
+    await held.bindings.replace(_bindings(), 1)
     compiled = time.perf_counter() - started
     plugin = ValidatingPolicies(held=held, params=_NoParams(), namespaces=OneNamespace(), authorizer=NoOpinion())
     request = update()

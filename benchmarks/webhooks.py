@@ -52,7 +52,7 @@ async def main() -> None:
     synced = asyncio.Event()
     synced.set()
     held = HeldWebhooks(synced=synced)
-    held.configurations.replace(_configurations(), 1)
+    await held.configurations.replace(_configurations(), 1)
     surroundings = Surroundings(
         caller=_NeverCalled(),
         namespaces=OneNamespace(),

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
+from apiserver.slices import in_slices
 from controller.objectstore import key_of
 
 V = TypeVar("V")
@@ -16,7 +17,7 @@ class Handler:
     """An EventHandler that heeds nothing: who extends it says what it heeds. What was missed while the host was away
     comes with `replace`."""
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         """Nothing to do."""
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
@@ -50,9 +51,9 @@ class Follower(Handler, Generic[V]):
     def items(self) -> Sequence[tuple[Key, V]]:
         return tuple(self._held.items())
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         gone = set(self._held)
-        for obj in items:
+        async for obj in in_slices(items):
             key = key_of(obj)
             gone.discard(key)
             self._take(key, self._view(obj))
@@ -88,18 +89,17 @@ class ByNamespace(Handler, Generic[V]):
         """By name."""
         return self._values.get(namespace, {})
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
-        before, self._values = self._values, {}
-        for obj in items:
-            self.put(key_of(obj), self._value(obj))
-        for namespace in before.keys() | self._values.keys():
-            if before.get(namespace) != self._values.get(namespace):
-                self._concern(namespace)
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        gone = {Key(namespace, name) for namespace, values in self._values.items() for name in values}
+        async for obj in in_slices(items):
+            key = key_of(obj)
+            gone.discard(key)
+            self._take(key, self._value(obj))
+        for key in gone:
+            self._take(key, None)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
-        key = key_of(obj)
-        if self.put(key, None if type == "DELETED" else self._value(obj)):
-            self._concern(key.namespace)
+        self._take(key_of(obj), None if type == "DELETED" else self._value(obj))
 
     def put(self, key: Key, value: V | None) -> bool:
         """Whether that is new. Nobody is told: what a write of ours came to is no news when its event comes."""
@@ -114,6 +114,10 @@ class ByNamespace(Handler, Generic[V]):
             del self._values[key.namespace]
         return True
 
+    def _take(self, key: Key, value: V | None) -> None:
+        if self.put(key, value):
+            self._concern(key.namespace)
+
 
 class Listed(Handler):
     """Only tells when everything there is of a kind has been seen anew."""
@@ -121,5 +125,5 @@ class Listed(Handler):
     def __init__(self, callback: Callable[[], None]) -> None:
         self._callback = callback
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         self._callback()

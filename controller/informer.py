@@ -1,6 +1,6 @@
 """One list and one watch of a kind of the host, however many listen; it recovers from anything but cancellation.
 
-Handlers are called synchronously, in resourceVersion order, in the order in which they were added.
+Handlers are called in resourceVersion order, in the order in which they were added, one at a time.
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ _VERY_SHORT_SECONDS = 1.0
 class EventHandler(Protocol):
     """What an informer tells. None of these may block or raise."""
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
-        """Everything there is, at version `rv`: after a start, and after a gap in what was seen."""
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        """Everything there is, at version `rv`: after a start, and after a gap in what was seen. Nothing else is told
+        until it returns, so it can take its time (`in_slices`)."""
         ...
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
@@ -103,10 +104,10 @@ class Informer:
         return self._rv
 
     def add_handler(self, handler: EventHandler) -> None:
-        """Before `run`; of an informer that keeps its objects, later too: the handler is told what there is at once."""
+        """Raises RuntimeError once everything has been seen: a handler that comes later would not be told of it."""
+        if self.synced.is_set():
+            raise RuntimeError(f"the informer of {self._resource.plural} has told its handlers already")
         self._handlers.append(handler)
-        if self._keep and self.synced.is_set() and self._rv:
-            handler.replace(tuple(self.store.items()), self._rv)
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -196,18 +197,18 @@ class Informer:
         rv = await self._host.each(
             self._resource, self._namespace, take=take, resource_version=self._list_from, **self._selectors
         )
-        self._replace(encoded, int(rv))
+        await self._replace(encoded, int(rv))
 
     def _typed(self, item: Object) -> Object:
         """Items of a list need not say what they are."""
         return {**item, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
-    def _replace(self, encoded: Mapping[Key, bytes], rv: int) -> None:
+    async def _replace(self, encoded: Mapping[Key, bytes], rv: int) -> None:
         items = EncodedObjects(tuple(encoded.values()))
         if self._keep:
             self.store.replace(encoded)
         for handler in self._handlers:
-            handler.replace(items, rv)
+            await handler.replace(items, rv)
         self._rv = rv
         self._tell_reachability(None)
         self._backoff.reset()
@@ -226,9 +227,9 @@ class Informer:
                     if initial is None:
                         self._apply(event)
                     elif self._gather(event, initial):
-                        self._replace(initial, int(event.object["metadata"]["resourceVersion"]))
-                        initial = None
                         deadline.reschedule(None)
+                        await self._replace(initial, int(event.object["metadata"]["resourceVersion"]))
+                        initial = None
         except TimeoutError:
             self._watch_list = False
             return 0.0

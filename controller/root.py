@@ -101,7 +101,7 @@ class RootEvents(Handler):
         if event.type == "DELETED" and event.object.key == ROOT:
             self._enqueue(ROOT)
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         self._enqueue(ROOT)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:

@@ -73,7 +73,7 @@ class Delegation:
         self._fixed = fixed
         self._put(_overlaid(fixed, self._current))
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         for item in items:
             self._take(item)
 

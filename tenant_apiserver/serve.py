@@ -148,7 +148,7 @@ class _Server:
             if error.code == 403:
                 raise _CannotStart(f"authentication settings of the host: {error.message}") from error
         else:
-            self._delegation.replace([found], 0)
+            await self._delegation.replace([found], 0)
 
     async def _obtain_tls(self) -> ServerTls:
         """Waits for the host, if that keeps the certificate."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
+from apiserver.slices import in_slices
 from apiserver.watchcache import Event
 from controller.follow import Handler
 from controller.tenant.observed import Lister
@@ -111,9 +112,9 @@ class NamespaceEvents(Handler):
         """Every Tenant that a record names, whether or not it exists."""
         return tuple(self._recorded)
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         gone = set(self._tenant_of)
-        for namespace in items:
+        async for namespace in in_slices(items):
             gone.discard(namespace["metadata"]["name"])
             self._take("ADDED", namespace)
         for name in gone:
@@ -165,7 +166,7 @@ class GatewayOwners(Handler):
         self._tree = tree
         self._enqueue = enqueue
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         self._tell()
 
     def unreachable(self, error: StatusError | None) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from apiserver.resource import Object
+from apiserver.slices import in_slices
 from controller.conditions import Finding
 from controller.follow import Handler
 from controller.tenant.chart import Manager, manager, tenant_release
@@ -134,9 +135,9 @@ class ClusterValues(Handler):
     def written(self, secret: Object) -> None:
         self._put(secret["metadata"]["namespace"], _held(secret))
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         gone = set(self._held)
-        for secret in items:
+        async for secret in in_slices(items):
             gone.discard(secret["metadata"]["namespace"])
             self.written(secret)
         for namespace in gone:

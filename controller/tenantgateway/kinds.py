@@ -112,7 +112,7 @@ class _Refusals(Handler):
     def __init__(self, tell: Callable[[StatusError | None], None]) -> None:
         self._tell = tell
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         self._tell(None)
 
     def unreachable(self, error: StatusError | None) -> None:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from apiserver.cachedobject import CachedObject, encode
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object, Resource
+from apiserver.slices import in_slices
 from apiserver.watchcache import WatchCache
 from registry.names import workload_namespace
 from registry.tenant.convert import NotATenant, damage, key_of, selectable_labels, shown_spec, to_tenant
@@ -35,13 +36,13 @@ class TenantFeed:
         """Tenants that are shown incompletely, with the paths of what could not be read; for metrics."""
         return MappingProxyType(self._damaged)
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         # a host that went back in time may have given a version to something else
         forward = rv >= self._cache.rv
         known = dict(self._damaged)
         self._damaged.clear()
         tenants: dict[Key, CachedObject] = {}
-        for release in items:
+        async for release in in_slices(items):
             key = _key(release)
             if key is None:
                 continue
@@ -50,7 +51,7 @@ class TenantFeed:
             held = self._cache.peek(key) if forward else None
             # an equal version has equal content: after an outage, only what changed is converted again
             tenants[key] = held if held is not None and _is_same(held, release) else self._encode(key, release)
-        self._cache.replace([tenants[key] for key in sorted(tenants)], rv)
+        await self._cache.replace_in_slices([tenants[key] for key in sorted(tenants)], rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         key = _key(obj)

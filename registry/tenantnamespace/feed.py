@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
-from apiserver.watchcache import WatchCache, encode
+from apiserver.slices import in_slices
+from apiserver.watchcache import CachedObject, WatchCache, encode
 from registry.tenantnamespace.kind import is_tenant_namespace, to_tenant_namespace
 
 
@@ -17,10 +18,12 @@ class TenantNamespaceFeed:
         self._cache = cache
         self.host_error: StatusError | None = None
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
-        shown = [to_tenant_namespace(item) for item in items if is_tenant_namespace(item)]
-        shown.sort(key=lambda obj: obj["metadata"]["name"])
-        self._cache.replace([encode(self._cache.resource, obj) for obj in shown], rv)
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        shown: dict[str, CachedObject] = {}
+        async for item in in_slices(items):
+            if is_tenant_namespace(item):
+                shown[item["metadata"]["name"]] = encode(self._cache.resource, to_tenant_namespace(item))
+        await self._cache.replace_in_slices([shown[name] for name in sorted(shown)], rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         held = self._cache.peek(Key("", obj["metadata"]["name"]))

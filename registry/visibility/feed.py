@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
+from apiserver.slices import in_slices
 from registry.rbac import BindingKey, RoleKey, parse_binding, parse_rules
 from registry.visibility.record import RbacRecord
 
@@ -28,9 +29,9 @@ class KindFeed:
         self._seen = seen
         self._known: set[Key] = set()
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         gone, self._known = self._known, set()
-        for item in items:
+        async for item in in_slices(items):
             key = _key(item)
             gone.discard(key)
             self._known.add(key)

@@ -98,7 +98,7 @@ class Record:
         self.told: list[Any] = []
         self.objects: list[Object] = []
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         self.objects += items
         self.told.append(("replace", [item["metadata"]["name"] for item in items], rv))
 
@@ -283,8 +283,8 @@ async def test_a_handler_that_fails_does_not_end_the_informer() -> None:
     script = Script(INITIAL, INITIAL)
 
     class Failing(Record):
-        def replace(self, items: Sequence[Object], rv: int) -> None:
-            super().replace(items, rv)
+        async def replace(self, items: Sequence[Object], rv: int) -> None:
+            await super().replace(items, rv)
             if len(self.told) == 1:
                 raise RuntimeError("a mistake")
 

@@ -27,7 +27,7 @@ class Names:
         self.seen: set[str] = set()
         self.changed = asyncio.Event()
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         self.seen = {item["metadata"]["name"] for item in items}
         self.changed.set()
 

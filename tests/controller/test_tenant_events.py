@@ -15,6 +15,7 @@ from controller.tenant.values import ClusterValues
 from registry.host import SECRETS
 from registry.tenant.tree import TenantTree
 from registry.types import tenant_resource
+from tests.at_once import at_once
 from tests.tenant_objects import ROOT_HOST, facts, tenant, tree_of
 
 
@@ -159,7 +160,7 @@ def test_what_is_missing_from_a_new_list_is_gone() -> None:
     namespaces.see("ADDED", "x", tenant="tenant-root/bob")
     namespaces.enqueued.clear()
 
-    namespaces.events.replace([], 9)
+    at_once(namespaces.events.replace([], 9))
 
     assert set(namespaces.enqueued) == {"alpha", "beta", "bob"}
     assert list(namespaces.events.tenants()) == []
@@ -224,14 +225,14 @@ def test_of_a_new_list_only_the_differences_are_news() -> None:
 
     items = [secret("tenant-alpha", "same"), secret("tenant-alpha-beta", "other")]
 
-    assert inside.told(lambda: inside.marks.replace(items, 9)) == ["aside", "beta"]
+    assert inside.told(lambda: at_once(inside.marks.replace(items, 9))) == ["aside", "beta"]
     assert inside.marks.get("tenant-aside", "cozystack-values") is None
 
 
 def test_a_parents_values_concern_its_children_and_nobody_below_them() -> None:
     inside = Inside()
     text = "_cluster: {a: b}\n_namespace: {etcd: x}\n"
-    inside.values.replace([secret("tenant-root", text), secret("tenant-alpha", text)], 1)
+    at_once(inside.values.replace([secret("tenant-root", text), secret("tenant-alpha", text)], 1))
 
     def change(namespace: str, text: str) -> list[str]:
         return inside.told(lambda: inside.values.apply("MODIFIED", secret(namespace, text), 2))
@@ -239,7 +240,7 @@ def test_a_parents_values_concern_its_children_and_nobody_below_them() -> None:
     assert change("tenant-alpha", "_cluster: {a: c}\n_namespace: {etcd: x}\n") == ["beta"]
     assert change("tenant-alpha", "_cluster: {a: c}\n_namespace: {etcd: y}\n") == []
     assert change("tenant-root", "_cluster: {a: c}\n_namespace: {etcd: x}\n") == ["alpha", "aside", "root"]
-    assert inside.told(lambda: inside.values.replace([secret("tenant-root", text)], 3)) == [
+    assert inside.told(lambda: at_once(inside.values.replace([secret("tenant-root", text)], 3))) == [
         "alpha",
         "aside",
         "beta",

@@ -329,7 +329,7 @@ async def test_what_a_stale_view_would_create_is_only_read() -> None:
         await world.settle()
         ours = world.apply.writes
         for handler in world.handlers:
-            handler.replace([], 0)
+            await handler.replace([], 0)
         await world.again()
         # each was tried to be made, and found to be there
         assert world.apply.writes > ours

@@ -37,7 +37,7 @@ class Seen:
         self.version = 0
         self.events = 0
 
-    def replace(self, items: Sequence[Object], rv: int) -> None:
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
         self.objects = {item["metadata"]["name"]: item for item in items}
         self.replaced.append(len(items))
         self.version = rv

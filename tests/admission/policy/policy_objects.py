@@ -12,6 +12,7 @@ from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
 from apiserver.authorization import AccessAttributes, Authorizer, Decision
 from apiserver.resource import Object
+from tests.at_once import at_once
 
 RULES: Mapping[str, Any] = {
     "resourceRules": [
@@ -93,8 +94,8 @@ def held(policies: Sequence[Object], bindings: Sequence[Object], *, synced: bool
     if synced:
         event.set()
     found = HeldPolicies(synced=[event])
-    found.policies.replace(policies, 1)
-    found.bindings.replace(bindings, 1)
+    at_once(found.policies.replace(policies, 1))
+    at_once(found.bindings.replace(bindings, 1))
     return found
 
 

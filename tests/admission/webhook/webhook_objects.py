@@ -20,6 +20,7 @@ from admission.webhook.validating import ValidatingWebhooks
 from apiserver.authorization import Authorizer
 from apiserver.resource import Object
 from tests.admission.policy.policy_objects import ROOT_NAMESPACE, Namespaces, Verdicts
+from tests.at_once import at_once
 
 RULES = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]}]
 ALLOWED: Mapping[str, Any] = {"allowed": True}
@@ -81,7 +82,7 @@ def held(*configurations: Object, synced: bool = True) -> HeldWebhooks:
     if synced:
         event.set()
     found = HeldWebhooks(synced=event)
-    found.configurations.replace(configurations, 1)
+    at_once(found.configurations.replace(configurations, 1))
     return found
 
 

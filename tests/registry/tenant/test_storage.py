@@ -22,6 +22,7 @@ from registry.tenant.releases import slim
 from registry.tenant.settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
 from registry.types import tenant_resource
+from tests.at_once import at_once
 
 KEY = Key("tenant-root", "alice")
 _RELEASES = GroupResource(HELMRELEASES.group, HELMRELEASES.plural)
@@ -128,7 +129,7 @@ class World:
         self.cache = WatchCache(resource)
         self.retries = 0
         self.feed = TenantFeed(resource=resource, cache=self.cache, retry=self._retry)
-        self.feed.replace([], self.host.rv)
+        at_once(self.feed.replace([], self.host.rv))
         self.backend = ReleaseBackend(
             host=cast(Any, self.host),
             cache=self.cache,
@@ -369,7 +370,7 @@ async def test_a_relist_converts_only_what_changed(world: World) -> None:
     bob = world.host.objects["tenant-root", "tenant-bob"]
     world.host.put(bob)
     world.host.events.clear()
-    world.feed.replace(list(world.host.objects.values()), world.host.rv)
+    await world.feed.replace(list(world.host.objects.values()), world.host.rv)
     assert world.cache.peek(KEY) is held
     found = world.cache.peek(Key("tenant-root", "bob"))
     assert found is not None

@@ -399,11 +399,11 @@ def role_binding(name: str, role: str, namespace: str = "tenant-a") -> Object:
 async def fed() -> tuple[RbacRecord, RbacFeed, Any]:
     record = RbacRecord()
     feed = RbacFeed(record)
-    feed.roles.replace([], 3)
-    feed.cluster_roles.replace([role("view", "get"), role("none", "list")], 5)
-    feed.bindings.replace([role_binding("x", "view")], 4)
+    await feed.roles.replace([], 3)
+    await feed.cluster_roles.replace([role("view", "get"), role("none", "list")], 5)
+    await feed.bindings.replace([role_binding("x", "view")], 4)
     assert not feed.synced.is_set()
-    feed.cluster_bindings.replace([], 2)
+    await feed.cluster_bindings.replace([], 2)
     assert feed.synced.is_set()
     return record, feed, await RbacSights(record, [TENANTS], synced=feed.synced).of(ALICE)
 
@@ -421,9 +421,9 @@ async def test_lists_and_events_make_up_what_is_seen() -> None:
 
 async def test_what_a_new_list_lacks_is_gone() -> None:
     record, feed, sight = await fed()
-    feed.bindings.replace([role_binding("z", "view", "tenant-c")], 9)
+    await feed.bindings.replace([role_binding("z", "view", "tenant-c")], 9)
     assert sight.places == frozenset(("tenant-c",))
-    feed.cluster_roles.replace([], 10)
+    await feed.cluster_roles.replace([], 10)
     assert sight.places == frozenset()
     assert record.rv == 10
 
