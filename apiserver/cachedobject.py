@@ -23,7 +23,8 @@ class CachedObject:
     """One state of one object.
 
     `json` is the whole object, compact; `labels` are what label selectors see, and `fields` what field selectors see
-    besides name and namespace; `cells` are the table cells in order: ages, and as JSON what stands between them.
+    besides name and namespace; `cells` are the table cells in order: since when, where a cell tells an age, and as JSON
+    what stands between those.
     """
 
     __slots__ = (
@@ -47,7 +48,7 @@ class CachedObject:
         labels: Mapping[str, str],
         fields: Mapping[str, str],
         json: bytes,
-        cells: tuple[bytes | Age, ...],
+        cells: tuple[bytes | int, ...],
         metadata: tuple[int, int],
     ) -> None:
         self.key = key
@@ -117,7 +118,7 @@ def _interned(labels: Mapping[str, str]) -> Mapping[str, str]:
     return {sys.intern(key): sys.intern(value) for key, value in labels.items()}
 
 
-def _cells(resource: Resource, obj: Object) -> tuple[bytes | Age, ...]:
+def _cells(resource: Resource, obj: Object) -> tuple[bytes | int, ...]:
     metadata = obj["metadata"]
     name = metadata.get("name") or ""
     try:
@@ -135,11 +136,11 @@ def _cells(resource: Resource, obj: Object) -> tuple[bytes | Age, ...]:
     return _parts([name, *narrow, Age(epoch(metadata.get("creationTimestamp"))), *wide])
 
 
-def _parts(values: Sequence[object]) -> tuple[bytes | Age, ...]:
-    parts: list[bytes | Age] = []
+def _parts(values: Sequence[object]) -> tuple[bytes | int, ...]:
+    parts: list[bytes | int] = []
     for _, group in groupby(values, lambda value: isinstance(value, Age)):
         run = list(group)
-        ages = [each for each in run if isinstance(each, Age)]
+        ages = [each.since for each in run if isinstance(each, Age)]
         parts += ages or [to_json(run)[1:-1]]
     return tuple(parts)
 

@@ -90,5 +90,5 @@ def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str)
 
 def row(obj: CachedObject, shown: bytes, now: float) -> bytes:
     """A row around `shown`, the JSON of its object."""
-    cells = [part if isinstance(part, bytes) else b'"' + age(part.since, now) + b'"' for part in obj.cells]
+    cells = [part if isinstance(part, bytes) else b'"' + age(part, now) + b'"' for part in obj.cells]
     return b"".join((b'{"cells":[', b",".join(cells), b'],"object":', shown, b"}"))

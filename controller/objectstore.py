@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from sys import intern
 from typing import overload
 
 import orjson
@@ -73,8 +74,9 @@ class ObjectStore:
 
 
 def key_of(obj: Object) -> Key:
+    """Its names are interned: objects of many kinds have the same, and are known in many places."""
     metadata = obj["metadata"]
-    return Key(metadata.get("namespace") or "", metadata["name"])
+    return Key(intern(metadata.get("namespace") or ""), intern(metadata["name"]))
 
 
 def encode(obj: Object) -> bytes:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from functools import lru_cache
+from sys import intern
+from typing import Any, NamedTuple, NewType, TypeVar
 
 from apiserver.authorization import AccessAttributes, Decision
 from apiserver.context import User
@@ -17,6 +19,7 @@ GROUP = "rbac.authorization.k8s.io"
 ALL = "*"
 
 _SERVICE_ACCOUNT = "system:serviceaccount"
+_SHARED = 1024
 _Index = TypeVar("_Index")
 
 
@@ -42,11 +45,9 @@ class Rule:
         )
 
 
-class Subject(NamedTuple):
-    """`kind` is User or Group. A ServiceAccount is the user that it acts as."""
-
-    kind: str
-    name: str
+Subject = NewType("Subject", str)
+"""As whom a binding means a user: `subject` makes it, `kind_and_name` takes it apart. There are many for each tenant,
+and the garbage collector, which stops everybody, passes strings by."""
 
 
 class RoleKey(NamedTuple):
@@ -98,6 +99,14 @@ class RoleIndex:
         """None if there is no such role."""
         return self._rules.get(key)
 
+    @property
+    def roles(self) -> Iterable[RoleKey]:
+        return self._rules.keys()
+
+    @property
+    def bindings(self) -> Iterable[BindingKey]:
+        return self._bindings.keys()
+
     def put_binding(self, binding: Binding) -> None:
         self.drop_binding(binding.key)
         self._bindings[binding.key] = binding
@@ -144,6 +153,17 @@ class RoleIndex:
         return Decision()
 
 
+@lru_cache(maxsize=_SHARED)
+def subject(kind: str, name: str) -> Subject:
+    """`kind` is User or Group. A ServiceAccount is the user that it acts as."""
+    return Subject(f"{kind}:{name}")
+
+
+def kind_and_name(subject: Subject) -> tuple[str, str]:
+    kind, _, name = subject.partition(":")
+    return kind, name
+
+
 def resource_matches(resources: Sequence[str], resource: str, subresource: str) -> bool:
     if ALL in resources:
         return True
@@ -169,7 +189,7 @@ def role_key(reference: Mapping[str, Any], namespace: str) -> RoleKey | None:
     if reference.get("apiGroup", GROUP) != GROUP or not isinstance(name, str):
         return None
     if kind == "ClusterRole":
-        return RoleKey("", name)
+        return _cluster_role(name)
     return RoleKey(namespace, name) if kind == "Role" and namespace else None
 
 
@@ -181,8 +201,8 @@ def parse_binding(obj: Object) -> Binding | None:
     if role is None:
         return None
     subjects = [_subject(item, namespace) for item in obj.get("subjects") or () if isinstance(item, dict)]
-    key = BindingKey(namespace, metadata["name"])
-    return Binding(key, role, tuple(dict.fromkeys(subject for subject in subjects if subject is not None)))
+    key = BindingKey(intern(namespace), intern(metadata["name"]))
+    return Binding(key, role, _shared(tuple(dict.fromkeys(subject for subject in subjects if subject is not None))))
 
 
 def service_account_user(
@@ -207,9 +227,22 @@ def rule_document(rule: Rule) -> Object:
 
 def subjects_of(user: User) -> Iterator[Subject]:
     """As whom bindings may mean this user."""
-    yield Subject("User", user.name)
+    yield subject("User", user.name)
     for group in dict.fromkeys(user.groups):
-        yield Subject("Group", group)
+        yield subject("Group", group)
+
+
+# Bindings of thousands of tenants name the same few roles, and those of one tenant the same subjects.
+
+
+@lru_cache(maxsize=_SHARED)
+def _cluster_role(name: str) -> RoleKey:
+    return RoleKey("", name)
+
+
+@lru_cache(maxsize=_SHARED)
+def _shared(subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
+    return subjects
 
 
 def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
@@ -217,9 +250,9 @@ def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
     if not isinstance(name, str) or not name:
         return None
     if kind in ("User", "Group"):
-        return Subject(kind, name)
+        return subject(kind, name)
     home = item.get("namespace") or namespace
-    return Subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
+    return subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
 
 
 def _remove(index: dict[_Index, dict[BindingKey, Binding]], under: _Index, key: BindingKey) -> None:
@@ -252,7 +285,5 @@ def _reason(grant: Grant) -> str:
     bound_by = "RoleBinding" if binding.key.namespace else "ClusterRoleBinding"
     name = f"{binding.key.name}/{binding.key.namespace}" if binding.key.namespace else binding.key.name
     role = "Role" if binding.role.namespace else "ClusterRole"
-    return (
-        f'RBAC: allowed by {bound_by} "{name}" of {role} "{binding.role.name}" '
-        f'to {grant.subject.kind} "{grant.subject.name}"'
-    )
+    kind, subject_name = kind_and_name(grant.subject)
+    return f'RBAC: allowed by {bound_by} "{name}" of {role} "{binding.role.name}" to {kind} "{subject_name}"'

@@ -21,5 +21,6 @@ async def spare(informers: Sequence[Informer]) -> None:
     gc.freeze()
     for informer in informers:
         await informer.synced.wait()
-    gc.collect()
+    # a look at everything would stop everybody for longer than all the garbage that came of reading is worth
+    gc.collect(1)
     gc.freeze()

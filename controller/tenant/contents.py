@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
@@ -21,12 +21,24 @@ from controller.objectstore import key_of
 from controller.tenant.chart import Chart, Manager, differs, managed, manager
 from registry.host import Host, HostResource
 
+_MANAGERS: Final = tuple(Manager)
+
 
 class Mark(NamedTuple):
     """`digest` is equal for objects with the same essence, in one process."""
 
     manager: Manager
     digest: int
+
+    @property
+    def packed(self) -> int:
+        """The mark as a number: there are nine for each Tenant, and the garbage collector passes numbers by."""
+        return self.digest * len(_MANAGERS) + _MANAGERS.index(self.manager)
+
+    @classmethod
+    def of(cls, packed: int) -> Mark:
+        digest, manager = divmod(packed, len(_MANAGERS))
+        return cls(_MANAGERS[manager], digest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +62,7 @@ class Part:
         return hash(orjson.dumps(self.essence(obj), option=orjson.OPT_SORT_KEYS))
 
 
-class Marks(ByNamespace[Mark]):
+class Marks(ByNamespace[int]):
     """A handler of an informer, and the index that it keeps: ten thousand Tenants have ninety thousand objects.
 
     `concern` is told the Namespace of an object that is not as it was known to be.
@@ -61,20 +73,21 @@ class Marks(ByNamespace[Mark]):
         self.part = part
 
     def get(self, namespace: str, name: str) -> Mark | None:
-        return self.values(namespace).get(name)
+        packed = self.values(namespace).get(name)
+        return None if packed is None else Mark.of(packed)
 
     def names(self, namespace: str) -> Sequence[str]:
         return tuple(self.values(namespace))
 
     def written(self, obj: Object) -> None:
         """What a write of ours came to: the event that tells the same is no news then."""
-        self.put(key_of(obj), self.part.mark(obj))
+        self.put(key_of(obj), self.part.mark(obj).packed)
 
     def gone(self, namespace: str, name: str) -> None:
         self.put(Key(namespace, name), None)
 
-    def _mark(self, obj: Object) -> Mark | None:
-        return self.part.mark(obj) if self.part.belongs(*key_of(obj)) else None
+    def _mark(self, obj: Object) -> int | None:
+        return self.part.mark(obj).packed if self.part.belongs(*key_of(obj)) else None
 
 
 class _NobodysElse:

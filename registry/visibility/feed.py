@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
@@ -15,39 +15,37 @@ _KINDS = 4
 
 
 class KindFeed:
-    """An event handler of the informer of one kind. `seen` is told the version of every list."""
+    """An event handler of the informer of one kind. `held` tells what is held of it; `seen` is told the version of
+    every list."""
 
     def __init__(
         self,
         *,
+        held: Callable[[], Iterable[Key]],
         put: Callable[[Key, Object, int], None],
         drop: Callable[[Key, int], None],
         seen: Callable[[KindFeed, int], None],
     ) -> None:
+        self._held = held
         self._put = put
         self._drop = drop
         self._seen = seen
-        self._known: set[Key] = set()
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone, self._known = self._known, set()
+        gone = set(self._held())
         async for item in in_slices(items):
             key = _key(item)
             gone.discard(key)
-            self._known.add(key)
             self._put(key, item, rv)
         for key in gone:
             self._drop(key, rv)
         self._seen(self, rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
-        key = _key(obj)
         if type == "DELETED":
-            self._known.discard(key)
-            self._drop(key, rv)
+            self._drop(_key(obj), rv)
         else:
-            self._known.add(key)
-            self._put(key, obj, rv)
+            self._put(_key(obj), obj, rv)
 
     def bookmark(self, rv: int) -> None:
         """Nothing to do."""
@@ -63,12 +61,20 @@ class RbacFeed:
         self._record = record
         self._first: dict[KindFeed, int] = {}
         self.synced = asyncio.Event()
-        self.roles, self.cluster_roles = (
-            KindFeed(put=self._put_role, drop=self._drop_role, seen=self._list_seen) for _ in range(2)
-        )
-        self.bindings, self.cluster_bindings = (
-            KindFeed(put=self._put_binding, drop=self._drop_binding, seen=self._list_seen) for _ in range(2)
-        )
+        self.roles, self.cluster_roles = self._roles(namespaced=True), self._roles(namespaced=False)
+        self.bindings, self.cluster_bindings = self._bindings(namespaced=True), self._bindings(namespaced=False)
+
+    def _roles(self, *, namespaced: bool) -> KindFeed:
+        def held() -> Iterable[Key]:
+            return _keys(self._record.index.roles, namespaced)
+
+        return KindFeed(held=held, put=self._put_role, drop=self._drop_role, seen=self._list_seen)
+
+    def _bindings(self, *, namespaced: bool) -> KindFeed:
+        def held() -> Iterable[Key]:
+            return _keys(self._record.index.bindings, namespaced)
+
+        return KindFeed(held=held, put=self._put_binding, drop=self._drop_binding, seen=self._list_seen)
 
     def _put_role(self, key: Key, obj: Object, rv: int) -> None:
         self._record.put_role(RoleKey(*key), parse_rules(obj.get("rules")), rv)
@@ -91,6 +97,10 @@ class RbacFeed:
         if len(self._first) == _KINDS and not self.synced.is_set():
             self._record.begin(max(self._first.values()))
             self.synced.set()
+
+
+def _keys(keys: Iterable[RoleKey | BindingKey], namespaced: bool) -> Iterable[Key]:
+    return (Key(*key) for key in keys if bool(key.namespace) == namespaced)
 
 
 def _key(obj: Object) -> Key:

@@ -15,7 +15,7 @@ from apiserver.context import User
 from apiserver.errors import ServiceUnavailable
 from apiserver.resource import Object
 from apiserver.sight import Places, SightChange, sees
-from registry.rbac import Binding, BindingKey, RoleIndex, RoleKey, Rule, Subject, service_account_user
+from registry.rbac import Binding, BindingKey, RoleIndex, RoleKey, Rule, Subject, service_account_user, subject
 from registry.visibility import reach as reaching
 from registry.visibility import sights as seeing
 from registry.visibility.feed import RbacFeed
@@ -72,13 +72,13 @@ USERS = [
     service_account_user("tenant-a", "runner"),
 ]
 SUBJECTS = [
-    Subject("User", "alice"),
-    Subject("User", "bob"),
-    Subject("User", "system:serviceaccount:tenant-a:runner"),
-    Subject("Group", "devs"),
-    Subject("Group", "ops"),
-    Subject("Group", "system:serviceaccounts:tenant-a"),
-    Subject("Group", "alice"),
+    subject("User", "alice"),
+    subject("User", "bob"),
+    subject("User", "system:serviceaccount:tenant-a:runner"),
+    subject("Group", "devs"),
+    subject("Group", "ops"),
+    subject("Group", "system:serviceaccounts:tenant-a"),
+    subject("Group", "alice"),
 ]
 
 
@@ -173,10 +173,10 @@ def _bindings(keep: Callable[[Binding], bool]) -> Patch:
 
 
 MUTANTS = {
-    "groups do not count": _subjects(lambda user: [Subject("User", user.name)]),
-    "users do not count": _subjects(lambda user: [Subject("Group", group) for group in user.groups]),
+    "groups do not count": _subjects(lambda user: [subject("User", user.name)]),
+    "users do not count": _subjects(lambda user: [subject("Group", group) for group in user.groups]),
     "a group is any subject of its name": _subjects(
-        lambda user: [Subject(kind, name) for kind in ("User", "Group") for name in (user.name, *user.groups)]
+        lambda user: [subject(kind, name) for kind in ("User", "Group") for name in (user.name, *user.groups)]
     ),
     "bindings of the cluster do not count": _bindings(lambda binding: bool(binding.key.namespace)),
     "Roles do not count": _bindings(lambda binding: not binding.role.namespace),
@@ -217,7 +217,7 @@ class Clock:
 
 
 def binding(name: str, namespace: str = "tenant-a", *, user: str = "alice", role: str = "view") -> Binding:
-    return Binding(BindingKey(namespace, name), RoleKey("", role), (Subject("User", user),))
+    return Binding(BindingKey(namespace, name), RoleKey("", role), (subject("User", user),))
 
 
 ALICE, BOB = USERS[0], USERS[1]
