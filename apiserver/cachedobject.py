@@ -16,6 +16,9 @@ from apiserver.resource import Age, Key, Object, Resource
 
 _logger = logging.getLogger(__name__)
 _NOTHING: Mapping[str, str] = {}
+_NOT_PACKED: Mapping[str, Any] = {}
+# so many objects are in a block, on average
+_LED = 64
 _OWN_FIELDS = ("apiVersion", "kind", "metadata")
 
 
@@ -24,7 +27,8 @@ class CachedObject:
 
     `json` is the whole object, compact; `labels` are what label selectors see, and `fields` what field selectors see
     besides name and namespace; `cells` are the table cells in order: since when, where a cell tells an age, and as JSON
-    what stands between those.
+    what stands between those. `leads` tells, by the key alone, whether a block of a compressed list begins with it, and
+    `packed` keeps those blocks by the view's form (packing.py).
     """
 
     __slots__ = (
@@ -35,6 +39,8 @@ class CachedObject:
         "json",
         "key",
         "labels",
+        "leads",
+        "packed",
         "rv",
         "uid",
     )
@@ -59,6 +65,8 @@ class CachedObject:
         self.json = json
         self.cells = cells
         self._metadata_start, self._metadata_end = metadata
+        self.leads = hash(key) % _LED == 0
+        self.packed = _NOT_PACKED
 
     @property
     def metadata(self) -> bytes:

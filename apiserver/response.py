@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import zlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -16,12 +16,13 @@ from apiserver.cachedobject import CachedObject, encode, to_json
 from apiserver.context import RequestContext
 from apiserver.errors import NotAcceptable, StatusError
 from apiserver.negotiation import JSON, YAML, MediaType, negotiate
+from apiserver.packing import LEVEL, gzipped
 from apiserver.resource import Object, Resource
 from apiserver.rest import Page
 from apiserver.views import View, list_metadata, view_of
 
 _GZIP_BYTES = 128 * 1024
-_GZIP_LEVEL = 1
+_GZIPPED = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 # wbits of zlib that ask for a gzip header
 _GZIP_WINDOW = 31
 _SLOW_BYTES = 64 * 1024
@@ -81,6 +82,8 @@ def encode_list(context: RequestContext, view: View, page: Page, *, media: Media
     """A list, written in pieces: the items' bytes are joined as they leave."""
     metadata = list_metadata(page.resource_version, page.continue_token, page.remaining)
     size = sum(len(obj.json) for obj in page.items)
+    if size > _GZIP_BYTES and view.timeless and _accepts_gzip(context) and not _rewriting(context, media):
+        return web.Response(body=gzipped(view, page.items, metadata), headers={"Content-Type": media.type, **_GZIPPED})
     return _respond(context, _list_pieces(view, page.items, metadata), size, media, 200)
 
 
@@ -103,8 +106,7 @@ def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes) -> 
 def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media: MediaType, code: int) -> web.Response:
     """`size` is about what the pieces come to; it decides what is worth leaving the event loop for."""
     headers = {"Content-Type": media.type}
-    if media.type == YAML or media.pretty or _wants_pretty(context):
-        rewrite = _yaml if media.type == YAML else _indented
+    if rewrite := _rewriting(context, media):
         if size < _SLOW_BYTES:
             return web.Response(body=rewrite(b"".join(pieces)), status=code, headers=headers)
         stream = _rewritten(pieces, rewrite)
@@ -113,9 +115,16 @@ def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media:
     else:
         stream = _streamed(pieces)
     if code == 200 and size > _GZIP_BYTES and _accepts_gzip(context):
-        headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        headers |= _GZIPPED
         stream = _compressed(stream)
     return web.Response(body=stream, status=code, headers=headers)
+
+
+def _rewriting(context: RequestContext, media: MediaType) -> Callable[[bytes], bytes] | None:
+    """What makes of compact JSON what was asked for; None if that is what was asked for."""
+    if media.type == YAML:
+        return _yaml
+    return _indented if media.pretty or _wants_pretty(context) else None
 
 
 async def _streamed(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
@@ -126,12 +135,12 @@ async def _streamed(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
     yield b"\n"
 
 
-async def _rewritten(pieces: Iterable[bytes], rewrite: Any) -> AsyncIterator[bytes]:
+async def _rewritten(pieces: Iterable[bytes], rewrite: Callable[[bytes], bytes]) -> AsyncIterator[bytes]:
     yield await asyncio.to_thread(rewrite, b"".join(pieces))
 
 
 async def _compressed(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
     async for piece in stream:
         if compressed := await asyncio.to_thread(compressor.compress, piece):
             yield compressed

@@ -26,6 +26,11 @@ class View(Protocol):
         """Views of one resource and one form show an object in the same bytes."""
         ...
 
+    @property
+    def timeless(self) -> bool:
+        """Whether an object is shown in the same bytes at any time."""
+        ...
+
     def item(self, obj: CachedObject, now: float) -> bytes:
         """An element of a list."""
         ...
@@ -51,6 +56,7 @@ class View(Protocol):
 class WholeView:
     resource: Resource
     form = ""
+    timeless = True
 
     def item(self, obj: CachedObject, now: float) -> bytes:
         return obj.json
@@ -73,6 +79,7 @@ class PartialView:
     """E8. `version` is that of meta.k8s.io."""
 
     version: str = "v1"
+    timeless = True
 
     @cached_property
     def form(self) -> str:
@@ -106,6 +113,8 @@ class TableView:
     version: str = "v1"
     include: str = "Metadata"
     with_columns: bool = True
+    # rows tell ages
+    timeless = False
 
     @cached_property
     def form(self) -> str:

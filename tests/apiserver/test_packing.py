@@ -1,0 +1,124 @@
+"""A list as gzip is the list, however it was put together."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver import packing
+from apiserver.cachedobject import CachedObject, encode
+from apiserver.packing import blocks, gzipped
+from apiserver.resource import Resource
+from apiserver.views import PartialView, View, WholeView, list_metadata
+
+THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
+WHOLE = WholeView(THINGS)
+METADATA = list_metadata(7)
+
+
+def thing(name: str, rv: int = 1) -> CachedObject:
+    metadata = {"name": name, "namespace": "a", "uid": name, "resourceVersion": str(rv)}
+    return encode(THINGS, {"metadata": metadata, "spec": {"text": name * 20}})
+
+
+def things(count: int) -> list[CachedObject]:
+    return [thing(f"x{number:05}") for number in range(count)]
+
+
+async def packed(view: View, items: Sequence[CachedObject]) -> bytes:
+    return b"".join([piece async for piece in gzipped(view, items, METADATA)])
+
+
+def plain(view: View, items: Sequence[CachedObject]) -> bytes:
+    return view.list_head(METADATA) + b",".join(view.item(obj, 0.0) for obj in items) + b"]}\n"
+
+
+@pytest.fixture
+def compressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of how many objects each block was that had to be compressed."""
+    sizes: list[int] = []
+    block = packing._block
+
+    def counted(view: View, objects: Sequence[CachedObject]) -> Any:
+        sizes.append(len(objects))
+        return block(view, objects)
+
+    monkeypatch.setattr(packing, "_block", counted)
+    return sizes
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 64, 1000, 5000])
+@pytest.mark.parametrize("view", [WHOLE, PartialView()], ids=["whole", "metadata"])
+async def test_it_unpacks_to_the_list(view: View, count: int) -> None:
+    items = things(count)
+    for _ in range(2):
+        unpacked = gzip.decompress(await packed(view, items))
+        assert unpacked == plain(view, items)
+    assert len(json.loads(unpacked)["items"]) == count
+
+
+async def test_it_is_a_single_member() -> None:
+    """Many programs read no further than the end of the first."""
+    reader = zlib.decompressobj(31)
+    assert reader.decompress(await packed(WHOLE, things(1000))) + reader.flush() == plain(WHOLE, things(1000))
+    assert (reader.eof, reader.unused_data) == (True, b"")
+
+
+async def test_a_list_that_was_asked_for_before_is_not_compressed_again(compressed: list[int]) -> None:
+    items = things(1000)
+    await packed(WHOLE, items)
+    assert sum(compressed) == len(items) - 1
+    compressed.clear()
+    await packed(WHOLE, items)
+    assert compressed == []
+
+
+async def test_a_change_costs_the_blocks_around_it(compressed: list[int]) -> None:
+    items = things(5000)
+    await packed(WHOLE, items)
+    chance = random.Random(1)
+    for step in range(50):
+        compressed.clear()
+        at = chance.randrange(1, len(items))
+        match step % 3:
+            case 0:
+                items[at] = thing(items[at].key.name, 2 + step)
+            case 1:
+                del items[at]
+            case _:
+                items.insert(at, thing(f"{items[at - 1].key.name}x"))
+        assert gzip.decompress(await packed(WHOLE, items)) == plain(WHOLE, items)
+        assert len(compressed) <= 2
+
+
+async def test_views_and_selections_have_blocks_of_their_own() -> None:
+    items = things(1000)
+    for _ in range(2):
+        for view in (WHOLE, PartialView()):
+            for chosen in (items, items[::2], items[100:]):
+                assert gzip.decompress(await packed(view, chosen)) == plain(view, chosen)
+
+
+@given(st.lists(st.booleans(), max_size=2000))
+def test_blocks_are_the_items_in_order_and_none_is_large_or_empty(leading: list[bool]) -> None:
+    items = [thing(str(number)) for number in range(len(leading))]
+    for obj, leads in zip(items, leading, strict=True):
+        obj.leads = leads
+    found = list(blocks(items))
+    assert [obj for block in found for obj in block] == items
+    assert all(0 < len(block) <= packing._MOST_OBJECTS for block in found)
+    assert all(not obj.leads for block in found for obj in block[1:])
+
+
+@given(st.binary(max_size=100), st.binary(max_size=100))
+def test_the_crc_of_a_whole_comes_of_those_of_its_parts(first: bytes, second: bytes) -> None:
+    combined = packing._times(packing._shift(len(second)), zlib.crc32(first)) ^ zlib.crc32(second)
+    assert combined == zlib.crc32(first + second)
