@@ -70,6 +70,10 @@ class Listener:
         self._patience = patience
         self.port: int = server.sockets[0].getsockname()[1]
 
+    def drain(self) -> None:
+        """Have clients go elsewhere: what they ask is answered, and their connections are closed with that."""
+        self._requests.drain()
+
     async def close(self) -> None:
         """Wait for requests in flight, as long as the listener's grace allows, then cut what is left.
 
@@ -143,6 +147,7 @@ async def run(listener: Listener, stages: Shutdown, *, stop: asyncio.Event) -> N
         await stop.wait()
         _LOG.info("shutting down")
         stages.draining.set()
+        listener.drain()
         await asyncio.sleep(stages.delay)
     finally:
         stages.draining.set()

@@ -49,7 +49,10 @@ Made = Callable[[argparse.Namespace, int], Sequence[Workload]]
 
 def _lists(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
     times = repetitions(size)
-    cached = [Lists(size=size, form=form, any_version=True, times=times) for form in ("JSON", "Table")]
+    cached = [
+        Lists(size=size, form=form, gzip=gzip, any_version=True, times=times)
+        for form, gzip in (("JSON", False), ("JSON", True), ("Table", False))
+    ]
     return cached + [Lists(size=size, form=form, gzip=gzip, times=times) for form in FORMS for gzip in (False, True)]
 
 

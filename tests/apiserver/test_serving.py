@@ -402,6 +402,30 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(tmp_path: Path, nu
         await asyncio.open_connection("127.0.0.1", listener.port)
 
 
+async def test_before_the_end_every_request_is_the_last_of_its_connection(tmp_path: Path) -> None:
+    """An aggregator that kept its connections would lose the request that it sends while they are closed."""
+    stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=60.0)
+    listener = await listen(application(), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=2)
+    stop = asyncio.Event()
+    server = asyncio.create_task(run(listener, stages, stop=stop))
+    connector = TCPConnector(ssl=client_tls(tmp_path))
+    async with ClientSession(connector=connector, timeout=ClientTimeout(10)) as session:
+
+        async def connection() -> str | None:
+            async with session.get(f"https://127.0.0.1:{listener.port}/") as response:
+                assert response.status == 200
+                return response.headers.get("Connection")
+
+        assert [await connection() for _ in range(2)] == [None, None]
+        stop.set()
+        await stages.draining.wait()
+        assert [await connection() for _ in range(2)] == ["close", "close"]
+    assert not stages.shutdown.is_set()
+    server.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await server
+
+
 async def test_a_port_in_use_is_told_in_one_line() -> None:
     async with serving(application(), ServerTls(SERVING)) as listener:
         with pytest.raises(CannotListen) as refusal:
