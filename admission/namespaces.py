@@ -7,7 +7,7 @@ from typing import Protocol
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
-from registry.generic.store import Backend
+from registry.generic.backend import Backend
 from registry.host import NAMESPACES, Host
 
 

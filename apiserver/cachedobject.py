@@ -15,6 +15,7 @@ import orjson
 from apiserver.resource import Age, Key, Object, Resource
 
 _logger = logging.getLogger(__name__)
+_MANY_LABELS = 1000
 _NOTHING: Mapping[str, str] = {}
 _NOT_PACKED: Mapping[str, Any] = {}
 # so many objects are in a block, on average
@@ -122,7 +123,9 @@ def to_json(value: Any) -> bytes:
 
 
 def _interned(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """Few keys and values make up the labels of many objects: keep one string of each."""
+    """Few keys and values make up the labels of many objects: keep one string of each. Of very many, none is common."""
+    if len(labels) > _MANY_LABELS:
+        return dict(labels)
     return {sys.intern(key): sys.intern(value) for key, value in labels.items()}
 
 

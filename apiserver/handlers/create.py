@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 from aiohttp import web
@@ -11,7 +12,8 @@ from apiserver.context import RequestContext
 from apiserver.handlers import body
 from apiserver.handlers.scope import Scope, write_options
 from apiserver.negotiation import negotiate
-from apiserver.options import create_options
+from apiserver.offloading import computed, size_of
+from apiserver.options import WriteOptions, create_options
 from apiserver.resource import Object
 from apiserver.response import encode_object
 
@@ -24,14 +26,20 @@ async def create(context: RequestContext, scope: Scope) -> web.StreamResponse:
     media = negotiate(context.http.headers.get("Accept", ""), tables=isinstance(storage, rest.Getter))
     options = create_options(context.query, context.http.headers.get("User-Agent", ""))
     obj = await body.read_object(context, scope.resource, options.field_validation)
-    body.reconcile_namespace(context, obj, scope.resource)
     document = write_options("CreateOptions", context.query)
-    obj = wipe(context, obj)
-    obj = scope.field_manager.create(obj, manager=options.field_manager, now=meta.now_rfc3339())
-    obj = wipe(context, await scope.mutate(context, "CREATE", obj, None, document))
+    obj = await computed(partial(_begin, context, scope, obj, options), size=size_of(obj))
+    obj = await scope.mutate(context, "CREATE", obj, None, document)
+    obj = await computed(partial(wipe, context, obj), size=size_of(obj))
     validate = scope.validate(context, "CREATE", document)
     stored = await storage.create(context, obj, validate, dry_run=options.dry_run)
     return encode_object(context, scope.resource, stored, code=201, media=media)
+
+
+def _begin(context: RequestContext, scope: Scope, obj: Object, options: WriteOptions) -> Object:
+    """The object that admission is asked about."""
+    body.reconcile_namespace(context, obj, scope.resource)
+    obj = wipe(context, obj)
+    return scope.field_manager.create(obj, manager=options.field_manager, now=meta.now_rfc3339())
 
 
 def wipe(context: RequestContext, obj: Object) -> Object:

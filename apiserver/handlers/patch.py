@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from aiohttp import web
@@ -17,8 +18,9 @@ from apiserver.decoding import Document, decode
 from apiserver.handlers import body
 from apiserver.handlers.create import wipe
 from apiserver.handlers.scope import Scope, write_options
-from apiserver.handlers.update import check_resource_version
+from apiserver.handlers.update import check
 from apiserver.negotiation import negotiate
+from apiserver.offloading import computed, size_of
 from apiserver.options import WriteOptions, patch_options
 from apiserver.patch import json_patch, merge_patch
 from apiserver.resource import GroupKind, Key, Object, Resource
@@ -47,16 +49,16 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     key = scope.key(context)
     document = write_options("UpdateOptions", context.query)
     validate = scope.validate(context, "UPDATE", document)
-    call = _Call(context, scope, key, options, document, meta.now_rfc3339())
+    call = _Call(context, scope, key, options, document, meta.now_rfc3339(), len(raw))
     change: rest.Change
     if kind == APPLY_PATCH:
-        configuration = _decode_patch(raw, "application/yaml")
+        configuration = await computed(partial(_decode_patch, raw, "application/yaml"), size=len(raw))
         body.check_size(configuration.value)
         change = _Apply(call, configuration)
         create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})
         may_create = None if scope.subresource else create
     else:
-        change = _Patch(call, _operation(kind, raw, scope.resource))
+        change = _Patch(call, await computed(partial(_operation, kind, raw, scope.resource), size=len(raw)))
         may_create = None
     stored, created = await storage.update(
         context, key, change, validate, dry_run=options.dry_run, validate_create=may_create
@@ -66,7 +68,8 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A PATCH request. `document` is its UpdateOptions as admission sees them, `now` the time of what it changes."""
+    """A PATCH request. `document` is its UpdateOptions as admission sees them, `now` the time of what it changes,
+    `size` that of its body."""
 
     context: RequestContext
     scope: Scope
@@ -74,13 +77,7 @@ class _Call:
     options: WriteOptions
     document: dict[str, Any]
     now: str
-
-    def check(self, result: Object) -> None:
-        """What any patch must come to: the object that the URL names. Raises BadRequest."""
-        body.check_name(result, self.key.name, self.key.namespace)
-        check_resource_version(result)
-        if warning := meta.dedup_owner_references(result):
-            self.context.warn(warning)
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +97,18 @@ class _Patch:
 
     async def __call__(self, current: Object | None) -> Object:
         assert current is not None
+        call, size = self.call, size_of(current)
+        patched = await computed(partial(self.operation.apply, current), size=call.size + size)
+        new = await computed(partial(self._track, current, patched), size=size + size_of(patched))
+        return await call.scope.mutate(call.context, "UPDATE", new, current, call.document)
+
+    def _track(self, current: Object, patched: Any) -> Object:
         call = self.call
-        new = self._settle(self.operation.apply(current))
-        call.check(new)
-        new = call.scope.field_manager.update(
+        new = self._settle(patched)
+        check(call.context, new, call.key)
+        return call.scope.field_manager.update(
             current, new, manager=call.options.field_manager, now=call.now, subresource=call.scope.subresource
         )
-        return await call.scope.mutate(call.context, "UPDATE", new, current, call.document)
 
     def _settle(self, patched: Any) -> Object:
         """The patched document as an object; what is wrong with it is the patch's fault (D68, D83)."""
@@ -138,14 +140,22 @@ class _Apply:
         context, scope = call.context, call.scope
         if current is None:
             await require(context, scope.authorizer, verb="create")
-        applied = self._merge(current)
-        self._check_duplicates()
-        call.check(applied)
+        applied = await computed(partial(self._applied, current), size=call.size + size_of(current))
         if current is not None:
             return await scope.mutate(context, "UPDATE", applied, current, call.document)
+        created = await scope.mutate(context, "CREATE", applied, None, {**call.document, "kind": "CreateOptions"})
+        return await computed(partial(wipe, context, created), size=size_of(created))
+
+    def _applied(self, current: Object | None) -> Object:
+        """The object that admission is asked about."""
+        call = self.call
+        applied = self._merge(current)
+        self._check_duplicates()
+        check(call.context, applied, call.key)
+        if current is not None:
+            return applied
         self._check_absent(applied)
-        options = {**call.document, "kind": "CreateOptions"}
-        return wipe(context, await scope.mutate(context, "CREATE", wipe(context, applied), None, options))
+        return wipe(call.context, applied)
 
     def _merge(self, current: Object | None) -> Object:
         call, resource = self.call, self.call.scope.resource

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from apiserver import errors, meta, rest
@@ -13,6 +14,7 @@ from apiserver.admission import Admission, Attributes, Operation
 from apiserver.authorization import Authorizer
 from apiserver.context import RequestContext
 from apiserver.managedfields import FieldManager, managed_fields_error
+from apiserver.offloading import computed, size_of
 from apiserver.request_info import Query
 from apiserver.resource import Key, Object, Resource
 
@@ -51,14 +53,9 @@ class Scope:
         """The object as mutating admission leaves it, in the namespace in which it was (H52). What was done to
         managedFields counts only if it is valid (G42). Raises what admission raises, and BadRequest."""
         admitted = await self.admission.mutate(self._attributes(context, operation, new, old, options))
-        if problem := managed_fields_error(admitted):
-            context.warn(f"{_INVALID_MANAGED_FIELDS}: {problem}")
-            managed = new["metadata"].get("managedFields")
-            metadata = {key: value for key, value in admitted["metadata"].items() if key != "managedFields"}
-            admitted = {**admitted, "metadata": {**metadata, "managedFields": managed} if managed else metadata}
-        if admitted is not new:
-            _settle(context, admitted, new)
-        return admitted
+        if admitted is new:
+            return new
+        return await computed(partial(_settled, context, admitted, new), size=size_of(admitted))
 
     def validate(self, context: RequestContext, operation: Operation, options: Mapping[str, Any]) -> rest.Validate:
         """Validating admission of one operation, for the storage to hold around its write."""
@@ -96,8 +93,13 @@ class Scope:
         )
 
 
-def _settle(context: RequestContext, admitted: Object, new: Object) -> None:
-    """Undo, in place, what admission may not have done to metadata. Raises BadRequest for another namespace."""
+def _settled(context: RequestContext, admitted: Object, new: Object) -> Object:
+    """`admitted` without what admission may not have done to metadata. Raises BadRequest for another namespace."""
+    if problem := managed_fields_error(admitted):
+        context.warn(f"{_INVALID_MANAGED_FIELDS}: {problem}")
+        managed = new["metadata"].get("managedFields")
+        metadata = {key: value for key, value in admitted["metadata"].items() if key != "managedFields"}
+        admitted = {**admitted, "metadata": {**metadata, "managedFields": managed} if managed else metadata}
     namespace = new["metadata"].get("namespace") or ""
     if (admitted["metadata"].get("namespace") or namespace) != namespace:
         raise errors.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
@@ -105,6 +107,7 @@ def _settle(context: RequestContext, admitted: Object, new: Object) -> None:
         admitted["metadata"]["namespace"] = namespace
     if warning := meta.dedup_owner_references(admitted, admitted=True):
         context.warn(warning)
+    return admitted
 
 
 def write_options(kind: str, query: Query) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import cast
 
 from aiohttp import web
@@ -12,8 +13,9 @@ from apiserver.context import RequestContext
 from apiserver.handlers import body
 from apiserver.handlers.scope import Scope, write_options
 from apiserver.negotiation import negotiate
+from apiserver.offloading import computed, size_of
 from apiserver.options import update_options
-from apiserver.resource import Object
+from apiserver.resource import Key, Object
 from apiserver.response import encode_object
 
 
@@ -23,18 +25,19 @@ async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
     options = update_options(context.query, context.http.headers.get("User-Agent", ""))
     key = scope.key(context)
     wanted = await body.read_object(context, scope.resource, options.field_validation)
-    body.check_name(wanted, key.name, key.namespace)
-    check_resource_version(wanted)
-    if warning := meta.dedup_owner_references(wanted):
-        context.warn(warning)
+    size = size_of(wanted)
+    await computed(partial(check, context, wanted, key), size=size)
     document = write_options("UpdateOptions", context.query)
     now = meta.now_rfc3339()
 
-    async def change(current: Object | None) -> Object:
-        assert current is not None
-        new = scope.field_manager.update(
+    def tracked(current: Object) -> Object:
+        return scope.field_manager.update(
             current, copy.deepcopy(wanted), manager=options.field_manager, now=now, subresource=scope.subresource
         )
+
+    async def change(current: Object | None) -> Object:
+        assert current is not None
+        new = await computed(partial(tracked, current), size=size + size_of(current))
         return await scope.mutate(context, "UPDATE", new, current, document)
 
     validate = scope.validate(context, "UPDATE", document)
@@ -42,7 +45,16 @@ async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
     return encode_object(context, scope.resource, stored, media=media)
 
 
-def check_resource_version(obj: Object) -> None:
+def check(context: RequestContext, obj: Object, key: Key) -> None:
+    """What a PUT has, and any patch must come to: the object that the URL names, as far as names and versions tell.
+    Raises BadRequest."""
+    body.check_name(obj, key.name, key.namespace)
+    _check_resource_version(obj)
+    if warning := meta.dedup_owner_references(obj):
+        context.warn(warning)
+
+
+def _check_resource_version(obj: Object) -> None:
     """A resourceVersion that is no number can never have been ours (D50)."""
     version = obj["metadata"].get("resourceVersion") or ""
     if version and not (version.isascii() and version.isdigit()):

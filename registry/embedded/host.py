@@ -32,9 +32,9 @@ from registry.embedded.ownership import OwnerKind
 from registry.embedded.reviews import review_storages
 from registry.embedded.tokenrequests import TokenStorage
 from registry.embedded.tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
+from registry.generic.backend import Backend
 from registry.generic.sqlite import Database
 from registry.generic.sqlitebackend import NAMESPACES
-from registry.generic.store import Backend
 from registry.rbac import RoleIndex
 
 

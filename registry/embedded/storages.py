@@ -11,7 +11,8 @@ from apiserver.context import RequestContext
 from apiserver.options import DeleteOptions, ListOptions, WatchOptions
 from apiserver.resource import Key, Object, Resource
 from apiserver.watch import Watch
-from registry.generic.store import Backend, Store
+from registry.generic.backend import Backend
+from registry.generic.store import Store
 from registry.generic.strategy import Strategy
 
 IMMORTAL = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))

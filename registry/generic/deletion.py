@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from apiserver.options import DeleteOptions
+from apiserver.options import DeleteOptions, Preconditions
 from apiserver.resource import Object
 
 ORPHAN = "orphan"
@@ -65,6 +65,23 @@ def delete(current: Object, options: DeleteOptions, termination: Termination, *,
             metadata["generation"] += 1
         termination.mark(obj)
     return Outcome(obj, changed, False)
+
+
+def precondition_mismatch(preconditions: Preconditions, current: Object) -> str:
+    """Why the preconditions do not hold, in the words of D89; empty if they do."""
+    metadata = current["metadata"]
+    uid, version = preconditions.uid, preconditions.resource_version
+    if uid is not None and uid != metadata["uid"]:
+        return (
+            f"the UID in the precondition ({uid}) does not match the UID in record ({metadata['uid']}). "
+            "The object might have been deleted and then recreated"
+        )
+    if version is not None and version != metadata["resourceVersion"]:
+        return (
+            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
+            f"({metadata['resourceVersion']}). The object might have been modified"
+        )
+    return ""
 
 
 def propagation_finalizers(finalizers: Sequence[str], options: DeleteOptions) -> list[str]:

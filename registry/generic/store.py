@@ -10,15 +10,19 @@ import asyncio
 import copy
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from apiserver import errors, meta, rest
 from apiserver.context import RequestContext
 from apiserver.managedfields import same_content
-from apiserver.options import DeleteOptions, ListOptions, Preconditions, WatchOptions
+from apiserver.offloading import computed, size_of
+from apiserver.options import DeleteOptions, ListOptions, WatchOptions
 from apiserver.resource import Key, Object, Resource
 from apiserver.sight import Sight, Sights
-from apiserver.watchcache import CachedObject, Watch, WatchCache
+from apiserver.watchcache import CachedObject, Watch
+from registry.generic.backend import Backend
+from registry.generic.deletion import precondition_mismatch
 from registry.generic.strategy import Strategy
 from registry.generic.turns import Turns
 
@@ -30,39 +34,6 @@ _DELETE_WORKERS = 16
 _KEPT_ON_UPDATE = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 T = TypeVar("T")
-
-
-class Backend(Protocol):
-    """Where a kind's objects are kept."""
-
-    @property
-    def cache(self) -> WatchCache: ...
-
-    def before_read(self, context: RequestContext) -> None:
-        """Warn the caller where the cache may be out of date."""
-        ...
-
-    async def read(self, key: Key, *, live: bool) -> Object | None:
-        """The object, of which the caller may change the copy; `live` asks the place of truth itself."""
-        ...
-
-    async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        """The object as stored. Raises AlreadyExists."""
-        ...
-
-    async def update(self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        """The object as stored. Raises Conflict if the stored one is no longer `current`, NotFound if it is gone."""
-        ...
-
-    async def delete(
-        self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext
-    ) -> rest.Deleted:
-        """Raises Conflict if the stored object is no longer `current`, NotFound if it is gone."""
-        ...
-
-    async def confirm_absent(self, key: Key) -> bool:
-        """Whether an object that the cache lacks does not exist; False promises that the cache will have it."""
-        ...
 
 
 class Store(
@@ -121,6 +92,13 @@ class Store(
         raise errors.GenerateNameExhausted(self.resource.group_resource, candidate["metadata"]["name"])
 
     async def _create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+        await computed(partial(self._prepare, obj), size=size_of(obj))
+        self._warn(context, obj)
+        async with validate(obj, None):
+            return await self._backend.create(obj, dry_run=dry_run, context=context)
+
+    def _prepare(self, obj: Object) -> None:
+        """Complete a new object in place. Raises Invalid."""
         self._strategy.prepare_for_create(obj)
         metadata = obj["metadata"]
         metadata["uid"] = meta.new_uid()
@@ -129,9 +107,6 @@ class Store(
         problems = [*meta.validate_metadata(obj, self.resource), *problems, *self._strategy.validate(obj)]
         if problems:
             raise errors.Invalid(self.resource.group_kind, metadata.get("name", ""), problems)
-        self._warn(context, obj)
-        async with validate(obj, None):
-            return await self._backend.create(obj, dry_run=dry_run, context=context)
 
     async def update(
         self,
@@ -164,8 +139,22 @@ class Store(
         *,
         dry_run: bool,
     ) -> Object:
-        key, current = read.key, read.object
-        new = await change(copy.deepcopy(current))
+        current = read.object
+        size = size_of(current)
+        new = await change(await computed(partial(copy.deepcopy, current), size=size))
+        same = await computed(partial(self._prepare_update, new, read), size=size + size_of(new))
+        self._warn(context, new)
+        async with validate(new, current):
+            if same:
+                return current
+            try:
+                return await self._backend.update(read.key, new, current, dry_run=dry_run, context=context)
+            except errors.Conflict as conflict:
+                raise _Moved(conflict) from conflict
+
+    def _prepare_update(self, new: Object, read: _Read) -> bool:
+        """Complete a changed object in place; whether it is the same as before. Raises Invalid and Conflict."""
+        current = read.object
         self._carry_over(new, read)
         self._strategy.prepare_for_update(new, current)
         problems = [
@@ -174,15 +163,8 @@ class Store(
             *self._strategy.validate_update(new, current),
         ]
         if problems:
-            raise errors.Invalid(self.resource.group_kind, key.name, problems)
-        self._warn(context, new)
-        async with validate(new, current):
-            if same_content(new, current):
-                return current
-            try:
-                return await self._backend.update(key, new, current, dry_run=dry_run, context=context)
-            except errors.Conflict as conflict:
-                raise _Moved(conflict) from conflict
+            raise errors.Invalid(self.resource.group_kind, read.key.name, problems)
+        return same_content(new, current)
 
     def _carry_over(self, new: Object, read: _Read) -> None:
         """What a client may leave out or not change (D47); a resourceVersion of its own must be the current one."""
@@ -218,7 +200,7 @@ class Store(
             current = await self._current(key, live=live)
             if current is None:
                 raise self._not_found(key)
-            if mismatch := _precondition_mismatch(options.preconditions, current):
+            if mismatch := precondition_mismatch(options.preconditions, current):
                 conflict = errors.Conflict(self.resource.group_kind, key.name, mismatch)
                 raise conflict if live else _Moved(conflict)
             async with validate(None, current):
@@ -297,23 +279,6 @@ class _Moved(Exception):
 
 def _cause(error: _Moved | errors.AlreadyExists) -> errors.StatusError:
     return error.conflict if isinstance(error, _Moved) else error
-
-
-def _precondition_mismatch(preconditions: Preconditions, current: Object) -> str:
-    """Why the preconditions do not hold, in the words of D89; empty if they do."""
-    metadata = current["metadata"]
-    uid, version = preconditions.uid, preconditions.resource_version
-    if uid is not None and uid != metadata["uid"]:
-        return (
-            f"the UID in the precondition ({uid}) does not match the UID in record ({metadata['uid']}). "
-            "The object might have been deleted and then recreated"
-        )
-    if version is not None and version != metadata["resourceVersion"]:
-        return (
-            f"the ResourceVersion in the precondition ({version}) does not match the ResourceVersion in record "
-            f"({metadata['resourceVersion']}). The object might have been modified"
-        )
-    return ""
 
 
 class ReadOnlyStatus(rest.Getter):

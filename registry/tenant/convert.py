@@ -29,7 +29,7 @@ from registry.names import (
     tenant_name,
     workload_namespace,
 )
-from registry.tenant.metadata import document, shown_metadata, stored_metadata, strings, user_labels
+from registry.tenant.metadata import document, shown_metadata, stored_metadata, strings
 from registry.tenant.settings import ReleaseSettings
 from registry.types import Condition, EffectiveGateway, EffectiveHost
 
@@ -63,7 +63,7 @@ def to_tenant(release: Object) -> Object:
     tenant: Object = {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": deepcopy(shown_metadata(metadata, name=key.name)),
+        "metadata": shown_metadata(metadata, name=key.name),
     }
     if app_version := strings(metadata.get("annotations")).get(APP_VERSION_ANNOTATION):
         tenant["appVersion"] = app_version
@@ -89,11 +89,11 @@ def damage(release: Object) -> list[str]:
     return [*paths, *(f"spec.values.resourceQuotas[{key}]" for key in hidden)]
 
 
-def selectable_labels(release: Object) -> dict[str, str]:
-    """What label selectors see: the user's labels as they are shown, and under them the HelmRelease's own (T16)."""
-    metadata = release["metadata"]
-    name = tenant_name(metadata["name"]) or ""
-    return {_NAME_LABEL: name} | strings(metadata.get("labels")) | user_labels(metadata)
+def selectable_labels(release: Object, tenant: Object) -> dict[str, str]:
+    """What label selectors see: the Tenant's labels, and under them its HelmRelease's own (T16)."""
+    shown = tenant["metadata"]
+    labels: dict[str, str] = {_NAME_LABEL: shown["name"]} | strings(release["metadata"].get("labels"))
+    return labels | strings(shown.get("labels"))
 
 
 def to_release(tenant: Object, current: Object | None, settings: ReleaseSettings) -> Object:

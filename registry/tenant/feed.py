@@ -89,7 +89,8 @@ class TenantFeed:
 
     def _encode(self, key: Key, release: Object) -> CachedObject:
         try:
-            tenant, labels, problems = to_tenant(release), selectable_labels(release), tuple(damage(release))
+            tenant, problems = to_tenant(release), tuple(damage(release))
+            labels = selectable_labels(release, tenant)
         except Exception:
             # what this release of ours cannot convert must still be seen, or a client would take it for deleted
             _logger.exception("HelmRelease of tenant %s/%s cannot be converted: only its name is shown", *key)

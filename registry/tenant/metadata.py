@@ -7,10 +7,12 @@ are kept together in one JSON annotation, so that every key that is legal on a T
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import orjson
 
+from apiserver.meta import ANNOTATIONS_LIMIT
 from registry.names import (
     APP_VERSION_ANNOTATION,
     HIDDEN_FINALIZERS,
@@ -30,8 +32,6 @@ _AS_IT_IS = (
     "deletionGracePeriodSeconds",
     "ownerReferences",
 )
-# What Kubernetes admits of annotations, keys and values together.
-_ANNOTATIONS_LIMIT = 256 * 1024
 
 
 def strings(value: object) -> dict[str, str]:
@@ -68,9 +68,9 @@ def _of_user(stored: Mapping[str, str], long_keys: Mapping[str, str]) -> dict[st
 
 
 def shown_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, Any]:
-    """The metadata of the Tenant `name` that the HelmRelease with `metadata` holds."""
+    """The metadata of the Tenant `name` that the HelmRelease with `metadata` holds. Shares nothing with that."""
     shown: dict[str, Any] = {"name": name, "namespace": metadata.get("namespace", "")}
-    shown |= {field: metadata[field] for field in _AS_IT_IS if metadata.get(field) not in (None, "", [])}
+    shown |= {field: deepcopy(metadata[field]) for field in _AS_IT_IS if metadata.get(field) not in (None, "", [])}
     finalizers = [each for each in metadata.get("finalizers") or () if each not in HIDDEN_FINALIZERS]
     managed = document(strings(metadata.get("annotations")), MANAGED_FIELDS_ANNOTATION)
     optional: dict[str, Any] = {
@@ -133,7 +133,7 @@ def _managed_fields(wanted: Mapping[str, Any], annotations: Mapping[str, str]) -
     """Left out where it would make the annotations too large, as Kubernetes gives it up rather than the write (D74)."""
     text = _text(wanted.get("managedFields") or ())
     used = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
-    fits = used + len(MANAGED_FIELDS_ANNOTATION) + len(text.encode()) <= _ANNOTATIONS_LIMIT
+    fits = used + len(MANAGED_FIELDS_ANNOTATION) + len(text.encode()) <= ANNOTATIONS_LIMIT
     return text if fits else ""
 
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 from apiserver import errors, rest
 from apiserver.context import RequestContext
 from apiserver.errors import StatusError
+from apiserver.offloading import computed, size_of
 from apiserver.options import DeleteOptions
 from apiserver.resource import Key, Object
 from apiserver.watchcache import WatchCache
@@ -62,7 +64,7 @@ class ReleaseBackend:
             found = await self._cache.get(key)
             return found.object() if found is not None else None
         release = await self._live(key)
-        return to_tenant(release) if release is not None else None
+        return await computed(partial(to_tenant, release), size=size_of(release)) if release is not None else None
 
     async def confirm_absent(self, key: Key) -> bool:
         release = await self._live(key)
@@ -83,7 +85,7 @@ class ReleaseBackend:
         return await _finish(self._delete(key, current, options))
 
     async def _create(self, obj: Object, dry_run: bool) -> Object:
-        release = to_release(obj, None, self._settings())
+        release = await computed(partial(to_release, obj, None, self._settings()), size=size_of(obj))
         key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
         try:
             with _errors_of(key):
@@ -91,7 +93,7 @@ class ReleaseBackend:
         except errors.AlreadyExists as e:
             await self._refuse_foreign(key, e)
             raise
-        return self._stored(key, stored, dry_run)
+        return await self._stored(key, stored, dry_run)
 
     async def _refuse_foreign(self, key: Key, error: errors.AlreadyExists) -> None:
         """A HelmRelease that holds no Tenant is never adopted (S-07): to say `already exists` of a Tenant that a GET
@@ -109,12 +111,12 @@ class ReleaseBackend:
             raise errors.NotFound(TENANTS, key.name)
         if base["metadata"]["resourceVersion"] != version:
             raise errors.Conflict(TENANTS, key.name)
-        release = to_release(new, base, self._settings())
+        release = await computed(partial(to_release, new, base, self._settings()), size=size_of(new, base))
         if release == base:
             return current
         with _errors_of(key):
             stored = await self._host.update(HELMRELEASES, release, dry_run=dry_run, field_manager=FIELD_MANAGER)
-        return self._stored(key, stored, dry_run)
+        return await self._stored(key, stored, dry_run)
 
     async def _delete(self, key: Key, current: Object, options: DeleteOptions) -> rest.Deleted:
         body = _delete_body(current, options)
@@ -127,14 +129,14 @@ class ReleaseBackend:
             raise
         gone = answer.get("kind") == "Status" or not answer["metadata"].get("deletionTimestamp")
         if not gone:
-            return rest.Deleted(object=self._stored(key, answer, options.dry_run), gone=False)
+            return rest.Deleted(object=await self._stored(key, answer, options.dry_run), gone=False)
         if not options.dry_run:
             self._cache.expect_gone(key, uid)
         return rest.Deleted(object=current, gone=True)
 
-    def _stored(self, key: Key, release: Object, dry_run: bool) -> Object:
+    async def _stored(self, key: Key, release: Object, dry_run: bool) -> Object:
         """The Tenant that the host answered with; this replica's next read will have it."""
-        tenant = to_tenant(release)
+        tenant = await computed(partial(to_tenant, release), size=size_of(release))
         metadata = release["metadata"]
         if dry_run:
             return tenant

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -78,18 +79,24 @@ def deletion(uid: str | None = None, version: str | None = None, *, dry_run: boo
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    database = Database(tmp_path / "host.db")
-    await database.open()
-    stores = {}
-    for kind in (NAMESPACE, CONFIGMAP):
-        resource = kind.resources()[0]
-        backend = SqliteBackend(database=database, resource=resource, cache=WatchCache(resource))
-        await backend.load()
-        stores[kind.kind] = Store(backend=backend, strategy=KindStrategy(kind, resource))
-    await stores["Namespace"].create(context(), {"metadata": {"name": "default"}}, admitted, dry_run=False)
-    yield stores["ConfigMap"]
-    await database.close()
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = Database(tmp_path / "host.db")
+    await opened.open()
+    namespaces = NAMESPACE.resources()[0]
+    backend = SqliteBackend(database=opened, resource=namespaces, cache=WatchCache(namespaces))
+    await backend.load()
+    store = Store(backend=backend, strategy=KindStrategy(NAMESPACE, namespaces))
+    await store.create(context(), {"metadata": {"name": "default"}}, admitted, dry_run=False)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def store(database: Database) -> Store:
+    resource = CONFIGMAP.resources()[0]
+    backend = SqliteBackend(database=database, resource=resource, cache=WatchCache(resource))
+    await backend.load()
+    return Store(backend=backend, strategy=KindStrategy(CONFIGMAP, resource))
 
 
 async def test_what_is_created_can_be_read(store: Store) -> None:
@@ -262,3 +269,30 @@ async def test_a_collection_goes_by_its_selector(store: Store) -> None:
     assert [obj["metadata"]["name"] for obj in deleted] == ["a", "c"]
     assert left.items == []
     assert await store.get(context(), Key("default", "b"))
+
+
+class Judging(KindStrategy):
+    """Where objects are judged."""
+
+    def __init__(self) -> None:
+        super().__init__(CONFIGMAP, CONFIGMAP.resources()[0])
+        self.threads: list[int] = []
+
+    def validate(self, obj: Object) -> list[errors.FieldError]:
+        self.threads.append(threading.get_ident())
+        return super().validate(obj)
+
+
+@pytest.mark.parametrize(
+    ("size", "beside"), [pytest.param(10, False, id="small"), pytest.param(10**6, True, id="large")]
+)
+async def test_a_large_object_is_judged_beside_the_event_loop(database: Database, size: int, beside: bool) -> None:
+    strategy = Judging()
+    backend = SqliteBackend(database=database, resource=strategy.resource, cache=WatchCache(strategy.resource))
+    await backend.load()
+    store = Store(backend=backend, strategy=strategy)
+    large = {**configmap(), "data": {"a": "x" * size}}
+    await store.create(context(), large, admitted, dry_run=False)
+    stored, _ = await store.update(context(), X, set_data("b", "2"), admitted, dry_run=False)
+    assert stored["data"] == {"a": "x" * size, "b": "2"}
+    assert [thread != threading.get_ident() for thread in strategy.threads] == [beside, beside]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -251,3 +252,33 @@ async def test_owners_that_admission_repeats_are_there_once(served: Served) -> N
     assert (code, created["metadata"]["ownerReferences"]) == (201, [owner])
     [warning] = warnings
     assert "contains duplicate entries after mutating admission happens; API server" in warning
+
+
+@pytest.mark.parametrize(
+    ("kind", "patch"),
+    [
+        pytest.param("application/merge-patch+json", {"data": {"b": "y" * 50_000}}, id="merge"),
+        pytest.param("application/strategic-merge-patch+json", {"data": {"b": "y" * 50_000}}, id="strategic merge"),
+        pytest.param(
+            "application/json-patch+json", [{"op": "add", "path": "/data/b", "value": "y" * 50_000}], id="JSON"
+        ),
+        pytest.param(
+            "application/apply-patch+yaml",
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"b": "y" * 50_000}},
+            id="apply",
+        ),
+    ],
+)
+async def test_large_writes_come_to_the_same_as_small_ones(served: Served, kind: str, patch: Any) -> None:
+    """Their steps are taken beside the event loop."""
+    name = {"metadata": {"name": "x"}, "data": {"a": "x" * 50_000}}
+    created = await served.client.post(CONFIGMAPS, json=name)
+    assert created.status == 201
+    query = {"fieldManager": "me"}
+    answer = await served.client.patch(
+        f"{CONFIGMAPS}/x", data=json.dumps(patch), headers={"Content-Type": kind}, params=query
+    )
+    assert answer.status == 200
+    obj = await answer.json()
+    assert {key: len(value) for key, value in obj["data"].items()} == {"a": 50_000, "b": 50_000}
+    assert obj["metadata"]["managedFields"][-1 if kind != "application/apply-patch+yaml" else 0]["manager"] == "me"

@@ -303,7 +303,8 @@ def test_a_user_cannot_reach_the_platforms_own_keys() -> None:
 def test_selectors_see_labels_as_shown_long_ones_and_the_systems() -> None:
     long_key = "k" * 63
     wanted = tenant(metadata={"labels": {"team": "x", long_key: "y"}})
-    labels = selectable_labels(to_release(wanted, release(), SETTINGS))
+    stored = to_release(wanted, release(), SETTINGS)
+    labels = selectable_labels(stored, to_tenant(stored))
     assert labels["team"] == "x"
     assert labels[long_key] == "y"
     assert labels["foreign"] == "label"

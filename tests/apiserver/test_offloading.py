@@ -1,0 +1,28 @@
+"""What is large is worked on beside the event loop, and what is small on it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from apiserver.offloading import LARGE, computed, size_of
+
+
+@pytest.mark.parametrize(
+    ("size", "beside"),
+    [pytest.param(LARGE, False, id="small"), pytest.param(LARGE + 1, True, id="large")],
+)
+async def test_who_sends_much_is_who_waits(size: int, beside: bool) -> None:
+    thread = await computed(threading.get_ident, size=size)
+    assert (thread != threading.get_ident()) is beside
+
+
+@pytest.mark.parametrize("size", [pytest.param(0, id="small"), pytest.param(LARGE + 1, id="large")])
+async def test_what_is_wrong_is_raised(size: int) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await computed(lambda: 1 // 0, size=size)
+
+
+def test_a_size_is_that_of_all_values_together() -> None:
+    assert size_of({"a": "bc"}, None, [1]) == len('{"a":"bc"}null[1]')
