@@ -19,31 +19,31 @@ class RequestsInProgress:
         self._handler = handler
         self._begun = 0
         self._draining = False
-        self._ending = False
+        self._ending = asyncio.Event()
         self._none_left = asyncio.Event()
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
-        if self._ending:
+        if self._ending.is_set():
             return _last(await self._handler(http))
         self._begun += 1
         try:
             response = await self._handler(http)
         finally:
             self._begun -= 1
-            if not self._begun and self._ending:
+            if not self._begun and self._ending.is_set():
                 self._none_left.set()
         return _last(response) if self._draining else response
 
     def drain(self) -> None:
-        """From now on each request is the last of its connection: a proxy that keeps connections for more requests would
-        otherwise lose the one that it sends while its connection is closed."""
+        """From now on each request is the last of its connection: a proxy that keeps connections for more of them would
+        otherwise lose the one that it sends while a connection is closed."""
         self._draining = True
 
     async def finished(self, *, within: float) -> None:
         """Wait for the requests that have begun by now, as long as `within` seconds. Those that come later are still
         served."""
         self.drain()
-        self._ending = True
+        self._ending.set()
         if self._begun:
             with suppress(TimeoutError):
                 async with asyncio.timeout(within):

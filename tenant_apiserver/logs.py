@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# -v 0 is warnings and errors, 1 the life of the process, 2 every request too, 4 and more what it is doing.
-_REQUESTS_FROM = 2
+# -v 0 is warnings and errors, 1 the life of the process, 3 every request too, as Kubernetes has it, 4 what it is doing.
+_REQUESTS_FROM = 3
 _DEBUG_FROM = 4
 
 

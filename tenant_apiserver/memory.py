@@ -12,12 +12,15 @@ from controller.informer import Informer
 
 # Between two looks at the youngest objects; answering one request makes some hundreds, most of which are soon gone.
 _YOUNG_OBJECTS = 10_000
+# Then, those that have survived are looked at again after few such looks, so that they are not too many at a time, and
+# everything after as many as before.
+_MIDDLE, _OLD = 3, 30
 
 
 async def spare(informers: Sequence[Informer]) -> None:
     """Have the collector pass over what the libraries made, and when the informers are synced, over what they hold.
     What is replaced later is freed all the same: nothing that they hold refers to itself."""
-    gc.set_threshold(_YOUNG_OBJECTS)
+    gc.set_threshold(_YOUNG_OBJECTS, _MIDDLE, _OLD)
     gc.freeze()
     for informer in informers:
         await informer.synced.wait()

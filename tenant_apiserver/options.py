@@ -52,6 +52,7 @@ class _Flag:
         return ENVIRONMENT_PREFIX + self.name.removeprefix("--").removeprefix("-").replace("-", "_").upper()
 
 
+_VERBOSITY = "log verbosity: 0 warnings, 1 the life of the process, 3 every request, 4 everything"
 _COMMON = (
     _Flag("--bind-address", address, "0.0.0.0", "address to listen on"),
     _Flag("--secure-port", port, 8443, "port to listen on, HTTPS"),
@@ -62,8 +63,8 @@ _COMMON = (
     _Flag("--audit-log-path", writable_file, None, "audit log at level Metadata; '-' for standard output"),
     _Flag("--watch-history-size", size, HistoryLimits().size, "memory for changes that watches and pages resume from"),
     _Flag("--log-format", one_of("text", "json"), "text", "form of the log"),
+    _Flag("-v", verbosity, 1, _VERBOSITY),
 )
-_VERBOSITY = "log verbosity: 0 warnings, 1 the life of the process, 2 every request, 4 everything"
 _TOLERATE = "start even if the host refuses to show the CAs of callers"
 _SERVE = (
     _Flag("--kubeconfig", readable_file, None, "the host's kubeconfig (default: in-cluster, then ~/.kube/config)"),
@@ -83,13 +84,8 @@ _SERVE = (
     _Flag("--host-outage-tolerance", duration, 300.0, "how long known verdicts serve while the host is away"),
     _Flag("--leader-elect", boolean, True, "run controllers on one replica only", boolean=True),
     _Flag("--visibility", one_of("rbac", "reviews"), "rbac", "who sees what: the host's RBAC says, or its reviews do"),
-    _Flag("-v", verbosity, 2, _VERBOSITY),
 )
-_STANDALONE = (
-    _Flag("--data-dir", directory, Path("data"), "where the database, the PKI and the kubeconfig go"),
-    # its own requests to itself are no news to who tries it out
-    _Flag("-v", verbosity, 1, _VERBOSITY),
-)
+_STANDALONE = (_Flag("--data-dir", directory, Path("data"), "where the database, the PKI and the kubeconfig go"),)
 _KUBECONFIG = (
     _Flag("--data-dir", directory, Path("data"), "data directory of the stand-alone server"),
     _Flag("--user", str, "", "name of the user"),
