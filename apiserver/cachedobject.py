@@ -69,6 +69,10 @@ class CachedObject:
         self.leads = hash(key) % _LED == 0
         self.packed = _NOT_PACKED
 
+    def forget_blocks(self) -> None:
+        """When it is no longer the state at present: history keeps it for a while, and need not keep its neighbours."""
+        self.packed = _NOT_PACKED
+
     @property
     def metadata(self) -> bytes:
         """The JSON of its metadata."""

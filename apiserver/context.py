@@ -71,7 +71,4 @@ def compose(filters: Sequence[Filter], handler: Handler) -> Handler:
 
 
 def _behind(outer: Filter, inner: Handler) -> Handler:
-    async def call(context: RequestContext) -> web.StreamResponse:
-        return await outer(context, inner)
-
-    return call
+    return lambda context: outer(context, inner)

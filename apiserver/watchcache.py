@@ -318,11 +318,13 @@ class WatchCache:
     def _hold(self, event: Event) -> None:
         key = event.object.key
         position = bisect_left(self._items, key, key=_by_key)
-        held = key in self._index
+        held = self._index.get(key)
+        if held is not None:
+            held.forget_blocks()
         if event.type == "DELETED":
             del self._index[key], self._items[position]
             self._expectations.deleted(key, event.object.uid)
-        elif held:
+        elif held is not None:
             self._index[key] = self._items[position] = event.object
         else:
             self._index[key] = event.object

@@ -15,7 +15,7 @@ from apiserver.options import ListOptions
 from apiserver.resource import Key, Resource
 from apiserver.rest import Page
 from apiserver.selectors import parse_field_selector, parse_label_selector
-from apiserver.watchcache import CachedObject, Event, HistoryLimits, WatchCache, encode
+from apiserver.watchcache import CachedObject, Event, EventType, HistoryLimits, WatchCache, encode
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 ALL = ListOptions()
@@ -99,6 +99,16 @@ def test_a_list_after_a_silence_becomes_the_events_that_were_missed() -> None:
         ("ADDED", "new", 15, "new"),
     ]
     assert cache.rv == 20
+
+
+@pytest.mark.parametrize("change", ["MODIFIED", "DELETED"])
+def test_a_state_of_the_past_keeps_no_blocks_of_lists(change: EventType) -> None:
+    """Those would keep the states that its neighbours were in, and theirs."""
+    before = thing("x", 5)
+    cache = filled(before)
+    before.packed = {"": object()}
+    cache.apply(change, thing("x", 11))
+    assert not before.packed
 
 
 def test_who_unsubscribes_hears_no_more() -> None:

@@ -110,7 +110,8 @@ def replica_of(host: E2eHost, directory: Path, *flags: str) -> Iterator[Replica]
     between, port = Between(host), free_port()
     where = [f"--kubeconfig={between.door(_NAME, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = ["--bind-address=127.0.0.1", f"--secure-port={port}", "--controllers=none"]
-    process = run_command("serve", *where, *address, *flags, log=directory / f"{_NAME}.log")
+    # all that it would ever log, to be searched for what may not be in there
+    process = run_command("serve", *where, *address, *flags, "-v=10", log=directory / f"{_NAME}.log")
     made = Replica(process, between, f"https://127.0.0.1:{port}", host)
     try:
         wait_until("the replica is ready", lambda: _is_ready(made), seconds=PATIENCE, processes=[process])
