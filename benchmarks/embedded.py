@@ -32,7 +32,13 @@ class Embedded(Target):
             await target.server.stop()
 
     async def start(self) -> None:
-        flags = [f"--data-dir={self._directory / 'data'}", "--bind-address=127.0.0.1", f"--secure-port={self._port}"]
+        flags = [
+            f"--data-dir={self._directory / 'data'}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self._port}",
+            # one user opens all the watches: four for each of these
+            "--max-requests-inflight=2000",
+        ]
         command = [sys.executable, "-m", "tenant_apiserver", "standalone", *flags]
         self.server = await Child.start(command, self._directory / "standalone.log")
 

@@ -68,6 +68,8 @@ class Kube(Target):
             "--bind-address": "127.0.0.1",
             "--secure-port": self._port,
             "--cert-dir": self._directory / "serving",
+            # one user opens all the watches: four for each of these
+            "--max-requests-inflight": 2000,
         }
         command = [sys.executable, "-m", "tenant_apiserver", "serve", *_flags(flags)]
         self.server = await Child.start(command, self._directory / "serve.log")
