@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from apiserver.errors import StatusError
@@ -30,7 +31,31 @@ class Handler:
         """Nothing to do."""
 
 
-class Follower(Handler, Generic[V]):
+class Taker(Handler, ABC):
+    """A Handler to which it is the same whether an object is listed or changes, and is missing or is deleted."""
+
+    @abstractmethod
+    def _known(self) -> Iterable[Key]:
+        """The objects of which something is held."""
+
+    @abstractmethod
+    def _take(self, key: Key, obj: Object | None) -> None:
+        """None for an object that is not there."""
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        gone = set(self._known())
+        async for obj in in_slices(items):
+            key = key_of(obj)
+            gone.discard(key)
+            self._take(key, obj)
+        for key in gone:
+            self._take(key, None)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        self._take(key_of(obj), None if type == "DELETED" else obj)
+
+
+class Follower(Taker, Generic[V]):
     """Takes down what matters of each object, and tells of changes of just that.
 
     `view` gives what matters of an object, None if nothing does; it is pure, and its values can be compared.
@@ -51,20 +76,11 @@ class Follower(Handler, Generic[V]):
     def items(self) -> Sequence[tuple[Key, V]]:
         return tuple(self._held.items())
 
-    async def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone = set(self._held)
-        async for obj in in_slices(items):
-            key = key_of(obj)
-            gone.discard(key)
-            self._take(key, self._view(obj))
-        for key in gone:
-            self._take(key, None)
+    def _known(self) -> Iterable[Key]:
+        return self._held
 
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        self._take(key_of(obj), None if type == "DELETED" else self._view(obj))
-
-    def _take(self, key: Key, now: V | None) -> None:
-        before = self._held.get(key)
+    def _take(self, key: Key, obj: Object | None) -> None:
+        before, now = self._held.get(key), None if obj is None else self._view(obj)
         if before == now:
             return
         if now is None:
@@ -74,7 +90,7 @@ class Follower(Handler, Generic[V]):
         self._changed(key, before, now)
 
 
-class ByNamespace(Handler, Generic[V]):
+class ByNamespace(Taker, Generic[V]):
     """Keeps one value an object, of those for which `value` is not None.
 
     `concern` is told the Namespace of an object that changed it.
@@ -89,18 +105,6 @@ class ByNamespace(Handler, Generic[V]):
         """By name."""
         return self._values.get(namespace, {})
 
-    async def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone = {Key(namespace, name) for namespace, values in self._values.items() for name in values}
-        async for obj in in_slices(items):
-            key = key_of(obj)
-            gone.discard(key)
-            self._take(key, self._value(obj))
-        for key in gone:
-            self._take(key, None)
-
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        self._take(key_of(obj), None if type == "DELETED" else self._value(obj))
-
     def put(self, key: Key, value: V | None) -> bool:
         """Whether that is new. Nobody is told: what a write of ours came to is no news when its event comes."""
         held = self._values.get(key.namespace, {})
@@ -114,8 +118,11 @@ class ByNamespace(Handler, Generic[V]):
             del self._values[key.namespace]
         return True
 
-    def _take(self, key: Key, value: V | None) -> None:
-        if self.put(key, value):
+    def _known(self) -> Iterable[Key]:
+        return (Key(namespace, name) for namespace, values in self._values.items() for name in values)
+
+    def _take(self, key: Key, obj: Object | None) -> None:
+        if self.put(key, None if obj is None else self._value(obj)):
             self._concern(key.namespace)
 
 

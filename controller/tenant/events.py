@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
-from apiserver.slices import in_slices
 from apiserver.watchcache import Event
-from controller.follow import Handler
+from controller.follow import Handler, Taker
 from controller.tenant.observed import Lister
 from controller.tenant.ownership import record
 from registry.tenant.facts import TenantFacts, facts_of
@@ -92,7 +91,7 @@ class TenantEvents:
                 self._enqueue(each.key)
 
 
-class NamespaceEvents(Handler):
+class NamespaceEvents(Taker):
     """A handler of the informer of Namespaces, and the index of their records."""
 
     def __init__(self, *, tree: TenantTree, namespaces: Lister, enqueue: Enqueue) -> None:
@@ -112,29 +111,19 @@ class NamespaceEvents(Handler):
         """Every Tenant that a record names, whether or not it exists."""
         return tuple(self._recorded)
 
-    async def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone = set(self._tenant_of)
-        async for namespace in in_slices(items):
-            gone.discard(namespace["metadata"]["name"])
-            self._take("ADDED", namespace)
-        for name in gone:
-            self._concern(name, children=True)
-            self._index(name, None)
-            del self._tenant_of[name]
+    def _known(self) -> Iterable[Key]:
+        return (Key("", name) for name in self._tenant_of)
 
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        self._take(type, obj)
-
-    def _take(self, type_: str, namespace: Object) -> None:
-        name = namespace["metadata"]["name"]
+    def _take(self, key: Key, obj: Object | None) -> None:
+        name = key.name
         # children refer to their parent's Namespace by its uid: only its coming and going concerns them
-        children = type_ == "DELETED" or name not in self._tenant_of
+        children = obj is None or name not in self._tenant_of
         self._concern(name, children=children)
-        if type_ == "DELETED":
+        if obj is None:
             self._index(name, None)
             self._tenant_of.pop(name, None)
             return
-        written = record(namespace)
+        written = record(obj)
         self._index(name, written.tenant if written is not None else None)
         self._concern(name, children=False)
 

@@ -7,16 +7,15 @@ import base64
 import binascii
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 import yaml
 
-from apiserver.resource import Object
-from apiserver.slices import in_slices
+from apiserver.resource import Key, Object
 from controller.conditions import Finding
-from controller.follow import Handler
+from controller.follow import Taker
 from controller.tenant.chart import Manager, manager, tenant_release
 from controller.tenant.contents import ContentWriter, Marks, Part
 from controller.tenant.namespace import host_label, scheduling_class_label
@@ -118,7 +117,7 @@ PART = Part(
 )
 
 
-class ClusterValues(Handler):
+class ClusterValues(Taker):
     """A handler of the informer of these Secrets: what children inherit of each. All Secrets share one text.
 
     `heirs` is told the Namespace of a Secret whose children inherit something else from now on.
@@ -135,16 +134,11 @@ class ClusterValues(Handler):
     def written(self, secret: Object) -> None:
         self._put(secret["metadata"]["namespace"], _held(secret))
 
-    async def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone = set(self._held)
-        async for secret in in_slices(items):
-            gone.discard(secret["metadata"]["namespace"])
-            self.written(secret)
-        for namespace in gone:
-            self._put(namespace, None)
+    def _known(self) -> Iterable[Key]:
+        return (Key(namespace, NAME) for namespace in self._held)
 
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        self._put(obj["metadata"]["namespace"], None if type == "DELETED" else _held(obj))
+    def _take(self, key: Key, obj: Object | None) -> None:
+        self._put(key.namespace, None if obj is None else _held(obj))
 
     def _put(self, namespace: str, text: str | None) -> None:
         if self._held.get(namespace) == text:
