@@ -6,7 +6,6 @@ import asyncio
 import logging
 import signal
 import socket
-import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +14,14 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from apiserver.accepting import Acceptor
 from apiserver.connection import Connection
 from apiserver.filters import headers
 from apiserver.inprogress import RequestsInProgress
+from apiserver.tls import ServerTls
 
 _LOG = logging.getLogger("apiserver.serving")
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-_BACKLOG = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +62,20 @@ class Listener:
     """An open HTTPS port."""
 
     def __init__(
-        self, runner: web.AppRunner, server: asyncio.Server, requests: RequestsInProgress, *, patience: float
+        self,
+        runner: web.AppRunner,
+        acceptor: Acceptor,
+        requests: RequestsInProgress,
+        *,
+        patience: float,
+        cut: float,
     ) -> None:
         self._runner = runner
-        self._server = server
+        self._acceptor = acceptor
         self._requests = requests
         self._patience = patience
-        self.port: int = server.sockets[0].getsockname()[1]
+        self._cut = cut
+        self.port = acceptor.port
 
     def drain(self) -> None:
         """Have clients go elsewhere: what they ask is answered, and their connections are closed with that."""
@@ -81,14 +88,15 @@ class Listener:
         flight need that.
         """
         await self._requests.finished(within=self._patience)
-        self._server.close()
+        await self._acceptor.close()
         await self._runner.cleanup()
+        await self._acceptor.emptied(within=self._cut)
 
 
 async def listen(
     app: web.Application,
     *,
-    tls: ssl.SSLContext,
+    tls: ServerTls,
     host: str,
     port: int,
     grace: float = 8.0,
@@ -97,7 +105,7 @@ async def listen(
     """Open a port, 0 for any, on an IP address. Raises CannotListen."""
     limits = limits or Limits()
     headers.install(app)
-    # aiohttp waits that long twice: for handlers to end, and again once it has cancelled them
+    # aiohttp waits that long twice, for handlers to end and again once it has cancelled them, and we for connections
     cut = grace / 8
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=cut)
     await runner.setup()
@@ -105,8 +113,8 @@ async def listen(
     assert manager is not None
     requests = manager.request_handler = RequestsInProgress(manager.request_handler)
     try:
-        server = await _open(manager, tls, _socket(host, port, limits), limits)
-        return Listener(runner, server, requests, patience=grace - 2 * cut)
+        acceptor = _open(manager, tls, _socket(host, port, limits), limits)
+        return Listener(runner, acceptor, requests, patience=grace - 3 * cut, cut=cut)
     except OSError as error:
         await runner.cleanup()
         raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
@@ -115,8 +123,7 @@ async def listen(
         raise
 
 
-async def _open(manager: web.Server, tls: ssl.SSLContext, bound: socket.socket, limits: Limits) -> asyncio.Server:
-    """aiohttp's own sites leave a client a minute for its TLS handshake."""
+def _open(manager: web.Server, tls: ServerTls, bound: socket.socket, limits: Limits) -> Acceptor:
     loop = asyncio.get_running_loop()
     options: dict[str, Any] = {
         "access_log": None,
@@ -128,14 +135,8 @@ async def _open(manager: web.Server, tls: ssl.SSLContext, bound: socket.socket, 
         "auto_decompress": False,
     }
     try:
-        return await loop.create_server(
-            partial(Connection, manager, loop=loop, **options),
-            sock=bound,
-            ssl=tls,
-            backlog=_BACKLOG,
-            ssl_handshake_timeout=limits.handshake,
-            ssl_shutdown_timeout=limits.handshake,
-        )
+        protocol = partial(Connection, manager, loop=loop, **options)
+        return Acceptor(bound, tls, protocol, handshake=limits.handshake)
     except BaseException:
         bound.close()
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import ssl
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,14 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from OpenSSL import SSL
 
 from apiserver.certificates import KeyPair, parse_bundle
-from apiserver.tlsconnection import TlsConnection, reason_of
+from apiserver.tlstransport import reason_of
 
 _LOG = logging.getLogger("apiserver.tls")
 _POLL_SECONDS = 5.0
 # of TLS 1.2; those of 1.3 are all good
 _CIPHERS = b"ECDHE+AESGCM:ECDHE+CHACHA20"
+# SSL_MODE_ENABLE_PARTIAL_WRITE, which pyOpenSSL sets and gives no name
+_PARTIAL_WRITE = 1
 
 Sleep = Callable[[float], Awaitable[object]]
 
@@ -42,9 +44,7 @@ class ServerTls:
         self._pair = pair
         self._client_cas = client_cas
         self._current = _context(pair, client_cas)
-        self._on_handshake_error = on_handshake_error
-        self.listening = _Listening(self._wrap)
-        """The context to listen with."""
+        self.on_handshake_error = on_handshake_error
 
     @property
     def certificate(self) -> bytes:
@@ -64,22 +64,11 @@ class ServerTls:
             self._current = _context(pair, client_cas)
             self._pair, self._client_cas = pair, client_cas
 
-    def _wrap(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO) -> TlsConnection:
-        return TlsConnection(self._current, incoming, outgoing, failed=self._on_handshake_error)
-
-
-class _Listening(ssl.SSLContext):
-    """Event loops insist on an SSLContext, of which they use `wrap_bio` alone."""
-
-    _wrap: Callable[[ssl.MemoryBIO, ssl.MemoryBIO], TlsConnection]
-
-    def __new__(cls, wrap: Callable[[ssl.MemoryBIO, ssl.MemoryBIO], TlsConnection]) -> _Listening:
-        context = super().__new__(cls, ssl.PROTOCOL_TLS_SERVER)
-        context._wrap = wrap
-        return context
-
-    def wrap_bio(self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, *_: Any, **__: Any) -> Any:
-        return self._wrap(incoming, outgoing)
+    def accept(self, plain: socket.socket) -> SSL.Connection:
+        """The server's side of a connection that is to shake hands."""
+        connection = SSL.Connection(self._current, plain)
+        connection.set_accept_state()
+        return connection
 
 
 async def follow_files(certificate: Path, key: Path, tls: ServerTls, *, sleep: Sleep = asyncio.sleep) -> None:
@@ -139,6 +128,8 @@ def _context(pair: KeyPair, client_cas: bytes) -> SSL.Context:
     context.set_alpn_select_callback(_http_1_1)
     # most connections are watches that wait
     context.set_mode(SSL.MODE_RELEASE_BUFFERS)
+    # otherwise a large answer comes back after each record of 16 KiB
+    context.clear_mode(_PARTIAL_WRITE)
     _load(context, pair)
     authorities = parse_bundle(client_cas)
     if client_cas.strip() and not authorities:

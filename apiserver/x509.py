@@ -20,6 +20,7 @@ from cryptography.x509.verification import Criticality, ExtensionPolicy, Policy,
 from apiserver.authentication import AuthenticationError
 from apiserver.certificates import parse_bundle
 from apiserver.context import RequestContext, User
+from apiserver.tlstransport import client_chain
 
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
@@ -69,17 +70,17 @@ class PeerCertificates:
             return None
         known = self._known.get(tls)
         if known is None:
-            chain = tls.get_unverified_chain()
+            chain = client_chain(tls)
             if not chain:
                 return None
-            known = self._known[tls] = PeerCertificate(chain[0], tuple(chain[1:]))
+            known = self._known[tls] = PeerCertificate(chain[0], chain[1:])
         return known
 
 
 def shows_certificate(http: web.Request) -> bool:
     """Whether the client sent one at all, good or bad."""
     tls = _tls(http)
-    return tls is not None and bool(tls.get_unverified_chain())
+    return tls is not None and bool(client_chain(tls))
 
 
 class Verifier(Protocol):
@@ -197,5 +198,5 @@ def _subject(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[
 
 
 def _tls(http: web.Request) -> Any:
-    """The TlsConnection (tlsconnection.py) of a request, None if it came without TLS or the client is gone."""
+    """OpenSSL's connection of a request, None if it came without TLS or the client is gone."""
     return http.transport.get_extra_info("ssl_object") if http.transport is not None else None

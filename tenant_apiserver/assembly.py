@@ -194,7 +194,7 @@ def audit_log(path: Path | None, metrics: Metrics) -> AuditLog | None:
 async def listen(app: web.Application, tls: ServerTls, options: Common, process: Process) -> Listener:
     return await serving.listen(
         app,
-        tls=tls.listening,
+        tls=tls,
         host=options.bind_address,
         port=options.secure_port,
         grace=process.stages.grace,

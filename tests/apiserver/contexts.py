@@ -8,8 +8,8 @@ from unittest.mock import Mock
 
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
-from cryptography.hazmat.primitives.serialization import Encoding
 from multidict import CIMultiDict
+from OpenSSL import crypto
 
 from apiserver import request_info
 from apiserver.certificates import KeyPair, parse_bundle
@@ -20,17 +20,14 @@ ALICE = User(name="alice", groups=("system:authenticated",))
 
 
 class Tls:
-    """The part of an SSLObject that is read: a peer's certificate and what it sent behind it."""
+    """The part of an OpenSSL connection that is read: a peer's certificate and what it sent behind it."""
 
     def __init__(self, pair: KeyPair, intermediates: Sequence[KeyPair] = ()) -> None:
-        self._chain = [_der(each) for each in (pair, *intermediates)]
-
-    def getpeercert(self, binary_form: bool = False) -> bytes:
-        assert binary_form
-        return self._chain[0]
-
-    def get_unverified_chain(self) -> list[bytes]:
-        return self._chain
+        first, *others = (
+            crypto.X509.from_cryptography(parse_bundle(each.certificate)[0]) for each in (pair, *intermediates)
+        )
+        self.get_peer_certificate = lambda: first
+        self.get_peer_cert_chain = lambda: others
 
 
 def make_context(
@@ -58,7 +55,3 @@ def make_context(
 async def ok(context: RequestContext) -> web.StreamResponse:
     """A handler that answers 200."""
     return web.Response(body=b"ok")
-
-
-def _der(pair: KeyPair) -> bytes:
-    return parse_bundle(pair.certificate)[0].public_bytes(Encoding.DER)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import io
 import os
 import signal
@@ -77,7 +76,7 @@ def application(handler: Callable[[web.Request], object] = name_of_peer) -> web.
 
 @asynccontextmanager
 async def serving(app: web.Application, tls: ServerTls, limits: Limits | None = None) -> AsyncIterator[Listener]:
-    listener = await listen(app, tls=tls.listening, host="127.0.0.1", port=0, grace=2, limits=limits)
+    listener = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=2, limits=limits)
     try:
         yield listener
     finally:
@@ -189,15 +188,27 @@ async def test_handshakes_that_fail_are_counted(tmp_path: Path) -> None:
     async with serving(application(), tls, Limits(handshake=0.05)) as listener:
         assert await get(listener, client_tls(tmp_path)) == (200, "")
         assert failures == []
-        for sent in (b"GET / HTTP/1.1\r\n\r\n", b""):
-            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
-            writer.write(sent)
-            async with asyncio.timeout(5):
-                await reader.read()
-            writer.close()
-            await writer.wait_closed()
-    gc.collect()
-    assert failures == ["failed", "failed"]
+        for sent in (b"GET / HTTP/1.1\r\n\r\n", b"no TLS", b""):
+            await say(listener, sent)
+    assert failures == ["failed", "failed", "failed"]
+
+
+async def test_a_client_that_does_not_speak_tls_is_told() -> None:
+    async with serving(application(), ServerTls(SERVING)) as listener:
+        answer = await say(listener, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.0 400 ")
+    assert answer.endswith(b"Client sent an HTTP request to an HTTPS server.\n")
+
+
+async def say(listener: Listener, sent: bytes) -> bytes:
+    """What the server says, until it closes the connection, to one who sends bytes without TLS."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    writer.write(sent)
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    return answer
 
 
 async def test_large_answers_and_bodies_arrive_whole(tmp_path: Path) -> None:
@@ -248,7 +259,7 @@ async def test_old_tls_versions_are_refused_and_http_1_1_is_chosen(tmp_path: Pat
         assert chosen.version() == "TLSv1.3"
         writer.close()
         await writer.wait_closed()
-        with pytest.raises(SSL.SysCallError):
+        with pytest.raises(SSL.Error, match="alert protocol version"):
             await asyncio.to_thread(shake_hands, listener.port, SSL.TLS1_1_VERSION)
         assert (await asyncio.to_thread(shake_hands, listener.port, SSL.TLS1_2_VERSION))[0] == "TLSv1.2"
 
@@ -379,7 +390,7 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(tmp_path: Path, nu
         await work.wait()
         return web.Response(text=http.path)
 
-    listener = await listen(application(handler), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=4)
+    listener = await listen(application(handler), tls=ServerTls(SERVING), host="127.0.0.1", port=0, grace=4)
     stages.check()
     stop = asyncio.Event()
     with ended_by_signals(stop):
@@ -405,7 +416,7 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(tmp_path: Path, nu
 async def test_before_the_end_every_request_is_the_last_of_its_connection(tmp_path: Path) -> None:
     """An aggregator that kept its connections would lose the request that it sends while they are closed."""
     stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=60.0)
-    listener = await listen(application(), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=2)
+    listener = await listen(application(), tls=ServerTls(SERVING), host="127.0.0.1", port=0, grace=2)
     stop = asyncio.Event()
     server = asyncio.create_task(run(listener, stages, stop=stop))
     connector = TCPConnector(ssl=client_tls(tmp_path))
@@ -429,7 +440,7 @@ async def test_before_the_end_every_request_is_the_last_of_its_connection(tmp_pa
 async def test_a_port_in_use_is_told_in_one_line() -> None:
     async with serving(application(), ServerTls(SERVING)) as listener:
         with pytest.raises(CannotListen) as refusal:
-            await listen(application(), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=listener.port)
+            await listen(application(), tls=ServerTls(SERVING), host="127.0.0.1", port=listener.port)
     assert str(refusal.value) == f"cannot listen on 127.0.0.1 port {listener.port}: Address already in use"
 
 
@@ -441,7 +452,7 @@ async def test_a_body_that_is_still_on_its_way_is_read_to_its_end(tmp_path: Path
         entered.set()
         return web.Response(text=await http.text())
 
-    listener = await listen(application(handler), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=4)
+    listener = await listen(application(handler), tls=ServerTls(SERVING), host="127.0.0.1", port=0, grace=4)
     server = asyncio.create_task(run(listener, stages, stop=stop))
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=client_tls(tmp_path))
     writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nfirst")
@@ -467,7 +478,7 @@ async def test_a_request_that_never_ends_does_not_hold_up_the_end(tmp_path: Path
         await asyncio.Event().wait()
         return web.Response()
 
-    listener = await listen(application(handler), tls=ServerTls(SERVING).listening, host="127.0.0.1", port=0, grace=0.2)
+    listener = await listen(application(handler), tls=ServerTls(SERVING), host="127.0.0.1", port=0, grace=0.2)
     server = asyncio.create_task(run(listener, stages, stop=stop))
     request = asyncio.create_task(get(listener, client_tls(tmp_path)))
     await entered.wait()
