@@ -28,6 +28,7 @@ class CuttingRelay:
         self._tls = tls
         self._cut = cut
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
         self.url = ""
 
     async def start(self) -> None:
@@ -35,11 +36,22 @@ class CuttingRelay:
         self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def close(self) -> None:
+        """With everything that is still under way."""
         assert self._server is not None
         self._server.close()
+        serving = tuple(self._serving)
+        for each in serving:
+            each.cancel()
+        await asyncio.gather(*serving)
+        # a connection that was being made is closed by the loop, two passes later
+        for _ in range(3):
+            await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # with the loop, everything ends that is still under way
+        own = asyncio.current_task()
+        assert own is not None
+        self._serving.add(own)
+        own.add_done_callback(self._serving.discard)
         with contextlib.suppress(OSError, EOFError, asyncio.CancelledError):
             await self._relay(reader, writer)
         writer.transport.abort()
