@@ -1,7 +1,8 @@
 """Lists as gzip, compressed once: the clients that informers and kubectl are built on all ask for it.
 
 A list is cut into blocks of neighbours. What a block comes to is kept with its first object, until one of its objects
-is another: of a list that was asked for before, only the blocks that have changed are compressed again.
+is another, or older by as much as the list tells: of a list that was asked for before, only the blocks that have
+changed are compressed again.
 """
 
 from __future__ import annotations
@@ -38,23 +39,25 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part that is what `objects` come to. `shift` is what appending it does to the CRC of what stands before it."""
+    """A part that is what `objects` come to, until a time in seconds of the epoch. `shift` is what appending it does to
+    the CRC of what stands before it."""
 
     objects: Sequence[CachedObject]
+    until: float
     part: Part
     shift: int
 
 
-async def gzipped(view: View, items: Sequence[CachedObject], metadata: bytes) -> AsyncIterator[bytes]:
-    """The list of `items`, whose ListMeta is `metadata`, in a view that is timeless."""
+async def gzipped(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> AsyncIterator[bytes]:
+    """The list of `items`, whose ListMeta is `metadata`, as it is `now`, in seconds of the epoch."""
     items = tuple(items)
-    first = view.item(items[0], 0.0) if items else b""
+    first = view.item(items[0], now) if items else b""
     head = _part(view.list_head(metadata) + first)
     crc, size, ready = head.crc, head.size, [_HEADER, head.deflated]
     for objects in blocks(items[1:]):
         block: Block | None = objects[0].packed.get(view.form)
-        if block is None or block.objects != objects:
-            block = await asyncio.to_thread(_block, view, objects)
+        if block is None or block.until <= now or block.objects != objects:
+            block = await asyncio.to_thread(_block, view, objects, now)
             objects[0].packed = {**objects[0].packed, view.form: block}
         crc, size = _times(block.shift, crc) ^ block.part.crc, size + block.part.size
         ready.append(block.part.deflated)
@@ -79,10 +82,10 @@ def blocks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
         yield items[begin:]
 
 
-def _block(view: View, objects: Sequence[CachedObject]) -> Block:
+def _block(view: View, objects: Sequence[CachedObject], now: float) -> Block:
     """Every object stands behind another one: the first of the list is not in a block."""
-    part = _part(b"".join(b"," + view.item(obj, 0.0) for obj in objects))
-    return Block(objects, part, _shift(part.size))
+    part = _part(b"".join(b"," + view.item(obj, now) for obj in objects))
+    return Block(objects, view.lasts(objects, now), part, _shift(part.size))
 
 
 def _part(content: bytes, *, last: bool = False) -> Part:

@@ -82,9 +82,11 @@ def encode_list(context: RequestContext, view: View, page: Page, *, media: Media
     """A list, written in pieces: the items' bytes are joined as they leave."""
     metadata = list_metadata(page.resource_version, page.continue_token, page.remaining)
     size = _size_at_least(page.items)
-    if size > _GZIP_BYTES and view.timeless and _accepts_gzip(context) and not _rewriting(context, media):
-        return web.Response(body=gzipped(view, page.items, metadata), headers={"Content-Type": media.type, **_GZIPPED})
-    return _respond(context, _list_pieces(view, page.items, metadata), size, media, 200)
+    now = time.time()
+    if size > _GZIP_BYTES and _accepts_gzip(context) and not _rewriting(context, media):
+        packed = gzipped(view, page.items, metadata, now)
+        return web.Response(body=packed, headers={"Content-Type": media.type, **_GZIPPED})
+    return _respond(context, _list_pieces(view, page.items, metadata, now), size, media, 200)
 
 
 def _size_at_least(items: Iterable[CachedObject]) -> int:
@@ -97,8 +99,7 @@ def _size_at_least(items: Iterable[CachedObject]) -> int:
     return size
 
 
-def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes) -> Iterator[bytes]:
-    now = time.time()
+def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> Iterator[bytes]:
     parts = [view.list_head(metadata)]
     size = 0
     separator = b""

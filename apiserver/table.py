@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from math import inf
 
 from apiserver.cachedobject import CachedObject, to_json
 from apiserver.errors import BadRequest
@@ -12,6 +13,14 @@ INCLUDES = ("None", "Metadata", "Object")
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
+# below which number of seconds an age changes how often
+_STEPS = (
+    (10 * _MINUTE, 1),
+    (8 * _HOUR, _MINUTE),
+    (8 * _DAY, _HOUR),
+    (8 * _YEAR, _DAY),
+    (inf, _YEAR),
+)
 NAME = Column(
     "Name",
     format="name",
@@ -57,6 +66,20 @@ def include_object(value: str) -> str:
 def age(created: int, now: float) -> bytes:
     """The age cell of what was created at `created`, both in seconds of the epoch."""
     return human_duration(int(now) - created).encode() if created else b"<unknown>"
+
+
+def lasts(objects: Iterable[CachedObject], now: float) -> float:
+    """Until when the rows of `objects` are what they are now: until the first age changes, in seconds of the epoch."""
+    ages = (part for obj in objects for part in obj.cells if isinstance(part, int))
+    return min((_age_lasts(created, int(now)) for created in ages), default=inf)
+
+
+def _age_lasts(created: int, now: int) -> float:
+    if not created:
+        return inf
+    seconds = now - created
+    step = next(step for below, step in _STEPS if seconds < below)
+    return created + (seconds // step + 1) * step
 
 
 def human_duration(seconds: int) -> str:

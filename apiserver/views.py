@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
@@ -26,9 +27,8 @@ class View(Protocol):
         """Views of one resource and one form show an object in the same bytes."""
         ...
 
-    @property
-    def timeless(self) -> bool:
-        """Whether an object is shown in the same bytes at any time."""
+    def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
+        """Until when `objects` are shown in the same bytes as now, in seconds of the epoch."""
         ...
 
     def item(self, obj: CachedObject, now: float) -> bytes:
@@ -56,7 +56,9 @@ class View(Protocol):
 class WholeView:
     resource: Resource
     form = ""
-    timeless = True
+
+    def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
+        return math.inf
 
     def item(self, obj: CachedObject, now: float) -> bytes:
         return obj.json
@@ -79,11 +81,13 @@ class PartialView:
     """E8. `version` is that of meta.k8s.io."""
 
     version: str = "v1"
-    timeless = True
 
     @cached_property
     def form(self) -> str:
         return f"{PARTIAL}/{self.version}"
+
+    def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
+        return math.inf
 
     @cached_property
     def _head(self) -> bytes:
@@ -113,12 +117,13 @@ class TableView:
     version: str = "v1"
     include: str = "Metadata"
     with_columns: bool = True
-    # rows tell ages
-    timeless = False
 
     @cached_property
     def form(self) -> str:
         return f"{TABLE}/{self.version}/{self.include}/{self.with_columns}"
+
+    def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
+        return table.lasts(objects, now)
 
     @cached_property
     def _partial(self) -> PartialView:

@@ -7,6 +7,7 @@ import json
 import random
 import zlib
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,15 +18,18 @@ from apiserver import packing
 from apiserver.cachedobject import CachedObject, encode
 from apiserver.packing import blocks, gzipped
 from apiserver.resource import Resource
-from apiserver.views import PartialView, View, WholeView, list_metadata
+from apiserver.views import PartialView, TableView, View, WholeView, list_metadata
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 WHOLE = WholeView(THINGS)
+TABLE = TableView(THINGS)
 METADATA = list_metadata(7)
 
 
-def thing(name: str, rv: int = 1) -> CachedObject:
+def thing(name: str, rv: int = 1, created: int = 0) -> CachedObject:
     metadata = {"name": name, "namespace": "a", "uid": name, "resourceVersion": str(rv)}
+    if created:
+        metadata["creationTimestamp"] = datetime.fromtimestamp(created, UTC).isoformat()
     return encode(THINGS, {"metadata": metadata, "spec": {"text": name * 20}})
 
 
@@ -33,12 +37,12 @@ def things(count: int) -> list[CachedObject]:
     return [thing(f"x{number:05}") for number in range(count)]
 
 
-async def packed(view: View, items: Sequence[CachedObject]) -> bytes:
-    return b"".join([piece async for piece in gzipped(view, items, METADATA)])
+async def packed(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
+    return b"".join([piece async for piece in gzipped(view, items, METADATA, now)])
 
 
-def plain(view: View, items: Sequence[CachedObject]) -> bytes:
-    return view.list_head(METADATA) + b",".join(view.item(obj, 0.0) for obj in items) + b"]}\n"
+def plain(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
+    return view.list_head(METADATA) + b",".join(view.item(obj, now) for obj in items) + b"]}\n"
 
 
 @pytest.fixture
@@ -47,9 +51,9 @@ def compressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     block = packing._block
 
-    def counted(view: View, objects: Sequence[CachedObject]) -> Any:
+    def counted(view: View, objects: Sequence[CachedObject], now: float) -> Any:
         sizes.append(len(objects))
-        return block(view, objects)
+        return block(view, objects, now)
 
     monkeypatch.setattr(packing, "_block", counted)
     return sizes
@@ -97,6 +101,19 @@ async def test_a_change_costs_the_blocks_around_it(compressed: list[int]) -> Non
                 items.insert(at, thing(f"{items[at - 1].key.name}x"))
         assert gzip.decompress(await packed(WHOLE, items)) == plain(WHOLE, items)
         assert len(compressed) <= 2
+
+
+async def test_a_table_is_compressed_again_where_an_age_has_changed(compressed: list[int]) -> None:
+    created = 1_700_000_000
+    # made within the minute, a second after the one before
+    items = [thing(f"x{number:05}", created=created + number % 60) for number in range(1000)]
+    # neighbours of the same age; the last of them are older than a week
+    items = [*sorted(items, key=lambda obj: obj.cells[1]), *(thing(f"y{number}", created=1) for number in range(500))]
+    start = created + 3600
+    for second, least, most in ((0, 1499, 1499), (0, 0, 0), (1, 1, 300), (2, 1, 300), (62, 999, 1200)):
+        compressed.clear()
+        assert gzip.decompress(await packed(TABLE, items, start + second)) == plain(TABLE, items, start + second)
+        assert least <= sum(compressed) <= most
 
 
 async def test_views_and_selections_have_blocks_of_their_own() -> None:

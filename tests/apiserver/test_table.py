@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from apiserver.cachedobject import encode
+from apiserver.cachedobject import CachedObject, encode
 from apiserver.errors import BadRequest
 from apiserver.resource import Column, Object, Resource
-from apiserver.table import age, column_definitions, human_duration, include_object
+from apiserver.table import age, column_definitions, human_duration, include_object, lasts
 from apiserver.views import PartialView, TableView, WholeView, list_metadata
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -75,6 +79,32 @@ NEW_YEAR = 1767225600
 )
 def test_a_duration_is_told_as_kubectl_tells_it(seconds: int, text: str) -> None:
     assert human_duration(seconds) == text
+
+
+@given(st.integers(-10, 10 * 365 * 86400), st.floats(0, 0.999))
+@example(119, 0.0)
+@example(2 * 86400 - 1, 0.0)
+def test_a_row_lasts_until_its_age_changes(seconds: int, fraction: float) -> None:
+    created = 1_700_000_000
+    now = created + seconds + fraction
+    until = lasts([row_of(created)], now)
+    assert until > now
+    assert age(created, until - 1) == age(created, now)
+    if seconds >= 0:
+        assert age(created, until) != age(created, now)
+
+
+def test_rows_last_until_the_first_of_their_ages_changes() -> None:
+    created, now = 1_700_000_000, 1_700_003_600
+    assert lasts([row_of(created), row_of(created + 10)], now) == now + 10
+    assert lasts([row_of(0)], now) == math.inf
+    assert lasts([], now) == math.inf
+
+
+def row_of(created: int) -> CachedObject:
+    """An object whose row tells since when it is there; 0 for one that does not know."""
+    at = datetime.fromtimestamp(created, UTC).isoformat() if created else None
+    return encode(THINGS, {"metadata": {"name": "x", "creationTimestamp": at}, "spec": {"size": 1}})
 
 
 def test_an_object_that_was_never_created_has_no_age() -> None:
