@@ -88,9 +88,11 @@ class Watch(AsyncIterator[Sequence[Item]]):
         self._closed = closed
         self._ended = False
         self._wake: asyncio.Future[None] | None = None
+        self._due = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
         self._on_cut: Callable[[], None] | None = None
-        loop = asyncio.get_running_loop()
-        self._time = loop.time
+        self._loop = asyncio.get_running_loop()
+        self._time = self._loop.time
         # F4: watches that began together shall not all end together
         seconds = timeout_seconds or random.uniform(_DEFAULT_SECONDS, 2 * _DEFAULT_SECONDS)
         self.deadline = self._time() + seconds
@@ -146,6 +148,8 @@ class Watch(AsyncIterator[Sequence[Item]]):
         """End cleanly, after what is already to be sent."""
         if not self._ended:
             self._ended = True
+            if self._alarm is not None:
+                self._alarm.cancel()
             self._closed(self)
             self._notify()
 
@@ -200,15 +204,29 @@ class Watch(AsyncIterator[Sequence[Item]]):
         return min(due, last) if last > now else due
 
     async def _wait(self) -> None:
-        until = min(self._time() + _IDLE_SECONDS, self.deadline, self._next_bookmark)
-        self._wake = asyncio.get_running_loop().create_future()
+        """Until there is something to tell, or it is time to look around."""
+        self._due = min(self._time() + _IDLE_SECONDS, self.deadline, self._next_bookmark)
+        # an alarm of its own for every wait would be a third of what telling a change costs
+        if self._alarm is None or self._alarm.when() > self._due:
+            self._set_alarm()
+        self._wake = self._loop.create_future()
         try:
-            async with asyncio.timeout_at(until):
-                await self._wake
-        except TimeoutError:
-            pass
+            await self._wake
         finally:
             self._wake = None
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._alarm = self._loop.call_at(self._due, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm = None
+        if self._wake is not None and self._time() < self._due:
+            # it was set for a wait that ended before
+            self._set_alarm()
+        else:
+            self._notify()
 
     def _notify(self) -> None:
         if self._wake is not None and not self._wake.done():
