@@ -25,7 +25,7 @@ from controller.tenantgateway.reconciler import Known, TenantGatewayReconciler
 from controller.tenantgateway.statuswriter import StatusWriter
 from controller.tenantgateway.verdicts import Verdicts
 from controller.workqueue import WorkQueue
-from registry.tenant.facts import facts_of
+from registry.names import workload_namespace
 from registry.tenant.tree import TenantTree
 from tenant_apiserver.tenants import TenantApi
 
@@ -118,7 +118,7 @@ class _Places:
     def on_event(self, event: Event) -> None:
         if event.type == "MODIFIED":
             return
-        for key in self._tenantgateways.in_namespace(facts_of(event.object.object()).namespace):
+        for key in self._tenantgateways.in_namespace(workload_namespace(*event.object.key)):
             asked = self._tenantgateways.asked(key)
             for namespace in asked.facts.attached if asked is not None else ():
                 self._attach(namespace)

@@ -24,7 +24,7 @@ from controller.tenant.observed import Lister, Observed
 from controller.tenant.ownership import ADOPT_ANNOTATION, Ownership, Record, is_of_our_making, ownership, record
 from registry.host import HELMRELEASES, NAMESPACES
 from registry.names import FLUX_FINALIZER, NO_DELETE_LABEL, TENANT_FINALIZER, release_name
-from registry.tenant.facts import TenantFacts, facts_of
+from registry.tenant.facts import TenantFacts
 from registry.tenant.tree import TenantTree
 
 TERMINATING = "Terminating"
@@ -218,7 +218,7 @@ class DeletionEvents:
     def on_event(self, event: Event) -> None:
         if event.type == "MODIFIED":
             return
-        parent = self._tree.by_namespace(facts_of(event.object.object()).key.namespace)
+        parent = self._tree.by_namespace(event.object.key.namespace)
         if parent is not None and parent.terminating:
             self._enqueue(parent.key)
 
