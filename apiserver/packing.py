@@ -51,8 +51,7 @@ class Block:
 async def gzipped(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> AsyncIterator[bytes]:
     """The list of `items`, whose ListMeta is `metadata`, as it is `now`, in seconds of the epoch."""
     items = tuple(items)
-    first = view.item(items[0], now) if items else b""
-    head = _part(view.list_head(metadata) + first)
+    head = _part(b"".join((view.list_head(metadata), *view.items(items[:1], now))))
     crc, size, ready = head.crc, head.size, [_HEADER, head.deflated]
     for objects in blocks(items[1:]):
         block: Block | None = objects[0].packed.get(view.form)
@@ -84,7 +83,7 @@ def blocks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
 
 def _block(view: View, objects: Sequence[CachedObject], now: float) -> Block:
     """Every object stands behind another one: the first of the list is not in a block."""
-    part = _part(b"".join(b"," + view.item(obj, now) for obj in objects))
+    part = _part(b",".join((b"", *view.items(objects, now))))
     return Block(objects, view.lasts(objects, now), part, _shift(part.size))
 
 

@@ -100,18 +100,25 @@ def _size_at_least(items: Iterable[CachedObject]) -> int:
 
 
 def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> Iterator[bytes]:
-    parts = [view.list_head(metadata)]
-    size = 0
-    separator = b""
-    for obj in items:
-        shown = view.item(obj, now)
-        parts += (separator, shown)
-        separator = b","
-        size += len(shown)
+    yield view.list_head(metadata)
+    separator: tuple[bytes, ...] = ()
+    for run in _runs(items):
+        yield b",".join((*separator, *view.items(run, now)))
+        # joined with what follows, it is a comma
+        separator = (b"",)
+    yield b"]}"
+
+
+def _runs(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
+    """Neighbours that come to about as much as is written at a time."""
+    begin = size = 0
+    for at, obj in enumerate(items):
+        size += len(obj.json)
         if size >= _PIECE_BYTES:
-            yield b"".join(parts)
-            parts, size = [], 0
-    yield b"".join([*parts, b"]}"])
+            yield items[begin : at + 1]
+            begin, size = at + 1, 0
+    if begin < len(items):
+        yield items[begin:]
 
 
 def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media: MediaType, code: int) -> web.Response:

@@ -111,7 +111,23 @@ def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str)
     return f"{seconds // large}{large_unit}" + (f"{rest}{small_unit}" if rest else "")
 
 
-def row(obj: CachedObject, shown: bytes, now: float) -> bytes:
-    """A row around `shown`, the JSON of its object."""
-    cells = [part if isinstance(part, bytes) else b'"' + age(part, now) + b'"' for part in obj.cells]
-    return b"".join((b'{"cells":[', b",".join(cells), b'],"object":', shown, b"}"))
+def rows(objects: Sequence[CachedObject], shown: Sequence[bytes], now: float) -> list[bytes]:
+    """A row for each object around what is `shown` of it, as JSON."""
+    ages = _Ages(now)
+    return [
+        b'{"cells":[%b],"object":%b}'
+        % (b",".join([part if isinstance(part, bytes) else ages[part] for part in obj.cells]), each)
+        for obj, each in zip(objects, shown, strict=True)
+    ]
+
+
+class _Ages(dict[int, bytes]):
+    """Age cells by creation: what was made in the same second is of the same age."""
+
+    def __init__(self, now: float) -> None:
+        super().__init__()
+        self._now = now
+
+    def __missing__(self, created: int) -> bytes:
+        cell = self[created] = b'"%b"' % age(created, self._now)
+        return cell

@@ -31,8 +31,8 @@ class View(Protocol):
         """Until when `objects` are shown in the same bytes as now, in seconds of the epoch."""
         ...
 
-    def item(self, obj: CachedObject, now: float) -> bytes:
-        """An element of a list."""
+    def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
+        """Each as an element of a list."""
         ...
 
     def single(self, obj: CachedObject, now: float) -> bytes:
@@ -60,8 +60,8 @@ class WholeView:
     def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
         return math.inf
 
-    def item(self, obj: CachedObject, now: float) -> bytes:
-        return obj.json
+    def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
+        return [obj.json for obj in objects]
 
     def single(self, obj: CachedObject, now: float) -> bytes:
         return obj.json
@@ -93,8 +93,9 @@ class PartialView:
     def _head(self) -> bytes:
         return _document(PARTIAL, _meta(self.version), b"")
 
-    def item(self, obj: CachedObject, now: float) -> bytes:
-        return self._head + obj.metadata + b"}"
+    def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
+        head = self._head
+        return [b"%b%b}" % (head, obj.metadata) for obj in objects]
 
     def single(self, obj: CachedObject, now: float) -> bytes:
         return self._head + obj.metadata + b"}"
@@ -133,14 +134,14 @@ class TableView:
     def _columns(self) -> bytes:
         return table.column_definitions(self.resource) if self.with_columns else b"null"
 
-    def item(self, obj: CachedObject, now: float) -> bytes:
+    def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
         if self.include == "Object":
-            return table.row(obj, obj.json, now)
-        shown = self._partial.item(obj, now) if self.include == "Metadata" else b"null"
-        return table.row(obj, shown, now)
+            return table.rows(objects, [obj.json for obj in objects], now)
+        shown = self._partial.items(objects, now) if self.include == "Metadata" else [b"null"] * len(objects)
+        return table.rows(objects, shown, now)
 
     def single(self, obj: CachedObject, now: float) -> bytes:
-        return self.list_head(list_metadata(obj.rv)) + self.item(obj, now) + b"]}"
+        return b"".join((self.list_head(list_metadata(obj.rv)), *self.items((obj,), now), b"]}"))
 
     def list_head(self, metadata: bytes) -> bytes:
         return b"".join(

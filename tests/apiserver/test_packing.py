@@ -42,7 +42,7 @@ async def packed(view: View, items: Sequence[CachedObject], now: float = 0.0) ->
 
 
 def plain(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
-    return view.list_head(METADATA) + b",".join(view.item(obj, now) for obj in items) + b"]}\n"
+    return view.list_head(METADATA) + b",".join(view.items(items, now)) + b"]}\n"
 
 
 @pytest.fixture

@@ -154,7 +154,7 @@ def test_later_tables_of_a_watch_do_not_repeat_the_columns() -> None:
 
 
 def test_an_object_that_has_no_cells_has_a_row_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
-    row = json.loads(TableView(THINGS).item(encode(THINGS, thing("no mapping")), NEW_YEAR))
+    row = json.loads(TableView(THINGS).items([encode(THINGS, thing("no mapping"))], NEW_YEAR)[0])
     assert row["cells"] == ["x", None, "0s", None]
     assert "no table cells for things.g.example.org x" in caplog.text
 
@@ -167,7 +167,7 @@ def test_a_bookmark_is_a_table_whose_row_carries_the_version() -> None:
 
 
 def test_partial_metadata_is_all_of_the_metadata_and_nothing_else() -> None:
-    partial = json.loads(PartialView().item(encode(THINGS, thing({"size": 1})), NEW_YEAR))
+    partial = json.loads(PartialView().items([encode(THINGS, thing({"size": 1}))], NEW_YEAR)[0])
     assert partial == {
         "kind": "PartialObjectMetadata",
         "apiVersion": "meta.k8s.io/v1",
@@ -176,7 +176,7 @@ def test_partial_metadata_is_all_of_the_metadata_and_nothing_else() -> None:
 
 
 def test_the_whole_object_is_what_was_encoded() -> None:
-    assert json.loads(WholeView(THINGS).item(encode(THINGS, thing({"size": 3})), 0)) == thing({"size": 3})
+    assert json.loads(WholeView(THINGS).items([encode(THINGS, thing({"size": 3}))], 0)[0]) == thing({"size": 3})
 
 
 @pytest.mark.parametrize("value", ["", "None", "Metadata", "Object"])
