@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -63,9 +64,11 @@ class Arena:
                 await load.parallel(side.user, make, numbers, clients=_CLIENTS)
         async with asyncio.timeout(_PATIENCE):
             while True:
+                asked = time.monotonic()
                 if await self._reconciled() >= want:
                     return
-                await asyncio.sleep(_POLL_SECONDS)
+                # a look at all of them takes time from those who are at work
+                await asyncio.sleep(max(_POLL_SECONDS, 4 * (time.monotonic() - asked)))
 
     async def ready(self) -> None:
         """Wait until all that were started again are back."""
