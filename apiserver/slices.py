@@ -12,12 +12,23 @@ T = TypeVar("T")
 _SLICE_SECONDS: Final = 0.005
 
 
+class Turns:
+    """What works for long calls `give` now and then, where everything is in order."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = clock()
+
+    async def give(self) -> None:
+        """A turn for everybody else whenever 5 ms have gone by."""
+        if self._clock() - self._began >= _SLICE_SECONDS:
+            await asyncio.sleep(0)
+            self._began = self._clock()
+
+
 async def in_slices(items: Iterable[T], *, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[T]:
-    """The items, with a turn for everybody else whenever 5 ms have gone by. What works through them has to leave
-    things in order between any two."""
-    began = clock()
+    """The items, with turns for everybody else between any two: what works through them leaves things in order."""
+    turns = Turns(clock=clock)
     for item in items:
         yield item
-        if clock() - began >= _SLICE_SECONDS:
-            await asyncio.sleep(0)
-            began = clock()
+        await turns.give()

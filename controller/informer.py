@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
+from apiserver.slices import Turns
 from controller.backoff import Backoff
 from controller.objectstore import EncodedObjects, ObjectStore, encode, key_of
 from registry.frames import MalformedFrame
@@ -218,12 +219,15 @@ class Informer:
         """Follow the stream to its end. Without a version to start from, it begins with all that there is."""
         started = asyncio.get_running_loop().time()
         initial: dict[Key, bytes] | None = None if self._rv else {}
+        turns = Turns()
         try:
             async with (
                 asyncio.timeout(None if self._rv else _INITIAL_EVENTS_SECONDS) as deadline,
                 self._events() as events,
             ):
                 async for event in events:
+                    # many can come at a time
+                    await turns.give()
                     if initial is None:
                         self._apply(event)
                     elif self._gather(event, initial):

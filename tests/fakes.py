@@ -13,7 +13,7 @@ import jsonpatch
 from apiserver import errors
 from apiserver.resource import GroupResource, Key, Object
 from apiserver.selectors import parse_field_selector, parse_label_selector
-from registry.host import JSON_PATCH, HostResource, HostUnreachable, WatchEvent
+from registry.host import JSON_PATCH, NAMESPACES, HostResource, HostUnreachable, WatchEvent
 
 _EPOCH = "2026-01-01T00:00:00Z"
 _PROPAGATION_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
@@ -66,6 +66,7 @@ Review = Callable[[str, Object], Object]
 @dataclass
 class FakeHost:
     """registry.host.Host over dicts, with resourceVersions, conflicts, finalizers, generation, dry run and watches.
+    As on any host, nothing is made in a Namespace that is on its way out.
 
     `writes` records accepted writes. `unreachable` makes every call raise HostUnreachable and ends watches.
     `before` is awaited ahead of every call with its verb; it may raise, or write, to stage a race. Server-side apply
@@ -163,6 +164,10 @@ class FakeHost:
         await self._enter("create", res, key)
         if _address(res, key) in self._objects:
             raise errors.AlreadyExists(_group_resource(res), key.name)
+        home = self._objects.get(_address(NAMESPACES, Key("", key.namespace))) if res.namespaced else None
+        if home is not None and "deletionTimestamp" in home["metadata"]:
+            why = f"unable to create new content in namespace {key.namespace} because it is being terminated"
+            raise errors.Forbidden(_group_resource(res), key.name, why)
         self.writes.append(Write("create", res, key, dry_run=dry_run, field_manager=field_manager))
         return new if dry_run else self._store(res, new, "ADDED")
 

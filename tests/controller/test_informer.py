@@ -343,3 +343,21 @@ async def test_tables_are_no_objects_to_follow() -> None:
     assert run.told == [("replace", ["a"], 6)]
     run = await play([bookmark(5, **_END), WatchEvent("ADDED", table(6))], whole_state)
     assert run.told == [("replace", [], 5), ("replace", ["a"], 6)]
+
+
+async def test_others_have_their_turn_amid_events_that_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host sends what has piled up in one go."""
+    monkeypatch.setattr("apiserver.slices._SLICE_SECONDS", 0.0)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    task = asyncio.create_task(others())
+    run = await play([*INITIAL, *(event("MODIFIED", "a", 6 + number) for number in range(50))])
+    task.cancel()
+    assert [rv for _, _, rv in run.told[1:]] == list(range(6, 56))
+    assert turns > 50
