@@ -29,8 +29,8 @@ bench: $(VENV)/run.stamp  ## figures of a server of its own; BENCH_ARGS='--host 
 
 bench-versus: $(VENV)/run.stamp  ## `serve` and a kube-apiserver's custom resources in turns; BENCH_ARGS='--against URL …' adds a server
 	$(BIN)/python -m benchmarks.versus $(BENCH_ARGS)
-faults: $(VENV)/dev.stamp  ## the fault suite at its full size, which takes about an hour; `make test` has it in short
-	FAULTS=full $(BIN)/python -m pytest -m faults -s $(PYTEST_ARGS)
+faults: $(VENV)/dev.stamp  ## the fault suite at its full size, half an hour; `make test` has it in short
+	FAULTS=full $(BIN)/python -m pytest -m faults --numprocesses=2 --dist=loadgroup -rP --show-capture=stdout $(PYTEST_ARGS)
 
 soak: $(VENV)/dev.stamp  ## mixed load for SOAK_SECONDS, with a table of what the server uses; fails if that grows
 	$(BIN)/python -m tests.faults.soak --seconds $(SOAK_SECONDS)
