@@ -24,16 +24,19 @@ DIRECT, AGGREGATED, CUSTOM, AGAINST = "direct", "aggregated", "custom", "against
 _CLIENTS = 16
 _PATIENCE = 3600.0
 _POLL_SECONDS = 1.0
-_CONDITIONS = 4
+# of a Tenant that is done: those of Flux, and as many that our controllers add
+_FLUX_CONDITIONS = 2
+_CONTROLLERS, _ROOT_ONLY = "*", "root-tenant"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class Arena:
     """`sides` are in the order in which they take turns; all others are compared with the first."""
 
-    def __init__(self, target: Kube | Embedded, sample: Object) -> None:
+    def __init__(self, target: Kube | Embedded, sample: Object, conditions: int) -> None:
         self._target = target
         self._sample = sample
+        self._conditions = conditions
         self.title = target.title
         self.sides: list[Side] = []
         self._waits: list[Callable[[], Awaitable[None]]] = [target.ready]
@@ -41,12 +44,20 @@ class Arena:
     @classmethod
     @asynccontextmanager
     async def running(
-        cls, directory: Path, *, host: type[Kube | Embedded], chosen: Sequence[str], other: Other | None
+        cls,
+        directory: Path,
+        *,
+        host: type[Kube | Embedded],
+        chosen: Sequence[str],
+        other: Other | None,
+        reconciled: bool,
     ) -> AsyncIterator[Arena]:
-        """`chosen` are sides of our own. Raises ValueError for one that the host does not have."""
-        async with host.running(directory) as target:
+        """`chosen` are sides of our own. Unless it is to be `reconciled`, nothing follows from what is made. Raises
+        ValueError for a side that the host does not have."""
+        conditions = 2 * _FLUX_CONDITIONS if reconciled else _FLUX_CONDITIONS
+        async with host.running(directory, controllers=_CONTROLLERS if reconciled else _ROOT_ONLY) as target:
             await target.grant(customresource.rule())
-            arena = cls(target, await _sample(target))
+            arena = cls(target, await _sample(target, conditions), conditions)
             for name in chosen:
                 arena.sides.append(await arena._own(name))
             if other is not None:
@@ -77,7 +88,7 @@ class Arena:
 
     async def _reconciled(self) -> int:
         items = (await self._target.user.call("GET", COLLECTION))["items"]
-        return sum(len(each.get("status", {}).get("conditions", ())) == _CONDITIONS for each in items)
+        return sum(len(each.get("status", {}).get("conditions", ())) == self._conditions for each in items)
 
     async def _own(self, name: str) -> Side:
         target = self._target
@@ -157,7 +168,7 @@ class Arena:
         await connection.call("PATCH", path, customresource.NO_MANAGED_FIELDS, content_type=MERGE_PATCH)
 
 
-async def _sample(target: Kube | Embedded) -> Object:
+async def _sample(target: Kube | Embedded, conditions: int) -> Object:
     """A Tenant as we serve it, reconciled; the first of those that are seeded."""
     name = objects.name("b", 0)
     await load.parallel(target.host_user, seed_release, range(1), clients=1)
@@ -168,7 +179,7 @@ async def _sample(target: Kube | Embedded) -> Object:
             found[name] = await target.user.call("GET", f"{COLLECTION}/{name}")
         except Unexpected:
             return False
-        return len(found[name].get("status", {}).get("conditions", ())) == _CONDITIONS
+        return len(found[name].get("status", {}).get("conditions", ())) == conditions
 
     await until("the first tenant", reconciled, seconds=60, child=target.server)
     return found[name]

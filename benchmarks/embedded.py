@@ -16,14 +16,15 @@ from benchmarks.target import USER, Target, unverified_tls, user_tls
 class Embedded(Target):
     title = "standalone (embedded host)"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, controllers: str) -> None:
         self._directory = directory
+        self._controllers = controllers
         self._port = free_port()
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, directory: Path) -> AsyncIterator[Embedded]:
-        target = cls(directory)
+    async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[Embedded]:
+        target = cls(directory, controllers)
         await target.start()
         try:
             await target._set_up()
@@ -38,6 +39,7 @@ class Embedded(Target):
             f"--secure-port={self._port}",
             # one user opens all the watches: four for each of these
             "--max-requests-inflight=2000",
+            f"--controllers={self._controllers}",
         ]
         command = [sys.executable, "-m", "tenant_apiserver", "standalone", *flags]
         self.server = await Child.start(command, self._directory / "standalone.log")

@@ -33,8 +33,9 @@ _OURS = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
 
 
 class Kube(Target):
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, controllers: str) -> None:
         self._directory = directory
+        self._controllers = controllers
         self._assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
         self._port = free_port()
         self._flags: dict[str, object] = {}
@@ -47,8 +48,8 @@ class Kube(Target):
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, directory: Path) -> AsyncIterator[Kube]:
-        target = cls(directory)
+    async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[Kube]:
+        target = cls(directory, controllers)
         try:
             await target._start_host()
             await target._install()
@@ -70,6 +71,7 @@ class Kube(Target):
             "--cert-dir": self._directory / "serving",
             # one user opens all the watches: four for each of these
             "--max-requests-inflight": 2000,
+            "--controllers": self._controllers,
         }
         command = [sys.executable, "-m", "tenant_apiserver", "serve", *_flags(flags)]
         self.server = await Child.start(command, self._directory / "serve.log")

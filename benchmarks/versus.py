@@ -135,6 +135,9 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--sizes", type=numbers, default=[100, 1000, 10_000], help="objects, ascending")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument(
+        "--unreconciled", action="store_true", help="without our controllers: many objects are made much faster"
+    )
+    parser.add_argument(
         "--only",
         type=names,
         default=[name for name in _WORKLOADS if name != _COLD],
@@ -179,7 +182,11 @@ async def main(arguments: argparse.Namespace) -> None:
     report, start = Report(), time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
         running = Arena.running(
-            Path(scratch), host=_HOSTS[arguments.host], chosen=arguments.sides, other=_other(arguments)
+            Path(scratch),
+            host=_HOSTS[arguments.host],
+            chosen=arguments.sides,
+            other=_other(arguments),
+            reconciled=not arguments.unreconciled,
         )
         async with running as arena:
             print(arena.title, machine(), f"{arguments.turns} turns", flush=True)

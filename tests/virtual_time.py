@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import selectors
 from collections.abc import Callable, Coroutine
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
+from unittest.mock import patch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,8 +42,8 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run `main()` to its end, in no real time."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+    """Run `main()` to its end, in no real time; so nothing takes so long that it would give others a turn."""
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner, patch("apiserver.slices._SLICE_SECONDS", math.inf):
         return runner.run(main())
 
 
