@@ -15,8 +15,8 @@ from apiserver.resource import Object
 
 _MAX_OPERATIONS = 10_000
 # Values, and characters in them, that the copy operations of one patch may make: one that copies what it copied doubles
-# each time, and a long text is as long in every place
-_MAX_COPIED = 200_000
+# each time, and a long text is as long in every place. More values than these no object may hold.
+_MAX_COPIED = 20_000
 _MAX_COPIED_TEXT = 3 * 1024 * 1024
 _OPERANDS = {
     "add": ("value",),

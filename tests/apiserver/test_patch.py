@@ -137,6 +137,13 @@ def test_too_many_operations_are_too_large() -> None:
     )
 
 
+@pytest.mark.parametrize(("values", "copies", "fits"), [(9_000, 2, True), (9_000, 3, False), (20_001, 1, False)])
+def test_copies_make_no_more_than_an_object_may_hold(values: int, copies: int, fits: bool) -> None:
+    operations = [{"op": "copy", "from": "/a", "path": f"/b{number}"} for number in range(copies)]
+    with contextlib.nullcontext() if fits else pytest.raises(PatchFailed):
+        assert len(json_patch({"a": ["x"] * values}, operations)) == 1 + copies
+
+
 def test_copies_of_copies_are_bounded() -> None:
     double = [{"op": "copy", "from": "/a", "path": "/a/-"}, {"op": "copy", "from": "/a", "path": "/a/-"}]
     with pytest.raises(StatusError) as refused:
