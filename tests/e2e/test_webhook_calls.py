@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from http.client import RemoteDisconnected
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.e2e.hosts import E2eHost
+from tests.e2e.hosts import E2eHost, KubeHost
 from tests.e2e.processes import free_port
 from tests.e2e.webhooks import (
     ALLOWED,
@@ -51,10 +52,15 @@ def test_the_request_s_own_time_bounds_the_webhook_s(
 ) -> None:
     hook_server.on(f"/{HOOK}", _slow(2.5))
     with webhooks.in_force("Validating", webhooks.hook(HOOK)):
-        started = time.monotonic()
-        answer = webhooks.send("POST", subject.path, webhooks.body(subject), dryRun="All", timeout="1s")
+        started, status = time.monotonic(), 504
+        try:
+            status = webhooks.send("POST", subject.path, webhooks.body(subject), dryRun="All", timeout="1s").status
+        except RemoteDisconnected:
+            # out of time when it has just begun to answer, a kube-apiserver cuts the connection; we never do
+            assert isinstance(webhooks.host, KubeHost)
+            assert subject != tenants()
         assert time.monotonic() - started < 2.4
-    assert answer.status == 504
+    assert status == 504
     assert [call.target for call in hook_server.calls(f"/{HOOK}")] == [f"/{HOOK}?timeout=1s"]
 
 
