@@ -88,12 +88,12 @@ class Acceptor:
 
     async def _welcome(self, plain: socket.socket) -> None:
         try:
-            async with asyncio.timeout(self._handshake):
-                # it costs nothing to have those wait who say nothing
-                await _ready(plain)
-                plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                tls = self._tls.accept(plain)
-                await self._shake_hands(plain, tls)
+            patience = _Patience(plain, self._handshake)
+            # it costs nothing to have those wait who say nothing
+            await patience.ready()
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            tls = self._tls.accept(plain)
+            await self._shake_hands(tls, patience)
             transport = TlsTransport(plain, tls, self._protocol(), linger=self._handshake, closed=self._gone)
             self._connected.add(transport)
             transport.start()
@@ -104,7 +104,7 @@ class Acceptor:
             plain.close()
             raise
 
-    async def _shake_hands(self, plain: socket.socket, tls: SSL.Connection) -> None:
+    async def _shake_hands(self, tls: SSL.Connection, patience: _Patience) -> None:
         while True:
             # a step takes milliseconds: one at a time, and everybody else's work between two of them
             async with self._turn:
@@ -116,7 +116,23 @@ class Acceptor:
                     writing = False
                 except SSL.WantWriteError:
                     writing = True
-            await _ready(plain, writing=writing)
+            await patience.ready(writing=writing)
+
+
+class _Patience:
+    """The seconds that a client has for its part. While it waits for its turn, none of them pass."""
+
+    def __init__(self, plain: socket.socket, seconds: float) -> None:
+        self._plain = plain
+        self._left = seconds
+
+    async def ready(self, *, writing: bool = False) -> None:
+        """Wait for the client. Raises TimeoutError."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        async with asyncio.timeout(self._left):
+            await _ready(self._plain, writing=writing)
+        self._left -= loop.time() - began
 
 
 def _dismiss(plain: socket.socket, word: bytes) -> None:

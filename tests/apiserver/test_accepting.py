@@ -6,6 +6,7 @@ import asyncio
 import os
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
@@ -279,6 +280,28 @@ async def test_others_are_served_between_two_handshakes() -> None:
         await asyncio.gather(*(at.connect() for _ in range(20)))
     assert len(steps) >= 40
     assert len(set(steps)) == len(steps)
+
+
+async def test_waiting_for_a_turn_takes_nothing_of_a_client_s_time() -> None:
+    """Of thousands that come at once the last would otherwise be cut."""
+    crowd, step = 30, 0.03
+
+    class Slow(ServerTls):
+        def accept(self, plain: socket.socket) -> SSL.Connection:
+            connection = super().accept(plain)
+            whole = connection.do_handshake
+
+            def slow() -> None:
+                until = time.monotonic() + step
+                while time.monotonic() < until:
+                    pass
+                whole()
+
+            connection.do_handshake = slow  # type: ignore[method-assign]
+            return connection
+
+    async with port(Slow(PAIR), handshake=crowd * step) as at:
+        assert len(await asyncio.gather(*(at.connect() for _ in range(crowd)))) == crowd
 
 
 async def test_who_says_nothing_holds_up_nobody() -> None:
