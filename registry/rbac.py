@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
-from typing import Any, NamedTuple, NewType
+from typing import Any, NamedTuple, NewType, TypeVar
 
 from apiserver.authorization import AccessAttributes, Decision
 from apiserver.context import User
@@ -20,6 +20,7 @@ ALL = "*"
 
 _SERVICE_ACCOUNT = "system:serviceaccount"
 _SHARED = 1024
+_Index = TypeVar("_Index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +86,7 @@ class RoleIndex:
     def __init__(self) -> None:
         self._rules: dict[RoleKey, tuple[Rule, ...]] = {}
         self._bindings: dict[BindingKey, Binding] = {}
-        # a subject has few bindings, and there are thousands of them: lists take a third of what dictionaries would
-        self._by_subject: dict[Subject, list[Binding]] = {}
+        self._by_subject: dict[Subject, dict[BindingKey, Binding]] = {}
         self._by_role: dict[RoleKey, dict[BindingKey, Binding]] = {}
 
     def put_role(self, key: RoleKey, rules: Iterable[Rule]) -> None:
@@ -111,7 +111,7 @@ class RoleIndex:
         self.drop_binding(binding.key)
         self._bindings[binding.key] = binding
         for subject in binding.subjects:
-            self._by_subject.setdefault(subject, []).append(binding)
+            self._by_subject.setdefault(subject, {})[binding.key] = binding
         self._by_role.setdefault(binding.role, {})[binding.key] = binding
 
     def drop_binding(self, key: BindingKey) -> None:
@@ -119,20 +119,14 @@ class RoleIndex:
         if binding is None:
             return
         for subject in binding.subjects:
-            bindings = self._by_subject[subject]
-            del bindings[next(at for at, held in enumerate(bindings) if held is binding)]
-            if not bindings:
-                del self._by_subject[subject]
-        of_role = self._by_role[binding.role]
-        del of_role[key]
-        if not of_role:
-            del self._by_role[binding.role]
+            _remove(self._by_subject, subject, key)
+        _remove(self._by_role, binding.role, key)
 
     def binding(self, key: BindingKey) -> Binding | None:
         return self._bindings.get(key)
 
     def bindings_of(self, subject: Subject) -> Iterable[Binding]:
-        return self._by_subject.get(subject, ())
+        return self._by_subject.get(subject, {}).values()
 
     def bound_to(self, role: RoleKey) -> Iterable[Binding]:
         return self._by_role.get(role, {}).values()
@@ -142,8 +136,8 @@ class RoleIndex:
         scopes = ("", namespace) if namespace else ("",)
         for scope in scopes:
             for subject in subjects_of(user):
-                for binding in self._by_subject.get(subject, ()):
-                    if binding.key.namespace == scope and (rules := self._rules.get(binding.role)) is not None:
+                for key, binding in self._by_subject.get(subject, {}).items():
+                    if key.namespace == scope and (rules := self._rules.get(binding.role)) is not None:
                         yield Grant(binding, subject, rules)
 
     def rules_for(self, user: User, namespace: str) -> list[Rule]:
@@ -259,6 +253,13 @@ def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
         return subject(kind, name)
     home = item.get("namespace") or namespace
     return subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
+
+
+def _remove(index: dict[_Index, dict[BindingKey, Binding]], under: _Index, key: BindingKey) -> None:
+    bindings = index[under]
+    bindings.pop(key, None)
+    if not bindings:
+        del index[under]
 
 
 def _rule(item: Mapping[str, Any]) -> Rule:
