@@ -29,6 +29,7 @@ bench: $(VENV)/run.stamp  ## figures of a server of its own; BENCH_ARGS='--host 
 
 bench-versus: $(VENV)/run.stamp  ## `serve` and a kube-apiserver's custom resources in turns; BENCH_ARGS='--against URL …' adds a server
 	$(BIN)/python -m benchmarks.versus $(BENCH_ARGS)
+
 faults: $(VENV)/dev.stamp  ## the fault suite at its full size, half an hour; `make test` has it in short
 	FAULTS=full $(BIN)/python -m pytest -m faults --numprocesses=2 --dist=loadgroup -rP --show-capture=stdout $(PYTEST_ARGS)
 

@@ -13,15 +13,13 @@ from typing import Final
 from OpenSSL import SSL
 
 from apiserver.tls import ServerTls
-from apiserver.tlstransport import TlsTransport, reason_of
+from apiserver.tlstransport import DISCARDED, TlsTransport, reason_of
 
 _LOG = logging.getLogger("apiserver.accepting")
 _BACKLOG: Final = 1024
 # what accept() says of this process or machine, not of the connection
 _EXHAUSTED: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _RECOVERY_SECONDS: Final = 1.0
-
-_DISCARDED: Final = 64 * 1024
 # as Go's servers, and so Kubernetes' own
 _NOT_HTTPS: Final = b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n"
 
@@ -141,7 +139,7 @@ def _dismiss(plain: socket.socket, word: bytes) -> None:
     with plain, suppress(OSError):
         plain.send(word)
         plain.shutdown(socket.SHUT_WR)
-        plain.recv(_DISCARDED)
+        plain.recv(DISCARDED)
 
 
 async def _ready(plain: socket.socket, *, writing: bool = False) -> None:

@@ -18,7 +18,8 @@ _RECORD: Final = 16 * 1024
 _RECORDS: Final = 16
 # bytes that wait for their client: from the first on its writer is paused, until the second
 _HIGH, _LOW = 64 * 1024, 16 * 1024
-_DISCARDED: Final = 64 * 1024
+DISCARDED: Final = 64 * 1024
+"""Of what a client sends that nobody wants any more, so much is read at a time."""
 
 
 class TlsTransport(asyncio.Transport):
@@ -216,7 +217,7 @@ class TlsTransport(asyncio.Transport):
 
     def _discard(self) -> None:
         try:
-            if self._plain.recv(_DISCARDED):
+            if self._plain.recv(DISCARDED):
                 return
         except BlockingIOError:
             return

@@ -206,7 +206,7 @@ class Watch(AsyncIterator[Sequence[Item]]):
     async def _wait(self) -> None:
         """Until there is something to tell, or it is time to look around."""
         self._due = min(self._time() + _IDLE_SECONDS, self.deadline, self._next_bookmark)
-        # an alarm of its own for every wait would be a third of what telling a change costs
+        # an alarm of its own for every wait would be a sixth of what telling a change costs
         if self._alarm is None or self._alarm.when() > self._due:
             self._set_alarm()
         self._wake = self._loop.create_future()

@@ -157,6 +157,8 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         parser.error("--against needs --kubeconfig and --resource")
     if unknown := set(parsed.only) - set(_WORKLOADS):
         parser.error(f"--only: {', '.join(sorted(unknown))}")
+    if parsed.unreconciled and (others := set(parsed.only) & {"watch", "write"}):
+        parser.error(f"--unreconciled is for reads, not for {', '.join(sorted(others))}")
     if parsed.sides is None:
         parsed.sides = [DIRECT, AGGREGATED, CUSTOM] if parsed.host == "kube" else [DIRECT]
     return parsed

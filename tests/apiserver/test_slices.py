@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import asyncio
 from itertools import count
 
 import pytest
 
 from apiserver.slices import in_slices
+from tests.others import others
 
 
 @pytest.mark.parametrize(
@@ -19,18 +19,9 @@ from apiserver.slices import in_slices
 async def test_others_have_their_turn(milliseconds: float, turns: int) -> None:
     """Ten items, each of which takes so long."""
     ticks = count()
-    had = 0
-
-    async def others() -> None:
-        nonlocal had
-        while True:
-            await asyncio.sleep(0)
-            had += 1
-
-    task = asyncio.create_task(others())
-    await asyncio.sleep(0)
-    seen = [item async for item in in_slices(range(10), clock=lambda: now(next(ticks), milliseconds))]
-    task.cancel()
+    async with others() as counted:
+        seen = [item async for item in in_slices(range(10), clock=lambda: now(next(ticks), milliseconds))]
+        had = counted.had
     assert seen == list(range(10))
     assert had == turns
 

@@ -14,6 +14,7 @@ from controller.backoff import Backoff
 from controller.informer import Informer
 from registry.frames import MalformedFrame
 from registry.host import NAMESPACES, HostResource, HostUnreachable, WatchEvent
+from tests.others import others
 
 _END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
@@ -348,16 +349,7 @@ async def test_tables_are_no_objects_to_follow() -> None:
 async def test_others_have_their_turn_amid_events_that_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host sends what has piled up in one go."""
     monkeypatch.setattr("apiserver.slices._SLICE_SECONDS", 0.0)
-    turns = 0
-
-    async def others() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0)
-            turns += 1
-
-    task = asyncio.create_task(others())
-    run = await play([*INITIAL, *(event("MODIFIED", "a", 6 + number) for number in range(50))])
-    task.cancel()
+    async with others() as counted:
+        run = await play([*INITIAL, *(event("MODIFIED", "a", 6 + number) for number in range(50))])
     assert [rv for _, _, rv in run.told[1:]] == list(range(6, 56))
-    assert turns > 50
+    assert counted.had > 50
