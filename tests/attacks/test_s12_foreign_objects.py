@@ -236,6 +236,7 @@ def test_a_hostname_of_a_route_is_no_more_than_one(gateways: Gateways, foo: str)
         assert gateways.client.request("POST", path("httproutes", foo), body).status in (201, 422)
     gateways.route(foo, "good", f"good.{APEX}", to=foo, port=443)
     gateways.until("what is good is served", lambda: gateways.listeners(foo) == [f"good.{APEX}"])
+    gateways.until("it has its certificate", lambda: bool(gateways.names("certificates", foo)))
     assert len(gateways.names("certificates", foo)) == 1
 
 

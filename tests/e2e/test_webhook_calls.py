@@ -56,9 +56,9 @@ def test_the_request_s_own_time_bounds_the_webhook_s(
         try:
             status = webhooks.send("POST", subject.path, webhooks.body(subject), dryRun="All", timeout="1s").status
         except RemoteDisconnected:
-            # out of time when it has just begun to answer, a kube-apiserver cuts the connection; we never do
+            # out of time when it has just begun to answer, or to pass on our answer, a kube-apiserver cuts the
+            # connection; we never do
             assert isinstance(webhooks.host, KubeHost)
-            assert subject != tenants()
         assert time.monotonic() - started < 2.4
     assert status == 504
     assert [call.target for call in hook_server.calls(f"/{HOOK}")] == [f"/{HOOK}?timeout=1s"]
