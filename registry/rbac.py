@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from sys import intern
-from typing import Any, NamedTuple, NewType, TypeVar
+from typing import Any, NamedTuple, NewType
 
 from apiserver.authorization import AccessAttributes, Decision
 from apiserver.context import User
+from apiserver.multimap import Multimap
 from apiserver.resource import Object
 
 GROUP = "rbac.authorization.k8s.io"
@@ -20,7 +21,6 @@ ALL = "*"
 
 _SERVICE_ACCOUNT = "system:serviceaccount"
 _SHARED = 1024
-_Index = TypeVar("_Index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class RoleIndex:
     def __init__(self) -> None:
         self._rules: dict[RoleKey, tuple[Rule, ...]] = {}
         self._bindings: dict[BindingKey, Binding] = {}
-        self._by_subject: dict[Subject, dict[BindingKey, Binding]] = {}
-        self._by_role: dict[RoleKey, dict[BindingKey, Binding]] = {}
+        self._by_subject: Multimap[Subject, BindingKey] = Multimap()
+        self._by_role: Multimap[RoleKey, BindingKey] = Multimap()
 
     def put_role(self, key: RoleKey, rules: Iterable[Rule]) -> None:
         self._rules[key] = tuple(rules)
@@ -111,33 +111,36 @@ class RoleIndex:
         self.drop_binding(binding.key)
         self._bindings[binding.key] = binding
         for subject in binding.subjects:
-            self._by_subject.setdefault(subject, {})[binding.key] = binding
-        self._by_role.setdefault(binding.role, {})[binding.key] = binding
+            self._by_subject.add(subject, binding.key)
+        self._by_role.add(binding.role, binding.key)
 
     def drop_binding(self, key: BindingKey) -> None:
         binding = self._bindings.pop(key, None)
         if binding is None:
             return
         for subject in binding.subjects:
-            _remove(self._by_subject, subject, key)
-        _remove(self._by_role, binding.role, key)
+            self._by_subject.discard(subject, key)
+        self._by_role.discard(binding.role, key)
 
     def binding(self, key: BindingKey) -> Binding | None:
         return self._bindings.get(key)
 
     def bindings_of(self, subject: Subject) -> Iterable[Binding]:
-        return self._by_subject.get(subject, {}).values()
+        return (self._bindings[key] for key in self._by_subject[subject])
 
     def bound_to(self, role: RoleKey) -> Iterable[Binding]:
-        return self._by_role.get(role, {}).values()
+        return (self._bindings[key] for key in self._by_role[role])
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """What `user` holds in the whole cluster, then what they hold in `namespace`, if one is given."""
         scopes = ("", namespace) if namespace else ("",)
         for scope in scopes:
             for subject in subjects_of(user):
-                for key, binding in self._by_subject.get(subject, {}).items():
-                    if key.namespace == scope and (rules := self._rules.get(binding.role)) is not None:
+                for key in self._by_subject[subject]:
+                    if key.namespace != scope:
+                        continue
+                    binding = self._bindings[key]
+                    if (rules := self._rules.get(binding.role)) is not None:
                         yield Grant(binding, subject, rules)
 
     def rules_for(self, user: User, namespace: str) -> list[Rule]:
@@ -253,13 +256,6 @@ def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
         return subject(kind, name)
     home = item.get("namespace") or namespace
     return subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
-
-
-def _remove(index: dict[_Index, dict[BindingKey, Binding]], under: _Index, key: BindingKey) -> None:
-    bindings = index[under]
-    bindings.pop(key, None)
-    if not bindings:
-        del index[under]
 
 
 def _rule(item: Mapping[str, Any]) -> Rule:

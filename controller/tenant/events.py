@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from apiserver.errors import StatusError
+from apiserver.multimap import Multimap
 from apiserver.resource import Key, Object
 from apiserver.watchcache import Event
 from controller.follow import Handler, Taker
@@ -100,16 +101,16 @@ class NamespaceEvents(Taker):
         self._namespaces = namespaces
         self._enqueue = enqueue
         self._tenant_of: dict[str, Key | None] = {}
-        self._recorded: dict[Key, set[str]] = {}
+        self._recorded: Multimap[Key, str] = Multimap()
 
     def recorded(self, tenant: Key) -> Sequence[Object]:
         """The Namespaces whose record names this Tenant, by name."""
-        found = (self._namespaces.get(Key("", name)) for name in sorted(self._recorded.get(tenant, ())))
+        found = (self._namespaces.get(Key("", name)) for name in sorted(self._recorded[tenant]))
         return [namespace for namespace in found if namespace is not None]
 
     def tenants(self) -> Iterable[Key]:
         """Every Tenant that a record names, whether or not it exists."""
-        return tuple(self._recorded)
+        return iter(self._recorded)
 
     def _known(self) -> Iterable[Key]:
         return (Key("", name) for name in self._tenant_of)
@@ -140,12 +141,10 @@ class NamespaceEvents(Taker):
     def _index(self, name: str, tenant: Key | None) -> None:
         before = self._tenant_of.get(name)
         if before is not None and before != tenant:
-            self._recorded[before].discard(name)
-            if not self._recorded[before]:
-                del self._recorded[before]
+            self._recorded.discard(before, name)
         self._tenant_of[name] = tenant
         if tenant is not None:
-            self._recorded.setdefault(tenant, set()).add(name)
+            self._recorded.add(tenant, name)
 
 
 class GatewayOwners(Handler):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
+from apiserver.multimap import Multimap
 from apiserver.resource import Key, Object
 from controller.follow import Follower
 from controller.tenantgateway import facts
@@ -14,9 +15,6 @@ from controller.tenantgateway.facts import Asked
 from controller.tenantgateway.model import GatewayFacts, Heir, Route, RouteId, RouteKind
 from controller.tenantgateway.names import redirect_name
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 Enqueue = Callable[[Key], None]
 Attach = Callable[[str], None]
@@ -33,8 +31,8 @@ class TenantGateways:
         self._attach = attach
         self._written: dict[Key, Object] = {}
         self._asked: dict[Key, Asked] = {}
-        self._in_namespace: dict[str, set[Key]] = {}
-        self._claimants: dict[str, set[Key]] = {}
+        self._in_namespace: Multimap[str, Key] = Multimap()
+        self._claimants: Multimap[str, Key] = Multimap()
         self.handler = Follower[Object](view=lambda obj: obj, changed=self._changed)
 
     def get(self, key: Key) -> Object | None:
@@ -57,14 +55,14 @@ class TenantGateways:
         return iter(tuple(self._asked))
 
     def in_namespace(self, namespace: str) -> Collection[Key]:
-        return self._in_namespace.get(namespace, ())
+        return self._in_namespace[namespace]
 
     def claimants(self, namespace: str) -> Sequence[GatewayFacts]:
         """Those that ask for a namespace to be attached."""
-        return [self._asked[key].facts for key in sorted(self._claimants.get(namespace, ()))]
+        return [self._asked[key].facts for key in sorted(self._claimants[namespace])]
 
     def claimed(self) -> Iterable[str]:
-        return tuple(self._claimants)
+        return iter(self._claimants)
 
     def _changed(self, key: Key, before: Object | None, now: Object | None) -> None:
         written = self._written.get(key)
@@ -74,18 +72,18 @@ class TenantGateways:
         asked = facts.tenantgateway(now) if now is not None else None
         if asked is not None:
             self._asked[key] = asked
-            self._in_namespace.setdefault(key.namespace, set()).add(key)
+            self._in_namespace.add(key.namespace, key)
         else:
-            _discard(self._in_namespace, key.namespace, key)
+            self._in_namespace.discard(key.namespace, key)
         self._claim(key, former, asked)
         self._enqueue(key)
 
     def _claim(self, key: Key, former: Asked | None, asked: Asked | None) -> None:
         before, now = _claims(former), _claims(asked)
         for namespace in before - now:
-            _discard(self._claimants, namespace, key)
+            self._claimants.discard(namespace, key)
         for namespace in now - before:
-            self._claimants.setdefault(namespace, set()).add(key)
+            self._claimants.add(namespace, key)
         for namespace in before ^ now:
             self._attach(namespace)
 
@@ -116,7 +114,7 @@ class Routes:
         self._tenantgateways = tenantgateways
         self._enqueue = enqueue
         self._routes: dict[Key, dict[RouteId, Route]] = {}
-        self._judged: dict[Key, set[RouteId]] = {}
+        self._judged: Multimap[Key, RouteId] = Multimap()
         self.httproutes = self._follower("HTTPRoute")
         self.tlsroutes = self._follower("TLSRoute")
 
@@ -126,11 +124,11 @@ class Routes:
 
     def judged(self, gateway: Key) -> Collection[RouteId]:
         """The routes whose status says something of a Gateway that this controller wrote."""
-        return self._judged.get(gateway, ())
+        return self._judged[gateway]
 
     def judged_for(self) -> Iterable[Key]:
         """All Gateways of which something is said: nobody may speak for them any more."""
-        return tuple(self._judged)
+        return iter(self._judged)
 
     def _follower(self, kind: RouteKind) -> Follower[_Mention]:
         return Follower(view=partial(_mention, kind=kind), changed=partial(self._changed, kind))
@@ -143,9 +141,9 @@ class Routes:
         for gateway, route in new.routes.items():
             self._routes.setdefault(gateway, {})[identity] = route
         for gateway in old.judged - new.judged:
-            _discard(self._judged, gateway, identity)
+            self._judged.discard(gateway, identity)
         for gateway in new.judged - old.judged:
-            self._judged.setdefault(gateway, set()).add(identity)
+            self._judged.add(gateway, identity)
         judged = old.judged | new.judged
         for gateway in judged | old.routes.keys() | new.routes.keys():
             if gateway in judged or self._tenantgateways.serves(gateway):
@@ -234,23 +232,23 @@ class Derived:
 
     tenantgateways: TenantGateways
     enqueue: Enqueue
-    _owned: dict[str, set[Key]] = field(default_factory=dict)
+    _owned: Multimap[str, Key] = field(default_factory=Multimap)
     handler: Follower[tuple[str, frozenset[str]]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.handler = Follower(view=_owners, changed=self._changed)
 
     def owned(self, uid: str) -> Sequence[Key]:
-        return sorted(self._owned.get(uid, ()))
+        return sorted(self._owned[uid])
 
     def _changed(
         self, key: Key, before: tuple[str, frozenset[str]] | None, now: tuple[str, frozenset[str]] | None
     ) -> None:
         old, new = (each[1] if each is not None else frozenset() for each in (before, now))
         for uid in old - new:
-            _discard(self._owned, uid, key)
+            self._owned.discard(uid, key)
         for uid in new - old:
-            self._owned.setdefault(uid, set()).add(key)
+            self._owned.add(uid, key)
         concern(self.tenantgateways, self.enqueue, key)
 
 
@@ -269,11 +267,3 @@ def concern(tenantgateways: TenantGateways, enqueue: Enqueue, key: Key) -> None:
 
 def _version(obj: Object) -> int:
     return int(obj["metadata"]["resourceVersion"])
-
-
-def _discard(index: dict[K, set[V]], entry: K, value: V) -> None:
-    held = index.get(entry)
-    if held is not None:
-        held.discard(value)
-        if not held:
-            del index[entry]

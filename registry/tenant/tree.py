@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
+from apiserver.multimap import Multimap
 from apiserver.resource import Key
 from apiserver.watchcache import Event
 from registry.names import canonical_host
@@ -90,10 +91,10 @@ class TenantTree(Tree):
     def __init__(self, facts: Iterable[TenantFacts] = (), *, root_host: str = "") -> None:
         self._root_host = root_host
         self._facts: dict[Key, TenantFacts] = {}
-        self._owners: dict[str, dict[Key, TenantFacts]] = {}
+        self._owners: Multimap[str, Key] = Multimap()
         self._children: dict[str, list[TenantFacts]] = {}
         self._host_of: dict[Key, str] = {}
-        self._by_host: dict[str, set[Key]] = {}
+        self._by_host: Multimap[str, Key] = Multimap()
         for each in facts:
             self.put(each)
 
@@ -115,7 +116,7 @@ class TenantTree(Tree):
     def put(self, facts: TenantFacts) -> None:
         affected = self._forget(facts.key)
         self._facts[facts.key] = facts
-        self._owners.setdefault(facts.namespace, {})[facts.key] = facts
+        self._owners.add(facts.namespace, facts.key)
         # the root lives in its own workload namespace, and is nobody's child
         if facts.namespace != facts.key.namespace:
             _insert(self._children.setdefault(facts.key.namespace, []), facts)
@@ -137,8 +138,8 @@ class TenantTree(Tree):
 
     def by_namespace(self, namespace: str) -> TenantFacts | None:
         """Should two Tenants of old have one workload namespace, it is the older one's."""
-        owners = self._owners.get(namespace)
-        return min(owners.values(), key=lambda each: (each.created, each.key)) if owners else None
+        owners = [self._facts[key] for key in self._owners[namespace]]
+        return min(owners, key=lambda each: (each.created, each.key), default=None)
 
     def children(self, namespace: str) -> Sequence[TenantFacts]:
         # a copy: who walks it may let other events happen meanwhile
@@ -146,18 +147,16 @@ class TenantTree(Tree):
 
     def tenants_with_host(self, host: str) -> Sequence[TenantFacts]:
         """The Tenants whose effective host this is, in any spelling."""
-        return tuple(self._facts[key] for key in sorted(self._by_host.get(canonical_host(host), ())))
+        return tuple(self._facts[key] for key in sorted(self._by_host[canonical_host(host)]))
 
     def _forget(self, key: Key) -> Sequence[TenantFacts]:
         """Take a Tenant out; the children that it leaves behind."""
         old = self._facts.pop(key, None)
         if old is None:
             return ()
-        owners, siblings = self._owners[old.namespace], self._children.get(key.namespace, [])
-        del owners[key]
+        siblings = self._children.get(key.namespace, [])
+        self._owners.discard(old.namespace, key)
         _remove(siblings, key)
-        if not owners:
-            del self._owners[old.namespace]
         if not siblings:
             self._children.pop(key.namespace, None)
         return self.children(old.namespace)
@@ -179,12 +178,9 @@ class TenantTree(Tree):
             self._host_of[key] = host
         if old == host:
             return False
-        if old:
-            self._by_host[old].discard(key)
-            if not self._by_host[old]:
-                del self._by_host[old]
+        self._by_host.discard(old, key)
         if host:
-            self._by_host.setdefault(host, set()).add(key)
+            self._by_host.add(host, key)
         return True
 
 
