@@ -214,6 +214,7 @@ class Informer:
         self._tell_reachability(None)
         self._backoff.reset()
         self.synced.set()
+        await self.store.pack()
 
     async def _watch(self) -> float:
         """Follow the stream to its end. Without a version to start from, it begins with all that there is."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from sys import intern
 from typing import Any, NamedTuple, NewType
 
 from apiserver.authorization import AccessAttributes, Decision
 from apiserver.context import User
 from apiserver.multimap import Multimap
-from apiserver.resource import Object
+from apiserver.resource import Key, Object
 
 GROUP = "rbac.authorization.k8s.io"
 ALL = "*"
@@ -45,30 +44,27 @@ class Rule:
         )
 
 
+# There are many of these for each tenant, and the garbage collector, which stops everybody, passes strings by.
+
 Subject = NewType("Subject", str)
-"""As whom a binding means a user: `subject` makes it, `kind_and_name` takes it apart. There are many for each tenant,
-and the garbage collector, which stops everybody, passes strings by."""
+"""As whom a binding means a user: `subject` makes it, `kind_and_name` takes it apart."""
+
+RoleKey = NewType("RoleKey", str)
+"""Which Role or ClusterRole: `role` makes it, `place` takes it apart."""
+
+BindingKey = NewType("BindingKey", str)
+"""Which RoleBinding or ClusterRoleBinding: `binding` makes it, `place` takes it apart."""
 
 
-class RoleKey(NamedTuple):
-    """A Role's namespace and name; a ClusterRole's namespace is empty."""
-
-    namespace: str
-    name: str
-
-
-class BindingKey(NamedTuple):
-    """A RoleBinding's namespace and name; a ClusterRoleBinding's namespace is empty."""
-
-    namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(NamedTuple):
     key: BindingKey
     role: RoleKey
     subjects: tuple[Subject, ...]
+
+    @property
+    def namespace(self) -> str:
+        """Empty for a ClusterRoleBinding."""
+        return place(self.key).namespace
 
 
 class Grant(NamedTuple):
@@ -85,7 +81,8 @@ class RoleIndex:
 
     def __init__(self) -> None:
         self._rules: dict[RoleKey, tuple[Rule, ...]] = {}
-        self._bindings: dict[BindingKey, Binding] = {}
+        # their roles and subjects
+        self._bindings: dict[BindingKey, tuple[RoleKey, tuple[Subject, ...]]] = {}
         self._by_subject: Multimap[Subject, BindingKey] = Multimap()
         self._by_role: Multimap[RoleKey, BindingKey] = Multimap()
 
@@ -109,37 +106,37 @@ class RoleIndex:
 
     def put_binding(self, binding: Binding) -> None:
         self.drop_binding(binding.key)
-        self._bindings[binding.key] = binding
+        self._bindings[binding.key] = binding.role, binding.subjects
         for subject in binding.subjects:
             self._by_subject.add(subject, binding.key)
         self._by_role.add(binding.role, binding.key)
 
     def drop_binding(self, key: BindingKey) -> None:
-        binding = self._bindings.pop(key, None)
-        if binding is None:
-            return
-        for subject in binding.subjects:
+        role, subjects = self._bindings.pop(key, (None, ()))
+        for subject in subjects:
             self._by_subject.discard(subject, key)
-        self._by_role.discard(binding.role, key)
+        if role is not None:
+            self._by_role.discard(role, key)
 
     def binding(self, key: BindingKey) -> Binding | None:
-        return self._bindings.get(key)
+        return Binding(key, *self._bindings[key]) if key in self._bindings else None
 
-    def bindings_of(self, subject: Subject) -> Iterable[Binding]:
-        return (self._bindings[key] for key in self._by_subject[subject])
+    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterator[Binding]:
+        """All of a subject, or those in one namespace, '' for those of the cluster."""
+        within = "" if namespace is None else f"{namespace}/"
+        for key in self._by_subject[subject]:
+            if key.startswith(within):
+                yield Binding(key, *self._bindings[key])
 
-    def bound_to(self, role: RoleKey) -> Iterable[Binding]:
-        return (self._bindings[key] for key in self._by_role[role])
+    def bound_to(self, role: RoleKey) -> Iterator[Binding]:
+        return (Binding(key, *self._bindings[key]) for key in self._by_role[role])
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """What `user` holds in the whole cluster, then what they hold in `namespace`, if one is given."""
         scopes = ("", namespace) if namespace else ("",)
         for scope in scopes:
             for subject in subjects_of(user):
-                for key in self._by_subject[subject]:
-                    if key.namespace != scope:
-                        continue
-                    binding = self._bindings[key]
+                for binding in self.bindings_of(subject, scope):
                     if (rules := self._rules.get(binding.role)) is not None:
                         yield Grant(binding, subject, rules)
 
@@ -165,6 +162,21 @@ def subject(kind: str, name: str) -> Subject:
 def kind_and_name(subject: Subject) -> tuple[str, str]:
     kind, _, name = subject.partition(":")
     return kind, name
+
+
+def role(namespace: str, name: str) -> RoleKey:
+    """A ClusterRole's namespace is empty."""
+    return RoleKey(f"{namespace}/{name}")
+
+
+def binding(namespace: str, name: str) -> BindingKey:
+    """A ClusterRoleBinding's namespace is empty."""
+    return BindingKey(f"{namespace}/{name}")
+
+
+def place(key: RoleKey | BindingKey) -> Key:
+    namespace, _, name = key.partition("/")
+    return Key(namespace, name)
 
 
 def resource_matches(resources: Sequence[str], resource: str, subresource: str) -> bool:
@@ -193,19 +205,19 @@ def role_key(reference: Mapping[str, Any], namespace: str) -> RoleKey | None:
         return None
     if kind == "ClusterRole":
         return _cluster_role(name)
-    return RoleKey(namespace, name) if kind == "Role" and namespace else None
+    return role(namespace, name) if kind == "Role" and namespace else None
 
 
 def parse_binding(obj: Object) -> Binding | None:
     """A RoleBinding or ClusterRoleBinding; None if it can grant nothing."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
-    role = role_key(obj.get("roleRef") or {}, namespace)
-    if role is None:
+    bound = role_key(obj.get("roleRef") or {}, namespace)
+    if bound is None:
         return None
     subjects = [_subject(item, namespace) for item in obj.get("subjects") or () if isinstance(item, dict)]
-    key = BindingKey(intern(namespace), intern(metadata["name"]))
-    return Binding(key, role, _shared(tuple(dict.fromkeys(subject for subject in subjects if subject is not None))))
+    meant = tuple(dict.fromkeys(subject for subject in subjects if subject is not None))
+    return Binding(binding(namespace, metadata["name"]), bound, _shared(meant))
 
 
 def service_account_user(
@@ -240,7 +252,7 @@ def subjects_of(user: User) -> Iterator[Subject]:
 
 @lru_cache(maxsize=_SHARED)
 def _cluster_role(name: str) -> RoleKey:
-    return RoleKey("", name)
+    return role("", name)
 
 
 @lru_cache(maxsize=_SHARED)
@@ -277,9 +289,10 @@ def _has(values: Sequence[str], value: str) -> bool:
 
 
 def _reason(grant: Grant) -> str:
-    binding = grant.binding
-    bound_by = "RoleBinding" if binding.key.namespace else "ClusterRoleBinding"
-    name = f"{binding.key.name}/{binding.key.namespace}" if binding.key.namespace else binding.key.name
-    role = "Role" if binding.role.namespace else "ClusterRole"
-    kind, subject_name = kind_and_name(grant.subject)
-    return f'RBAC: allowed by {bound_by} "{name}" of {role} "{binding.role.name}" to {kind} "{subject_name}"'
+    bound, bound_to = place(grant.binding.key), place(grant.binding.role)
+    bound_by = (
+        f'RoleBinding "{bound.name}/{bound.namespace}"' if bound.namespace else f'ClusterRoleBinding "{bound.name}"'
+    )
+    role_kind = "Role" if bound_to.namespace else "ClusterRole"
+    kind, name = kind_and_name(grant.subject)
+    return f'RBAC: allowed by {bound_by} of {role_kind} "{bound_to.name}" to {kind} "{name}"'

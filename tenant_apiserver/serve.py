@@ -186,6 +186,7 @@ class _Server:
             "config": self._config.follow,
             "policy-params": self._admission.policies.params.run,
             "memory": partial(memory.spare, informers),
+            "unused-memory": memory.give_back,
             **self._followed_cas(),
         }
         try:

@@ -176,6 +176,7 @@ class _Server:
             "config": config.follow,
             "policy-params": admission.policies.params.run,
             "memory": partial(memory.spare, informers),
+            "unused-memory": memory.give_back,
             "welcome": partial(self._welcome, [each.synced for each in informers]),
         }
         try:

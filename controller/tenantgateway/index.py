@@ -175,6 +175,9 @@ class _Place(NamedTuple):
     attached_by: str
 
 
+_NOWHERE = _Place("", None, "", "")
+
+
 class Namespaces:
     """Namespaces by the owner of the Gateway that their label names (R-104, R-105, G1)."""
 
@@ -219,7 +222,9 @@ def _place(namespace: Object) -> _Place:
     metadata = namespace["metadata"]
     label = (metadata.get("labels") or {}).get(GATEWAY_LABEL)
     annotation = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
-    return _Place(owner, heir, str(label or ""), str(annotation or ""))
+    place = _Place(owner, heir, str(label or ""), str(annotation or ""))
+    # most of ten thousand Namespaces have nothing of a Gateway: one value for all of them
+    return place if place != _NOWHERE else _NOWHERE
 
 
 def _inheritance(place: _Place | None) -> tuple[str, Heir | None]:

@@ -10,7 +10,7 @@ from registry import rbac
 from registry.generic.sqlite import Change, Database
 from registry.generic.sqlitebackend import SqliteBackend
 from registry.generic.tables import Place
-from registry.rbac import BindingKey, RoleIndex, RoleKey, parse_binding, parse_rules
+from registry.rbac import RoleIndex, parse_binding, parse_rules
 
 ROLES = f"roles.{rbac.GROUP}"
 CLUSTERROLES = f"clusterroles.{rbac.GROUP}"
@@ -48,16 +48,16 @@ class RoleFeed:
             return
         key = change.place.key
         if change.place.resource in (ROLES, CLUSTERROLES):
-            self._index.drop_role(RoleKey(*key))
+            self._index.drop_role(rbac.role(*key))
         elif change.place.resource in (ROLEBINDINGS, CLUSTERROLEBINDINGS):
-            self._index.drop_binding(BindingKey(*key))
+            self._index.drop_binding(rbac.binding(*key))
 
     def _put(self, place: Place, obj: Object) -> None:
         if place.resource in (ROLES, CLUSTERROLES):
-            self._index.put_role(RoleKey(*place.key), parse_rules(obj.get("rules")))
+            self._index.put_role(rbac.role(*place.key), parse_rules(obj.get("rules")))
         elif place.resource in (ROLEBINDINGS, CLUSTERROLEBINDINGS):
             binding = parse_binding(obj)
             if binding is None:
-                self._index.drop_binding(BindingKey(*place.key))
+                self._index.drop_binding(rbac.binding(*place.key))
             else:
                 self._index.put_binding(binding)

@@ -10,7 +10,7 @@ from apiserver.authorization import MASTERS, AccessAttributes
 from apiserver.context import RequestContext, User
 from apiserver.resource import GroupResource, Object, Resource
 from registry.escalation import EVERYTHING, describe, uncovered
-from registry.rbac import GROUP, RoleIndex, RoleKey, Rule, parse_binding, parse_rules
+from registry.rbac import GROUP, RoleIndex, Rule, parse_binding, parse_rules, place
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class RoleGuard:
         metadata = new["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         user = context.user
-        if _may(self.index, user, "escalate", self.resource.plural, RoleKey(namespace, name), namespace):
+        if _may(self.index, user, "escalate", self.resource.plural, name, namespace):
             return
         wanted = list(parse_rules(new.get("rules")))
         if new.get("aggregationRule"):
@@ -50,21 +50,21 @@ class BindingGuard:
         binding = parse_binding(new)
         if binding is None:
             return
-        role, namespace, user = binding.role, binding.key.namespace, context.user
+        role, (namespace, name), user = place(binding.role), place(binding.key), context.user
         plural = "roles" if role.namespace else "clusterroles"
-        if _may(self.index, user, "bind", plural, role, namespace):
+        if _may(self.index, user, "bind", plural, role.name, namespace):
             return
-        rules = self.index.rules_of(role)
+        rules = self.index.rules_of(binding.role)
         if rules is None:
             raise errors.NotFound(GroupResource(GROUP, plural), role.name)
-        _refuse_more(self.index, user, namespace, rules, self.resource, binding.key.name)
+        _refuse_more(self.index, user, namespace, rules, self.resource, name)
 
 
-def _may(index: RoleIndex, user: User, verb: str, plural: str, role: RoleKey, namespace: str) -> bool:
+def _may(index: RoleIndex, user: User, verb: str, plural: str, role: str, namespace: str) -> bool:
     if MASTERS in user.groups:
         return True
     access = AccessAttributes(
-        user=user, verb=verb, group=GROUP, version="v1", resource=plural, namespace=namespace, name=role.name
+        user=user, verb=verb, group=GROUP, version="v1", resource=plural, namespace=namespace, name=role
     )
     return index.decide(access).allowed
 

@@ -111,7 +111,7 @@ class TenantTree(Tree):
         if event.type == "DELETED":
             self.remove(event.object.key)
         else:
-            self.put(facts_of(event.object.object()))
+            self.put(facts_of(event.object.object(), event.object.key))
 
     def put(self, facts: TenantFacts) -> None:
         affected = self._forget(facts.key)

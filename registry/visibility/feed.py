@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
 from apiserver.slices import in_slices
-from registry.rbac import BindingKey, RoleKey, parse_binding, parse_rules
+from registry import rbac
+from registry.rbac import BindingKey, RoleKey, parse_binding, parse_rules, place
 from registry.visibility.record import RbacRecord
 
 _KINDS = 4
@@ -77,10 +78,10 @@ class RbacFeed:
         return KindFeed(held=held, put=self._put_binding, drop=self._drop_binding, seen=self._list_seen)
 
     def _put_role(self, key: Key, obj: Object, rv: int) -> None:
-        self._record.put_role(RoleKey(*key), parse_rules(obj.get("rules")), rv)
+        self._record.put_role(rbac.role(*key), parse_rules(obj.get("rules")), rv)
 
     def _drop_role(self, key: Key, rv: int) -> None:
-        self._record.drop_role(RoleKey(*key), rv)
+        self._record.drop_role(rbac.role(*key), rv)
 
     def _put_binding(self, key: Key, obj: Object, rv: int) -> None:
         binding = parse_binding(obj)
@@ -90,7 +91,7 @@ class RbacFeed:
             self._record.put_binding(binding, rv)
 
     def _drop_binding(self, key: Key, rv: int) -> None:
-        self._record.drop_binding(BindingKey(*key), rv)
+        self._record.drop_binding(rbac.binding(*key), rv)
 
     def _list_seen(self, kind: KindFeed, rv: int) -> None:
         self._first.setdefault(kind, rv)
@@ -100,7 +101,8 @@ class RbacFeed:
 
 
 def _keys(keys: Iterable[RoleKey | BindingKey], namespaced: bool) -> Iterable[Key]:
-    return (Key(*key) for key in keys if bool(key.namespace) == namespaced)
+    places = (place(key) for key in keys)
+    return (each for each in places if bool(each.namespace) == namespaced)
 
 
 def _key(obj: Object) -> Key:

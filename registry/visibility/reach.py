@@ -5,7 +5,7 @@ What is found here is what the host's SubjectAccessReview says of `get` in each 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -35,7 +35,9 @@ class Reach(NamedTuple):
 class Bindings(Protocol):
     """Roles and bindings at one time."""
 
-    def bindings_of(self, subject: Subject) -> Iterable[Binding]: ...
+    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[Binding]:
+        """All of a subject, or those in one namespace, '' for those of the cluster."""
+        ...
 
     def rules_of(self, key: RoleKey) -> Sequence[Rule] | None: ...
 
@@ -57,19 +59,35 @@ def reach(rules: Iterable[Rule], questions: Sequence[Question]) -> Reach:
 def visible(user: User, bindings: Bindings, questions: Sequence[Question]) -> Places:
     """The namespaces in which `user` gets a yes; None for all, whether they exist or not."""
     found: set[str] = set()
-    reaches: dict[RoleKey, Reach] = {}
-    for subject in subjects_of(user):
-        for binding in bindings.bindings_of(subject):
-            if binding.role not in reaches:
-                reaches[binding.role] = reach(bindings.rules_of(binding.role) or (), questions)
-            everywhere, names = reaches[binding.role]
-            if not binding.key.namespace:
-                if everywhere:
-                    return None
-                found |= names
-            elif everywhere or binding.key.namespace in names:
-                found.add(binding.key.namespace)
+    for namespace, (everywhere, names) in _reaches(user, bindings, questions):
+        if not namespace:
+            if everywhere:
+                return None
+            found |= names
+        elif everywhere or namespace in names:
+            found.add(namespace)
     return frozenset(found)
+
+
+def is_visible(user: User, bindings: Bindings, questions: Sequence[Question], namespace: str) -> bool:
+    """Whether `visible` has the namespace; that costs what is bound in it, not what is bound everywhere."""
+    return any(
+        everywhere or namespace in names
+        for scope in ("", namespace)
+        for _, (everywhere, names) in _reaches(user, bindings, questions, scope)
+    )
+
+
+def _reaches(
+    user: User, bindings: Bindings, questions: Sequence[Question], namespace: str | None = None
+) -> Iterator[tuple[str, Reach]]:
+    """The bindings of `user`: where each is, '' for the cluster, and the reach of its role."""
+    known: dict[RoleKey, Reach] = {}
+    for subject in subjects_of(user):
+        for binding in bindings.bindings_of(subject, namespace):
+            if binding.role not in known:
+                known[binding.role] = reach(bindings.rules_of(binding.role) or (), questions)
+            yield binding.namespace, known[binding.role]
 
 
 _NOBODY = User(name="")

@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from registry.rbac import Binding, BindingKey, RoleIndex, RoleKey, Rule, Subject
+from registry.rbac import Binding, BindingKey, RoleIndex, RoleKey, Rule, Subject, place
 
 _CHANGES = 10_000
 
-Listener = Callable[[frozenset[Subject], int], None]
-"""Told for whom something may have changed, and the resourceVersion of the change."""
+Listener = Callable[[frozenset[Subject], int, str | None], None]
+"""Told for whom something may have changed, the resourceVersion of the change, and in which namespace; None if it can
+be anywhere."""
 
 
 class _Change(NamedTuple):
@@ -109,8 +110,9 @@ class RbacRecord:
             self._changes.append(_Change(self._clock(), concerned, binding, role, before))
             if len(self._changes) > self._most:
                 self._forgotten = self._changes.popleft().time
+        namespace = place(binding).namespace if binding is not None else None
         for listener in self._listeners:
-            listener(concerned, rv)
+            listener(concerned, rv, namespace or None)
 
 
 class Past:
@@ -134,12 +136,12 @@ class Past:
         elif change.role is not None:
             self._roles[change.role] = None if isinstance(before, Binding) else before
 
-    def bindings_of(self, subject: Subject) -> Iterable[Binding]:
-        for binding in self._index.bindings_of(subject):
+    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[Binding]:
+        for binding in self._index.bindings_of(subject, namespace):
             if binding.key not in self._bindings:
                 yield binding
         for past in self._bindings.values():
-            if past is not None and subject in past.subjects:
+            if past is not None and subject in past.subjects and namespace in (None, past.namespace):
                 yield past
 
     def rules_of(self, key: RoleKey) -> Sequence[Rule] | None:

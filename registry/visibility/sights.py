@@ -14,7 +14,7 @@ from apiserver.context import User
 from apiserver.errors import ServiceUnavailable
 from apiserver.sight import Places, Sight, SightChange, intersection, union
 from registry.rbac import Subject, subjects_of
-from registry.visibility.reach import Question, visible
+from registry.visibility.reach import Question, is_visible, visible
 from registry.visibility.record import RbacRecord
 
 # What was taken in shortly before a reader's last event may not have reached that reader: it is told again.
@@ -74,9 +74,9 @@ class RbacSights:
         except TimeoutError:
             raise ServiceUnavailable("roles and bindings are still being read", retry_after=1) from None
 
-    def _changed(self, subjects: frozenset[Subject], rv: int) -> None:
+    def _changed(self, subjects: frozenset[Subject], rv: int, namespace: str | None) -> None:
         for sight in {sight for subject in subjects for sight in self._by_subject.get(subject, ())}:
-            sight.refresh(rv)
+            sight.refresh(rv, namespace)
 
     def _forget(self, identity: Identity) -> None:
         for subject in subjects_of(User(name=identity.name, groups=identity.groups)):
@@ -118,8 +118,16 @@ class _RbacSight:
 
         return end
 
-    def refresh(self, rv: int) -> None:
-        before, self._places = self._places, visible(self.user, self._record.index, self._questions)
+    def refresh(self, rv: int, namespace: str | None) -> None:
+        """Look again, in one namespace or everywhere: who is bound in each of ten thousand is told of them one by one
+        when they are made."""
+        before = self._places
+        if namespace is None:
+            self._places = visible(self.user, self._record.index, self._questions)
+        elif before is not None:
+            seen = is_visible(self.user, self._record.index, self._questions, namespace)
+            if seen != (namespace in before):
+                self._places = before | {namespace} if seen else before - {namespace}
         if before == self._places:
             return
         change = SightChange(before, before, self._places, rv)

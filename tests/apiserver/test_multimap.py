@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from apiserver.multimap import Multimap
 
-_STEPS = st.lists(st.tuples(st.booleans(), st.sampled_from("ab"), st.integers(0, 4)))
+# More additions than removals, and more values than are a few.
+_STEPS = st.lists(
+    st.tuples(st.sampled_from([True, True, False]), st.sampled_from("ab"), st.integers(0, 14)), max_size=80
+)
 
 
 @given(_STEPS)
@@ -26,7 +29,7 @@ def test_it_holds_what_sets_under_the_keys_would_hold(steps: list[tuple[bool, st
 
 def test_it_may_change_while_its_values_are_walked() -> None:
     index: Multimap[str, int] = Multimap()
-    for value in range(3):
+    for value in range(30):
         index.add("a", value)
     for value in index["a"]:
         index.discard("a", value)

@@ -39,6 +39,23 @@ def test_a_store_is_replaced_by_what_was_encoded_and_gives_objects_in_key_order(
     assert Key("n", "old") not in store
 
 
+async def test_what_was_listed_is_packed_without_a_difference_to_who_reads() -> None:
+    conditions = [{"type": kind, "status": "True", "reason": "Reconciled"} for kind in ("Ready", "Released", "Healthy")]
+    store = ObjectStore()
+    tracemalloc.start()
+    try:
+        store.replace({Key("n", str(number)): encode(obj(str(number), status=conditions)) for number in range(100)})
+        listed, before = list(store.items()), tracemalloc.get_traced_memory()[0]
+        await store.pack()
+        store.put(listed[7])
+        await store.pack()
+        after = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert list(store.items()) == listed
+    assert before - after > 100 * 50
+
+
 def test_who_looks_at_an_object_owns_it() -> None:
     items = EncodedObjects([encode(obj("a"))])
     items[0]["metadata"]["name"] = "changed"

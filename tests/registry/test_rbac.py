@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from apiserver.authorization import AccessAttributes
 from apiserver.context import User
+from registry import rbac
 from registry.escalation import EVERYTHING, describe, uncovered
 from registry.rbac import (
-    BindingKey,
     RoleIndex,
     RoleKey,
     Rule,
@@ -82,13 +82,15 @@ PODS = [Rule(("get",), ("",), ("pods",))]
 
 
 def test_a_cluster_role_binding_counts_everywhere() -> None:
-    index = index_of({RoleKey("", "view"): PODS}, binding("b", VIEW, {"kind": "User", "name": "bob"}))
+    index = index_of({rbac.role("", "view"): PODS}, binding("b", VIEW, {"kind": "User", "name": "bob"}))
     assert index.decide(asks(namespace="ns")).allowed
     assert index.decide(asks()).reason == 'RBAC: allowed by ClusterRoleBinding "b" of ClusterRole "view" to User "bob"'
 
 
 def test_a_role_binding_counts_in_its_namespace_alone() -> None:
-    index = index_of({RoleKey("", "view"): PODS}, binding("b", VIEW, {"kind": "Group", "name": "devs"}, namespace="ns"))
+    index = index_of(
+        {rbac.role("", "view"): PODS}, binding("b", VIEW, {"kind": "Group", "name": "devs"}, namespace="ns")
+    )
     assert index.decide(asks(namespace="ns")).reason == (
         'RBAC: allowed by RoleBinding "b/ns" of ClusterRole "view" to Group "devs"'
     )
@@ -98,14 +100,14 @@ def test_a_role_binding_counts_in_its_namespace_alone() -> None:
 
 def test_a_role_is_looked_for_in_the_namespace_of_its_binding() -> None:
     bob = {"kind": "User", "name": "bob"}
-    index = index_of({RoleKey("other", "view"): PODS}, binding("b", LOCAL, bob, namespace="ns"))
+    index = index_of({rbac.role("other", "view"): PODS}, binding("b", LOCAL, bob, namespace="ns"))
     assert not index.decide(asks(namespace="ns")).allowed
-    index.put_role(RoleKey("ns", "view"), PODS)
+    index.put_role(rbac.role("ns", "view"), PODS)
     assert index.decide(asks(namespace="ns")).allowed
 
 
 def test_rules_of_a_namespace_say_nothing_about_paths() -> None:
-    rules = {RoleKey("", "view"): [Rule(("get",), paths=("*",))]}
+    rules = {rbac.role("", "view"): [Rule(("get",), paths=("*",))]}
     index = index_of(rules, binding("b", VIEW, {"kind": "User", "name": "bob"}, namespace="ns"))
     assert not index.decide(asks(resource="", path="/x", namespace="ns")).allowed
 
@@ -113,7 +115,7 @@ def test_rules_of_a_namespace_say_nothing_about_paths() -> None:
 def test_a_service_account_is_known_by_namespace_and_name() -> None:
     """R-332."""
     subject = {"kind": "ServiceAccount", "name": "sa", "namespace": "a"}
-    index = index_of({RoleKey("", "view"): PODS}, binding("b", VIEW, subject))
+    index = index_of({rbac.role("", "view"): PODS}, binding("b", VIEW, subject))
     assert index.decide(asks(user=service_account_user("a", "sa"))).allowed
     assert not index.decide(asks(user=service_account_user("b", "sa"))).allowed
 
@@ -121,7 +123,7 @@ def test_a_service_account_is_known_by_namespace_and_name() -> None:
 @pytest.mark.parametrize("kind", ["Robot", "user", "Users", "Service", "Namespace", ""])
 def test_subjects_of_other_kinds_are_nobody(kind: str) -> None:
     """R-332: users, groups and service accounts, and no more."""
-    index = index_of({RoleKey("", "view"): PODS}, binding("b", VIEW, {"kind": kind, "name": "bob", "namespace": "a"}))
+    index = index_of({rbac.role("", "view"): PODS}, binding("b", VIEW, {"kind": kind, "name": "bob", "namespace": "a"}))
     assert not index.decide(asks()).allowed
     assert not index.decide(asks(user=User(name="x", groups=("bob",)))).allowed
     assert not index.decide(asks(user=service_account_user("a", "bob"))).allowed
@@ -129,23 +131,23 @@ def test_subjects_of_other_kinds_are_nobody(kind: str) -> None:
 
 def test_what_is_taken_back_counts_no_more() -> None:
     bob = {"kind": "User", "name": "bob"}
-    index = index_of({RoleKey("", "view"): PODS}, binding("b", VIEW, bob))
-    index.put_role(RoleKey("", "view"), [])
+    index = index_of({rbac.role("", "view"): PODS}, binding("b", VIEW, bob))
+    index.put_role(rbac.role("", "view"), [])
     assert not index.decide(asks()).allowed
-    index.put_role(RoleKey("", "view"), PODS)
+    index.put_role(rbac.role("", "view"), PODS)
     other = parse_binding(binding("b", VIEW, {"kind": "User", "name": "alice"}))
     assert other is not None
     index.put_binding(other)
     assert not index.decide(asks()).allowed
     assert index.decide(asks(user=User(name="alice"))).allowed
-    index.drop_binding(BindingKey("", "b"))
+    index.drop_binding(rbac.binding("", "b"))
     assert not index.decide(asks(user=User(name="alice"))).allowed
 
 
 def test_rules_are_listed_once() -> None:
     bob, devs = {"kind": "User", "name": "bob"}, {"kind": "Group", "name": "devs"}
     index = index_of(
-        {RoleKey("", "view"): PODS}, binding("b", VIEW, bob, devs), binding("c", VIEW, bob, namespace="ns")
+        {rbac.role("", "view"): PODS}, binding("b", VIEW, bob, devs), binding("c", VIEW, bob, namespace="ns")
     )
     assert index.rules_for(BOB, "ns") == PODS
 
@@ -170,8 +172,8 @@ def test_rules_that_are_not_well_formed_grant_nothing(document: object, rules: t
 @pytest.mark.parametrize(
     ("reference", "namespace", "key"),
     [
-        pytest.param(VIEW, "ns", RoleKey("", "view"), id="a ClusterRole in a namespace"),
-        pytest.param(LOCAL, "ns", RoleKey("ns", "view"), id="a Role"),
+        pytest.param(VIEW, "ns", rbac.role("", "view"), id="a ClusterRole in a namespace"),
+        pytest.param(LOCAL, "ns", rbac.role("ns", "view"), id="a Role"),
         pytest.param(LOCAL, "", None, id="a Role for the whole cluster"),
         pytest.param({"kind": "Role"}, "ns", None, id="no name"),
         pytest.param({**VIEW, "apiGroup": "example.org"}, "ns", None, id="of another group"),

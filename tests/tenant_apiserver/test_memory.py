@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -34,3 +36,26 @@ async def test_what_is_held_when_everything_was_seen_is_spared() -> None:
     informer.synced.set()
     await sparing
     assert not any(each is held for each in gc.get_objects())
+
+
+async def test_unused_memory_is_given_back_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    twice = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def trim(keep: int) -> None:
+        asked.append(keep)
+        if len(asked) == 2:
+            loop.call_soon_threadsafe(twice.set)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trim))
+    monkeypatch.setattr(memory, "_GIVE_BACK_SECONDS", 0)
+    giving = asyncio.create_task(memory.give_back())
+    await twice.wait()
+    giving.cancel()
+    assert asked[:2] == [0, 0]
+
+
+async def test_a_c_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
+    await memory.give_back()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -15,11 +15,12 @@ from apiserver.context import User
 from apiserver.errors import ServiceUnavailable
 from apiserver.resource import Object
 from apiserver.sight import Places, SightChange, sees
-from registry.rbac import Binding, BindingKey, RoleIndex, RoleKey, Rule, Subject, service_account_user, subject
+from registry import rbac
+from registry.rbac import Binding, RoleIndex, RoleKey, Rule, Subject, place, service_account_user, subject
 from registry.visibility import reach as reaching
 from registry.visibility import sights as seeing
 from registry.visibility.feed import RbacFeed
-from registry.visibility.reach import Question, Reach, reach, visible
+from registry.visibility.reach import Bindings, Question, Reach, reach, visible
 from registry.visibility.record import RbacRecord
 from registry.visibility.sights import RbacSights
 from tests.rbac_states import random_rule
@@ -84,15 +85,15 @@ SUBJECTS = [
 
 def random_index(rng: random.Random) -> RoleIndex:
     index = RoleIndex()
-    roles = [RoleKey(rng.choice(["", "", "", *PLACES]), f"r{number}") for number in range(8)]
+    roles = [rbac.role(rng.choice(["", "", "", *PLACES]), f"r{number}") for number in range(8)]
     for role in roles[1:]:
         index.put_role(role, [random_rule(rng, PLACES) for _ in range(rng.randint(0, 3))])
     for number in range(rng.randint(20, 100)):
         namespace = rng.choice([*PLACES, *PLACES, "", ""])
-        usable = [role for role in roles if role.namespace in ("", namespace)]
+        usable = [role for role in roles if place(role).namespace in ("", namespace)]
         if usable:
             subjects = tuple(rng.sample(SUBJECTS, rng.randint(1, 4)))
-            index.put_binding(Binding(BindingKey(namespace, f"b{number}"), rng.choice(usable), subjects))
+            index.put_binding(Binding(rbac.binding(namespace, f"b{number}"), rng.choice(usable), subjects))
     return index
 
 
@@ -124,11 +125,11 @@ def differences(look: Look, *, states: int) -> tuple[int, int, int]:
         for user in USERS:
             for questions in ((TENANTS,), BOTH):
                 places = look(user, index, questions)
-                for place in PLACES:
-                    expected = review(index, user, place, questions)
+                for namespace in PLACES:
+                    expected = review(index, user, namespace, questions)
                     total += 1
                     allowed += expected
-                    wrong += sees(places, place) != expected
+                    wrong += sees(places, namespace) != expected
     return wrong, total, allowed
 
 
@@ -166,10 +167,22 @@ def _subjects(change: Callable[[User], Iterable[Subject]]) -> Patch:
 
 def _bindings(keep: Callable[[Binding], bool]) -> Patch:
     def apply(patch: pytest.MonkeyPatch) -> None:
-        real = RoleIndex.bindings_of
-        patch.setattr(RoleIndex, "bindings_of", lambda self, subject: [b for b in real(self, subject) if keep(b)])
+        real = reaching._reaches
+        patch.setattr(reaching, "_reaches", lambda user, index, *asked: real(user, _Kept(index, keep), *asked))
 
     return apply
+
+
+@dataclass(frozen=True)
+class _Kept:
+    index: Bindings
+    keep: Callable[[Binding], bool]
+
+    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[Binding]:
+        return (each for each in self.index.bindings_of(subject, namespace) if self.keep(each))
+
+    def rules_of(self, key: RoleKey) -> Sequence[Rule] | None:
+        return self.index.rules_of(key)
 
 
 MUTANTS = {
@@ -178,9 +191,9 @@ MUTANTS = {
     "a group is any subject of its name": _subjects(
         lambda user: [subject(kind, name) for kind in ("User", "Group") for name in (user.name, *user.groups)]
     ),
-    "bindings of the cluster do not count": _bindings(lambda binding: bool(binding.key.namespace)),
-    "Roles do not count": _bindings(lambda binding: not binding.role.namespace),
-    "ClusterRoles do not count": _bindings(lambda binding: bool(binding.role.namespace)),
+    "bindings of the cluster do not count": _bindings(lambda binding: bool(binding.namespace)),
+    "Roles do not count": _bindings(lambda binding: not place(binding.role).namespace),
+    "ClusterRoles do not count": _bindings(lambda binding: bool(place(binding.role).namespace)),
     "any binding shows, T23": _reach(lambda found, rules, asked: EVERYWHERE),
     "resourceNames are ignored": _reach(
         lambda found, rules, asked: reach([replace(rule, names=()) for rule in rules], asked)
@@ -217,7 +230,7 @@ class Clock:
 
 
 def binding(name: str, namespace: str = "tenant-a", *, user: str = "alice", role: str = "view") -> Binding:
-    return Binding(BindingKey(namespace, name), RoleKey("", role), (subject("User", user),))
+    return Binding(rbac.binding(namespace, name), rbac.role("", role), (subject("User", user),))
 
 
 ALICE, BOB = USERS[0], USERS[1]
@@ -231,7 +244,7 @@ def clock() -> Clock:
 @pytest.fixture
 def record(clock: Clock) -> RbacRecord:
     made = RbacRecord(clock=clock, changes=4)
-    made.put_role(RoleKey("", "view"), (GET,), 5)
+    made.put_role(rbac.role("", "view"), (GET,), 5)
     made.begin(10)
     return made
 
@@ -249,7 +262,7 @@ async def test_a_sight_hears_of_what_concerns_it_and_of_nothing_else(record: Rba
         (await seers.of(user)).subscribe(heard[user.name].append)
     record.put_binding(binding("x"), 11)
     record.put_binding(binding("y"), 12)
-    record.put_role(RoleKey("", "view"), (replace(GET, verbs=("list",)),), 13)
+    record.put_role(rbac.role("", "view"), (replace(GET, verbs=("list",)),), 13)
     nothing, something = frozenset[str](), frozenset(("tenant-a",))
     assert heard["alice"] == [
         SightChange(nothing, nothing, something, 11),
@@ -311,7 +324,7 @@ async def test_what_changed_while_nobody_listened_is_told_from_every_state_in_be
     clock.now = 1100.0
     record.put_binding(binding("lost", "tenant-l"), 12)
     clock.now = 1101.0
-    record.drop_binding(BindingKey("tenant-l", "lost"), 13)
+    record.drop_binding(rbac.binding("tenant-l", "lost"), 13)
     clock.now = 1102.0
     record.put_binding(binding("gained", "tenant-g"), 14)
     change = sight.since(11, (1100.5, 1100.6))
@@ -358,10 +371,10 @@ def test_the_past_is_as_it_was(clock: Clock) -> None:
     record = RbacRecord(clock=clock)
     record.begin(1)
     history: list[tuple[float, list[Places]]] = []
-    roles = [RoleKey("", "r0"), RoleKey("tenant-a", "r1"), RoleKey("", "r2")]
+    roles = [rbac.role("", "r0"), rbac.role("tenant-a", "r1"), rbac.role("", "r2")]
     for step in range(60):
         clock.now += 1
-        key = BindingKey(rng.choice(["", *PLACES]), f"b{rng.randint(0, 4)}")
+        key = rbac.binding(rng.choice(["", *PLACES]), f"b{rng.randint(0, 4)}")
         what = rng.random()
         if what < 0.5:
             record.put_binding(Binding(key, rng.choice(roles), tuple(rng.sample(SUBJECTS, 2))), step + 2)
@@ -376,6 +389,36 @@ def test_the_past_is_as_it_was(clock: Clock) -> None:
         states = record.between(moment + 0.5, moment + 0.5, frozenset())
         assert states is not None
         assert [visible(user, states[-1], BOTH) for user in USERS] == expected
+
+
+async def test_who_looks_sees_what_there_is_after_every_change(clock: Clock) -> None:
+    """And is told just of what is another."""
+    rng = random.Random(5)
+    record = RbacRecord(clock=clock)
+    record.begin(1)
+    synced = asyncio.Event()
+    synced.set()
+    sights = [await RbacSights(record, BOTH, synced=synced).of(user) for user in USERS]
+    told: dict[int, list[Places]] = {number: [] for number in range(len(USERS))}
+    for number, sight in enumerate(sights):
+        sight.subscribe(lambda change, number=number: told[number].append(change.now))  # type: ignore[misc]
+    roles = [rbac.role("", "r0"), rbac.role("tenant-a", "r1"), rbac.role("", "r2")]
+    seen: list[Places] = [frozenset()] * len(USERS)
+    for step in range(400):
+        key = rbac.binding(rng.choice(["", *PLACES]), f"b{rng.randint(0, 4)}")
+        what = rng.random()
+        if what < 0.5:
+            record.put_binding(Binding(key, rng.choice(roles), tuple(rng.sample(SUBJECTS, 2))), step + 2)
+        elif what < 0.85:
+            record.drop_binding(key, step + 2)
+        else:
+            record.put_role(rng.choice(roles), (random_rule(rng, PLACES),), step + 2)
+        for number, user in enumerate(USERS):
+            now = visible(user, record.index, BOTH)
+            assert sights[number].places == now
+            assert told[number] == ([now] if now != seen[number] else [])
+            seen[number] = now
+            told[number].clear()
 
 
 # What informers bring.
