@@ -6,7 +6,7 @@ An Atom holds the forms that a value may have; a value's own form decides which 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from apiserver import fieldpath
@@ -89,19 +89,29 @@ class Atom:
     scalar: Scalar | None = None
     list_type: ListType | None = None
     map_type: MapType | None = None
+    # each of the forms on its own, made once: every value of every object is asked for its form
+    _as_scalar: Atom = field(init=False, repr=False, compare=False)
+    _as_list: Atom = field(init=False, repr=False, compare=False)
+    _as_map: Atom = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        scalar, listed, mapped = self.scalar, self.list_type, self.map_type
+        several = [scalar, listed, mapped].count(None) < 2
+        object.__setattr__(self, "_as_scalar", Atom(scalar=scalar) if several and scalar is not None else self)
+        object.__setattr__(self, "_as_list", Atom(list_type=listed) if several and listed is not None else self)
+        object.__setattr__(self, "_as_map", Atom(map_type=mapped) if several and mapped is not None else self)
 
     def narrow(self, value: Any) -> Atom:
-        """The one form that `value` has; all of them for null, for nothing, and for a value of no allowed form."""
+        """The one form that `value` has; all of them for null, for nothing, and for a value of no allowed form. It is
+        the same Atom for all values of a form."""
         if isinstance(value, dict):
-            return replace(_NOTHING, map_type=self.map_type) if self.map_type else self
+            return self._as_map
         if isinstance(value, list):
-            return replace(_NOTHING, list_type=self.list_type) if self.list_type else self
+            return self._as_list
         if value is None or value is ABSENT:
             return self
-        return replace(_NOTHING, scalar=self.scalar) if self.scalar else self
+        return self._as_scalar
 
-
-_NOTHING = Atom()
 
 DEDUCED = Atom(scalar="untyped", list_type=ListType(), map_type=MapType(free=True))
 """A value without a schema: objects are granular, lists atomic."""

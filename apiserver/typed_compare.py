@@ -48,7 +48,7 @@ class _Walk:
         if new is ABSENT:
             leaf = self._visit(old_form, old, new, path)
         else:
-            if old is not ABSENT and old_form != new_form:
+            if old is not ABSENT and old_form is not new_form:
                 # the value changes its form: what it was made of goes, what it is made of comes
                 self._visit(old_form, old, new, path)
             leaf = self._visit(new_form, old, new, path)

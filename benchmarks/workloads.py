@@ -30,6 +30,7 @@ _CLIENTS = (1, 16, 128)
 _GETS = 1000
 _NAMES = 500
 _CHANGED = 10
+_BLOCKS = 4
 _SEEDERS = 16
 _MERGE_PATCH = "application/merge-patch+json"
 
@@ -107,7 +108,8 @@ class Bench:
         return rows
 
     async def writes(self, size: int) -> Sequence[Row]:
-        """CREATE and UPDATE, and in turn with each the host's own create and update of a HelmRelease."""
+        """CREATE and UPDATE, and in turn with each the host's own create and update of a HelmRelease: single ones with
+        pauses in between, then one right after the other."""
         target, times = self.target, 20 * self.runs
         rows: list[Row] = []
         for verb, (ours, hosts) in {"CREATE": (_create, _create_release), "UPDATE": (_update, _update_release)}.items():
@@ -119,7 +121,10 @@ class Bench:
             del measured.figures["host"], measured.figures["server_cpu_ms"]
             rows.append(figures.row(f"{verb}, {size} tenants", spent[0], **measured.figures))
             rows.append(figures.row(f"{verb} of the HelmRelease at the host", spent[1]))
-            await settled(self.target.admin)
+            await settled(target.admin)
+            spent = await self._in_blocks(ours, hosts, range(times + _CHANGED, 2 * times + _CHANGED))
+            rows.append(figures.row(f"{verb}, without pauses", spent[0]))
+            rows.append(figures.row(f"{verb} of the HelmRelease, without pauses", spent[1]))
         for title, prefix, make in (("", "p", objects.tenant), (" with quotas", "q", objects.claiming)):
             call = partial(_create, prefix=prefix, make=make)
             async with self.measured(times) as measured:
@@ -128,6 +133,17 @@ class Bench:
             title = f"CREATE{title}, {_SEEDERS} clients, {size} tenants"
             rows.append(figures.row(title, done.seconds, per_second=done.per_second, **measured.figures))
         return rows
+
+    async def _in_blocks(self, ours: load.Call, hosts: load.Call, numbers: Sequence[int]) -> tuple[list[float], ...]:
+        """Seconds of ours and of the host's, a block of calls in a row after the other; what follows from one is over
+        before the next begins."""
+        seconds: tuple[list[float], list[float]] = ([], [])
+        calls = ((self.target.user, ours), (self.target.host_user, hosts))
+        for block in range(_BLOCKS):
+            for (user, call), spent in zip(calls, seconds, strict=True):
+                spent += (await load.parallel(user, call, numbers[block::_BLOCKS], clients=1)).seconds
+                await settled(self.target.admin)
+        return seconds
 
     async def fan_out(self, watchers: int) -> Sequence[Row]:
         """From sending a change until the last of the watchers has its event."""
