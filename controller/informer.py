@@ -57,7 +57,8 @@ class Informer:
     """`store` holds the objects, unless `keep` is False: for a kind whose handlers keep what they need.
 
     `slim` gives what is wanted of an object: the store and the handlers see that and no more. It changes nothing.
-    `synced` is set once everything was seen for the first time, and stays set.
+    `listed` is set once everything has come from the host for the first time, `synced` once every handler was told of
+    it; both stay set.
     """
 
     def __init__(
@@ -87,6 +88,7 @@ class Informer:
         self._watch_list = True
         self._host_error: StatusError | None = None
         self._awake = asyncio.Event()
+        self.listed = asyncio.Event()
         self.synced = asyncio.Event()
         self.store = ObjectStore()
 
@@ -206,6 +208,7 @@ class Informer:
 
     async def _replace(self, encoded: Mapping[Key, bytes], rv: int) -> None:
         items = EncodedObjects(tuple(encoded.values()))
+        self.listed.set()
         if self._keep:
             self.store.replace(encoded)
         for handler in self._handlers:

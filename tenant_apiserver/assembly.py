@@ -131,8 +131,9 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
 
 
 def informer_work(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, Callable[[], Awaitable[None]]]:
-    """The informers at work, by name. Tenants and namespaces are listed behind who may see them: their first version is
-    then not older, and a watch that goes on from it has not begun before anything is known of its reader."""
+    """The informers at work, by name. Tenants and namespaces are asked for when who may see them has been listed: their
+    first version is then not older, and a watch that goes on from it has not begun before anything is known of its
+    reader."""
     first = tenants.visibility.informers
     behind = [informer for informer in tenants.informers if informer not in first]
     return {
@@ -150,7 +151,7 @@ async def _run_behind(first: Sequence[Informer], informer: Informer) -> None:
     with suppress(TimeoutError):
         async with asyncio.timeout(_IN_ORDER_SECONDS):
             for each in first:
-                await each.synced.wait()
+                await each.listed.wait()
     await informer.run()
 
 

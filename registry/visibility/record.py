@@ -44,6 +44,7 @@ class RbacRecord:
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
+        """To be told of every change from the beginning on: before it, nobody has been shown anything."""
         self._listeners.append(listener)
 
     def begin(self, rv: int) -> None:
@@ -105,11 +106,12 @@ class RbacRecord:
         before: Binding | Sequence[Rule] | None,
     ) -> None:
         self.rv = max(self.rv, rv)
+        if not self._recording:
+            return
         concerned = frozenset(subjects)
-        if self._recording:
-            self._changes.append(_Change(self._clock(), concerned, binding, role, before))
-            if len(self._changes) > self._most:
-                self._forgotten = self._changes.popleft().time
+        self._changes.append(_Change(self._clock(), concerned, binding, role, before))
+        if len(self._changes) > self._most:
+            self._forgotten = self._changes.popleft().time
         namespace = place(binding).namespace if binding is not None else None
         for listener in self._listeners:
             listener(concerned, rv, namespace or None)

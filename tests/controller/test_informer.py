@@ -152,6 +152,26 @@ async def test_a_watch_list_gives_everything_and_goes_on_as_a_watch() -> None:
     assert run.informer.synced.is_set()
 
 
+@pytest.mark.parametrize("steps", [[INITIAL], [errors.BadRequest("no watch list"), page(5, obj("a", 3))]])
+async def test_what_was_listed_is_known_before_the_handlers_are_done_with_it(steps: list[Any]) -> None:
+    seen: list[tuple[bool, bool]] = []
+
+    class Looking(Record):
+        async def replace(self, items: Sequence[Object], rv: int) -> None:
+            seen.append((informer.listed.is_set(), informer.synced.is_set()))
+
+    script = Script(*steps)
+    informer = Informer(script, NAMESPACES)  # type: ignore[arg-type]
+    informer.add_handler(Looking())
+    before = informer.listed.is_set()
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(script.over.wait(), 5)
+    task.cancel()
+    await asyncio.wait([task])
+    assert (before, seen) == (False, [(True, False)])
+    assert informer.synced.is_set()
+
+
 async def test_the_store_has_what_was_seen_without_managed_fields() -> None:
     run = await play([*INITIAL, event("MODIFIED", "a", 6), event("DELETED", "b", 7)])
     assert list(run.informer.store.items()) == [{"metadata": {"name": "a", "resourceVersion": "6"}}]
