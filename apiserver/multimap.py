@@ -15,8 +15,8 @@ class Multimap(Generic[K, V]):
     """Values under keys, each once, in no order.
 
     A value that is alone under its key needs no set around it, and a few others need no more than a tuple: of ten
-    thousand tenants, each with one of nearly everything, those sets would be most of an index, and the garbage
-    collector, which stops everybody, would look at each of them.
+    thousand keys with one value each, those sets would be most of an index, and the garbage collector, which stops
+    everybody, would look at each of them.
     """
 
     def __init__(self) -> None:
@@ -69,13 +69,6 @@ class Multimap(Generic[K, V]):
             return ()
         return (self._one[key], *self._few.get(key, ()), *self._many.get(key, ()))
 
-    def __contains__(self, key: object) -> bool:
-        return key in self._one
-
     def __iter__(self) -> Iterator[K]:
         """The keys that have a value."""
         return iter(tuple(self._one))
-
-    def __len__(self) -> int:
-        """How many keys have a value."""
-        return len(self._one)

@@ -22,9 +22,7 @@ def test_it_holds_what_sets_under_the_keys_would_hold(steps: list[tuple[bool, st
         (model[key].add if adds else model[key].discard)(value)
         for each in model:
             assert sorted(index[each]) == sorted(model[each])
-            assert (each in index) == bool(model[each])
-        assert set(index) == {each for each in model if model[each]}
-        assert len(index) == len(set(index))
+        assert sorted(index) == [each for each in model if model[each]]
 
 
 def test_it_may_change_while_its_values_are_walked() -> None:
@@ -33,7 +31,8 @@ def test_it_may_change_while_its_values_are_walked() -> None:
         index.add("a", value)
     for value in index["a"]:
         index.discard("a", value)
-    assert "a" not in index
+    assert not index["a"]
+    assert not list(index)
 
 
 def test_it_may_change_while_its_keys_are_walked() -> None:
@@ -42,4 +41,4 @@ def test_it_may_change_while_its_keys_are_walked() -> None:
         index.add(key, 1)
     for key in index:
         index.discard(key, 1)
-    assert not len(index)
+    assert not list(index)

@@ -365,25 +365,31 @@ async def test_where_no_event_tells_when_it_was_the_beginning_is_early_enough(re
     assert sight.since(10, always) is None
 
 
+ROLES = [rbac.role("", "r0"), rbac.role("tenant-a", "r1"), rbac.role("", "r2")]
+
+
+def change_at_random(record: RbacRecord, rng: random.Random, rv: int) -> None:
+    key = rbac.binding(rng.choice(["", *PLACES]), f"b{rng.randint(0, 4)}")
+    what = rng.random()
+    if what < 0.5:
+        record.put_binding(Binding(key, rng.choice(ROLES), tuple(rng.sample(SUBJECTS, 2))), rv)
+    elif what < 0.65:
+        record.drop_binding(key, rv)
+    elif what < 0.9:
+        record.put_role(rng.choice(ROLES), (random_rule(rng, PLACES),), rv)
+    else:
+        record.drop_role(rng.choice(ROLES), rv)
+
+
 def test_the_past_is_as_it_was(clock: Clock) -> None:
     """Any state can be had again, whatever happened since."""
     rng = random.Random(3)
     record = RbacRecord(clock=clock)
     record.begin(1)
     history: list[tuple[float, list[Places]]] = []
-    roles = [rbac.role("", "r0"), rbac.role("tenant-a", "r1"), rbac.role("", "r2")]
     for step in range(60):
         clock.now += 1
-        key = rbac.binding(rng.choice(["", *PLACES]), f"b{rng.randint(0, 4)}")
-        what = rng.random()
-        if what < 0.5:
-            record.put_binding(Binding(key, rng.choice(roles), tuple(rng.sample(SUBJECTS, 2))), step + 2)
-        elif what < 0.65:
-            record.drop_binding(key, step + 2)
-        elif what < 0.9:
-            record.put_role(rng.choice(roles), (random_rule(rng, PLACES),), step + 2)
-        else:
-            record.drop_role(rng.choice(roles), step + 2)
+        change_at_random(record, rng, step + 2)
         history.append((clock.now, [visible(user, record.index, BOTH) for user in USERS]))
     for moment, expected in history:
         states = record.between(moment + 0.5, moment + 0.5, frozenset())
@@ -402,17 +408,9 @@ async def test_who_looks_sees_what_there_is_after_every_change(clock: Clock) -> 
     told: dict[int, list[Places]] = {number: [] for number in range(len(USERS))}
     for number, sight in enumerate(sights):
         sight.subscribe(lambda change, number=number: told[number].append(change.now))  # type: ignore[misc]
-    roles = [rbac.role("", "r0"), rbac.role("tenant-a", "r1"), rbac.role("", "r2")]
     seen: list[Places] = [frozenset()] * len(USERS)
     for step in range(400):
-        key = rbac.binding(rng.choice(["", *PLACES]), f"b{rng.randint(0, 4)}")
-        what = rng.random()
-        if what < 0.5:
-            record.put_binding(Binding(key, rng.choice(roles), tuple(rng.sample(SUBJECTS, 2))), step + 2)
-        elif what < 0.85:
-            record.drop_binding(key, step + 2)
-        else:
-            record.put_role(rng.choice(roles), (random_rule(rng, PLACES),), step + 2)
+        change_at_random(record, rng, step + 2)
         for number, user in enumerate(USERS):
             now = visible(user, record.index, BOTH)
             assert sights[number].places == now
