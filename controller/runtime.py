@@ -11,6 +11,7 @@ from apiserver.errors import StatusError
 from controller.apply import ForeignObject
 from controller.gate import NotLeading
 from controller.workqueue import WorkQueue
+from registry.host import is_namespace_ending
 
 _logger = logging.getLogger(__name__)
 
@@ -20,7 +21,8 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 class Reconciler(Protocol[K_contra]):
     async def reconcile(self, key: K_contra) -> None:
-        """Bring what belongs to `key` to what was asked. Whatever it raises, the key is tried again, ever later."""
+        """Bring what belongs to `key` to what was asked. Whatever it raises, the key is tried again, ever later; except
+        when the host says that the namespace ends, for then no try will help, and its end is an event."""
         ...
 
 
@@ -69,6 +71,10 @@ class Controller(Generic[K]):
         except NotLeading:
             _logger.debug("%s %s: not leading", self.name, key)
         except StatusError as e:
+            if is_namespace_ending(e):
+                _logger.debug("%s %s: %s", self.name, key, e.message)
+                self._queue.forget(key)
+                return
             # what changed under our hands, or a host that is away: the next try will do
             level = logging.DEBUG if e.code == 409 else logging.WARNING
             _logger.log(level, "%s %s: %d %s", self.name, key, e.code, e.message)

@@ -116,6 +116,11 @@ class NotServed(HostUnreachable):
         super().__init__("the host does not serve the kind")
 
 
+def is_namespace_ending(error: errors.StatusError) -> bool:
+    """Whether the host takes nothing new into the namespace any more. It never will again: what ends stays ended."""
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
+
+
 class Host(Protocol):
     """Every method raises the host's StatusError, or HostUnreachable if there was no usable answer."""
 

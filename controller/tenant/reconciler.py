@@ -16,6 +16,7 @@ from controller.tenant.events import NamespaceEvents
 from controller.tenant.namespace import READY
 from controller.tenant.observed import Observed, Observer
 from controller.tenant.status import StatusWriter
+from registry.host import is_namespace_ending
 from registry.tenant.tree import TenantTree
 
 
@@ -75,7 +76,7 @@ class TenantReconciler:
             findings, refusals = [*findings, *found], [*refusals, *refused]
         await self._status.write(observed, joined(findings))
         if refusals:
-            raise refusals[0]
+            raise min(refusals, key=is_namespace_ending)
 
 
 async def _take(steps: Sequence[Step], observed: Observed) -> tuple[list[Finding], list[StatusError]]:

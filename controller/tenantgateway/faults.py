@@ -7,7 +7,7 @@ from types import TracebackType
 
 from apiserver.errors import StatusError
 from controller.apply import ForeignObject
-from registry.host import HostUnreachable, NotServed
+from registry.host import HostUnreachable, NotServed, is_namespace_ending
 
 # What changed under our hands, a host that is busy, or one that does not know us for the moment: no fault of an object.
 _PASSING = frozenset((401, 408, 409, 410, 429, 504))
@@ -23,6 +23,11 @@ class Faults:
     @property
     def passing(self) -> Sequence[StatusError]:
         return [each for each in self.refusals if is_passing(each)]
+
+    def raise_one(self) -> None:
+        """Raises a refusal if there is any: one that another try may help, if there is such a one."""
+        if self.refusals:
+            raise min(self.refusals, key=is_namespace_ending)
 
     def add(self, sentence: str) -> None:
         self.sentences.append(sentence)
@@ -62,4 +67,4 @@ def _is_going(error: StatusError) -> bool:
     """Whether what was to be written, or its namespace, has just gone or is about to."""
     if error.code == 404:
         return bool((error.details or {}).get("name"))
-    return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
+    return is_namespace_ending(error)

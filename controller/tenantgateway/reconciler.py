@@ -47,7 +47,7 @@ class TenantGatewayReconciler:
         return dict.fromkeys((*self._known.tenantgateways, *self._known.routes.judged_for()))
 
     async def reconcile(self, key: Key) -> None:
-        """Raises the first of the host's refusals, once everything else is done."""
+        """Raises one of the host's refusals, once everything else is done."""
         faults = Faults()
         obj, asked = self._known.tenantgateways.get(key), self._known.tenantgateways.asked(key)
         if obj is None or asked is None or asked.facts.terminating:
@@ -55,8 +55,7 @@ class TenantGatewayReconciler:
             await self._verdicts.withdraw(key, faults)
         elif not self._is_catching_up():
             await self._serve(obj, asked, faults)
-        if faults.refusals:
-            raise faults.refusals[0]
+        faults.raise_one()
 
     def _is_catching_up(self) -> bool:
         """Whether a kind has just come whose objects are not all known: without them listeners would be taken away.

@@ -50,6 +50,32 @@ def test_an_object_that_goes_before_it_is_written_to_is_made_anew_without_a_word
     in_world(main)
 
 
+def test_what_is_refused_as_its_namespace_is_going_is_not_tried_again() -> None:
+    async def main(world: World) -> None:
+        world.ask()
+        await pass_through(world)
+        world.broken["create", "gateways", "cozystack"] = TERMINATING
+        world.calls.clear()
+        async with world.running():
+            await world.host.delete(GATEWAYS, "tenant-foo", "cozystack")
+        assert world.calls.count(("create", "gateways", "cozystack")) == 1
+        assert _faults_told(world) == []
+
+    in_world(main)
+
+
+def test_another_refusal_beside_that_of_a_going_namespace_is_tried_again() -> None:
+    async def main(world: World) -> None:
+        world.ask()
+        world.broken["create", "gateways", "cozystack"] = TERMINATING
+        world.broken["create", "issuers", "cozystack-gateway"] = StatusError(503, "ServiceUnavailable", "away")
+        async with world.running():
+            pass
+        assert world.calls.count(("create", "issuers", "cozystack-gateway")) > 1
+
+    in_world(main)
+
+
 def test_a_namespace_that_is_going_is_no_fault_of_its_tenantgateway() -> None:
     async def main(world: World) -> None:
         world.ask()

@@ -102,6 +102,20 @@ def test_a_key_that_fails_is_logged_once_and_tried_again(
 
 
 @virtual
+async def test_a_key_whose_namespace_ends_is_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    cause = {"reason": "NamespaceTerminating", "message": "namespace a is being terminated"}
+    reconciler = Recorder(errors.StatusError(403, "Forbidden", "forbidden", details={"causes": [cause]}))
+    each, queue = controller(reconciler, "a", workers=1)
+    async with running(each.run()):
+        await asyncio.sleep(10)
+        assert (reconciler.done, queue.failures("a")) == ([], 0)
+        assert not caplog.records
+        queue.add("a")
+        await asyncio.sleep(10)
+    assert reconciler.done == ["a"]
+
+
+@virtual
 async def test_work_that_is_broken_off_is_not_lost() -> None:
     reconciler = Recorder()
     each, queue = controller(reconciler, "a")
