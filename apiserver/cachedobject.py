@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from apiserver import deepjson
 from apiserver.resource import Age, Key, Object, Resource
 
 _logger = logging.getLogger(__name__)
@@ -120,7 +121,7 @@ def bare(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
 def to_json(value: Any) -> bytes:
     """Compact JSON."""
     try:
-        return orjson.dumps(value)
+        return deepjson.dumps(value)
     except TypeError:
         # integers over 64 bits and nesting over 254 levels are beyond orjson, not beyond JSON
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
 from typing import overload
 
-import orjson
-
+from apiserver import deepjson
 from apiserver.resource import Key, Object
 from apiserver.slices import in_slices
 
@@ -35,7 +34,7 @@ class EncodedObjects(Sequence[Object]):
     def __getitem__(self, index: int | slice) -> Object | EncodedObjects:
         if isinstance(index, slice):
             return EncodedObjects(self._encoded[index])
-        parsed: Object = orjson.loads(self._encoded[index])
+        parsed: Object = deepjson.loads(self._encoded[index])
         return parsed
 
 
@@ -53,7 +52,7 @@ class ObjectStore:
         held = self._objects.get(key)
         if held is None:
             return None
-        parsed: Object = orjson.loads(zlib.decompress(held) if held.startswith(_PACKED) else held)
+        parsed: Object = deepjson.loads(zlib.decompress(held) if held.startswith(_PACKED) else held)
         return parsed
 
     def items(self) -> Iterator[Object]:
@@ -102,4 +101,4 @@ def encode(obj: Object) -> bytes:
     int(metadata["resourceVersion"])
     slim = {field: value for field, value in metadata.items() if field != "managedFields"}
     # orjson hands out its whole buffer, up to twice the size of what is in it: fine for bytes that are soon gone
-    return bytes(memoryview(orjson.dumps({**obj, "metadata": slim})))
+    return bytes(memoryview(deepjson.dumps({**obj, "metadata": slim})))

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import orjson
-
-from apiserver import errors
+from apiserver import deepjson, errors
 from registry.host import HostUnreachable, WatchEvent
 
 # Objects of etcd are at most 1.5 MiB, their JSON and managedFields somewhat more.
@@ -43,7 +41,7 @@ class Frames:
 def parse_frame(line: bytes) -> WatchEvent:
     """The event of one line. Raises the StatusError of an ERROR event, and MalformedFrame."""
     try:
-        frame = orjson.loads(line)
+        frame = deepjson.loads(line)
         type_, obj = frame["type"], frame["object"]
     except (ValueError, KeyError, TypeError) as e:
         raise MalformedFrame("the host sent something that is no watch event") from e

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import aiohttp
-import orjson
 from aiohttp import ClientResponse, ClientTimeout
 from yarl import URL
 
-from apiserver import errors
+from apiserver import deepjson, errors
 from apiserver.resource import Object
 from registry.frames import Frames
 from registry.host import HostResource, HostUnreachable, NotServed, WatchEvent
@@ -241,7 +240,7 @@ class HostClient:
         content_type: str = "application/json",
     ) -> Object:
         url = self._url(path, query or {})
-        data = orjson.dumps(body) if body is not None else None
+        data = deepjson.dumps(body) if body is not None else None
         return await self._authorized(partial(self._send, method, url, data, content_type))
 
     async def _authorized(self, send: Callable[[], Awaitable[Object]]) -> Object:
@@ -291,7 +290,7 @@ class HostClient:
             raise _Unauthorized
         if response.status == 404 and body.strip() == _UNKNOWN_PATH:
             raise NotServed
-        document = orjson.loads(body)
+        document = deepjson.loads(body)
         if not isinstance(document, dict):
             raise ValueError("the host's answer is not an object")
         if response.status >= 300:

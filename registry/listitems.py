@@ -1,6 +1,9 @@
 """The items of a List document, one at a time, out of a byte stream that may be cut anywhere. Pure.
 
 A List of everything can be a hundred times the size of what is kept of it: it is never held as a whole.
+
+Where an item ends is guessed from how items begin, for orjson is several times as fast as the parser that can tell
+where a value ends. A guess is right if what it cuts out is an object: no beginning of one is an object itself.
 """
 
 from __future__ import annotations
@@ -11,11 +14,15 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Any
 
+from apiserver import deepjson
 from apiserver.resource import Object
 from registry.frames import LIMIT, MalformedFrame
 
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
+# Items of a list begin alike, up to here at most.
+_METADATA = '"metadata":{'
+_BEGINNING = 200
 
 
 class _Expected(Enum):
@@ -39,6 +46,7 @@ class ListItems:
         self._limit = limit
         self._expected = _Expected.DOCUMENT
         self._fields: Object = {}
+        self._between = ""
 
     def feed(self, chunk: bytes) -> Iterator[Object]:
         """The items that are whole now. Raises MalformedFrame."""
@@ -95,10 +103,31 @@ class ListItems:
             self._fields[name] = self._value()
 
     def _item(self) -> Object:
-        item = self._value()
+        item = self._guessed()
+        if item is None:
+            start = self._at
+            item = self._value()
+            self._learn(start)
         if not isinstance(item, dict):
             raise MalformedFrame("the host sent a list with an item that is no object")
         return item
+
+    def _guessed(self) -> Any:
+        """The item up to where the next one seems to begin, None if that is not its end."""
+        end = self._text.find(self._between, self._at) if self._between else -1
+        if end < 0:
+            return None
+        try:
+            item = deepjson.loads(self._text[self._at : end + len("}")])
+        except ValueError:
+            return None
+        self._at = end + len("},")
+        return item
+
+    def _learn(self, start: int) -> None:
+        end = self._text.find(_METADATA, start, min(start + _BEGINNING, self._at))
+        if end >= 0:
+            self._between = f"}},{self._text[start : end + len(_METADATA)]}"
 
     def _next(self) -> str:
         text, at = self._text, self._at
@@ -118,12 +147,25 @@ class ListItems:
 
     def _value(self) -> Any:
         self._next()
-        try:
-            value, end = _DECODER.raw_decode(self._text, self._at)
-        except ValueError as e:
-            raise _Incomplete from e
-        if end == len(self._text):
+        start = self._at
+        end = _end(self._text, start)
+        if end is None or end == len(self._text):
             # a number may go on
             raise _Incomplete
+        try:
+            # as everything else of the host is read: a number beyond 64 bits is one with a fraction, as it is there
+            value = deepjson.loads(self._text[start:end])
+        except ValueError as e:
+            raise MalformedFrame("the host sent a list with a value that is no JSON") from e
         self._at = end
         return value
+
+
+def _end(text: str, start: int) -> int | None:
+    """Where the value ends that begins there, None if that is not to be seen yet."""
+    try:
+        return _DECODER.raw_decode(text, start)[1]
+    except ValueError:
+        return None
+    except RecursionError:
+        return deepjson.end_of(text, start)

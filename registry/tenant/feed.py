@@ -90,18 +90,18 @@ class TenantFeed:
     def _encode(self, key: Key, release: Object) -> CachedObject:
         try:
             tenant, problems = to_tenant(release), tuple(damage(release))
-            labels = selectable_labels(release, tenant)
+            encoded = encode(self._resource, tenant, labels=selectable_labels(release, tenant))
         except Exception:
             # what this release of ours cannot convert must still be seen, or a client would take it for deleted
             _logger.exception("HelmRelease of tenant %s/%s cannot be converted: only its name is shown", *key)
-            tenant, labels, problems = _name_only(self._resource, key, release), {}, ("",)
+            encoded, problems = encode(self._resource, _name_only(self._resource, key, release), labels={}), ("",)
         if problems and self._damaged.get(key) != problems:
             _logger.warning("tenant %s/%s is shown without what cannot be read: %s", *key, ", ".join(problems))
         if problems:
             self._damaged[key] = problems
         else:
             self._damaged.pop(key, None)
-        return encode(self._resource, tenant, labels=labels)
+        return encoded
 
 
 def _is_same(held: CachedObject, release: Object) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from apiserver import deepjson
+from apiserver.jsonvalue import MAX_OBJECT_NESTING, nests_deeper
 from apiserver.meta import ANNOTATIONS_LIMIT
 from registry.names import (
     APP_VERSION_ANNOTATION,
@@ -42,11 +44,13 @@ def strings(value: object) -> dict[str, str]:
 
 
 def document(annotations: Mapping[str, str], key: str) -> Any:
-    """The JSON that a hidden annotation holds, None if it is missing or damaged."""
+    """The JSON that a hidden annotation holds, None if it is missing, damaged, or nested more than any object."""
+    text = annotations.get(key, "")
     try:
-        return orjson.loads(annotations[key])
-    except (KeyError, ValueError):
+        value = orjson.loads(text)
+    except ValueError:
         return None
+    return None if deepjson.may_be_deep(text) and nests_deeper(value, MAX_OBJECT_NESTING) else value
 
 
 def user_labels(metadata: Mapping[str, Any]) -> dict[str, str]:

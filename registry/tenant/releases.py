@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Protocol
 
-import orjson
-
+from apiserver import deepjson
 from apiserver.resource import Key, Object
 from registry.names import release_name
 
@@ -33,7 +32,7 @@ class Releases:
 
     def remember(self, key: Key, release: Object) -> None:
         """What a read or a write at the host brought; only the most recent few are kept."""
-        self._recent[key] = bytes(memoryview(orjson.dumps(_to_write(release))))
+        self._recent[key] = bytes(memoryview(deepjson.dumps(_to_write(release))))
         self._recent.move_to_end(key)
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
@@ -44,7 +43,7 @@ class Releases:
         if seen is not None and _version(seen) == resource_version:
             return _to_write(seen)
         encoded = self._recent.get(key)
-        recent: Object | None = orjson.loads(encoded) if encoded is not None else None
+        recent: Object | None = deepjson.loads(encoded) if encoded is not None else None
         return recent if recent is not None and _version(recent) == resource_version else None
 
 

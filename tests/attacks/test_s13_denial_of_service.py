@@ -27,7 +27,7 @@ from tests.e2e.applying import MERGE
 from tests.e2e.client import Answer, Client
 from tests.e2e.gateways import DNS01, HOST_LABEL, LABEL, Gateways
 from tests.e2e.hosts import ROOT, E2eHost, tenants_path
-from tests.e2e.lessons import JSON_PATCH
+from tests.e2e.lessons import JSON_PATCH, release_path
 from tests.e2e.processes import wait_until
 from tests.e2e.rawtls import RawTls
 from tests.e2e.tenants import Tenants, manifest
@@ -243,6 +243,46 @@ def test_a_watch_that_never_reads_is_cut(
         for tls in stuck:
             assert _was_cut(tls)
         mine.get(tenants_path()).expect(200)
+
+
+def _nested(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+ODD_VALUES = [
+    # with all its digits, as a host lists it
+    pytest.param("100000000000000000000", id="a number beyond 64 bits"),
+    *(pytest.param(_nested(levels), id=f"{levels} levels") for levels in (200, 300, 1000, 1100, 9000)),
+]
+
+
+@pytest.mark.parametrize("value", ODD_VALUES)
+def test_what_one_helmrelease_holds_keeps_nobody_from_the_others(
+    host: E2eHost, tenants: Tenants, tmp_path: Path, value: str
+) -> None:
+    """Its values may be anything that the host takes. Neither who sees the change nor who starts after it falls over
+    it, and the Tenant that it holds can still be written, with all that is not shown of it."""
+    name = tenants.create()["metadata"]["name"]
+    client, path = host.session(), tenants_path(ROOT, name)
+    values = f'{{"spec":{{"values":{{"odd":{value}}}}}}}'.encode()
+    written = client.request("PATCH", release_path(name), values, content_type=MERGE)
+    if written.status == 400 and host.kind == "embedded":
+        assert b"nested too deeply" in written.content or b"max depth" in written.content
+        return
+    assert written.status == 200, written.content
+    tenants.settled(tenants.create()["metadata"]["name"])
+    with replica_of(host, tmp_path) as replica:
+        patched = {"spec": {"etcd": True}}
+        tenant = replica.client().request("PATCH", path, patched, content_type=MERGE).expect(200)
+        wait_until("both have it", lambda: _version(client, path) >= int(tenant["metadata"]["resourceVersion"]))
+        assert client.get(path).expect(200)["spec"]["etcd"] is True
+    kept = client.get(release_path(name)).content.decode()
+    assert value in kept.replace("1e+20", "100000000000000000000")
+    client.request("PATCH", release_path(name), {"spec": {"values": {"odd": None}}}, content_type=MERGE).expect(200)
+
+
+def _version(client: Client, path: str) -> int:
+    return int(client.get(path).expect(200)["metadata"]["resourceVersion"])
 
 
 def _was_cut(tls: ssl.SSLSocket) -> bool:

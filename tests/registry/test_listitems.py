@@ -8,10 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.deepjson import dumps
 from registry.frames import MalformedFrame
 from registry.listitems import ListItems
 
 ITEMS = [{"metadata": {"name": 'ä\n"]}'}}, {"spec": {"items": [{"a": [1, 2.5, None]}]}}, {"x": "y" * 3000}]
+ALIKE = [
+    {"metadata": {"name": "a"}, "templates": [{"metadata": {"name": "x"}}, {"metadata": {"name": "y"}}]},
+    {"metadata": {"name": "b"}, "text": '},{"metadata":{'},
+    {"metadata": {"name": "ä"}, "empty": {}},
+    {"kind": "other", "metadata": {"name": "c"}},
+    {"spec": {}},
+    {"metadata": {"name": "d"}},
+]
 METADATA = {"resourceVersion": "7", "continue": "c"}
 
 
@@ -34,6 +43,34 @@ def test_items_arrive_whole_wherever_the_stream_is_cut_and_in_whatever_order_fie
 ) -> None:
     fields = {"apiVersion": "v1", "kind": "List", "metadata": METADATA, "items": ITEMS}
     assert read(document(**{name: fields[name] for name in order}), sizes) == (ITEMS, METADATA)
+
+
+@given(st.lists(st.integers(1, 200)), st.permutations(ALIKE), st.sampled_from([(",", ":"), (", ", ": ")]))
+def test_items_that_begin_alike_are_not_taken_for_one_another(
+    sizes: list[int], items: list[Any], separators: tuple[str, str]
+) -> None:
+    body = json.dumps({"items": items, "metadata": METADATA}, ensure_ascii=False, separators=separators).encode()
+    assert read(body, sizes) == (items, METADATA)
+
+
+def test_a_number_beyond_64_bits_is_one_with_a_fraction() -> None:
+    """As a kube-apiserver holds it, which writes 1e20 with all its digits (encoding/json)."""
+    body = b'{"metadata":{"resourceVersion":"7"},"items":[{"a":100000000000000000000},{"a":1}]}'
+    items, _ = read(body)
+    assert items == [{"a": 1e20}, {"a": 1}]
+    assert [type(each["a"]) for each in items] == [float, int]
+
+
+@pytest.mark.parametrize("levels", [200, 300, 1000, 1100, 9000])
+@pytest.mark.parametrize("size", [100, 4000, 1_000_000])
+def test_an_item_that_nests_deeply_is_one_of_them(levels: int, size: int) -> None:
+    deep = f'{{"metadata":{{"name":"b"}},"deep":{"[" * levels}{"]" * levels}}}'
+    others = [f'{{"metadata":{{"name":"{name}"}}}}' for name in "ac"]
+    body = f'{{"items":[{others[0]},{deep},{others[1]}],"metadata":{{"resourceVersion":"7"}}}}'
+    items, metadata = read(body.encode(), [size] * (len(body) // size))
+    assert [each["metadata"]["name"] for each in items] == ["a", "b", "c"]
+    assert dumps(items[1]) == deep.encode()
+    assert metadata == {"resourceVersion": "7"}
 
 
 @pytest.mark.parametrize(
@@ -62,6 +99,7 @@ def test_a_list_may_be_written_in_many_ways(body: bytes, items: list[Any]) -> No
         pytest.param(b'{"items":[{"a":1} {"b":2}', id="no end"),
         pytest.param(b'{"metadata":\xff}', id="not UTF-8"),
         pytest.param(b'{"metadata" {}}', id="no colon"),
+        pytest.param(b'{"metadata":{"resourceVersion":"7"},"items":[{"a":NaN}]}', id="what only Python takes for JSON"),
     ],
 )
 def test_what_is_no_whole_list_is_refused(body: bytes) -> None:

@@ -282,6 +282,13 @@ def test_managed_fields_persist_where_clients_never_see_them() -> None:
     assert "annotations" not in shown
 
 
+@pytest.mark.parametrize("levels", [200, 1000, 5000])
+def test_managed_fields_that_nest_more_than_any_object_are_not_shown(levels: int) -> None:
+    """Nobody could encode that Tenant, and so nobody see the others."""
+    held = {"annotations": {names.MANAGED_FIELDS_ANNOTATION: "[" * levels + "]" * levels}}
+    assert "managedFields" not in to_tenant(release(metadata=held))["metadata"]
+
+
 def test_managed_fields_give_way_where_annotations_would_be_too_large() -> None:
     managed = [{"manager": "kubectl", "fieldsV1": {"f:" + "x" * 200_000: {}}}]
     wanted = tenant(metadata={"annotations": {"large": "y" * 100_000}, "managedFields": managed})

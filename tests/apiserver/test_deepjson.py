@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from apiserver.deepjson import Unread, dumps, end_of, loads, may_be_deep
+from apiserver.jsonvalue import MAX_OBJECT_NESTING, nests_deeper
+
+OBJECTS, LISTS = ('{"a":', "}"), ("[", "]")
+
+
+def nested(levels: int, inside: str = "1", kind: tuple[str, str] = OBJECTS) -> str:
+    return kind[0] * levels + inside + kind[1] * levels
+
+
+@pytest.mark.parametrize("kind", [pytest.param(OBJECTS, id="objects"), pytest.param(LISTS, id="lists")])
+@pytest.mark.parametrize("levels", [1, 127, 128, 129, 253, 254, 255, 1000, 1023, 1024, 1025, 10_000, 100_000])
+def test_a_value_of_any_depth_is_written_as_it_was_read(levels: int, kind: tuple[str, str]) -> None:
+    text = nested(levels, kind=kind)
+    assert dumps(loads(text)) == text.encode()
+    assert dumps(loads(text.encode())) == text.encode()
+
+
+@pytest.mark.parametrize("levels", [255, 1024, 1025])
+def test_what_is_read_of_a_deep_value_nests_no_more_than_an_object_may(levels: int) -> None:
+    value = loads(f'{{"name":"x","deep":{nested(levels)},"list":[{nested(levels, kind=LISTS)},2]}}')
+    assert value["name"] == "x"
+    assert value["list"][1] == 2
+    assert not nests_deeper(value, MAX_OBJECT_NESTING)
+
+
+def test_what_is_not_deep_is_read_as_a_whole() -> None:
+    value = loads(nested(MAX_OBJECT_NESTING))
+    for _ in range(MAX_OBJECT_NESTING):
+        value = value["a"]
+    assert value == 1
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        pytest.param('"}]"', id="brackets"),
+        pytest.param(r'"\"}"', id="a quote"),
+        pytest.param(r'"\\"', id="a backslash"),
+        pytest.param('"ä€"', id="beyond ASCII"),
+        pytest.param("1e999", id="a number that is none here"),
+    ],
+)
+def test_brackets_in_strings_are_no_brackets(inside: str) -> None:
+    text = f'{{"a":{nested(300, inside)},"b":{{"c":"x"}}}}'
+    value = loads(text)
+    assert value["b"] == {"c": "x"}
+    assert dumps(value) == text.encode()
+
+
+def test_many_deep_values_cost_no_more_than_one_as_long() -> None:
+    """Were each of them looked for by itself, this would take minutes."""
+    text = nested(MAX_OBJECT_NESTING, f"[{','.join(['[[]]'] * 100_000)},{nested(200)}]")
+    assert dumps(loads(text)) == text.encode()
+
+
+def test_unread_values_are_compared_and_copied() -> None:
+    value = loads(nested(300))
+    assert deepcopy(value) == value == loads(nested(300))
+    assert value != loads(nested(301))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("{", id="no end"),
+        pytest.param("[" * 2000, id="no end of many"),
+        pytest.param(nested(300)[:-1], id="one bracket is missing"),
+        pytest.param(nested(2000) + "}", id="one bracket too many"),
+        pytest.param(b"\xff", id="not UTF-8"),
+        pytest.param(nested(300, "NaN") + "NaN", id="text after it"),
+    ],
+)
+def test_what_is_no_json_is_refused(text: bytes | str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        loads(text)
+
+
+def test_what_nobody_can_write_is_refused() -> None:
+    with pytest.raises(TypeError):
+        dumps({"a": object()})
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+)
+
+
+@given(values, st.integers(1, 2000), st.booleans())
+def test_values_around_a_deep_one_are_read_as_ever(around: Any, levels: int, first: bool) -> None:
+    text = nested(levels, kind=LISTS)
+    beside = json.dumps(around, ensure_ascii=False, separators=(",", ":"))
+    whole = f"[{text},{beside}]" if first else f"[{beside},{text}]"
+    value = loads(whole)
+    assert value[1 if first else 0] == around
+    assert dumps(value) == whole.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        pytest.param('{"a":[1]},{}', 0, 9, id="an object"),
+        pytest.param('{"a":[1]},{}', 10, 12, id="the next"),
+        pytest.param('{"a":"}"', 0, None, id="no end"),
+        pytest.param(nested(5000) + ",", 0, len(nested(5000)), id="a deep one"),
+    ],
+)
+def test_the_end_of_a_value(text: str, start: int, end: int | None) -> None:
+    assert end_of(text, start) == end
+
+
+@pytest.mark.parametrize(
+    ("text", "deep"),
+    [(nested(128), False), (nested(129), True), ("[]" * 129, True), ('"{"' * 10, False), (b"[" * 129, True)],
+)
+def test_few_values_can_be_deep(text: bytes | str, deep: bool) -> None:
+    assert may_be_deep(text) is deep
+
+
+def test_an_unread_value_is_text() -> None:
+    assert dumps([Unread('{"a":1}'), "x"]) == b'[{"a":1},"x"]'
