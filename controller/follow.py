@@ -1,10 +1,10 @@
-"""Handlers of informers: one that heeds nothing, and those that take down what matters of objects."""
+"""Handlers of informers: what one is told, one that heeds nothing, and those that take down what matters of objects."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
@@ -12,6 +12,27 @@ from apiserver.slices import in_slices
 from controller.objectstore import key_of
 
 V = TypeVar("V")
+
+
+class EventHandler(Protocol):
+    """What an informer tells. None of these may block or raise."""
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        """Everything there is, at version `rv`: after a start, and after a gap in what was seen. Nothing else is told
+        until it returns, so it can take its time (`in_slices`)."""
+        ...
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        """ADDED, MODIFIED or DELETED. `obj` may not be changed; of a deleted object it is the last state."""
+        ...
+
+    def bookmark(self, rv: int) -> None:
+        """Nothing else happened up to `rv`."""
+        ...
+
+    def unreachable(self, error: StatusError | None) -> None:
+        """The host cannot be watched, for this reason; None: it can again."""
+        ...
 
 
 class Handler:

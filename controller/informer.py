@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
 from apiserver.slices import Turns
 from controller.backoff import Backoff
+from controller.follow import EventHandler
 from controller.objectstore import EncodedObjects, ObjectStore, encode, key_of
 from registry.frames import MalformedFrame
 from registry.host import Host, HostResource, HostUnreachable, WatchEvent
@@ -32,33 +33,12 @@ _LONGEST_RETRY_AFTER = 30
 _VERY_SHORT_SECONDS = 1.0
 
 
-class EventHandler(Protocol):
-    """What an informer tells. None of these may block or raise."""
-
-    async def replace(self, items: Sequence[Object], rv: int) -> None:
-        """Everything there is, at version `rv`: after a start, and after a gap in what was seen. Nothing else is told
-        until it returns, so it can take its time (`in_slices`)."""
-        ...
-
-    def apply(self, type: str, obj: Object, rv: int) -> None:
-        """ADDED, MODIFIED or DELETED. `obj` may not be changed; of a deleted object it is the last state."""
-        ...
-
-    def bookmark(self, rv: int) -> None:
-        """Nothing else happened up to `rv`."""
-        ...
-
-    def unreachable(self, error: StatusError | None) -> None:
-        """The host cannot be watched, for this reason; None: it can again."""
-        ...
-
-
 class Informer:
     """`store` holds the objects, unless `keep` is False: for a kind whose handlers keep what they need.
 
     `slim` gives what is wanted of an object: the store and the handlers see that and no more. It changes nothing.
-    `listed` is set once everything has come from the host for the first time, `synced` once every handler was told of
-    it; both stay set.
+    `listed` is set once everything has come from the host for the first time, `synced` once the handlers were told of
+    it, and `told` once those were that stand behind the others; all stay set.
     """
 
     def __init__(
@@ -83,6 +63,8 @@ class Informer:
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
+        self._behind: list[EventHandler] = []
+        self._until: Callable[[], Awaitable[Any]] = _nothing
         self._rv = 0
         self._list_from = "0"
         self._watch_list = True
@@ -90,6 +72,7 @@ class Informer:
         self._awake = asyncio.Event()
         self.listed = asyncio.Event()
         self.synced = asyncio.Event()
+        self.told = asyncio.Event()
         self.store = ObjectStore()
 
     @property
@@ -106,11 +89,17 @@ class Informer:
         """The version up to which everything was seen, 0 before the first list or while a new one is due."""
         return self._rv
 
-    def add_handler(self, handler: EventHandler) -> None:
-        """Raises RuntimeError once everything has been seen: a handler that comes later would not be told of it."""
+    def add_handler(self, handler: EventHandler, *, behind: bool = False) -> None:
+        """One that is `behind` is told after the others. Raises RuntimeError once everything has been seen: a handler
+        that comes later would not be told of it."""
         if self.synced.is_set():
             raise RuntimeError(f"the informer of {self._resource.plural} has told its handlers already")
-        self._handlers.append(handler)
+        (self._behind if behind else self._handlers).append(handler)
+
+    def hold_back(self, until: Callable[[], Awaitable[Any]]) -> None:
+        """Handlers that are behind are told of everything there is after `until`, which is called each time; no event
+        is told before that."""
+        self._until = until
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -186,7 +175,7 @@ class Informer:
         if error is None and self._host_error is None:
             return
         self._host_error = error
-        for handler in self._handlers:
+        for handler in (*self._handlers, *self._behind):
             handler.unreachable(error)
 
     async def _list(self) -> None:
@@ -217,6 +206,10 @@ class Informer:
         self._tell_reachability(None)
         self._backoff.reset()
         self.synced.set()
+        await self._until()
+        for handler in self._behind:
+            await handler.replace(items, rv)
+        self.told.set()
         await self.store.pack()
 
     async def _watch(self) -> float:
@@ -278,12 +271,12 @@ class Informer:
         if rv <= self._rv:
             return
         if event.type == "BOOKMARK":
-            for handler in self._handlers:
+            for handler in (*self._handlers, *self._behind):
                 handler.bookmark(rv)
         else:
             obj = self._slim(event.object)
             self._store(event.type, obj)
-            for handler in self._handlers:
+            for handler in (*self._handlers, *self._behind):
                 handler.apply(event.type, obj, rv)
         self._rv = rv
         self._backoff.reset()
@@ -295,3 +288,7 @@ class Informer:
             self.store.remove(obj)
         else:
             self.store.put(obj)
+
+
+async def _nothing() -> None:
+    """Nobody has to be waited for."""

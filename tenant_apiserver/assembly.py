@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -43,6 +43,7 @@ from tenant_apiserver.tenants import TenantApi
 
 TITLE = "Tenant API"
 _IN_ORDER_SECONDS = 2.0
+_READY_SECONDS = 10.0
 T = TypeVar("T")
 
 
@@ -133,8 +134,10 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
 def informer_work(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, Callable[[], Awaitable[None]]]:
     """The informers at work, by name. Tenants and namespaces are asked for when who may see them has been listed: their
     first version is then not older, and a watch that goes on from it has not begun before anything is known of its
-    reader."""
+    reader. Controllers are told of what there is once the server is ready: it is so all the sooner."""
     first = tenants.visibility.informers
+    for informer in tenants.informers:
+        informer.hold_back(partial(_seen, (*tenants.informers, *others), _READY_SECONDS))
     behind = [informer for informer in tenants.informers if informer not in first]
     return {
         **{_name(informer): informer.run for informer in (*first, *others)},
@@ -148,11 +151,21 @@ def _name(informer: Informer) -> str:
 
 async def _run_behind(first: Sequence[Informer], informer: Informer) -> None:
     """Not for ever: who may not list roles still serves its administrators."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_IN_ORDER_SECONDS):
-            for each in first:
-                await each.listed.wait()
+    await _all((each.listed for each in first), _IN_ORDER_SECONDS)
     await informer.run()
+
+
+async def _seen(informers: Sequence[Informer], seconds: float) -> None:
+    """Not for ever either: a kind that cannot be listed keeps no controller from the others."""
+    await _all((each.synced for each in informers), seconds)
+
+
+async def _all(events: Iterable[asyncio.Event], seconds: float) -> None:
+    """Wait until all are set, but no longer than that."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            for event in events:
+                await event.wait()
 
 
 def add_config_check(process: Process, config: ConfigFile) -> None:

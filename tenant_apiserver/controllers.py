@@ -136,7 +136,7 @@ async def _seen(informer: Informer) -> None:
     try:
         # wait_for of Python 3.11 can swallow a cancellation, and then the process does not end
         async with asyncio.timeout(patience):
-            await informer.synced.wait()
+            await informer.told.wait()
     except TimeoutError:
         _logger.warning("the host has no %s.%s yet", informer.resource.plural, informer.resource.group)
 
@@ -146,7 +146,7 @@ def _root(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnabl
     queue = WorkQueue[Key](metrics=queues.of(ROOT_TENANT))
     queues.track(ROOT_TENANT, queue)
     events = RootEvents(enqueue=queue.add)
-    tenants.namespaces.add_handler(events)
+    tenants.namespaces.add_handler(events, behind=True)
     tenants.cache.subscribe(events.on_event)
     reconciler = RootReconciler(
         apply=apply,

@@ -63,7 +63,7 @@ class GatewayControllers:
 
         self._asked = informers.get(TENANTGATEWAYS, keep=False)
         self._asked.add_handler(gateways.handler)
-        tenants.namespaces.add_handler(namespaces.handler)
+        tenants.namespaces.add_handler(namespaces.handler, behind=True)
         kinds.httproutes.add_handler(routes.httproutes)
         kinds.tlsroutes.add_handler(routes.tlsroutes)
         kinds.certificates.add_handler(certificates.handler)

@@ -24,12 +24,12 @@ _GIVE_BACK_SECONDS = 30
 
 
 async def spare(informers: Sequence[Informer]) -> None:
-    """Have the collector pass over what the libraries made, and when the informers are synced, over what they hold.
+    """Have the collector pass over what the libraries made, and when the informers have told all, over what is held.
     What is replaced later is freed all the same: nothing that they hold refers to itself."""
     gc.set_threshold(_YOUNG_OBJECTS, _MIDDLE, _OLD)
     gc.freeze()
     for informer in informers:
-        await informer.synced.wait()
+        await informer.told.wait()
     # a look at everything would stop everybody for longer than all the garbage that came of reading is worth
     gc.collect(1)
     gc.freeze()

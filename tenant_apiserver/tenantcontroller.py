@@ -10,7 +10,7 @@ from functools import partial
 from apiserver.resource import Key
 from controller.apply import Apply
 from controller.eventrecorder import Recorder
-from controller.informer import EventHandler
+from controller.follow import EventHandler
 from controller.informers import Informers
 from controller.platform import Settings
 from controller.queuemetrics import WorkQueueMetrics
@@ -52,7 +52,7 @@ def tenant_controller(
     queue = WorkQueue[Key](metrics=queues.of(NAME))
     queues.track(NAME, queue)
     namespaces = NamespaceEvents(tree=tenants.tree, namespaces=tenants.namespaces.store, enqueue=queue.add)
-    tenants.namespaces.add_handler(namespaces)
+    tenants.namespaces.add_handler(namespaces, behind=True)
     for listener in (TenantEvents, DeletionEvents):
         tenants.cache.subscribe(listener(tree=tenants.tree, enqueue=queue.add).on_event)
     reconciler = _reconciler(
@@ -120,7 +120,7 @@ def _reconciler(
 def _listen(informers: Informers, resource: HostResource, handler: EventHandler, *, name: str = "") -> None:
     """Handlers keep what they need: the objects are not kept beside that."""
     selector = f"metadata.name={name}" if name else ""
-    informers.get(resource, field_selector=selector, keep=False).add_handler(handler)
+    informers.get(resource, field_selector=selector, keep=False).add_handler(handler, behind=True)
 
 
 def _now() -> datetime:

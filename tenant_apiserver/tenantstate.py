@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from apiserver.resource import Key
 from controller.apply import Apply
-from controller.informer import EventHandler
+from controller.follow import EventHandler
 from controller.informers import Informers
 from controller.tenant.gateway import GATEWAYS, GatewayIndex
 from controller.tenant.tenantgateway import TENANTGATEWAYS

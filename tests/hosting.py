@@ -55,11 +55,14 @@ def running_host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 @contextmanager
 def started(kind: str, directory: Path) -> Iterator[E2eHost]:
-    """A host of a kind, to be ended well."""
+    """A host of a kind, to be ended well; and whatever was asked of it, nothing in it broke."""
     running = _start(kind, directory)
     yield running
     status = running.stop()
     assert status == 0, f"exit status {status} after SIGTERM\n{running.tail()}"
+    if kind != "given":
+        _, broken, trace = running.server.log().partition("Traceback")
+        assert not broken, f"an error that nobody foresaw\n{trace[:4000]}"
 
 
 def _start(kind: str, directory: Path) -> E2eHost:

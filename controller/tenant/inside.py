@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from apiserver.resource import Object
-from controller.informer import EventHandler
+from controller.follow import EventHandler
 from controller.tenant import access, quota, tenantgateway, values
 from controller.tenant.access import AccessStep
 from controller.tenant.chart import Chart

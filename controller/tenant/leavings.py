@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from apiserver.resource import Object
 from controller.apply import Apply
-from controller.informer import EventHandler
+from controller.follow import EventHandler
 from controller.tenant.contents import ContentWriter, Marks
 from controller.tenant.inside import Listen
 from registry.host import NAMESPACES, HostResource

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from apiserver.errors import StatusError
 from apiserver.resource import Key, Object
-from controller.follow import Handler
-from controller.informer import EventHandler, Informer
+from controller.follow import EventHandler, Handler
+from controller.informer import Informer
 from controller.informers import Informers
 from controller.objectstore import key_of
 from controller.tenantgateway.facts import slim_route

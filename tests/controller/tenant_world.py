@@ -17,8 +17,9 @@ from apiserver.resource import Key, Object
 from apiserver.watchcache import WatchCache
 from controller.apply import Apply
 from controller.eventrecorder import Occurrence, Recorder, Regarding
+from controller.follow import EventHandler
 from controller.gate import OpenGate
-from controller.informer import EventHandler, Informer
+from controller.informer import Informer
 from controller.root import ROOT, RootEvents, RootReconciler
 from controller.runtime import Controller, Manager
 from controller.tenant.chart import Chart

@@ -114,6 +114,26 @@ class Record:
         self.told.append(("unreachable", error.code if error else None))
 
 
+class Named(Record):
+    """Writes its name down each time that it is told something."""
+
+    def __init__(self, name: str, order: list[str]) -> None:
+        super().__init__()
+        self._name, self._order = name, order
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        self._order.append(self._name)
+        await super().replace(items, rv)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        self._order.append(self._name)
+        super().apply(type, obj, rv)
+
+    def bookmark(self, rv: int) -> None:
+        self._order.append(self._name)
+        super().bookmark(rv)
+
+
 class Run:
     def __init__(self, script: Script, informer: Informer, record: Record, delays: list[float]) -> None:
         self.calls, self.informer, self.delays = script.calls, informer, delays
@@ -170,6 +190,45 @@ async def test_what_was_listed_is_known_before_the_handlers_are_done_with_it(ste
     await asyncio.wait([task])
     assert (before, seen) == (False, [(True, False)])
     assert informer.synced.is_set()
+
+
+@pytest.mark.parametrize("steps", [[INITIAL], [errors.BadRequest("no watch list"), page(5, obj("a", 3), obj("b", 2))]])
+async def test_who_is_behind_is_told_once_it_may_be_and_misses_nothing(steps: list[Any]) -> None:
+    script = Script(*steps, [event("MODIFIED", "a", 6), bookmark(7)])
+    informer, order = Informer(script, NAMESPACES), list[str]()  # type: ignore[arg-type]
+    asked, may = asyncio.Event(), asyncio.Event()
+
+    async def until() -> None:
+        asked.set()
+        await may.wait()
+
+    first, behind = Named("first", order), Named("behind", order)
+    informer.add_handler(behind, behind=True)
+    informer.add_handler(first)
+    informer.hold_back(until)
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(asked.wait(), 5)
+    assert (order, informer.synced.is_set(), informer.told.is_set()) == (["first"], True, False)
+    may.set()
+    await asyncio.wait_for(script.over.wait(), 5)
+    task.cancel()
+    await asyncio.wait([task])
+    assert informer.told.is_set()
+    assert order == ["first", "behind", "first", "behind", "first", "behind"]
+    assert first.told == behind.told == [("replace", ["a", "b"], 5), ("MODIFIED", "a", 6), ("bookmark", 7)]
+
+
+async def test_who_is_behind_is_told_of_an_outage_and_of_what_was_missed() -> None:
+    behind = Record()
+    script = Script(INITIAL, HostUnreachable(), page(6), page(8, obj("c", 8)))
+    backoff = Backoff(jitter=lambda: 0.0)
+    informer = Informer(script, NAMESPACES, backoff=backoff, sleep=lambda seconds: asyncio.sleep(0))  # type: ignore[arg-type]
+    informer.add_handler(behind, behind=True)
+    task = asyncio.create_task(informer.run())
+    await asyncio.wait_for(script.over.wait(), 5)
+    task.cancel()
+    await asyncio.wait([task])
+    assert [each for each in behind.told if each[0] == "unreachable"] == [("unreachable", 503), ("unreachable", None)]
 
 
 async def test_the_store_has_what_was_seen_without_managed_fields() -> None:

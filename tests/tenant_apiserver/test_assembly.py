@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
 from apiserver.audit import Event
 from apiserver.authorization import UnionAuthorizer
 from apiserver.filters import FilterConfig, build_filters
 from apiserver.frontproxy import RequestHeaderConfig
 from apiserver.metrics import Metrics
+from controller.follow import Listed
 from controller.informer import Informer
-from registry.host import CONFIGMAPS
-from tenant_apiserver.assembly import Process, add_checks, stages
+from registry.host import CONFIGMAPS, HELMRELEASES, NAMESPACES
+from tenant_apiserver.assembly import Process, add_checks, informer_work, stages
+from tenant_apiserver.tenants import TenantApi
 from tests.apiserver.contexts import make_context
 from tests.fakes import FakeHost
+from tests.virtual_time import virtual
 
 
 class Nobody:
@@ -75,3 +84,26 @@ async def test_a_server_that_has_not_seen_everything_is_not_ready() -> None:
     assert before is not None
     assert after is not None
     assert (before.status, after.status) == (500, 200)
+
+
+@pytest.mark.parametrize("last_comes", [True, False])
+@virtual
+async def test_controllers_are_told_once_the_server_is_ready_or_takes_too_long(last_comes: bool) -> None:
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    first, second, last = (Informer(FakeHost(), kind) for kind in (NAMESPACES, HELMRELEASES, CONFIGMAPS))
+    first.add_handler(Listed(told.set), behind=True)
+    tenants = SimpleNamespace(informers=(first, second), visibility=SimpleNamespace(informers=()))
+    work = informer_work(cast(TenantApi, tenants), [last])
+    running = [asyncio.ensure_future(work[f"informer-{kind.plural}"]()) for kind in (NAMESPACES, HELMRELEASES)]
+    await second.synced.wait()
+    await asyncio.sleep(5)
+    assert first.synced.is_set()
+    assert not told.is_set()
+    before = loop.time()
+    if last_comes:
+        running.append(asyncio.ensure_future(work["informer-configmaps"]()))
+    await told.wait()
+    assert (loop.time() - before < 1) is last_comes
+    for each in running:
+        each.cancel()
+    await asyncio.wait(running)

@@ -13,9 +13,9 @@ from controller.informer import Informer
 from tenant_apiserver import memory
 
 
-class Synced:
+class Telling:
     def __init__(self) -> None:
-        self.synced = asyncio.Event()
+        self.told = asyncio.Event()
 
 
 @pytest.fixture(autouse=True)
@@ -27,13 +27,13 @@ def _collector() -> Iterator[None]:
 
 
 async def test_what_is_held_when_everything_was_seen_is_spared() -> None:
-    informer = Synced()
+    informer = Telling()
     sparing = asyncio.create_task(memory.spare([cast(Informer, informer)]))
     await asyncio.sleep(0)
     assert gc.get_freeze_count() > 0
     held = [["a list is an object that the collector looks at"]]
     assert any(each is held for each in gc.get_objects())
-    informer.synced.set()
+    informer.told.set()
     await sparing
     assert not any(each is held for each in gc.get_objects())
 
