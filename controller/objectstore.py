@@ -12,7 +12,7 @@ from apiserver.resource import Key, Object
 from apiserver.slices import in_slices
 
 _FAST = 1
-# How what zlib makes begins; an object as JSON begins with a brace.
+# How what zlib makes begins; an object as JSON begins with a brace, or a space before it.
 _PACKED = b"x"
 
 
@@ -34,7 +34,7 @@ class EncodedObjects(Sequence[Object]):
     def __getitem__(self, index: int | slice) -> Object | EncodedObjects:
         if isinstance(index, slice):
             return EncodedObjects(self._encoded[index])
-        parsed: Object = deepjson.loads(self._encoded[index])
+        parsed: Object = deepjson.loads_own(self._encoded[index])
         return parsed
 
 
@@ -52,7 +52,7 @@ class ObjectStore:
         held = self._objects.get(key)
         if held is None:
             return None
-        parsed: Object = deepjson.loads(zlib.decompress(held) if held.startswith(_PACKED) else held)
+        parsed: Object = deepjson.loads_own(zlib.decompress(held) if held.startswith(_PACKED) else held)
         return parsed
 
     def items(self) -> Iterator[Object]:
