@@ -26,6 +26,7 @@ from apiserver.frontproxy import RequestHeaderConfig
 from apiserver.health import READINESS, HealthChecks
 from apiserver.installer import ApiGroup, install
 from apiserver.metrics import Metrics
+from apiserver.offloading import take_turns
 from apiserver.openapi import OpenAPI
 from apiserver.request_info import RequestInfo
 from apiserver.serving import Listener, Shutdown
@@ -220,6 +221,7 @@ async def run(
 ) -> None:
     """Serve, with `work` in the background, until a signal. The first part of the work to fail ends the process,
     loudly. Raises CannotListen."""
+    take_turns()
     listener = await opened()
     watched = {**work, "event-loop": Stalls(process.metrics.registry).watch}
     async with asyncio.TaskGroup() as group:

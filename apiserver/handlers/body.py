@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver import errors, protobuf
 from apiserver.context import RequestContext
-from apiserver.decoding import Document, check_media_type, decode
+from apiserver.decoding import Document, check_media_type, cost, decode
 from apiserver.jsonvalue import holds_more
 from apiserver.messagetable import MessageTable
 from apiserver.offloading import computed
@@ -47,7 +47,7 @@ async def read_object(context: RequestContext, resource: Resource, field_validat
         check_media_type(content_type)
     raw = await read(context)
     work = partial(_object, context, raw, content_type, resource, field_validation)
-    return await computed(work, size=len(raw))
+    return await computed(work, size=cost(raw, content_type))
 
 
 def _object(

@@ -14,7 +14,7 @@ from aiohttp import web
 from apiserver import errors, meta, rest
 from apiserver.authorization import require
 from apiserver.context import RequestContext
-from apiserver.decoding import Document, decode
+from apiserver.decoding import Document, cost, decode
 from apiserver.handlers import body
 from apiserver.handlers.create import wipe
 from apiserver.handlers.scope import Scope, write_options
@@ -32,6 +32,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+_YAML = "application/yaml"
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
@@ -52,7 +53,7 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     call = _Call(context, scope, key, options, document, meta.now_rfc3339(), len(raw))
     change: rest.Change
     if kind == APPLY_PATCH:
-        configuration = await computed(partial(_decode_patch, raw, "application/yaml"), size=len(raw))
+        configuration = await computed(partial(_decode_patch, raw, _YAML), size=cost(raw, _YAML))
         body.check_size(configuration.value)
         change = _Apply(call, configuration)
         create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})

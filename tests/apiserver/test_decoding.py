@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.decoding import MAX_NESTING, MAX_OBJECTS, decode
+from apiserver.decoding import MAX_NESTING, MAX_OBJECTS, cost, decode
 from apiserver.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+from apiserver.offloading import LARGE
 
 JSON, YAML = "application/json", "application/yaml"
 json_values = st.recursive(
@@ -158,3 +159,18 @@ def test_very_many_objects_are_not_read_to_their_end(media_type: str) -> None:
     with pytest.raises(RequestEntityTooLarge, match="may hold 100000 JSON objects"):
         decode(body, media_type)
     assert len(decode(b"[" + b"{}," * 9_999 + b"{}]", media_type).value) == 10_000
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type", "large"),
+    [
+        pytest.param(b'{"a":"%s"}' % (b"x" * 20_000), "application/json", False, id="JSON"),
+        pytest.param(b'{"a":"%s"}' % (b"x" * 20_000), "application/yaml", False, id="JSON as YAML"),
+        pytest.param(b"a: %s" % (b"x" * 20_000), "application/yaml", True, id="YAML"),
+        pytest.param(b"a: x", "application/yaml", False, id="little YAML"),
+        pytest.param(b"a: &a [x]\nb: *a", "application/yaml", True, id="an alias"),
+        pytest.param(b'{"a": &a [x], "b": *a}', "application/yaml", True, id="an alias in what looks like JSON"),
+    ],
+)
+def test_what_takes_long_to_decode_is_known_before(body: bytes, media_type: str, large: bool) -> None:
+    assert (cost(body, media_type) > LARGE) is large

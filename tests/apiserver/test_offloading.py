@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import pytest
 
-from apiserver.offloading import LARGE, computed, size_of
+from apiserver.offloading import LARGE, computed, size_of, take_turns
 
 
 @pytest.mark.parametrize(
@@ -26,3 +27,12 @@ async def test_what_is_wrong_is_raised(size: int) -> None:
 
 def test_a_size_is_that_of_all_values_together() -> None:
     assert size_of({"a": "bc"}, None, [1]) == len('{"a":"bc"}null[1]')
+
+
+def test_a_thread_that_computes_gives_the_others_their_turn_within_a_millisecond() -> None:
+    before = sys.getswitchinterval()
+    try:
+        take_turns()
+        assert sys.getswitchinterval() < 0.001
+    finally:
+        sys.setswitchinterval(before)
