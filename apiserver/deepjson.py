@@ -16,7 +16,7 @@ import orjson
 from apiserver.jsonvalue import MAX_OBJECT_NESTING
 
 # How a text begins that holds what was not read: with a space, which means nothing in JSON.
-_DEEP = b" "
+_UNREAD_INSIDE = b" "
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
@@ -40,7 +40,7 @@ def loads(text: bytes | str) -> Any:
 
 def loads_own(text: bytes) -> Any:
     """`loads` of what `dumps` gave: without a look at all of it for what nests too deeply."""
-    return _partly_read(text.decode()) if text.startswith(_DEEP) else orjson.loads(text)
+    return _partly_read(text.decode()) if text.startswith(_UNREAD_INSIDE) else orjson.loads(text)
 
 
 def dumps(value: Any) -> bytes:
@@ -94,7 +94,7 @@ def _with_unread(value: Any) -> bytes:
         texts.append(each.text.encode())
         return f"{mark}{len(texts) - 1}"
 
-    data = _DEEP + orjson.dumps(value, default=take)
+    data = _UNREAD_INSIDE + orjson.dumps(value, default=take)
     return re.sub(f'"{mark}([0-9]+)"'.encode(), lambda found: texts[int(found[1])], data)
 
 
