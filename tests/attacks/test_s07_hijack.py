@@ -154,7 +154,7 @@ def test_owners_that_a_tenant_names_own_nothing(host: E2eHost, alice: Party, bob
     found = admin.get(namespace_path(place))
     if found.status == 404:
         # an owner of another namespace counts as gone, and alice's own Tenant goes with it, as Kubernetes has it
-        assert not tenants.exists(alice.child, alice.namespace)
+        tenants.wait_until_gone(alice.child_path)
     else:
         assert found.expect(200)["metadata"].get("ownerReferences") == before
     alice.client.request("PATCH", alice.child_path, {"metadata": {"ownerReferences": None}}, content_type=MERGE)
