@@ -89,7 +89,9 @@ class Watch(AsyncIterator[Sequence[Item]]):
         self._ended = False
         self._wake: asyncio.Future[None] | None = None
         self._due = 0.0
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        # when it rings: uvloop's handles do not know
+        self._rings = 0.0
         self._on_cut: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
@@ -207,7 +209,7 @@ class Watch(AsyncIterator[Sequence[Item]]):
         """Until there is something to tell, or it is time to look around."""
         self._due = min(self._time() + _IDLE_SECONDS, self.deadline, self._next_bookmark)
         # an alarm of its own for every wait would be a sixth of what telling a change costs
-        if self._alarm is None or self._alarm.when() > self._due:
+        if self._alarm is None or self._rings > self._due:
             self._set_alarm()
         self._wake = self._loop.create_future()
         try:
@@ -218,7 +220,8 @@ class Watch(AsyncIterator[Sequence[Item]]):
     def _set_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = self._loop.call_at(self._due, self._ring)
+        self._rings = self._due
+        self._alarm = self._loop.call_at(self._rings, self._ring)
 
     def _ring(self) -> None:
         self._alarm = None

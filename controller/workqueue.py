@@ -84,7 +84,8 @@ class WorkQueue(Generic[K]):
         self._waiting: dict[K, float] = {}
         self._working: dict[K, float] = {}
         self._again: set[K] = set()
-        self._later: dict[K, asyncio.TimerHandle] = {}
+        # with the time, which uvloop's handles do not know
+        self._later: dict[K, tuple[float, asyncio.Handle]] = {}
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -104,12 +105,14 @@ class WorkQueue(Generic[K]):
             self.add(key)
             return
         loop = asyncio.get_running_loop()
+        due = loop.time() + seconds
         scheduled = self._later.get(key)
         if scheduled is not None:
-            if scheduled.when() <= loop.time() + seconds:
+            sooner, handle = scheduled
+            if sooner <= due:
                 return
-            scheduled.cancel()
-        self._later[key] = loop.call_later(seconds, self._due, key)
+            handle.cancel()
+        self._later[key] = due, loop.call_at(due, self._due, key)
 
     def add_rate_limited(self, key: K) -> None:
         """Add the key after a failure of it."""

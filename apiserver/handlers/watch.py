@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -40,30 +41,28 @@ async def watch(
     media = negotiate(context.http.headers.get("Accept", ""), watch=True)
     view = view_of(resource, media, context.query.get("includeObject"))
     options = watch_options(context.query, info, resource.selectable)
+    response = _response(context, media.content_type)
     try:
         changes = await storage.watch(context, info.namespace if resource.namespaced else "", options)
     except (errors.Expired, errors.TooLargeResourceVersion) as error:
         # clients take a refused watch for one that may be tried again; the event tells them to list anew
-        response = await _open(context, media.content_type)
-        await response.write(_frame("ERROR", to_json(error.status())))
+        with suppress(ConnectionError):
+            await response.prepare(context.http)
+            await response.write(_frame("ERROR", to_json(error.status())))
         return response
-    try:
-        response = await _open(context, media.content_type)
-        await _serve(_Stream(context, response, sent), changes, view, shutdown)
-    except ConnectionError:
-        # the client is gone, which is how most watches end
-        pass
-    finally:
-        await changes.aclose()
+    # a client that is gone is how most watches end
+    with suppress(ConnectionError):
+        async with aclosing(changes):
+            # clients wait for the headers before there is anything to tell (F1)
+            await response.prepare(context.http)
+            await _serve(_Stream(context, response, sent), changes, view, shutdown)
     return response
 
 
-async def _open(context: RequestContext, content_type: str) -> web.StreamResponse:
-    """A response whose headers have left: clients wait for them before there is anything to tell (F1)."""
+def _response(context: RequestContext, content_type: str) -> web.StreamResponse:
     response = web.StreamResponse(headers={"Content-Type": content_type})
     if context.http.version >= HttpVersion11:
         response.enable_chunked_encoding()
-    await response.prepare(context.http)
     return response
 
 

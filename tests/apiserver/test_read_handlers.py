@@ -26,6 +26,7 @@ from apiserver.request_info import Query, parse
 from apiserver.resource import Column, Key, Object, Resource
 from apiserver.response import json_response, status_response
 from apiserver.watchcache import CachedObject, HistoryLimits, Watch, WatchCache, encode
+from tests.apiserver.contexts import make_context
 
 THINGS = Resource(
     group="g.example.org",
@@ -473,3 +474,19 @@ def test_a_document_is_compact_unless_asked_otherwise() -> None:
     assert json_response(context, {"a": 1}, indent=True).body == b'{\n  "a": 1\n}'
     created = json_response(context, {"a": 1}, code=201, headers={"X-Header": "x"})
     assert (created.status, created.body, created.headers["X-Header"]) == (201, b'{"a":1}\n', "x")
+
+
+@pytest.mark.parametrize("version", [pytest.param("10", id="served"), pytest.param("1", id="refused")])
+async def test_a_client_that_is_gone_before_its_watch_begins_is_no_fault(
+    monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    async def gone(self: web.StreamResponse, request: web.BaseRequest) -> None:
+        raise ConnectionResetError("Cannot write to closing transport")
+
+    monkeypatch.setattr(web.StreamResponse, "prepare", gone)
+    cache = WatchCache(THINGS)
+    cache.replace([cached("x", 5)], 10)
+    context = make_context(target=f"{BASE}/things?watch=true&resourceVersion={version}")
+    response = await watch(context, Things(cache), asyncio.Event())
+    assert response.content_type == "application/json"
+    assert cache.watchers == 0

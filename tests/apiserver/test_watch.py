@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import uvloop
 
 from apiserver import errors, watch, watchcache
 from apiserver.options import WatchOptions
@@ -297,3 +299,26 @@ async def test_a_closed_watch_costs_nothing_any_more() -> None:
     await changes.aclose()
     assert cache.watchers == 0
     assert [batch async for batch in changes] == []
+
+
+def test_a_wait_of_no_time_at_all_is_one_that_an_event_may_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """uvloop's handle of what is due at once does not know when that is."""
+    monkeypatch.setattr(watch, "_IDLE_SECONDS", 0.0003)
+
+    async def main() -> list[str]:
+        cache, lines = filled(thing("x", 5)), list[str]()
+        changes = await cache.watch("", WatchOptions(resource_version=10))
+
+        async def read() -> None:
+            async for batch in changes:
+                lines.extend(told(batch))
+
+        reading = asyncio.ensure_future(read())
+        for rv in range(11, 211):
+            await asyncio.sleep(0)
+            cache.apply("MODIFIED", thing("x", rv))
+        changes.end()
+        await reading
+        return lines
+
+    assert uvloop.run(main()) == [f"MODIFIED x@{rv}" for rv in range(11, 211)]

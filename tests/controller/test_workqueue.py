@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+import uvloop
 from prometheus_client import CollectorRegistry
 
 from controller.queuemetrics import WorkQueueMetrics
@@ -126,3 +127,15 @@ def test_metrics_have_the_names_and_values_that_kubernetes_gives_them() -> None:
     )
 
     assert [registry.get_sample_value(name, {"name": "tenant"}) for name in names] == [1, 2, 1, 2, 3]
+
+
+def test_a_key_that_is_due_at_once_may_be_added_again() -> None:
+    """uvloop's handle of what is due at once does not know when that is."""
+
+    async def main() -> list[str]:
+        queue = WorkQueue[str]()
+        queue.add_after("a", 0.0001)
+        queue.add_after("a", 60)
+        return [await queue.get()]
+
+    assert uvloop.run(main()) == ["a"]

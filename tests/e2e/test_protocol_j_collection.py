@@ -124,7 +124,8 @@ def test_a_hundred_namespaces_go_with_what_is_in_them(host: E2eHost, tenants: Te
     parent = outer.removeprefix("tenant-")
     client.request("DELETE", tenants_path(ROOT, parent), query={"propagationPolicy": "Foreground"}).expect(200)
     wait_until("all of them are gone", lambda: not there(), **within)
-    assert not tenants.exists(parent)
+    # a Tenant goes after its Namespace
+    tenants.wait_until_gone(tenants_path(ROOT, parent))
     assert client.get(tenants_path(outer)).expect(200)["items"] == []
 
 
