@@ -41,7 +41,7 @@ fmt: $(VENV)/dev.stamp
 	$(BIN)/ruff format $(SOURCES)
 
 manifests: $(VENV)/run.stamp  ## regenerate what is generated from the types
-	$(BIN)/python -m tenant_apiserver.manifests manifests
+	$(BIN)/python -m tenant_apiserver.generate_manifests manifests
 
 requirements: $(VENV)/dev.stamp  ## pin anew; the newest versions that fit
 	cd requirements && $(COMPILE) --upgrade requirements.in && $(COMPILE) --upgrade tools.in && $(COMPILE) --upgrade dev.in

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from typing import Literal, Protocol, runtime_checkable
 
 from apiserver.admission import Attributes
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 
 Phase = Literal["admit", "validate"]
 

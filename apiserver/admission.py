@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from apiserver.context import RequestContext, User
-from apiserver.resource import Object, Resource
+from apiserver.meta.resource import Object, Resource
+from apiserver.request.context import RequestContext, User
 
 Operation = Literal["CREATE", "UPDATE", "DELETE"]
 

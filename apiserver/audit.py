@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from apiserver.context import RequestContext, User
-from apiserver.errors import StatusError
+from apiserver.meta.errors import StatusError
+from apiserver.request.context import RequestContext, User
 
 _LOG = logging.getLogger("apiserver.audit")
 _AGENT_LIMIT = 1024

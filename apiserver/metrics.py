@@ -22,9 +22,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from apiserver.context import RequestContext
-from apiserver.request_info import RequestInfo
-from apiserver.watchcache import WatchCache
+from apiserver.request.context import RequestContext
+from apiserver.request.request_info import RequestInfo
+from apiserver.storage.watch_cache import WatchCache
 
 _SECONDS = (
     *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8),

@@ -7,28 +7,19 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from apiserver.context import RequestContext
-from apiserver.resource import Key, Object, Resource
+from apiserver.meta.resource import Key, Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.storage.pagination import Page
 
 if TYPE_CHECKING:
-    from apiserver.options import DeleteOptions, ListOptions, WatchOptions
-    from apiserver.watchcache import CachedObject, Watch
+    from apiserver.request.options import DeleteOptions, ListOptions, WatchOptions
+    from apiserver.storage.watch_cache import CachedObject, Watch
 
 Validate = Callable[[Object | None, Object | None], AbstractAsyncContextManager[None]]
 """(object, old object) -> validating admission, to be held around the write. On delete the object is None."""
 
 Change = Callable[[Object | None], Awaitable[Object]]
 """From the stored object (a copy that may be changed; None if there is none) to the wanted one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A list, or a part of one."""
-
-    items: Sequence[CachedObject]
-    resource_version: int
-    continue_token: str = ""
-    remaining: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

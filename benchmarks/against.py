@@ -10,7 +10,7 @@ from pathlib import Path
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import load_kube_config
 
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 from benchmarks.client import Endpoint
 from benchmarks.customresource import as_sent, renamed
 from benchmarks.processes import Observed

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 from benchmarks import customresource, load, objects
 from benchmarks.against import Other
 from benchmarks.client import Connection, Unexpected

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import orjson
 
-from apiserver.resource import Column, Object
+from apiserver.meta.resource import Column, Object
 from benchmarks.objects import slot
 from benchmarks.target import NAMESPACE
-from registry.types import tenant_resource
+from registry.tenant.types import tenant_resource
 
 GROUP = "apps.benchmark.io"
 VERSION = "v1alpha1"

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from apiserver.certificates import KeyPair
+from apiserver.tls.certificates import KeyPair
 from benchmarks.client import Endpoint
 from benchmarks.processes import Child, free_port
 from benchmarks.target import USER, Target, unverified_tls, user_tls

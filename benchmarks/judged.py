@@ -5,11 +5,11 @@ from __future__ import annotations
 from aiohttp.test_utils import make_mocked_request
 
 from apiserver.admission import Attributes
-from apiserver.authorization import NO_OPINION, AccessAttributes, Decision
-from apiserver.context import RequestContext, User
-from apiserver.request_info import Query, RequestInfo
-from apiserver.resource import Object
-from registry.types import tenant_resource
+from apiserver.authorization.authorizer import NO_OPINION, AccessAttributes, Decision
+from apiserver.meta.resource import Object
+from apiserver.request.context import RequestContext, User
+from apiserver.request.request_info import Query, RequestInfo
+from registry.tenant.types import tenant_resource
 
 _TENANT: Object = {
     "apiVersion": "apps.cozystack.io/v1alpha1",

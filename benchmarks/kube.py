@@ -18,7 +18,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from apiserver import certificates
+from apiserver.tls import certificates
 from benchmarks.client import Endpoint
 from benchmarks.processes import Child, free_port, until
 from benchmarks.target import USER, Target, unverified_tls, user_tls

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.target import HELM, NAMESPACE, TENANTS
 from registry.tenant.convert import to_release
-from registry.tenant.settings import ReleaseSettings
+from registry.tenant.release_settings import ReleaseSettings
 
 COLLECTION = f"/apis/{TENANTS}/v1alpha1/namespaces/{NAMESPACE}/tenants"
 RELEASES = f"/apis/{HELM}/v2/namespaces/{NAMESPACE}/helmreleases"

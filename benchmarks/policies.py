@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from admission.policy.facts import ParamKind
-from admission.policy.held import HeldPolicies
+from admission.policy.compiled_policy import ParamKind
 from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
-from apiserver.resource import Object
+from admission.policy.policy_source import HeldPolicies
+from apiserver.meta.resource import Object
 from benchmarks.judged import NoOpinion, OneNamespace, update
 
 _POLICIES = 10

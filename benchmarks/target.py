@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from apiserver import certificates
-from apiserver.certificates import KeyPair
+from apiserver.tls import certificates
+from apiserver.tls.certificates import KeyPair
 from benchmarks.client import Endpoint, Unexpected
 from benchmarks.processes import Child, until
 

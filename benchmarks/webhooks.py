@@ -12,13 +12,13 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from admission.webhook.dispatch import Surroundings
-from admission.webhook.facts import Endpoint
-from admission.webhook.held import HeldWebhooks
+from admission.webhook.accessor import Endpoint
+from admission.webhook.configuration_source import HeldWebhooks
+from admission.webhook.dispatcher import Surroundings
 from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 from benchmarks.judged import NoOpinion, OneNamespace, update
 
 _WEBHOOKS = 10

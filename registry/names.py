@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from apiserver.errors import FieldError, invalid
+from apiserver.meta.errors import FieldError, invalid
 
 GROUP = "apps.cozystack.io"
 VERSION = "v1alpha1"

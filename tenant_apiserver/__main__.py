@@ -6,7 +6,7 @@ import os
 import sys
 
 from tenant_apiserver import __version__
-from tenant_apiserver.options import Kubeconfig, Serve, Standalone, parse
+from tenant_apiserver.options.command_line import Kubeconfig, Serve, Standalone, parse
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
 
             raise SystemExit(standalone(options))
         case Kubeconfig():
-            from tenant_apiserver.credentials import kubeconfig
+            from tenant_apiserver.certificates.local_pki import kubeconfig
 
             raise SystemExit(kubeconfig(options))
         case _:

@@ -10,33 +10,36 @@ from functools import partial
 
 import uvloop
 
-from apiserver.accessreview import AccessReview
-from apiserver.authentication import Union
-from apiserver.authorization import standard_authorizer
-from apiserver.errors import StatusError
-from apiserver.frontproxy import FrontProxy, RequestHeaderConfig
-from apiserver.history import HistoryLimits
-from apiserver.review import Review, counted
-from apiserver.serving import CannotListen, ended_by_signals
-from apiserver.tls import ServerTls, follow_file
-from apiserver.tokenreview import BearerToken, TokenReviewer
-from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
-from controller.informer import Informer
-from controller.platform import FollowedSettings, PlatformSettings
-from registry.host import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
-from registry.hostclient import HostClient
-from tenant_apiserver import assembly, delegation, logs, memory
-from tenant_apiserver.assembly import Process
-from tenant_apiserver.config import ConfigFile, load
-from tenant_apiserver.controllers import Controllers, Platform
-from tenant_apiserver.credentials import Pki, PkiUnusable
-from tenant_apiserver.delegation import Delegation, TrustedCallers
-from tenant_apiserver.hostadmission import HostAdmission
-from tenant_apiserver.options import Serve
-from tenant_apiserver.serving_certificate import ServiceReference, ServingCertificate
-from tenant_apiserver.servingmodes import CertificateSource, GivenFiles, HostSecret, OwnDirectory
-from tenant_apiserver.tenantcontroller import NAME as TENANT
-from tenant_apiserver.tenants import tenant_api
+from apiserver.authentication.authenticator import Union
+from apiserver.authentication.request_header import FrontProxy, RequestHeaderConfig
+from apiserver.authentication.token_review import BearerToken, TokenReviewer
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.authorization.authorizer import standard_authorizer
+from apiserver.authorization.subject_access_review import AccessReview
+from apiserver.delegation.review_client import Review, counted
+from apiserver.meta.errors import StatusError
+from apiserver.server.listener import CannotListen, ended_by_signals
+from apiserver.storage.event_history import HistoryLimits
+from apiserver.tls.server_context import ServerTls, follow_file
+from controller.platform.settings import FollowedSettings, PlatformSettings
+from registry.cluster.client import HostClient
+from registry.cluster.informer import Informer
+from registry.cluster.interface import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
+from tenant_apiserver import gc_tuning as memory
+from tenant_apiserver import log_format as logs
+from tenant_apiserver import process as assembly
+from tenant_apiserver.certificates import delegated_authentication as delegation
+from tenant_apiserver.certificates.cluster_secret import ServiceReference, ServingCertificate
+from tenant_apiserver.certificates.delegated_authentication import Delegation, TrustedCallers
+from tenant_apiserver.certificates.local_pki import Pki, PkiUnusable
+from tenant_apiserver.certificates.sources import CertificateSource, GivenFiles, HostSecret, OwnDirectory
+from tenant_apiserver.options.command_line import Serve
+from tenant_apiserver.options.settings_file import ConfigFile, load
+from tenant_apiserver.process import Process
+from tenant_apiserver.wiring.cluster_admission import HostAdmission
+from tenant_apiserver.wiring.controllers import Controllers, Platform
+from tenant_apiserver.wiring.tenant_api import tenant_api
+from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
 API_SERVICES = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
 

@@ -17,35 +17,36 @@ import uvloop
 from aiohttp import web
 
 from admission.chain import Chain
-from admission.namespacelifecycle import NamespaceLifecycle
-from admission.namespaces import StoredNamespaces
-from apiserver.authentication import AuthenticationError, Union
-from apiserver.authorization import standard_authorizer
-from apiserver.context import RequestContext, User
-from apiserver.frontproxy import RequestHeaderConfig, claims_identity
-from apiserver.history import HistoryLimits
-from apiserver.serving import CannotListen, Listener, ended_by_signals
-from apiserver.tls import ServerTls
-from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
-from controller.platform import FollowedSettings, PlatformSettings
-from registry.embedded.groups import HostGroup
-from registry.embedded.host import EmbeddedHost, Trust
-from registry.generic.tables import DatabaseUnusable
-from registry.hostclient import HostClient
-from registry.kubelibrary import Configuration
-from tenant_apiserver import assembly, memory
-from tenant_apiserver.assembly import Group, Process
-from tenant_apiserver.config import ConfigFile, load
-from tenant_apiserver.controllers import Controllers, Platform
-from tenant_apiserver.credentials import Pki, PkiUnusable, admin_kubeconfig
-from tenant_apiserver.hostadmission import HostAdmission
-from tenant_apiserver.kubeconfigs import write_private
-from tenant_apiserver.logs import configure
-from tenant_apiserver.options import Standalone
-from tenant_apiserver.policies import equivalents_of
-from tenant_apiserver.servingmodes import OwnDirectory
-from tenant_apiserver.tenantcontroller import NAME as TENANT
-from tenant_apiserver.tenants import tenant_api
+from admission.namespace_lifecycle import NamespaceLifecycle
+from admission.namespace_source import StoredNamespaces
+from apiserver.authentication.authenticator import AuthenticationError, Union
+from apiserver.authentication.request_header import RequestHeaderConfig, claims_identity
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.authorization.authorizer import standard_authorizer
+from apiserver.request.context import RequestContext, User
+from apiserver.server.listener import CannotListen, Listener, ended_by_signals
+from apiserver.storage.event_history import HistoryLimits
+from apiserver.tls.server_context import ServerTls
+from controller.platform.settings import FollowedSettings, PlatformSettings
+from registry.cluster.client import HostClient
+from registry.cluster.kubernetes_asyncio_shim import Configuration
+from registry.embedded.api_groups import HostGroup
+from registry.embedded.cluster import EmbeddedHost, Trust
+from registry.sqlite.statements import DatabaseUnusable
+from tenant_apiserver import gc_tuning as memory
+from tenant_apiserver import process as assembly
+from tenant_apiserver.certificates.kubeconfig import write_private
+from tenant_apiserver.certificates.local_pki import Pki, PkiUnusable, admin_kubeconfig
+from tenant_apiserver.certificates.sources import OwnDirectory
+from tenant_apiserver.log_format import configure
+from tenant_apiserver.options.command_line import Standalone
+from tenant_apiserver.options.settings_file import ConfigFile, load
+from tenant_apiserver.process import Group, Process
+from tenant_apiserver.wiring.cluster_admission import HostAdmission
+from tenant_apiserver.wiring.controllers import Controllers, Platform
+from tenant_apiserver.wiring.policies import equivalents_of
+from tenant_apiserver.wiring.tenant_api import tenant_api
+from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
 _ANY_ADDRESS = ("0.0.0.0", "::")
 _HINT = """\

@@ -10,10 +10,10 @@ from typing import Any
 
 import jsonpatch
 
-from apiserver import errors
-from apiserver.resource import GroupResource, Key, Object
-from apiserver.selectors import parse_field_selector, parse_label_selector
-from registry.host import JSON_PATCH, NAMESPACES, HostResource, HostUnreachable, WatchEvent
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key, Object
+from apiserver.meta.selectors import parse_field_selector, parse_label_selector
+from registry.cluster.interface import JSON_PATCH, NAMESPACES, HostResource, HostUnreachable, WatchEvent
 
 _EPOCH = "2026-01-01T00:00:00Z"
 _PROPAGATION_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
@@ -65,7 +65,8 @@ Review = Callable[[str, Object], Object]
 
 @dataclass
 class FakeHost:
-    """registry.host.Host over dicts, with resourceVersions, conflicts, finalizers, generation, dry run and watches.
+    """registry.cluster.interface.Host over dicts, with resourceVersions, conflicts, finalizers, generation, dry run and
+    watches.
     As on any host, nothing is made in a Namespace that is on its way out.
 
     `writes` records accepted writes. `unreachable` makes every call raise HostUnreachable and ends watches.

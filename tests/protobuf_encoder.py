@@ -1,4 +1,5 @@
-"""Protobuf bodies as Go's clients write them, from JSON: what `apiserver.protobuf` reads, the other way round."""
+"""Protobuf bodies as Go's clients write them, from JSON: what `apiserver.serializer.protobuf` reads, the other way
+round."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from apiserver.messagetable import Field, MessageTable, Scalar, Shape
+from apiserver.meta.protobuf_message import Field, MessageTable, Scalar, Shape
 
 MAGIC = b"k8s\x00"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from registry.rbac import Rule
+from registry.rbac.role_index import Rule
 
 
 def random_rule(rng: random.Random, places: Sequence[str]) -> Rule:

@@ -8,15 +8,15 @@ from typing import Any
 from aiohttp.test_utils import make_mocked_request
 
 from apiserver.admission import Attributes, Operation
-from apiserver.context import RequestContext, User
-from apiserver.request_info import Query, RequestInfo
-from apiserver.resource import Key, Object
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import RequestContext, User
+from apiserver.request.request_info import Query, RequestInfo
 from registry.names import workload_namespace
 from registry.tenant.convert import to_release
-from registry.tenant.facts import TenantFacts, facts_of
-from registry.tenant.settings import ReleaseSettings
+from registry.tenant.release_settings import ReleaseSettings
+from registry.tenant.summary import TenantFacts, facts_of
 from registry.tenant.tree import TenantTree
-from registry.types import tenant_resource
+from registry.tenant.types import tenant_resource
 
 ROOT_HOST = "example.org"
 ROOT = Key("tenant-root", "root")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver import errors
-from registry.host import CONFIGMAPS, MERGE_PATCH, HostUnreachable
+from apiserver.meta import errors
+from registry.cluster.interface import CONFIGMAPS, MERGE_PATCH, HostUnreachable
 from tests.fakes import FakeHost
 
 

@@ -43,7 +43,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run `main()` to its end, in no real time; so nothing takes so long that it would give others a turn."""
-    with asyncio.Runner(loop_factory=VirtualLoop) as runner, patch("apiserver.slices._SLICE_SECONDS", math.inf):
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner, patch("apiserver.cooperative._SLICE_SECONDS", math.inf):
         return runner.run(main())
 
 

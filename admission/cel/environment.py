@@ -13,10 +13,14 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from admission.cel import addresses, authorization, comparables, formats, lists, regexes, urls
-from admission.cel.standins import STRINGS, Type
-from admission.cel.tokens import calls, fields_of, mentions, select_chains, within_limits
-from admission.cel.words import is_selection, kubernetes_words, selection_words
+from admission.cel.error_messages import is_selection, kubernetes_words, selection_words
+from admission.cel.library import authz as authorization
+from admission.cel.library import formats, lists, urls
+from admission.cel.library import ip_and_cidr as addresses
+from admission.cel.library import quantity_and_semver as comparables
+from admission.cel.library import regex as regexes
+from admission.cel.library.opaque_types import STRINGS, Type
+from admission.cel.tokenizer import calls, fields_of, mentions, select_chains, within_limits
 
 BOOL, STRING, NULL = Type.BOOL, Type.STRING, Type.NULL
 

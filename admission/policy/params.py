@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from admission.matching import labels_of, selector_of
-from admission.policy.facts import ParamKind, ParamRef
-from apiserver.errors import StatusError
-from apiserver.resource import Object
+from admission.matching.match_rules import labels_of, selector_of
+from admission.policy.compiled_policy import ParamKind, ParamRef
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
 
 
 class ConfigurationError(Exception):

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from admission.asking import Asking
-from admission.cel.authorization import check_function
-from admission.lookup import Lookup
-from admission.matching import Equivalents, Match, Target, request_namespace, single_version
-from admission.namespaces import NamespaceSource
-from admission.policy.evaluation import Result, evaluate_policy
-from admission.policy.facts import Binding, Policy
-from admission.policy.held import HeldPolicies, Hook
+from admission.cel.authorizer_bridge import Asking
+from admission.cel.library.authz import check_function
+from admission.matching.match_rules import Equivalents, Match, Target, request_namespace, single_version
+from admission.matching.request_match import Lookup
+from admission.namespace_source import NamespaceSource
+from admission.policy.compiled_policy import Binding, Policy
+from admission.policy.denial_report import Report
 from admission.policy.params import ConfigurationError, ParamSource, UnknownParamKind, find_params
-from admission.policy.report import Report
-from apiserver import errors
+from admission.policy.policy_source import HeldPolicies, Hook
+from admission.policy.validator import Result, evaluate_policy
 from apiserver.admission import Attributes
-from apiserver.authorization import Authorizer
-from apiserver.errors import StatusError
-from apiserver.resource import Object
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
 
 # Policies that could refuse the removal of themselves could not be removed; and a review changes nothing.
 _EXEMPT_GROUPS = frozenset(("admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"))

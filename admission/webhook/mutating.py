@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from admission.gojson import go_json
-from admission.lookup import Lookup
-from admission.matching import Target
-from admission.webhook.dispatch import Denied, Dispatch, Surroundings, annotate, publish
-from admission.webhook.facts import Webhook
-from admission.webhook.held import HeldWebhooks
-from admission.webhook.patching import operations_of, patched
+from admission.matching.go_json import go_json
+from admission.matching.match_rules import Target
+from admission.matching.request_match import Lookup
+from admission.webhook.accessor import Webhook
+from admission.webhook.apply_patch import operations_of, patched
+from admission.webhook.configuration_source import HeldWebhooks
+from admission.webhook.dispatcher import Denied, Dispatch, Surroundings, annotate, publish
 from apiserver.admission import Attributes
-from apiserver.errors import InternalError
-from apiserver.jsonvalue import equal
-from apiserver.resource import Object
+from apiserver.json.values import equal
+from apiserver.meta.errors import InternalError
+from apiserver.meta.resource import Object
 
 _MUTATION = "mutation.webhook.admission.k8s.io/"
 _FAILED_OPEN = f"failed-open.{_MUTATION}"

@@ -6,12 +6,12 @@ import asyncio
 import time
 from collections.abc import Sequence
 
-from admission.lookup import Lookup
-from admission.matching import Target
-from admission.webhook.dispatch import Denied, Dispatch, Outcome, Surroundings, annotate, publish
-from admission.webhook.facts import Webhook
-from admission.webhook.held import HeldWebhooks
-from admission.webhook.review import Verdict
+from admission.matching.match_rules import Target
+from admission.matching.request_match import Lookup
+from admission.webhook.accessor import Webhook
+from admission.webhook.admission_review import Verdict
+from admission.webhook.configuration_source import HeldWebhooks
+from admission.webhook.dispatcher import Denied, Dispatch, Outcome, Surroundings, annotate, publish
 from apiserver.admission import Attributes
 
 _FAILED_OPEN = "failed-open.validating.webhook.admission.k8s.io/round_0_index_"

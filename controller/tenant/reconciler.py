@@ -6,17 +6,17 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Protocol
 
-from apiserver.errors import StatusError
-from apiserver.resource import Key
-from controller.conditions import Finding
-from controller.tenant.chart import joined
-from controller.tenant.cleanup import Cleanup
-from controller.tenant.deletion import Lifecycle
-from controller.tenant.events import NamespaceEvents
-from controller.tenant.namespace import READY
-from controller.tenant.observed import Observed, Observer
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key
+from controller.runtime.conditions import Finding
+from controller.tenant.finalizer import Lifecycle
+from controller.tenant.helm_ownership import joined
+from controller.tenant.namespace_step import READY
+from controller.tenant.observe import Observed, Observer
+from controller.tenant.orphaned_namespaces import Cleanup
 from controller.tenant.status import StatusWriter
-from registry.host import is_namespace_ending
+from controller.tenant.watches import NamespaceEvents
+from registry.cluster.interface import is_namespace_ending
 from registry.tenant.tree import TenantTree
 
 

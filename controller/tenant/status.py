@@ -8,16 +8,16 @@ from typing import Any
 
 import orjson
 
-from apiserver.resource import Object
-from controller.apply import Apply
-from controller.conditions import Finding, condition, conditions, is_former
-from controller.eventrecorder import Recorder, Regarding
-from controller.tenant.chart import Chart
-from controller.tenant.deletion import TERMINATING
-from controller.tenant.namespace import READY
-from controller.tenant.observed import Observed
-from controller.tenant.occurrences import occurrences
-from registry.host import HELMRELEASES
+from apiserver.meta.resource import Object
+from controller.runtime.apply import Apply
+from controller.runtime.conditions import Finding, condition, conditions, is_former
+from controller.runtime.event_recorder import Recorder, Regarding
+from controller.tenant.event_messages import occurrences
+from controller.tenant.finalizer import TERMINATING
+from controller.tenant.helm_ownership import Chart
+from controller.tenant.namespace_step import READY
+from controller.tenant.observe import Observed
+from registry.cluster.interface import HELMRELEASES
 from registry.names import FINDINGS_ANNOTATION, KIND
 from registry.tenant.convert import API_VERSION
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from apiserver.multimap import Multimap
-from apiserver.resource import Key, Object
-from controller.follow import Follower
-from controller.tenantgateway import facts
-from controller.tenantgateway.facts import Asked
+from apiserver.meta.resource import Key, Object
+from controller.tenantgateway import parse as facts
 from controller.tenantgateway.model import GatewayFacts, Heir, Route, RouteId, RouteKind
 from controller.tenantgateway.names import redirect_name
+from controller.tenantgateway.parse import Asked
+from registry.cluster.event_handlers import Follower
+from registry.multimap import Multimap
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL
 
 Enqueue = Callable[[Key], None]

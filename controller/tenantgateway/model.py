@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from apiserver.resource import Key, Object
+from apiserver.meta.resource import Key, Object
 
 CertMode = Literal["http01", "dns01", "existingSecret"]
 RouteKind = Literal["HTTPRoute", "TLSRoute"]

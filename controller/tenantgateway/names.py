@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 
-from admission.hosts import MAX_LABEL_VALUE
-from apiserver.resource import Object
-from controller.apply import ControllerOwner
+from admission.tenant.host_validation import MAX_LABEL_VALUE
+from apiserver.meta.resource import Object
+from controller.runtime.apply import ControllerOwner
 from controller.tenantgateway.model import GatewayFacts
-from registry.gateway_types import GROUP, KIND, VERSION
+from registry.tenantgateway.types import GROUP, KIND, VERSION
 
 GATEWAY_API_GROUP = "gateway.networking.k8s.io"
 CERT_MANAGER_GROUP = "cert-manager.io"

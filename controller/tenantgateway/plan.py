@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from apiserver.resource import Object
-from controller.tenantgateway import layout
-from controller.tenantgateway.claims import WILDCARD, claims, judge, rank
-from controller.tenantgateway.hostnames import UNSUPPORTED_VALUE, claim_fault, domain_fault
+from apiserver.meta.resource import Object
+from controller.tenantgateway import listeners as layout
+from controller.tenantgateway.hostname_ownership import WILDCARD, claims, judge, rank
+from controller.tenantgateway.hostname_validation import UNSUPPORTED_VALUE, claim_fault, domain_fault
 from controller.tenantgateway.model import GatewayFacts, Heir, Judgement, LeftOut, Plan, Route, RouteId
 from controller.tenantgateway.names import CERT_MANAGER_NAMESPACE
 from registry.names import canonical_host, host_errors

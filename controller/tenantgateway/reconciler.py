@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from apiserver.resource import Key, Object
-from controller.tenantgateway.attach import AttachmentReconciler
-from controller.tenantgateway.facts import Asked
-from controller.tenantgateway.faults import Faults
+from apiserver.meta.resource import Key, Object
+from controller.tenantgateway.attachment_reconciler import AttachmentReconciler
+from controller.tenantgateway.collected_errors import Faults
+from controller.tenantgateway.ensure import Maker
 from controller.tenantgateway.index import Namespaces, Routes, TenantGateways
-from controller.tenantgateway.kinds import Kind, Kinds
-from controller.tenantgateway.making import Maker
 from controller.tenantgateway.model import Judgement, Plan
+from controller.tenantgateway.parse import Asked
 from controller.tenantgateway.plan import plan
-from controller.tenantgateway.routestatus import faults as refused
+from controller.tenantgateway.route_status import faults as refused
+from controller.tenantgateway.route_status_writer import Verdicts
 from controller.tenantgateway.status import Found
-from controller.tenantgateway.statuswriter import StatusWriter
-from controller.tenantgateway.verdicts import Verdicts
+from controller.tenantgateway.status_writer import StatusWriter
+from controller.tenantgateway.watched_kinds import Kind, Kinds
 
 NO_PLAN = Plan(listeners=(), certificates=(), judgement=Judgement())
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from apiserver.resource import Object
-from controller.conditions import Finding, conditions
-from controller.tenantgateway.hostnames import LISTENERS_TRUNCATED
-from controller.tenantgateway.listenerstatus import (
+from apiserver.meta.resource import Object
+from controller.runtime.conditions import Finding, conditions
+from controller.tenantgateway.hostname_validation import LISTENERS_TRUNCATED
+from controller.tenantgateway.listener_status import (
     State,
     certificate_states,
     condition_state,

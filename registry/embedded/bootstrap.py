@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from apiserver.resource import Key, Object
-from registry.embedded import systemroles
-from registry.embedded.access import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLES
-from registry.embedded.corekinds import NAMESPACE
-from registry.embedded.strategies import KindStrategy
-from registry.escalation import uncovered
-from registry.generic.sqlitebackend import NAMESPACES, SqliteBackend
-from registry.rbac import parse_rules, rule_document
+from apiserver.meta.resource import Key, Object
+from registry.embedded.auth import bootstrap_roles as systemroles
+from registry.embedded.auth.rbac_authorizer import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLES
+from registry.embedded.kinds.core import NAMESPACE
+from registry.embedded.storage.strategies import KindStrategy
+from registry.rbac.escalation import uncovered
+from registry.rbac.role_index import parse_rules, rule_document
+from registry.sqlite.backend import NAMESPACES, SqliteBackend
 
 SYSTEM_NAMESPACES = (
     "default",

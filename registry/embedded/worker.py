@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from apiserver import errors
+from apiserver.meta import errors
 
 K = TypeVar("K", bound=Hashable)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Protocol
 
 from apiserver import rest
-from apiserver.context import RequestContext
-from apiserver.options import DeleteOptions
-from apiserver.resource import Key, Object
-from apiserver.watchcache import WatchCache
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import RequestContext
+from apiserver.request.options import DeleteOptions
+from apiserver.storage.watch_cache import WatchCache
 
 
 class Backend(Protocol):

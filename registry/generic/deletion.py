@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from apiserver.options import DeleteOptions, Preconditions
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
+from apiserver.request.options import DeleteOptions, Preconditions
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

@@ -13,18 +13,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from apiserver import errors, meta, rest
-from apiserver.context import RequestContext
-from apiserver.managedfields import same_content
-from apiserver.offloading import computed, size_of
-from apiserver.options import DeleteOptions, ListOptions, WatchOptions
-from apiserver.resource import Key, Object, Resource
-from apiserver.sight import Sight, Sights
-from apiserver.watchcache import CachedObject, Watch
+from apiserver import rest
+from apiserver.encoding.offload import computed, size_of
+from apiserver.fieldmanager.field_manager import same_content
+from apiserver.meta import errors
+from apiserver.meta import object_meta as meta
+from apiserver.meta.resource import Key, Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.request.options import DeleteOptions, ListOptions, WatchOptions
+from apiserver.storage.pagination import Page
+from apiserver.storage.visibility import Sight, Sights
+from apiserver.storage.watch_cache import CachedObject, Watch
 from registry.generic.backend import Backend
 from registry.generic.deletion import precondition_mismatch
+from registry.generic.key_lock import Turns
 from registry.generic.strategy import Strategy
-from registry.generic.turns import Turns
 
 # A change without a resourceVersion of the caller's is tried on fresh reads this often. Within the process, those who
 # collide take turns, so it is other replicas and newcomers that use up tries.
@@ -66,7 +69,7 @@ class Store(
             raise self._not_found(key)
         return found
 
-    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> rest.Page:
+    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         self._backend.before_read(context)
         sight = await self._sight(context)
         return await self._backend.cache.list(namespace, options, places=sight.places if sight is not None else None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from apiserver.errors import FieldError
-from apiserver.resource import Object, Resource
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import Object, Resource
 
 
 class Strategy(Protocol):

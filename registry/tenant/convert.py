@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from apiserver.resource import Key, Object
-from registry.host import HELMRELEASES
+from apiserver.meta.resource import Key, Object
+from registry.cluster.interface import HELMRELEASES
 from registry.names import (
     APP_VERSION_ANNOTATION,
     APPLICATION_GROUP_LABEL,
@@ -29,9 +29,9 @@ from registry.names import (
     tenant_name,
     workload_namespace,
 )
-from registry.tenant.metadata import document, shown_metadata, stored_metadata, strings
-from registry.tenant.settings import ReleaseSettings
-from registry.types import Condition, EffectiveGateway, EffectiveHost
+from registry.tenant.convert_metadata import document, shown_metadata, stored_metadata, strings
+from registry.tenant.release_settings import ReleaseSettings
+from registry.tenant.types import Condition, EffectiveGateway, EffectiveHost
 
 API_VERSION = f"{GROUP}/v1alpha1"
 _CONDITIONS = ("Ready", "Released", "WorkloadsReady")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from registry.tenant.facts import TenantFacts
+from registry.tenant.summary import TenantFacts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

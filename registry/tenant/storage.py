@@ -11,20 +11,21 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from apiserver import errors, rest
-from apiserver.context import RequestContext
-from apiserver.errors import StatusError
-from apiserver.offloading import computed, size_of
-from apiserver.options import DeleteOptions
-from apiserver.resource import Key, Object
-from apiserver.watchcache import WatchCache
-from registry.host import HELMRELEASES, Host
+from apiserver import rest
+from apiserver.encoding.offload import computed, size_of
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import RequestContext
+from apiserver.request.options import DeleteOptions
+from apiserver.storage.watch_cache import WatchCache
+from registry.cluster.interface import HELMRELEASES, Host
 from registry.names import release_name
 from registry.tenant.convert import NotATenant, key_of, to_release, to_tenant
-from registry.tenant.feed import TenantFeed
-from registry.tenant.releases import Releases
-from registry.tenant.settings import ReleaseSettings
-from registry.tenant.translate import TENANTS, for_tenant
+from registry.tenant.convert_errors import TENANTS, for_tenant
+from registry.tenant.release_cache import Releases
+from registry.tenant.release_settings import ReleaseSettings
+from registry.tenant.watch_feed import TenantFeed
 
 FIELD_MANAGER = "tenant-apiserver"
 STALE = "the host API cannot be reached at present: what is shown may be out of date"

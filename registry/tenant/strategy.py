@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from functools import cached_property
 
-from apiserver import errors, meta
-from apiserver.errors import FieldError
-from apiserver.resource import Object, Resource
-from apiserver.schema import apply_defaults, type_errors
+from apiserver.meta import errors
+from apiserver.meta import object_meta as meta
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import Object, Resource
+from apiserver.schema.pruning_and_defaulting import apply_defaults, type_errors
 from registry import quantity
 from registry.names import tenant_name_errors
-from registry.types import tenant_resource
+from registry.tenant.types import tenant_resource
 
 _OWN_FIELDS = ("appVersion", "spec")
 _MAX_CHANGED_QUOTAS = 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 from registry.names import FLAGS
 
 

@@ -9,12 +9,12 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 
-from apiserver.multimap import Multimap
-from apiserver.resource import Key
-from apiserver.watchcache import Event
+from apiserver.meta.resource import Key
+from apiserver.storage.watch_cache import Event
+from registry.multimap import Multimap
 from registry.names import canonical_host
-from registry.tenant.facts import TenantFacts, facts_of
-from registry.types import EffectiveGateway, EffectiveHost
+from registry.tenant.summary import TenantFacts, facts_of
+from registry.tenant.types import EffectiveGateway, EffectiveHost
 
 
 class Tree(ABC):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from apiserver import errors, rest
-from apiserver.context import RequestContext
-from apiserver.options import ListOptions, WatchOptions
-from apiserver.resource import Key, Resource
-from apiserver.sight import Sights, sees
-from apiserver.watchcache import CachedObject, Watch, WatchCache
+from apiserver import rest
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Resource
+from apiserver.request.context import RequestContext
+from apiserver.request.options import ListOptions, WatchOptions
+from apiserver.storage.pagination import Page
+from apiserver.storage.visibility import Sights, sees
+from apiserver.storage.watch_cache import CachedObject, Watch, WatchCache
 from registry.tenant.storage import STALE
-from registry.tenantnamespace.feed import TenantNamespaceFeed
+from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 
 
 class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
@@ -31,7 +33,7 @@ class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
             raise errors.NotFound(self.resource.group_resource, key.name)
         return found
 
-    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> rest.Page:
+    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         self._warn(context)
         sight = await self._sights.of(context.user)
         return await self._cache.list("", options, places=sight.places)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from admission.chain import Chain, Phase
-from apiserver import errors
 from apiserver.admission import Attributes
-from apiserver.resource import Object
+from apiserver.meta import errors
+from apiserver.meta.resource import Object
 from tests.tenant_objects import attributes, tenant
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from admission.deletion import TenantDeletion, refusal
-from apiserver.context import User
-from apiserver.errors import StatusError
-from apiserver.resource import Object
+from admission.tenant.deletion import TenantDeletion, refusal
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
+from apiserver.request.context import User
 from registry.tenant.tree import TenantTree
 from tests.tenant_objects import ADMIN, FakeNamespaces, attributes, facts, root, tenant, tree_of
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from admission.grouplock import GroupLock
+from admission.tenant.group_lock import GroupLock
 
 
 class Scene:

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from admission.hostpolicy import TenantHostPolicy, refusal
-from apiserver import errors
-from apiserver.context import User
-from apiserver.resource import Object
+from admission.tenant.host_policy import TenantHostPolicy, refusal
+from apiserver.meta import errors
+from apiserver.meta.resource import Object
+from apiserver.request.context import User
 from tests.tenant_objects import ADMIN, attributes, tenant
 
 TRUSTED = [

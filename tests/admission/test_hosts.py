@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from admission.hosts import TenantHosts, host_problems
-from apiserver import errors
-from registry.tenant.facts import TenantFacts
+from admission.tenant.host_validation import TenantHosts, host_problems
+from apiserver.meta import errors
+from registry.tenant.summary import TenantFacts
 from registry.tenant.tree import TenantTree
 from tests.tenant_objects import ADMIN, ROOT_HOST, attributes, facts, root, tenant, tree_of
 

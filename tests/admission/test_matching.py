@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from admission.matching import Match, match_of, request_namespace, single_version, target_of
+from admission.matching.match_rules import Match, match_of, request_namespace, single_version, target_of
 from apiserver.admission import Attributes, Operation
-from apiserver.resource import Resource
+from apiserver.meta.resource import Resource
 from tests.tenant_objects import attributes, tenant
 
 _RULE = {

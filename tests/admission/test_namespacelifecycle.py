@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from admission.namespacelifecycle import NamespaceLifecycle
-from admission.namespaces import HostNamespaces
-from apiserver import errors
+from admission.namespace_lifecycle import NamespaceLifecycle
+from admission.namespace_source import HostNamespaces
 from apiserver.admission import Operation
-from apiserver.resource import Key, Object
-from registry.host import NAMESPACES
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Object
+from registry.cluster.interface import NAMESPACES
 from tests.fakes import FakeHost
 from tests.tenant_objects import FakeNamespaces, attributes, tenant
 

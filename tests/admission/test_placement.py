@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from admission.placement import TenantPlacement
-from apiserver import errors
+from admission.tenant.placement import TenantPlacement
+from apiserver.meta import errors
 from tests.tenant_objects import attributes, facts, tenant, tree_of
 
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.chain import Chain
-from admission.quota import TenantQuota, full_key, quota_problems
-from admission.treeguard import TreeGuard
-from apiserver import errors
+from admission.tenant.quota import TenantQuota, full_key, quota_problems
+from admission.tenant.tree_lock import TreeGuard
+from apiserver.meta import errors
 from registry import quantity
-from registry.tenant.facts import TenantFacts, facts_of
+from registry.tenant.summary import TenantFacts, facts_of
 from registry.tenant.tree import TenantTree
 from tests.tenant_objects import attributes, facts, root, tenant, tree_of
 
@@ -215,7 +215,7 @@ def test_very_many_keys_are_judged_in_no_more_than_the_time_of_reading_them(monk
         read += 1
         return full_key(key)
 
-    monkeypatch.setattr("admission.quota.full_key", counting)
+    monkeypatch.setattr("admission.tenant.quota.full_key", counting)
     tree = tree_of(parent, *(quotas(f"c{n}", "tenant-alpha", **many) for n in range(3)))
     assert len(problems(tree, quotas("beta", "tenant-alpha", **many))) == len(many)
     assert read <= 20 * len(many)

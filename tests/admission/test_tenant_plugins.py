@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 
 from admission.chain import Chain
-from admission.tenants import tenant_plugins
-from apiserver import errors
-from apiserver.context import User
-from apiserver.resource import Object
-from registry.tenant.facts import facts_of
+from admission.tenant.plugins import tenant_plugins
+from apiserver.meta import errors
+from apiserver.meta.resource import Object
+from apiserver.request.context import User
+from registry.tenant.summary import facts_of
 from tests.tenant_objects import ADMIN, ALICE, FakeNamespaces, attributes, facts, root, tenant, tree_of
 
 

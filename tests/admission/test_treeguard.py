@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from admission.treeguard import Effect, TreeGuard, effect
+from admission.tenant.tree_lock import Effect, TreeGuard, effect
 from apiserver.admission import Operation
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 from tests.tenant_objects import attributes, tenant
 
 

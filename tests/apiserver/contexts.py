@@ -11,10 +11,10 @@ from aiohttp.test_utils import make_mocked_request
 from multidict import CIMultiDict
 from OpenSSL import crypto
 
-from apiserver import request_info
-from apiserver.certificates import KeyPair, parse_bundle
-from apiserver.context import RequestContext, User
-from apiserver.request_info import Query
+from apiserver.request import request_info
+from apiserver.request.context import RequestContext, User
+from apiserver.request.request_info import Query
+from apiserver.tls.certificates import KeyPair, parse_bundle
 
 ALICE = User(name="alice", groups=("system:authenticated",))
 

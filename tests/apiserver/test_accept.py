@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.accept import Clause, accept_clauses
+from apiserver.encoding.accept_header import Clause, accept_clauses
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from typing import Any, cast
 import pytest
 from OpenSSL import SSL
 
-from apiserver.accepting import Acceptor
-from apiserver.certificates import make_ca, make_serving
-from apiserver.tls import ServerTls
-from apiserver.tlstransport import TlsTransport
+from apiserver.tls.acceptor import Acceptor
+from apiserver.tls.certificates import make_ca, make_serving
+from apiserver.tls.server_context import ServerTls
+from apiserver.tls.transport import TlsTransport
 
 CA = make_ca("accepting-ca")
 PAIR = make_serving(CA, ["127.0.0.1"])
@@ -339,7 +339,7 @@ async def test_a_process_without_descriptors_accepts_again_once_it_has_some(
             raise answers.pop(0)
         return await accept(listening)
 
-    monkeypatch.setattr("apiserver.accepting._RECOVERY_SECONDS", 0.0)
+    monkeypatch.setattr("apiserver.tls.acceptor._RECOVERY_SECONDS", 0.0)
     monkeypatch.setattr(loop, "sock_accept", exhausted)
     async with port() as at:
         await at.connect()

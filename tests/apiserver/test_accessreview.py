@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from apiserver.accessreview import AccessReview, review_spec
-from apiserver.authorization import AccessAttributes, Decision
-from apiserver.context import User
-from apiserver.errors import ServiceUnavailable, StatusError
-from apiserver.resource import Object
-from apiserver.selectors import Requirement
-from apiserver.verdicts import VerdictCache
+from apiserver.authorization.authorizer import AccessAttributes, Decision
+from apiserver.authorization.subject_access_review import AccessReview, review_spec
+from apiserver.delegation.decision_cache import VerdictCache
+from apiserver.meta.errors import ServiceUnavailable, StatusError
+from apiserver.meta.resource import Object
+from apiserver.meta.selectors import Requirement
+from apiserver.request.context import User
 
 ALICE = User("alice", uid="7", groups=("a", "b"), extra={"k/l": ("v",)})
 WIDGET = AccessAttributes(

@@ -13,14 +13,14 @@ from aiohttp import web
 
 from apiserver import audit
 from apiserver.audit import AuditLog
-from apiserver.certificates import make_ca, make_client
-from apiserver.context import RequestContext, User
-from apiserver.errors import Conflict, Unauthorized
-from apiserver.filters.audit import Audit
-from apiserver.filters.authentication import Authentication
-from apiserver.frontproxy import RequestHeaderConfig
+from apiserver.authentication.request_header import RequestHeaderConfig
+from apiserver.endpoints.filters.audit import Audit
+from apiserver.endpoints.filters.authentication import Authentication
+from apiserver.meta.errors import Conflict, Unauthorized
+from apiserver.meta.resource import GroupResource
 from apiserver.metrics import Metrics
-from apiserver.resource import GroupResource
+from apiserver.request.context import RequestContext, User
+from apiserver.tls.certificates import make_ca, make_client
 from tests.apiserver.contexts import ALICE, Tls, make_context, ok
 
 MALLORY = Tls(make_client(make_ca("nobody"), "mallory"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.authorization import (
+from apiserver.authorization.authorizer import (
     NO_OPINION,
     STALE_WARNING,
     AccessAttributes,
@@ -17,8 +17,8 @@ from apiserver.authorization import (
     require,
     standard_authorizer,
 )
-from apiserver.context import ANONYMOUS, User
-from apiserver.selectors import Requirement
+from apiserver.meta.selectors import Requirement
+from apiserver.request.context import ANONYMOUS, User
 from tests.apiserver.contexts import ALICE, make_context
 
 WIDGET = AccessAttributes(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.cachedobject import at_version, encode, to_json
-from apiserver.resource import Age, Column, Key, Object, Resource, fields_at
+from apiserver.encoding.encoded_object import at_version, encode, to_json
+from apiserver.meta.resource import Age, Column, Key, Object, Resource, fields_at
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 

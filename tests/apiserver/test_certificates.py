@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from apiserver import certificates
+from apiserver.tls import certificates
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CA = certificates.make_ca("test-ca", now=NOW)

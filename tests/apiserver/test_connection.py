@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from apiserver.app import Api, build_app
-from apiserver.certificates import make_ca, make_serving
-from apiserver.context import RequestContext
-from apiserver.filters.headers import Headers
-from apiserver.filters.recovery import Recovery
-from apiserver.serving import Limits, Listener, listen
-from apiserver.tls import ServerTls
+from apiserver.endpoints.filters.error_response import Recovery
+from apiserver.endpoints.filters.response_headers import Headers
+from apiserver.request.context import RequestContext
+from apiserver.server.app import Api, build_app
+from apiserver.server.listener import Limits, Listener, listen
+from apiserver.tls.certificates import make_ca, make_serving
+from apiserver.tls.server_context import ServerTls
 
 CA = make_ca("connection-ca")
 TLS = ssl.create_default_context(cadata=CA.certificate.decode())

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.decoding import MAX_NESTING, MAX_OBJECTS, cost, decode
-from apiserver.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
-from apiserver.offloading import LARGE
+from apiserver.encoding.offload import LARGE
+from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+from apiserver.serializer.decoder import MAX_NESTING, MAX_OBJECTS, cost, decode
 
 JSON, YAML = "application/json", "application/yaml"
 json_values = st.recursive(

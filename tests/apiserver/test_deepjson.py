@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.deepjson import Unread, dumps, end_of, loads, loads_own, may_be_deep
-from apiserver.jsonvalue import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.json.deep import Unread, dumps, end_of, loads, loads_own, may_be_deep
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
 
 OBJECTS, LISTS = ('{"a":', "}"), ("[", "]")
 

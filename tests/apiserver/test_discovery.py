@@ -8,11 +8,12 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from apiserver import errors, request_info
-from apiserver.context import RequestContext
-from apiserver.discovery import Discovery, ServedGroup, ServedResource, ServedSubresource
-from apiserver.request_info import Query
-from apiserver.resource import Resource
+from apiserver.endpoints.discovery import Discovery, ServedGroup, ServedResource, ServedSubresource
+from apiserver.meta import errors
+from apiserver.meta.resource import Resource
+from apiserver.request import request_info
+from apiserver.request.context import RequestContext
+from apiserver.request.request_info import Query
 
 ALL_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver import errors
-from apiserver.errors import StatusError
-from apiserver.resource import GroupKind, GroupResource
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import GroupKind, GroupResource
 
 THINGS = GroupResource("example.org", "things")
 THING = GroupKind("example.org", "Thing")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver import fieldpath
-from apiserver.fieldset import EMPTY, FieldSet
+from apiserver.fieldmanager.field_set import EMPTY, FieldSet
+from apiserver.meta import field_path as fieldpath
 
 elements = st.one_of(
     st.sampled_from("abc").map(fieldpath.field),

@@ -13,21 +13,22 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from apiserver import request_info
-from apiserver.authentication import Union
-from apiserver.authorization import STALE_WARNING, AccessAttributes, Decision, Denied, standard_authorizer
-from apiserver.context import Handler, RequestContext, User, compose
-from apiserver.errors import BadRequest, ServiceUnavailable, StatusError, Timeout, TooManyRequests, Unauthorized
-from apiserver.filters import FilterConfig, build_filters, headers
-from apiserver.filters.authentication import Authentication, Identify
-from apiserver.filters.authorization import Authorization
-from apiserver.filters.deadline import Deadline, requested_limit
-from apiserver.filters.impersonation import Impersonation, RefuseImpersonation
-from apiserver.filters.inflight import Inflight
-from apiserver.filters.recovery import Recovery, from_http
-from apiserver.frontproxy import RequestHeaderConfig
+from apiserver.authentication.authenticator import Union
+from apiserver.authentication.request_header import RequestHeaderConfig
+from apiserver.authorization.authorizer import STALE_WARNING, AccessAttributes, Decision, Denied, standard_authorizer
+from apiserver.endpoints.filters import response_headers as headers
+from apiserver.endpoints.filters.authentication import Authentication, Identify
+from apiserver.endpoints.filters.authorization import Authorization
+from apiserver.endpoints.filters.chain import FilterConfig, build_filters
+from apiserver.endpoints.filters.error_response import Recovery, from_http
+from apiserver.endpoints.filters.impersonation import Impersonation, RefuseImpersonation
+from apiserver.endpoints.filters.max_in_flight import Inflight
+from apiserver.endpoints.filters.request_deadline import Deadline, requested_limit
+from apiserver.meta.errors import BadRequest, ServiceUnavailable, StatusError, Timeout, TooManyRequests, Unauthorized
 from apiserver.metrics import Metrics
-from apiserver.request_info import Query
+from apiserver.request import request_info
+from apiserver.request.context import Handler, RequestContext, User, compose
+from apiserver.request.request_info import Query
 from tests.apiserver.contexts import ALICE, make_context, ok
 
 WATCH = "/apis/example.org/v1/widgets?watch=true"

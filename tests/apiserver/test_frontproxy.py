@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.authentication import AuthenticationError, Union
-from apiserver.certificates import KeyPair, make_ca, make_client
-from apiserver.context import ANONYMOUS, User
-from apiserver.errors import BadRequest, Unauthorized
-from apiserver.frontproxy import FrontProxy, RequestHeaderConfig, claims_identity, decode_extra_key, is_text
-from apiserver.tokenreview import BearerToken
-from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.authentication.authenticator import AuthenticationError, Union
+from apiserver.authentication.request_header import (
+    FrontProxy,
+    RequestHeaderConfig,
+    claims_identity,
+    decode_extra_key,
+    is_text,
+)
+from apiserver.authentication.token_review import BearerToken
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.meta.errors import BadRequest, Unauthorized
+from apiserver.request.context import ANONYMOUS, User
+from apiserver.tls.certificates import KeyPair, make_ca, make_client
 from tests.apiserver.contexts import Tls, make_context
 
 PROXY_CA = make_ca("proxy-ca")

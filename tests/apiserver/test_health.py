@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from aiohttp import web
 
-from apiserver.health import READINESS, HealthChecks
+from apiserver.server.healthz import READINESS, HealthChecks
 from tests.apiserver.contexts import make_context
 
 
@@ -78,7 +78,7 @@ async def test_a_check_that_hangs_fails(checks: HealthChecks, monkeypatch: pytes
     async def hang() -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("apiserver.health._CHECK_SECONDS", 0.01)
+    monkeypatch.setattr("apiserver.server.healthz._CHECK_SECONDS", 0.01)
     checks.add("host", hang)
     assert (await get(checks, "/readyz/host"))[0] == 500
 

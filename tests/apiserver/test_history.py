@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apiserver.cachedobject import CachedObject, encode
-from apiserver.history import Event, History, HistoryLimits
-from apiserver.resource import Resource
-from apiserver.views import TableView, WholeView
+from apiserver.encoding.encoded_object import CachedObject, encode
+from apiserver.encoding.transforms import TableView, WholeView
+from apiserver.meta.resource import Resource
+from apiserver.storage.event_history import Event, History, HistoryLimits
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=False)
 WHOLE = WholeView(THINGS)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.jsonvalue import equal, holds_more, nests_deeper
+from apiserver.json.values import equal, holds_more, nests_deeper
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),

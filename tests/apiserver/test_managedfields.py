@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.errors import ApplyConflict, BadRequest, StatusError
-from apiserver.managedfields import FieldManager, managed_fields_error, same_content
-from apiserver.patch import merge_patch
-from apiserver.resource import Object, Resource
-from apiserver.schema import apply_defaults, object_schema, prune
+from apiserver.fieldmanager.field_manager import FieldManager, managed_fields_error, same_content
+from apiserver.meta.errors import ApplyConflict, BadRequest, StatusError
+from apiserver.meta.resource import Object, Resource
+from apiserver.patch.json_and_merge import merge_patch
+from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema, prune
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "apply_sequences.json").read_text())
 TENANTS = Resource(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver import managers
+from apiserver.fieldmanager import managed_fields as managers
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:07Z"
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from apiserver import meta
-from apiserver.errors import FieldError
-from apiserver.resource import Resource
+from apiserver.meta import object_meta as meta
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import Resource
 
 
 def widgets(*, namespaced: bool = True) -> Resource:

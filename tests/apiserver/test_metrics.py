@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from aiohttp import web
 
+from apiserver.meta.resource import Resource
 from apiserver.metrics import Metrics, request_labels
-from apiserver.resource import Resource
-from apiserver.watchcache import WatchCache
+from apiserver.storage.watch_cache import WatchCache
 from tests.apiserver.contexts import make_context
 
 BASE = "/apis/example.org/v1"

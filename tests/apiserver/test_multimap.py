@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.multimap import Multimap
+from registry.multimap import Multimap
 
 # More additions than removals, and more values than are a few.
 _STEPS = st.lists(

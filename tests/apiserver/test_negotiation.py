@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.errors import NotAcceptable
-from apiserver.negotiation import JSON, YAML, MediaType, negotiate
+from apiserver.encoding.negotiation import JSON, YAML, MediaType, negotiate
+from apiserver.meta.errors import NotAcceptable
 
 KUBECTL = (
     "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json"

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from apiserver.offloading import LARGE, computed, size_of, take_turns
+from apiserver.encoding.offload import LARGE, computed, size_of, take_turns
 
 
 @pytest.mark.parametrize(

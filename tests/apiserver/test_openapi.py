@@ -12,14 +12,16 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
-from apiserver import errors, openapi_protobuf, request_info
-from apiserver.context import RequestContext
-from apiserver.discovery import ServedGroup, ServedResource, ServedSubresource
-from apiserver.openapi import OpenAPI, openapi_v3
-from apiserver.openapi_schemas import definition_name, publish
-from apiserver.openapi_v2 import to_v2
-from apiserver.request_info import Query
-from apiserver.resource import Resource, Schema
+from apiserver.endpoints.discovery import ServedGroup, ServedResource, ServedSubresource
+from apiserver.endpoints.openapi import v2_protobuf as openapi_protobuf
+from apiserver.endpoints.openapi.definitions import definition_name, publish
+from apiserver.endpoints.openapi.routes import OpenAPI, openapi_v3
+from apiserver.endpoints.openapi.v2 import to_v2
+from apiserver.meta import errors
+from apiserver.meta.resource import Resource, Schema
+from apiserver.request import request_info
+from apiserver.request.context import RequestContext
+from apiserver.request.request_info import Query
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 FLUNDERS = "/apis/wardle.example.com/v1alpha1/namespaces/{namespace}/flunders"

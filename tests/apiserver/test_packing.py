@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver import packing
-from apiserver.cachedobject import CachedObject, encode
-from apiserver.packing import blocks, gzipped
-from apiserver.resource import Resource
-from apiserver.views import PartialView, TableView, View, WholeView, list_metadata
+from apiserver.encoding import gzip_blocks as packing
+from apiserver.encoding.encoded_object import CachedObject, encode
+from apiserver.encoding.gzip_blocks import blocks, gzipped
+from apiserver.encoding.transforms import PartialView, TableView, View, WholeView, list_metadata
+from apiserver.meta.resource import Resource
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 WHOLE = WholeView(THINGS)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.cachedobject import CachedObject, encode
-from apiserver.errors import BadRequest
-from apiserver.history import Event
-from apiserver.paging import Snapshots, State, Token, decode_token, encode_token, following, rewind
-from apiserver.resource import Key, Resource
+from apiserver.encoding.encoded_object import CachedObject, encode
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Key, Resource
+from apiserver.storage.event_history import Event
+from apiserver.storage.pagination import Snapshots, State, Token, decode_token, encode_token, following, rewind
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=False)
 

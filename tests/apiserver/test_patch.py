@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.errors import BadRequest, RequestEntityTooLarge, StatusError
-from apiserver.patch import PatchFailed, json_patch, merge_patch
+from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, StatusError
+from apiserver.patch.json_and_merge import PatchFailed, json_patch, merge_patch
 
 DOCUMENT = {"metadata": {"name": "x", "labels": {"a/b": "1", "c~d": "2"}}, "spec": {"on": False, "list": [1, 2, 3]}}
 

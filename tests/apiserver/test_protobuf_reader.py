@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.errors import BadRequest, UnsupportedMediaType
-from apiserver.handlers.body import parse
-from apiserver.messagetable import Field, MessageTable, Scalar, list_of, map_of, message, optional
-from apiserver.protobuf import MAX_DEPTH, MAX_FIELDS, MEDIA_TYPE, decode
-from apiserver.protobuf_meta import INT_OR_STRING, MICRO_TIME, OBJECT_META, QUANTITY, TIME
+from apiserver.endpoints.handlers.request_body import parse
+from apiserver.meta.errors import BadRequest, UnsupportedMediaType
+from apiserver.meta.protobuf_message import Field, MessageTable, Scalar, list_of, map_of, message, optional
+from apiserver.serializer.protobuf import MAX_DEPTH, MAX_FIELDS, MEDIA_TYPE, decode
+from apiserver.serializer.protobuf_meta import INT_OR_STRING, MICRO_TIME, OBJECT_META, QUANTITY, TIME
 from tests.protobuf_encoder import MAGIC, bytes_field, envelope, number_field, varint
 
 _INNER = message("Inner", {1: "text"})

@@ -15,17 +15,20 @@ import yaml
 from aiohttp import ClientError, ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
-from apiserver import errors, rest, watchcache
-from apiserver.context import RequestContext
-from apiserver.handlers import watch as watch_handler
-from apiserver.handlers.get import get
-from apiserver.handlers.list import list_objects
-from apiserver.handlers.watch import watch
-from apiserver.options import ListOptions, WatchOptions
-from apiserver.request_info import Query, parse
-from apiserver.resource import Column, Key, Object, Resource
-from apiserver.response import json_response, status_response
-from apiserver.watchcache import CachedObject, HistoryLimits, Watch, WatchCache, encode
+from apiserver import rest
+from apiserver.endpoints.handlers import watch as watch_handler
+from apiserver.endpoints.handlers.get import get
+from apiserver.endpoints.handlers.list import list_objects
+from apiserver.endpoints.handlers.watch import watch
+from apiserver.endpoints.responsewriters import json_response, status_response
+from apiserver.meta import errors
+from apiserver.meta.resource import Column, Key, Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.request.options import ListOptions, WatchOptions
+from apiserver.request.request_info import Query, parse
+from apiserver.storage import watch_cache as watchcache
+from apiserver.storage.pagination import Page
+from apiserver.storage.watch_cache import CachedObject, HistoryLimits, Watch, WatchCache, encode
 from tests.apiserver.contexts import make_context
 
 THINGS = Resource(
@@ -66,7 +69,7 @@ class Things(rest.Getter, rest.Lister, rest.Watcher):
             raise errors.NotFound(THINGS.group_resource, key.name)
         return found
 
-    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> rest.Page:
+    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         return await self._cache.list(namespace, options)
 
     async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
@@ -433,7 +436,7 @@ async def test_a_watch_ends_cleanly_at_shutdown(served: Served) -> None:
 
 
 async def test_a_watch_whose_client_left_is_forgotten(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.watch._IDLE_SECONDS", 0.01)
+    monkeypatch.setattr("apiserver.storage.watcher._IDLE_SECONDS", 0.01)
     response = await served.ask("/things?watch=1&resourceVersion=10")
     assert served.cache.watchers == 1
     response.close()

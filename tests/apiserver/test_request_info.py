@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from apiserver.request_info import Query, parse
+from apiserver.request.request_info import Query, parse
 
 TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
 

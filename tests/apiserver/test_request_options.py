@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.errors import StatusError
-from apiserver.options import (
+from apiserver.meta.errors import StatusError
+from apiserver.meta.selectors import NAME, FieldSelector, LabelSelector, Requirement
+from apiserver.request.options import (
     DeleteOptions,
     ListOptions,
     Preconditions,
@@ -21,8 +22,7 @@ from apiserver.options import (
     update_options,
     watch_options,
 )
-from apiserver.request_info import Query, RequestInfo, parse
-from apiserver.selectors import NAME, FieldSelector, LabelSelector, Requirement
+from apiserver.request.request_info import Query, RequestInfo, parse
 
 COLLECTION = parse("GET", "/apis/g/v1/namespaces/a/things", Query())
 THING = parse("GET", "/apis/g/v1/namespaces/a/things/x", Query("watch=1"))

@@ -7,10 +7,10 @@ import contextlib
 
 import pytest
 
-from apiserver import review
-from apiserver.errors import ServiceUnavailable, StatusError, TooManyRequests
-from apiserver.resource import Object
-from apiserver.review import Backoff
+from apiserver.delegation import review_client as review
+from apiserver.delegation.review_client import Backoff
+from apiserver.meta.errors import ServiceUnavailable, StatusError, TooManyRequests
+from apiserver.meta.resource import Object
 
 AT_ONCE = Backoff(start=0, jitter=0)
 

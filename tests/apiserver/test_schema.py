@@ -5,12 +5,19 @@ from typing import Any
 
 import pytest
 
-from apiserver.errors import BadRequest
-from apiserver.jsonvalue import MAX_OBJECT_NESTING
-from apiserver.object_meta_schema import OBJECT_META
-from apiserver.openapi_meta import META, meta_definitions
-from apiserver.resource import Resource
-from apiserver.schema import apply_defaults, metadata_type_error, object_schema, prune, type_errors, unknown_fields
+from apiserver.endpoints.openapi.meta_definitions import META, meta_definitions
+from apiserver.json.values import MAX_OBJECT_NESTING
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Resource
+from apiserver.schema.object_meta import OBJECT_META
+from apiserver.schema.pruning_and_defaulting import (
+    apply_defaults,
+    metadata_type_error,
+    object_schema,
+    prune,
+    type_errors,
+    unknown_fields,
+)
 
 STRING = {"type": "string"}
 SPEC = {

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.errors import BadRequest
-from apiserver.selectors import FieldSelector, Requirement, parse_field_selector, parse_label_selector
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.selectors import FieldSelector, Requirement, parse_field_selector, parse_label_selector
 
 NAME_PART = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "

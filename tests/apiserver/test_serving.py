@@ -22,10 +22,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from OpenSSL import SSL
 
-from apiserver.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
-from apiserver.serving import CannotListen, Limits, Listener, Shutdown, ended_by_signals, listen, run
-from apiserver.tls import ServerTls, follow_file, follow_files
-from apiserver.x509 import PeerCertificates
+from apiserver.authentication.x509 import PeerCertificates
+from apiserver.server.listener import CannotListen, Limits, Listener, Shutdown, ended_by_signals, listen, run
+from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
+from apiserver.tls.server_context import ServerTls, follow_file, follow_files
 
 CA = make_ca("serving-ca")
 CLIENT_CA = make_ca("client-ca")

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver import errors
-from apiserver.history import Event
-from apiserver.options import ListOptions, WatchOptions
-from apiserver.resource import Key, Resource
-from apiserver.selectors import parse_field_selector, parse_label_selector
-from apiserver.sight import Places, SightChange, intersection, sees, union
-from apiserver.watch import Bookmark, Watch
-from apiserver.watchcache import CachedObject, HistoryLimits, WatchCache, encode
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Resource
+from apiserver.meta.selectors import parse_field_selector, parse_label_selector
+from apiserver.request.options import ListOptions, WatchOptions
+from apiserver.storage.event_history import Event
+from apiserver.storage.visibility import Places, SightChange, intersection, sees, union
+from apiserver.storage.watch_cache import CachedObject, HistoryLimits, WatchCache, encode
+from apiserver.storage.watcher import Bookmark, Watch
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 WIDE = Resource(group="", version="v1", kind="Wide", plural="wides", singular="wide", namespaced=False)

@@ -4,7 +4,7 @@ from itertools import count
 
 import pytest
 
-from apiserver.slices import in_slices
+from apiserver.cooperative import in_slices
 from tests.others import others
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from prometheus_client import CollectorRegistry
 
-from apiserver.stalls import Stalls
+from apiserver.server.event_loop_lag import Stalls
 from tests.virtual_time import VirtualLoop, run_virtual
 
 STALL = "apiserver_event_loop_stall_seconds"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from apiserver.errors import BadRequest
-from apiserver.resource import Schema
-from apiserver.strategicpatch import strategic_merge_patch
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Schema
+from apiserver.patch.strategic_merge import strategic_merge_patch
 
 MERGED = {"type": "array", "x-kubernetes-patch-strategy": "merge"}
 PORT: Schema = {

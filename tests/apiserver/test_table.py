@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from apiserver.cachedobject import CachedObject, encode
-from apiserver.errors import BadRequest
-from apiserver.resource import Column, Object, Resource
-from apiserver.table import age, column_definitions, human_duration, include_object, lasts
-from apiserver.views import PartialView, TableView, WholeView, list_metadata
+from apiserver.encoding.encoded_object import CachedObject, encode
+from apiserver.encoding.table import age, column_definitions, human_duration, include_object, lasts
+from apiserver.encoding.transforms import PartialView, TableView, WholeView, list_metadata
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Column, Object, Resource
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEAR = 365 * DAY

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from apiserver.authentication import AuthenticationError
-from apiserver.context import User
-from apiserver.errors import ServiceUnavailable, StatusError
-from apiserver.resource import Object
-from apiserver.review import Backoff
-from apiserver.tokenreview import STALE_WARNING, BearerToken, InvalidToken, TokenReviewer, TokenVerdict
-from apiserver.verdicts import VerdictCache
+from apiserver.authentication.authenticator import AuthenticationError
+from apiserver.authentication.token_review import STALE_WARNING, BearerToken, InvalidToken, TokenReviewer, TokenVerdict
+from apiserver.delegation.decision_cache import VerdictCache
+from apiserver.delegation.review_client import Backoff
+from apiserver.meta.errors import ServiceUnavailable, StatusError
+from apiserver.meta.resource import Object
+from apiserver.request.context import User
 from tests.apiserver.contexts import make_context
 
 ALICE: dict[str, Any] = {

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from apiserver.fieldset import FieldSet
-from apiserver.typed import ABSENT, DEDUCED, Atom, atom
-from apiserver.typed_check import check
-from apiserver.typed_compare import compare
-from apiserver.typed_fields import reconcile, to_field_set, with_named_fields
-from apiserver.typed_merge import merge
+from apiserver.fieldmanager.field_set import FieldSet
+from apiserver.fieldmanager.typed.compare import compare
+from apiserver.fieldmanager.typed.field_set import reconcile, to_field_set, with_named_fields
+from apiserver.fieldmanager.typed.merge import merge
+from apiserver.fieldmanager.typed.types import ABSENT, DEDUCED, Atom, atom
+from apiserver.fieldmanager.typed.validate import check
 
 STRING = {"type": "string"}
 SET = {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"}

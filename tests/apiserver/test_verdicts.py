@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from apiserver.errors import BadRequest, InternalError, ServiceUnavailable, StatusError
-from apiserver.verdicts import Verdict, VerdictCache
+from apiserver.delegation.decision_cache import Verdict, VerdictCache
+from apiserver.meta.errors import BadRequest, InternalError, ServiceUnavailable, StatusError
 
 
 class Clock:
@@ -139,7 +139,7 @@ async def test_a_denial_takes_the_place_of_an_allow(clock: Clock) -> None:
 
 
 async def test_a_silent_host_does_not_hold_up_what_is_known(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiserver.verdicts._PATIENCE", 0.01)
+    monkeypatch.setattr("apiserver.delegation.decision_cache._PATIENCE", 0.01)
     host, verdicts = Host(), cache(clock)
     await verdicts.get("k", host)
     clock.now += 20

@@ -6,10 +6,11 @@ import re
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from apiserver import errors, request_info
-from apiserver.context import RequestContext
-from apiserver.request_info import Query
-from apiserver.version import Version, version_document
+from apiserver.meta import errors
+from apiserver.request import request_info
+from apiserver.request.context import RequestContext
+from apiserver.request.request_info import Query
+from apiserver.server.version import Version, version_document
 
 
 def context(path: str, *, method: str = "GET", accept: str = "") -> RequestContext:

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 import uvloop
 
-from apiserver import errors, watch, watchcache
-from apiserver.options import WatchOptions
-from apiserver.resource import Key, Resource
-from apiserver.selectors import parse_field_selector, parse_label_selector
-from apiserver.watch import Bookmark, Failure, Item
-from apiserver.watchcache import CachedObject, Event, HistoryLimits, Watch, WatchCache, encode
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Resource
+from apiserver.meta.selectors import parse_field_selector, parse_label_selector
+from apiserver.request.options import WatchOptions
+from apiserver.storage import watch_cache as watchcache
+from apiserver.storage import watcher as watch
+from apiserver.storage.watch_cache import CachedObject, Event, HistoryLimits, Watch, WatchCache, encode
+from apiserver.storage.watcher import Bookmark, Failure, Item
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver import errors, watchcache
-from apiserver.options import ListOptions
-from apiserver.resource import Key, Resource
-from apiserver.rest import Page
-from apiserver.selectors import parse_field_selector, parse_label_selector
-from apiserver.watchcache import CachedObject, Event, EventType, HistoryLimits, WatchCache, encode
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Resource
+from apiserver.meta.selectors import parse_field_selector, parse_label_selector
+from apiserver.request.options import ListOptions
+from apiserver.storage import watch_cache as watchcache
+from apiserver.storage.pagination import Page
+from apiserver.storage.watch_cache import CachedObject, Event, EventType, HistoryLimits, WatchCache, encode
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 ALL = ListOptions()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 
-from apiserver.resource import Resource
-from apiserver.watchcache import CachedObject, WatchCache, encode
+from apiserver.meta.resource import Resource
+from apiserver.storage.watch_cache import CachedObject, WatchCache, encode
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from apiserver.authentication import AuthenticationError
-from apiserver.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
-from apiserver.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.authentication.authenticator import AuthenticationError
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
 from tests.apiserver.contexts import Tls, make_context
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

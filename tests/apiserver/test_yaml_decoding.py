@@ -11,9 +11,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.decoding import decode
-from apiserver.errors import BadRequest
-from apiserver.yaml_decoding import YamlError, decode_yaml
+from apiserver.meta.errors import BadRequest
+from apiserver.serializer.decoder import decode
+from apiserver.serializer.yaml import YamlError, decode_yaml
 
 
 def read(text: str) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.certificates import make_ca, make_client
+from apiserver.tls.certificates import make_ca, make_client
 from tests.attacks.replicas import Replica
 from tests.e2e.client import Answer, Client
 from tests.e2e.controlplane import FRONT_PROXY

@@ -5,9 +5,9 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 from benchmarks import customresource, objects
-from registry.types import tenant_resource
+from registry.tenant.types import tenant_resource
 
 SAMPLE: Object = {
     **objects.tenant("b00000"),

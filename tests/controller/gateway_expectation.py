@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from apiserver.resource import Key, Object
-from controller.apply import patch
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from controller.tenantgateway import facts
-from controller.tenantgateway.making import is_owned
+from apiserver.meta.resource import Key, Object
+from controller.runtime.apply import patch
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenantgateway import parse as facts
+from controller.tenantgateway.ensure import is_owned
 from controller.tenantgateway.model import GatewayFacts, Plan, Route, RouteKind
 from controller.tenantgateway.plan import plan
-from controller.tenantgateway.render_gateway import render_gateway
-from controller.tenantgateway.routestatus import faults
-from registry.host import NAMESPACES, HostResource
+from controller.tenantgateway.render.gateway import render_gateway
+from controller.tenantgateway.route_status import faults
+from registry.cluster.interface import NAMESPACES, HostResource
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION
 from tests.controller.gateway_world import CERTIFICATES, GATEWAYS, HTTPROUTES, ISSUERS, OURS, TLSROUTES, World
 

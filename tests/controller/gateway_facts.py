@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver.resource import Key, Object, Schema
-from apiserver.schema import unknown_fields
-from apiserver.validation import type_errors
-from controller.apply import without_none
+from apiserver.meta.resource import Key, Object, Schema
+from apiserver.schema.pruning_and_defaulting import unknown_fields
+from apiserver.schema.validation import type_errors
+from controller.runtime.apply import without_none
 from controller.tenantgateway.model import GatewayFacts, Heir, ParentRef, Plan, Route, RouteId, RouteKind
 from controller.tenantgateway.plan import plan
-from controller.tenantgateway.render_gateway import render_gateway
+from controller.tenantgateway.render.gateway import render_gateway
 
 NOW = "2026-11-21T12:00:00Z"
 LATER = "2026-11-21T13:00:00Z"

@@ -10,19 +10,19 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from admission.chain import unobserved
-from apiserver.errors import StatusError
-from apiserver.resource import Key, Object
-from controller.apply import Apply
-from controller.eventrecorder import Occurrence, Recorder, Regarding
-from controller.gate import OpenGate
-from controller.informers import Informers
-from controller.platform import FollowedSettings, PlatformSettings
-from controller.queuemetrics import WorkQueueMetrics
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from registry.host import NAMESPACES, HostResource
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from controller.platform.settings import FollowedSettings, PlatformSettings
+from controller.runtime.apply import Apply
+from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
+from controller.runtime.workqueue_metrics import WorkQueueMetrics
+from controller.runtime.write_gate import OpenGate
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.informer_factory import Informers
+from registry.cluster.interface import NAMESPACES, HostResource
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
-from tenant_apiserver.gateways import GatewayControllers
-from tenant_apiserver.tenants import TenantApi, tenant_api
+from tenant_apiserver.wiring.gateway_controller import GatewayControllers
+from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
 from tests.fakes import FakeHost
 from tests.virtual_time import run_virtual
 

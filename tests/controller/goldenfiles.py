@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from controller.apply import without_none
+from controller.runtime.apply import without_none
 
 _FILES = Path(__file__).parent / "golden"
 

@@ -13,39 +13,39 @@ from typing import Any
 
 import yaml
 
-from apiserver.resource import Key, Object
-from apiserver.watchcache import WatchCache
-from controller.apply import Apply
-from controller.eventrecorder import Occurrence, Recorder, Regarding
-from controller.follow import EventHandler
-from controller.gate import OpenGate
-from controller.informer import Informer
-from controller.root import ROOT, RootEvents, RootReconciler
-from controller.runtime import Controller, Manager
-from controller.tenant.chart import Chart
-from controller.tenant.cleanup import Cleanup
-from controller.tenant.contents import ContentWriter
-from controller.tenant.deletion import DeletionEvents, Lifecycle
-from controller.tenant.events import ContentEvents, NamespaceEvents, TenantEvents
-from controller.tenant.gateway import GATEWAYS, GatewayIndex, GatewayStep
-from controller.tenant.host import HostStep
-from controller.tenant.inside import ContentSettings
-from controller.tenant.inside import inside as inside_steps
-from controller.tenant.leavings import Leavings
-from controller.tenant.namespace import NamespaceStep
-from controller.tenant.observed import Observer
+from apiserver.meta.resource import Key, Object
+from apiserver.storage.watch_cache import WatchCache
+from controller.runtime.apply import Apply
+from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
+from controller.runtime.manager import Controller, Manager
+from controller.runtime.workqueue import WorkQueue
+from controller.runtime.write_gate import OpenGate
+from controller.tenant.finalizer import DeletionEvents, Lifecycle
+from controller.tenant.gateway_ready_step import GATEWAYS, GatewayIndex, GatewayStep
+from controller.tenant.helm_ownership import Chart
+from controller.tenant.host_conflict_step import HostStep
+from controller.tenant.managed_objects import ContentWriter
+from controller.tenant.namespace_content_steps import ContentSettings
+from controller.tenant.namespace_content_steps import inside as inside_steps
+from controller.tenant.namespace_step import NamespaceStep
+from controller.tenant.observe import Observer
+from controller.tenant.orphaned_namespaces import Cleanup
 from controller.tenant.reconciler import Step, TenantReconciler, every_tenant
+from controller.tenant.release_adopted_namespace import Leavings
+from controller.tenant.root import ROOT, RootEvents, RootReconciler
 from controller.tenant.status import StatusWriter
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from controller.tenant.workloads import WORKLOADMONITORS, Workloads, WorkloadsStep
-from controller.workqueue import WorkQueue
-from registry.host import HELMRELEASES, NAMESPACES, SECRETS, SERVICES, HostResource
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenant.watches import ContentEvents, NamespaceEvents, TenantEvents
+from controller.tenant.workloads_ready_step import WORKLOADMONITORS, Workloads, WorkloadsStep
+from registry.cluster.event_handlers import EventHandler
+from registry.cluster.informer import Informer
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, SECRETS, SERVICES, HostResource
 from registry.names import RELEASE_SELECTOR, release_name
 from registry.tenant.convert import to_tenant
-from registry.tenant.feed import TenantFeed
-from registry.tenant.settings import ReleaseSettings
+from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.tree import TenantTree
-from registry.types import tenant_resource
+from registry.tenant.types import tenant_resource
+from registry.tenant.watch_feed import TenantFeed
 from tests.fakes import FakeHost
 from tests.tenant_objects import ROOT_HOST, release
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from apiserver.errors import StatusError
-from apiserver.resource import Object
-from controller.apply import Apply, ControllerOwner, ForeignObject, additions, covers, owner_references, patch
-from controller.gate import LeaseGate, NotLeading, OpenGate
-from registry.host import CONFIGMAPS
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
+from controller.runtime.apply import Apply, ControllerOwner, ForeignObject, additions, covers, owner_references, patch
+from controller.runtime.write_gate import LeaseGate, NotLeading, OpenGate
+from registry.cluster.interface import CONFIGMAPS
 from tests.fakes import FakeHost
 
 OWNER = ControllerOwner(api_version="v1", kind="Thing", name="mine", uid="u1")

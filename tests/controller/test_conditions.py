@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.conditions import Finding, condition, conditions
+from controller.runtime.conditions import Finding, condition, conditions
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.resource import GroupResource, Key, Object
-from controller.apply import Apply
-from controller.eventrecorder import EventRecorder, Occurrence, Regarding
-from controller.gate import LeaseGate, OpenGate, WriteGate
-from controller.tenant.occurrences import occurrences
-from registry.host import EVENTS, HostResource
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key, Object
+from controller.runtime.apply import Apply
+from controller.runtime.event_recorder import EventRecorder, Occurrence, Regarding
+from controller.runtime.write_gate import LeaseGate, OpenGate, WriteGate
+from controller.tenant.event_messages import occurrences
+from registry.cluster.interface import EVENTS, HostResource
 from tests.fakes import FakeHost
 from tests.virtual_time import virtual
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from controller.gate import LeaseGate, NotLeading, OpenGate
+from controller.runtime.write_gate import LeaseGate, NotLeading, OpenGate
 from tests.virtual_time import run_virtual
 
 

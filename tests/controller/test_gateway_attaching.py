@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.resource import Key
-from controller.tenant.tenantgateway import TENANTGATEWAYS
+from apiserver.meta.resource import Key
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from controller.tenantgateway.reconciler import TenantGatewayReconciler
-from registry.host import HELMRELEASES, NAMESPACES
+from registry.cluster.interface import HELMRELEASES, NAMESPACES
 from tests.controller.gateway_world import World, in_world, pass_through, refusal
 from tests.tenant_objects import release
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.resource import Key, Object
-from controller.apply import patch
-from controller.tenantgateway.attachments import attachments, namespace_patch
+from apiserver.meta.resource import Key, Object
+from controller.runtime.apply import patch
+from controller.tenantgateway.attachment import attachments, namespace_patch
 from controller.tenantgateway.model import Attachments, GatewayFacts
 from tests.controller.gateway_facts import gateway
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.tenantgateway.claims import judge
+from controller.tenantgateway.hostname_ownership import judge
 from controller.tenantgateway.model import ParentRef, Refusal, Route, RouteId
 from tests.controller.gateway_facts import route
 

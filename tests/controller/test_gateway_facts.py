@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from apiserver.resource import Key, Object
-from controller.tenantgateway import facts
-from controller.tenantgateway.faults import Faults
+from apiserver.meta.resource import Key, Object
+from controller.tenantgateway import parse as facts
+from controller.tenantgateway.collected_errors import Faults
 from controller.tenantgateway.model import Heir, ParentRef, RouteId
-from registry.host import HostUnreachable, NotServed
+from registry.cluster.interface import HostUnreachable, NotServed
 from tests.controller.gateway_world import OURS, refusal
 
 HOME = Key("home", "cozystack")

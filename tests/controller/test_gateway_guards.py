@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from apiserver.resource import Object
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from registry.host import HostResource
+from apiserver.meta.resource import Object
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import HostResource
 from tests.controller.gateway_world import CERTIFICATES, GATEWAYS, HTTPROUTES, ISSUERS, World, in_world, pass_through
 
 HARBOR = "cozystack-harbor-760d5a8a-tls"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.errors import StatusError
-from apiserver.resource import GroupResource, Key, Object
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from registry.host import NAMESPACES, HostResource, HostUnreachable
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import GroupResource, Key, Object
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import NAMESPACES, HostResource, HostUnreachable
 from registry.names import GATEWAY_LABEL, HOST_LABEL
 from tests.controller.gateway_expectation import surprises
 from tests.controller.gateway_world import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.resource import Key
-from registry.host import HostResource
+from apiserver.meta.resource import Key
+from registry.cluster.interface import HostResource
 from tests.controller.gateway_world import (
     CERT_MANAGER,
     CERTIFICATES,

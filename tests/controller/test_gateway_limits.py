@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 
-from controller.tenantgateway.layout import MAX_DNS_NAMES, MAX_LISTENERS
+from controller.tenantgateway.listeners import MAX_DNS_NAMES, MAX_LISTENERS
 from controller.tenantgateway.model import GatewayFacts
 from tests.controller.gateway_facts import (
     EVERY_MODE,

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.apply import patch, without_none
-from controller.tenantgateway.claims import claims
-from controller.tenantgateway.layout import MAX_DNS_NAMES, MAX_LISTENERS
+from controller.runtime.apply import patch, without_none
+from controller.tenantgateway.hostname_ownership import claims
+from controller.tenantgateway.listeners import MAX_DNS_NAMES, MAX_LISTENERS
 from controller.tenantgateway.model import GatewayFacts, Heir, ParentRef, Plan, Route, RouteKind
-from controller.tenantgateway.render_certificates import render_certificates
-from controller.tenantgateway.render_gateway import render_gateway
+from controller.tenantgateway.render.certificates import render_certificates
+from controller.tenantgateway.render.gateway import render_gateway
 from tests.controller.gateway_facts import admitted, as_made, gateway, planned, route
 
 APEX = "foo.example.com"

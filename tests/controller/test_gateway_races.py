@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from apiserver.errors import StatusError
-from apiserver.resource import Key
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from registry.host import HostResource
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import HostResource
 from tests.controller.gateway_world import (
     CERTIFICATES,
     GATEWAYS,

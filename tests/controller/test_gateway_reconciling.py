@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.resource import Key, Object
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from controller.tenantgateway.statuswriter import occurrences
-from registry.host import NAMESPACES, HostResource
+from apiserver.meta.resource import Key, Object
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenantgateway.status_writer import occurrences
+from registry.cluster.interface import NAMESPACES, HostResource
 from tests.controller.gateway_world import (
     CERTIFICATES,
     GATEWAYS,

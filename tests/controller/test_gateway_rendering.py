@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from apiserver.resource import Object
-from apiserver.selectors import LabelSelector, Requirement
-from controller.apply import patch, without_none
+from apiserver.meta.resource import Object
+from apiserver.meta.selectors import LabelSelector, Requirement
+from controller.runtime.apply import patch, without_none
 from controller.tenantgateway.model import GatewayFacts, Heir, Plan
-from controller.tenantgateway.render_certificates import render_certificates
-from controller.tenantgateway.render_gateway import render_gateway
-from controller.tenantgateway.render_issuer import IssuerNotRenderable, render_issuer
-from controller.tenantgateway.render_redirect import render_redirect
+from controller.tenantgateway.render.certificates import render_certificates
+from controller.tenantgateway.render.gateway import render_gateway
+from controller.tenantgateway.render.issuer import IssuerNotRenderable, render_issuer
+from controller.tenantgateway.render.redirect import render_redirect
 from registry.names import GATEWAY_LABEL
 from tests.controller.gateway_facts import admitted, gateway, planned, route
 from tests.controller.goldenfiles import assert_golden

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.resource import Object
-from controller.tenantgateway.hostnames import Fault
+from apiserver.meta.resource import Object
+from controller.tenantgateway.hostname_validation import Fault
 from controller.tenantgateway.model import Verdict
-from controller.tenantgateway.routestatus import MAX_PARENTS, faults, route_parents, verdict
+from controller.tenantgateway.route_status import MAX_PARENTS, faults, route_parents, verdict
 from tests.controller.gateway_facts import LATER, NOW, admitted, gateway, planned, route
 
 HARBOR = "harbor.foo.example.com"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.errors import StatusError
-from apiserver.resource import Key
-from registry.host import HostResource
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key
+from registry.cluster.interface import HostResource
 from tests.controller.gateway_world import CERTIFICATES, GATEWAYS, World, in_world, pass_through, refusal
 
 # Longer than the process waits for a kind that comes by a CustomResourceDefinition of ours.

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.resource import Object
-from controller.conditions import condition
+from apiserver.meta.resource import Object
+from controller.runtime.conditions import condition
 from controller.tenantgateway.model import GatewayFacts, Heir, Plan
 from controller.tenantgateway.status import Found, render_status
 from tests.controller.gateway_facts import LATER, NOW, admitted, as_made, gateway, planned, route

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.errors import StatusError
-from apiserver.resource import Key, Object
-from controller.backoff import Backoff
-from controller.informer import Informer
-from registry.frames import MalformedFrame
-from registry.host import NAMESPACES, HostResource, HostUnreachable, WatchEvent
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from registry.cluster.backoff import Backoff
+from registry.cluster.informer import Informer
+from registry.cluster.interface import NAMESPACES, HostResource, HostUnreachable, WatchEvent
+from registry.cluster.watch_decoder import MalformedFrame
 from tests.others import others
 
 _END = {"annotations": {"k8s.io/initial-events-end": "true"}}
@@ -427,7 +427,7 @@ async def test_tables_are_no_objects_to_follow() -> None:
 
 async def test_others_have_their_turn_amid_events_that_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host sends what has piled up in one go."""
-    monkeypatch.setattr("apiserver.slices._SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("apiserver.cooperative._SLICE_SECONDS", 0.0)
     async with others() as counted:
         run = await play([*INITIAL, *(event("MODIFIED", "a", 6 + number) for number in range(50))])
     assert [rv for _, _, rv in run.told[1:]] == list(range(6, 56))

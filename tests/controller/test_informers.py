@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from apiserver import errors
-from apiserver.errors import StatusError
-from apiserver.resource import Key, Object
-from controller import informers as looking
-from controller.informers import Informers
-from registry.host import NAMESPACES, SECRETS, HostResource, HostUnreachable, NotServed
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from registry.cluster import informer_factory as looking
+from registry.cluster.informer_factory import Informers
+from registry.cluster.interface import NAMESPACES, SECRETS, HostResource, HostUnreachable, NotServed
 from tests.fakes import FakeHost
 from tests.virtual_time import virtual
 
@@ -150,7 +150,7 @@ async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCap
 
     informers = Informers(FakeHost(before=lacks))
     informers.when_served(OLD.group, OLD.kind, ["v1alpha2"])
-    with caplog.at_level(logging.DEBUG, logger="controller.informers"):
+    with caplog.at_level(logging.DEBUG, logger="registry.cluster.informer_factory"):
         async with running(informers):
             for _ in range(3):
                 await asyncio.wait_for(asked.acquire(), 5)

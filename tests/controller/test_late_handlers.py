@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from apiserver.errors import StatusError
-from apiserver.resource import Object
-from controller.informers import Informers
-from registry.host import NAMESPACES, SERVICES, HostResource
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
+from registry.cluster.informer_factory import Informers
+from registry.cluster.interface import NAMESPACES, SERVICES, HostResource
 from tests.fakes import FakeHost
 from tests.virtual_time import virtual
 

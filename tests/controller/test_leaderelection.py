@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.resource import GroupResource, Key, Object
-from controller.gate import LeaseGate, NotLeading
-from controller.leaderelection import Candidate, LeaderElector, LeaseTimes, micro_time
-from registry.host import LEASES, Host, HostResource
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key, Object
+from controller.runtime.leader_election import Candidate, LeaderElector, LeaseTimes, micro_time
+from controller.runtime.write_gate import LeaseGate, NotLeading
+from registry.cluster.interface import LEASES, Host, HostResource
 from tests.fakes import FakeHost
 from tests.virtual_time import run_virtual, virtual
 

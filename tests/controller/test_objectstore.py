@@ -4,8 +4,8 @@ import tracemalloc
 
 import pytest
 
-from apiserver.resource import Key, Object
-from controller.objectstore import EncodedObjects, ObjectStore, encode
+from apiserver.meta.resource import Key, Object
+from registry.cluster.object_store import EncodedObjects, ObjectStore, encode
 
 
 def obj(name: str, **more: object) -> Object:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from controller.platform import AcmeServer, FollowedSettings, PlatformSettings, acme_server
-from controller.platformvalues import cluster_values, tenantgateway_spec
-from registry.gateway_types import TenantGatewaySpec
-from registry.tenant.settings import ReleaseSettings
+from controller.platform.chart_values import cluster_values, tenantgateway_spec
+from controller.platform.settings import AcmeServer, FollowedSettings, PlatformSettings, acme_server
+from registry.tenant.release_settings import ReleaseSettings
+from registry.tenantgateway.types import TenantGatewaySpec
 
 DEFAULTS = PlatformSettings()
 PEM = "-----BEGIN CERTIFICATE-----\nMA==\n-----END CERTIFICATE-----\n"

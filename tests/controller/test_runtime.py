@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.resource import GroupResource
-from controller.apply import ForeignObject
-from controller.gate import NotLeading
-from controller.runtime import Controller, Manager
-from controller.workqueue import RateLimiter, WorkQueue
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource
+from controller.runtime.apply import ForeignObject
+from controller.runtime.manager import Controller, Manager
+from controller.runtime.workqueue import RateLimiter, WorkQueue
+from controller.runtime.write_gate import NotLeading
 from tests.virtual_time import run_virtual, virtual
 
 
@@ -95,7 +95,7 @@ def test_a_key_that_fails_is_logged_once_and_tried_again(
     with caplog.at_level(logging.DEBUG, "controller"):
         run_virtual(main)
 
-    told = [record for record in caplog.records if record.name == "controller.runtime"]
+    told = [record for record in caplog.records if record.name == "controller.runtime.manager"]
     assert [record.levelno for record in told] == [level]
     assert text in told[0].getMessage()
     assert bool(told[0].exc_info) is (level == logging.ERROR)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.resource import Object
-from controller.tenant.access import ROLES
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from registry.host import (
+from apiserver.meta.resource import Object
+from controller.tenant.rbac_step import ROLES
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import (
     LIMITRANGES,
     NAMESPACES,
     RESOURCEQUOTAS,

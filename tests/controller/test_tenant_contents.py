@@ -8,22 +8,32 @@ from typing import Any
 import pytest
 import yaml
 
-from apiserver.resource import Key, Object
-from controller.apply import additions
-from controller.conditions import Finding
-from controller.tenant import access, quota, tenantgateway, values
-from controller.tenant.chart import Manager, joined, managed, manager, tenant_release
-from controller.tenant.namespace import (
+from apiserver.meta.resource import Key, Object
+from controller.runtime.apply import additions
+from controller.runtime.conditions import Finding
+from controller.tenant import quota_step as quota
+from controller.tenant import rbac_step as access
+from controller.tenant import tenantgateway_step as tenantgateway
+from controller.tenant import values_secret_step as values
+from controller.tenant.helm_ownership import Manager, joined, managed, manager, tenant_release
+from controller.tenant.namespace_step import (
     Inherited,
     contradictions,
     helm_additions,
     render_namespace,
     scheduling_class_label,
 )
-from controller.tenant.observed import Observed
-from controller.tenant.values import Malformed, cluster_block, namespace_values, render_secret, render_text, text_of
+from controller.tenant.observe import Observed
+from controller.tenant.values_secret_step import (
+    Malformed,
+    cluster_block,
+    namespace_values,
+    render_secret,
+    render_text,
+    text_of,
+)
 from registry.tenant.inheritance import Services
-from registry.types import EffectiveGateway, EffectiveHost
+from registry.tenant.types import EffectiveGateway, EffectiveHost
 from tests.controller.goldenfiles import assert_golden
 from tests.controller.tenant_world import LIMITS
 from tests.tenant_objects import facts, release, root

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.resource import GroupResource, Key
-from registry.host import HELMRELEASES, NAMESPACES, HostResource
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, HostResource
 from tests.controller.tenant_world import PlatformOfTests, World
 from tests.fakes import FakeHost
 from tests.virtual_time import virtual

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.resource import GroupResource, Key, Object
-from controller.objectstore import ObjectStore
-from controller.tenant.deletion import Disposal, disposal
-from controller.tenant.ownership import annotations_of_record
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from registry.host import HELMRELEASES, NAMESPACES, ROLEBINDINGS, SECRETS, SERVICEACCOUNTS, HostResource
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key, Object
+from controller.tenant.finalizer import Disposal, disposal
+from controller.tenant.namespace_ownership import annotations_of_record
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ROLEBINDINGS, SECRETS, SERVICEACCOUNTS, HostResource
+from registry.cluster.object_store import ObjectStore
 from registry.names import FLUX_FINALIZER, TENANT_FINALIZER
 from tests.controller.tenant_world import NOW, World
 from tests.fakes import FakeHost

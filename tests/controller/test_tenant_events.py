@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from apiserver.resource import Key, Object
-from apiserver.watchcache import WatchCache, encode
-from controller.objectstore import ObjectStore
-from controller.tenant.contents import Marks, Part
-from controller.tenant.events import ContentEvents, NamespaceEvents, TenantEvents
-from controller.tenant.values import ClusterValues
-from registry.host import SECRETS
+from apiserver.meta.resource import Key, Object
+from apiserver.storage.watch_cache import WatchCache, encode
+from controller.tenant.managed_objects import Marks, Part
+from controller.tenant.values_secret_step import ClusterValues
+from controller.tenant.watches import ContentEvents, NamespaceEvents, TenantEvents
+from registry.cluster.interface import SECRETS
+from registry.cluster.object_store import ObjectStore
 from registry.tenant.tree import TenantTree
-from registry.types import tenant_resource
+from registry.tenant.types import tenant_resource
 from tests.at_once import at_once
 from tests.tenant_objects import ROOT_HOST, facts, tenant, tree_of
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from registry.host import (
-    RESOURCEQUOTAS,
-)
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import RESOURCEQUOTAS
 from tests.controller.tenant_world import PlatformOfTests, World
 from tests.virtual_time import virtual
 

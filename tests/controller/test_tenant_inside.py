@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.resource import GroupResource, Key, Object
-from controller.tenant.access import ROLES
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from registry.host import (
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key, Object
+from controller.tenant.rbac_step import ROLES
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import (
     LIMITRANGES,
     NAMESPACES,
     RESOURCEQUOTAS,

@@ -8,14 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.resource import Key, Object
-from controller.conditions import Finding
-from controller.root import render_root_namespace, render_root_release
-from controller.tenant.chart import Chart
-from controller.tenant.host import host_findings
-from controller.tenant.namespace import Inherited, contradictions, host_label, obstacle, render_namespace
-from controller.tenant.observed import Observed
-from controller.tenant.ownership import (
+from apiserver.meta.resource import Key, Object
+from controller.runtime.conditions import Finding
+from controller.tenant.helm_ownership import Chart
+from controller.tenant.host_conflict_step import host_findings
+from controller.tenant.namespace_ownership import (
     Ownership,
     Record,
     annotations_of_record,
@@ -24,12 +21,15 @@ from controller.tenant.ownership import (
     ownership,
     record,
 )
+from controller.tenant.namespace_step import Inherited, contradictions, host_label, obstacle, render_namespace
+from controller.tenant.observe import Observed
+from controller.tenant.root import render_root_namespace, render_root_release
 from controller.tenant.status import render_status
 from registry.names import FINDINGS_ANNOTATION
 from registry.tenant.convert import to_tenant
-from registry.tenant.facts import facts_of
-from registry.tenant.settings import ReleaseSettings
-from registry.types import EffectiveGateway, EffectiveHost
+from registry.tenant.release_settings import ReleaseSettings
+from registry.tenant.summary import facts_of
+from registry.tenant.types import EffectiveGateway, EffectiveHost
 from tests.tenant_objects import ROOT_HOST, facts, release, root
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from registry.host import HELMRELEASES, NAMESPACES, SECRETS
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, SECRETS
 from tests.controller.tenant_world import World
 from tests.virtual_time import virtual
 

@@ -6,20 +6,18 @@ from typing import Any
 
 import pytest
 
-from apiserver.resource import Key, Object
-from controller.tenant.gateway import (
-    GATEWAYS,
-    GatewayState,
-    Listener,
-    State,
-    gateway_finding,
-    tenants_of,
+from apiserver.meta.resource import Key, Object
+from controller.tenant.gateway_ready_step import GATEWAYS, GatewayState, Listener, State, gateway_finding, tenants_of
+from controller.tenant.observe import Observed
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenant.workloads_ready_step import (
+    WORKLOADMONITORS,
+    has_external_address,
+    is_operational,
+    workloads_finding,
 )
-from controller.tenant.observed import Observed
-from controller.tenant.tenantgateway import TENANTGATEWAYS
-from controller.tenant.workloads import WORKLOADMONITORS, has_external_address, is_operational, workloads_finding
-from registry.host import HELMRELEASES, SERVICES
-from registry.types import EffectiveGateway
+from registry.cluster.interface import HELMRELEASES, SERVICES
+from registry.tenant.types import EffectiveGateway
 from tests.controller.tenant_world import World
 from tests.tenant_objects import facts, names, release, tree_of
 from tests.virtual_time import virtual

@@ -6,8 +6,8 @@ import pytest
 import uvloop
 from prometheus_client import CollectorRegistry
 
-from controller.queuemetrics import WorkQueueMetrics
-from controller.workqueue import RateLimiter, WorkQueue
+from controller.runtime.workqueue import RateLimiter, WorkQueue
+from controller.runtime.workqueue_metrics import WorkQueueMetrics
 from tests.virtual_time import run_virtual
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from admission.cel.authorization import authorizer_variable, check_function
 from admission.cel.environment import BOOL, CompileError, Environment, evaluate, flattened
-from admission.policy.facts import policy_of
-from apiserver.authorization import AccessAttributes, Decision
-from apiserver.context import User
+from admission.cel.library.authz import authorizer_variable, check_function
+from admission.policy.compiled_policy import policy_of
+from apiserver.authorization.authorizer import AccessAttributes, Decision
+from apiserver.request.context import User
 from tests.docs.admission_page import MISSING, WORKING, Row
 from tests.tenant_objects import ADMIN, attributes, tenant
 

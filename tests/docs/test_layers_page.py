@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from admission.hostpolicy import POLICY, refusal
+from admission.tenant.host_policy import POLICY, refusal
 from tests.policies import cases
 from tests.policies.host_cases import NAMESPACE_DENIAL
 from tests.policies.route_cases import nameless

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tenant_apiserver import options
+from tenant_apiserver.options import command_line as options
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])

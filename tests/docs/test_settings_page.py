@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from controller.platform import PlatformSettings, acme_server
-from tenant_apiserver.config import load, parse
+from controller.platform.settings import PlatformSettings, acme_server
+from tenant_apiserver.options.settings_file import load, parse
 
 PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
 DEFAULTS, OWN_SERVER = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)

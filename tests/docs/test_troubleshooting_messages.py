@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from apiserver.resource import Key
-from registry.host import HostResource
+from apiserver.meta.resource import Key
+from registry.cluster.interface import HostResource
 from tests.controller.gateway_world import CERTIFICATES, World, in_world, refusal
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()

@@ -14,8 +14,8 @@ from typing import Any
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from apiserver import certificates
-from apiserver.certificates import KeyPair
+from apiserver.tls import certificates
+from apiserver.tls.certificates import KeyPair
 from tests.e2e import credentials
 from tests.e2e.client import Client
 from tests.e2e.credentials import Identity

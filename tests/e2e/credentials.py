@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 from multidict import CIMultiDict
 
-from apiserver.certificates import KeyPair
+from apiserver.tls.certificates import KeyPair
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from apiserver.certificates import KeyPair
+from apiserver.tls.certificates import KeyPair
 from tests.e2e import credentials
 from tests.e2e.client import Client
 from tests.e2e.controlplane import FRONT_PROXY, ControlPlane

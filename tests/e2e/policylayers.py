@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.patch import merge_patch
+from apiserver.patch.json_and_merge import merge_patch
 from tests.e2e.client import Client
 from tests.e2e.hosts import RBAC, E2eHost
 from tests.e2e.impersonating import Impersonating

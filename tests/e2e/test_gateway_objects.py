@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from apiserver.resource import Object
-from controller.apply import patch
+from apiserver.meta.resource import Object
+from controller.runtime.apply import patch
 from tests.e2e.hosts import E2eHost
 
 _GOLDEN = Path(__file__).parents[1] / "controller" / "golden" / "tenantgateway"

@@ -14,7 +14,7 @@ import pytest
 from cryptography.x509.oid import NameOID
 from OpenSSL import SSL
 
-from apiserver.certificates import make_ca, make_client, parse_bundle
+from apiserver.tls.certificates import make_ca, make_client, parse_bundle
 from tests.e2e import credentials
 from tests.e2e.client import Answer, Client
 from tests.e2e.controlplane import FRONT_PROXY, TOKEN, TOKEN_USER

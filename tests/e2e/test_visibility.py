@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from registry.rbac import rule_document
+from registry.rbac.role_index import rule_document
 from tests.e2e.client import Client
 from tests.e2e.hosts import RBAC, ROOT, E2eHost, tenants_path
 from tests.e2e.processes import wait_until

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from apiserver import certificates
+from apiserver.tls import certificates
 
 NAMES = ("127.0.0.1", "localhost", "hook.webhooks.svc")
 

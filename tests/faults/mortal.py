@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from registry.generic.tables import Tables
+from registry.sqlite.statements import Tables
 from tenant_apiserver.__main__ import main
 
 MOMENTS = ("before", "during", "after")

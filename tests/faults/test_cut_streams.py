@@ -11,12 +11,12 @@ from itertools import count
 
 import pytest
 
-from apiserver.errors import StatusError
-from apiserver.resource import Object
-from controller.informer import Informer
-from registry.host import CONFIGMAPS, MERGE_PATCH
-from registry.hostclient import HostClient
-from registry.kubelibrary import Configuration
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
+from registry.cluster.client import HostClient
+from registry.cluster.informer import Informer
+from registry.cluster.interface import CONFIGMAPS, MERGE_PATCH
+from registry.cluster.kubernetes_asyncio_shim import Configuration
 from tests.e2e.hosts import EmbeddedHost
 from tests.faults.cuttingrelay import REFUSED, Cut, CuttingRelay
 from tests.faults.sizes import size

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.certificates import KeyPair, make_ca, make_client, make_serving
+from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving
 from tests.e2e.client import Answer, Client
 from tests.e2e.controlplane import FRONT_PROXY
 from tests.e2e.hosts import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path

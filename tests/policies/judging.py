@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from admission.policy.plugin import ValidatingPolicies
 from apiserver.admission import Attributes
-from apiserver.context import User
-from apiserver.errors import StatusError
-from apiserver.patch import merge_patch
-from apiserver.resource import Object, Resource
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object, Resource
+from apiserver.patch.json_and_merge import merge_patch
+from apiserver.request.context import User
 from tests.admission.policy.policy_objects import Namespaces, plugin
 from tests.apiserver.contexts import make_context
 from tests.policies.cases import NAMESPACES, Case

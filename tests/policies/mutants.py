@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 
 _QUOTED = re.compile(r"'[^']*'")
 _OPENING, _CLOSING = "([{", ")]}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from apiserver.resource import Object
-from registry.types import tenant_resource
+from apiserver.meta.resource import Object
+from registry.tenant.types import tenant_resource
 
 STAND_IN_GROUP = "stand-in.cozystack.io"
 

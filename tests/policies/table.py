@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 from tests.policies import host_cases, listener_cases, route_cases
 from tests.policies.cases import Case
 

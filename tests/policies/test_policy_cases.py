@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from admission.hostpolicy import POLICY, TRUSTED_GROUPS, refusal
-from admission.policy.facts import policy_of
-from registry.embedded.platformkinds import PLATFORM_KINDS
+from admission.policy.compiled_policy import policy_of
+from admission.tenant.host_policy import POLICY, TRUSTED_GROUPS, refusal
+from registry.embedded.kinds.platform import PLATFORM_KINDS
 from tests.policies import cases
 from tests.policies.cases import GATEWAY_GROUP, Case
 from tests.policies.judging import NAME, attributes, judge_of, refused

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from admission.policy.facts import policy_of
-from apiserver.errors import StatusError
-from apiserver.resource import Object
+from admission.policy.compiled_policy import policy_of
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
 from tests.policies.cases import Case, refusal
 from tests.policies.judging import NAME, attributes, judge_of, refused
 from tests.policies.mutants import mutants, shortened

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.errors import StatusError
-from registry.frames import Frames, MalformedFrame
-from registry.host import WatchEvent
+from apiserver.meta.errors import StatusError
+from registry.cluster.interface import WatchEvent
+from registry.cluster.watch_decoder import Frames, MalformedFrame
 
 _EVENTS = [
     WatchEvent("ADDED", {"metadata": {"name": "ä\n"}}),

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from apiserver.schema import apply_defaults, type_errors
-from registry.gateway_types import TenantGatewaySpec, tenantgateway_crd, tenantgateway_resource
+from apiserver.schema.pruning_and_defaulting import apply_defaults, type_errors
+from registry.tenantgateway.types import TenantGatewaySpec, tenantgateway_crd, tenantgateway_resource
 
 SPEC = tenantgateway_resource().properties["spec"]
 

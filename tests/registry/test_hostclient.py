@@ -11,9 +11,11 @@ import yaml
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from apiserver.certificates import make_ca
-from apiserver.errors import BadRequest, StatusError
-from registry.host import (
+from apiserver.meta.errors import BadRequest, StatusError
+from apiserver.tls.certificates import make_ca
+from registry.cluster.client import HostClient
+from registry.cluster.connection import load_in_cluster
+from registry.cluster.interface import (
     HELMRELEASES,
     MERGE_PATCH,
     NAMESPACES,
@@ -22,9 +24,7 @@ from registry.host import (
     NotServed,
     WatchEvent,
 )
-from registry.hostclient import HostClient
-from registry.hostconnection import load_in_cluster
-from registry.kubelibrary import Configuration
+from registry.cluster.kubernetes_asyncio_shim import Configuration
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -28,7 +28,7 @@ def run(program: str, *arguments: str) -> str:
 
 
 def test_generated_models_are_not_imported() -> None:
-    program = "import sys, registry.hostclient; print(sum('kubernetes_asyncio' in name for name in sys.modules))"
+    program = "import sys, registry.cluster.client; print(sum('kubernetes_asyncio' in name for name in sys.modules))"
     assert int(run(program)) < 30
 
 
@@ -44,7 +44,7 @@ def test_a_kubeconfig_with_a_credential_plugin_is_read(first: str, tmp_path: Pat
     program = f"""
 {first or "pass"}
 import asyncio, sys
-from registry.kubelibrary import Configuration, config
+from registry.cluster.kubernetes_asyncio_shim import Configuration, config
 configuration = Configuration()
 asyncio.run(config.load_kube_config(config_file=sys.argv[1], client_configuration=configuration))
 print(configuration.host, configuration.api_key["BearerToken"])

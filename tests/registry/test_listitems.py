@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.deepjson import dumps
-from registry.frames import MalformedFrame
-from registry.listitems import ListItems
+from apiserver.json.deep import dumps
+from registry.cluster.list_decoder import ListItems
+from registry.cluster.watch_decoder import MalformedFrame
 
 ITEMS = [{"metadata": {"name": 'ä\n"]}'}}, {"spec": {"items": [{"a": [1, 2.5, None]}]}}, {"x": "y" * 3000}]
 ALIKE = [

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.authorization import AccessAttributes
-from apiserver.context import User
-from registry import rbac
-from registry.escalation import EVERYTHING, describe, uncovered
-from registry.rbac import (
+from apiserver.authorization.authorizer import AccessAttributes
+from apiserver.request.context import User
+from registry.rbac import role_index as rbac
+from registry.rbac.escalation import EVERYTHING, describe, uncovered
+from registry.rbac.role_index import (
     RoleIndex,
     RoleKey,
     Rule,
@@ -23,7 +23,7 @@ from registry.rbac import (
     rule_document,
     service_account_user,
 )
-from registry.tenantroles import TENANT_ROLES
+from registry.tenant.cluster_roles import TENANT_ROLES
 
 BOB = User(name="bob", groups=("devs", "system:authenticated"))
 

@@ -5,8 +5,8 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from registry.structural import structural_schema
-from registry.types import tenant_resource
+from registry.structural_schema import structural_schema
+from registry.tenant.types import tenant_resource
 
 _FORBIDDEN = {"$ref", "$defs", "anyOf", "oneOf", "allOf", "title"}
 

@@ -9,15 +9,15 @@ from typing import cast
 import pytest
 
 from apiserver.audit import Event
-from apiserver.authorization import UnionAuthorizer
-from apiserver.filters import FilterConfig, build_filters
-from apiserver.frontproxy import RequestHeaderConfig
+from apiserver.authentication.request_header import RequestHeaderConfig
+from apiserver.authorization.authorizer import UnionAuthorizer
+from apiserver.endpoints.filters.chain import FilterConfig, build_filters
 from apiserver.metrics import Metrics
-from controller.follow import Listed
-from controller.informer import Informer
-from registry.host import CONFIGMAPS, HELMRELEASES, NAMESPACES
-from tenant_apiserver.assembly import Process, add_checks, informer_work, stages
-from tenant_apiserver.tenants import TenantApi
+from registry.cluster.event_handlers import Listed
+from registry.cluster.informer import Informer
+from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES
+from tenant_apiserver.process import Process, add_checks, informer_work, stages
+from tenant_apiserver.wiring.tenant_api import TenantApi
 from tests.apiserver.contexts import make_context
 from tests.fakes import FakeHost
 from tests.virtual_time import virtual

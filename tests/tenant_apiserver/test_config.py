@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.platform import FollowedSettings, PlatformSettings
-from registry.tenant.settings import ReleaseSettings
-from tenant_apiserver import config
-from tenant_apiserver.config import ConfigFile, load
+from controller.platform.settings import FollowedSettings, PlatformSettings
+from registry.tenant.release_settings import ReleaseSettings
+from tenant_apiserver.options import settings_file as config
+from tenant_apiserver.options.settings_file import ConfigFile, load
 
 
 def written(directory: Path, text: str) -> Path:

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from apiserver.certificates import make_ca
-from apiserver.frontproxy import RequestHeaderConfig
-from apiserver.resource import Object
-from tenant_apiserver.delegation import Delegation, TrustedCallers
+from apiserver.authentication.request_header import RequestHeaderConfig
+from apiserver.meta.resource import Object
+from apiserver.tls.certificates import make_ca
+from tenant_apiserver.certificates.delegated_authentication import Delegation, TrustedCallers
 from tests.at_once import at_once
 
 CLIENT_CA, PROXY_CA = (make_ca(name).certificate for name in ("clients", "proxies"))

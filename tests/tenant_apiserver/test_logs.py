@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 
-from tenant_apiserver.logs import JsonFormatter, TextFormatter
+from tenant_apiserver.log_format import JsonFormatter, TextFormatter
 
 
 def record(**extra: object) -> logging.LogRecord:

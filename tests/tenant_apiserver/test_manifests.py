@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from admission.hostpolicy import TRUSTED_GROUPS
-from tenant_apiserver import manifests
-from tenant_apiserver.config import parse as parse_settings
-from tenant_apiserver.options import ENVIRONMENT_PREFIX, Serve, parse
+from admission.tenant.host_policy import TRUSTED_GROUPS
+from tenant_apiserver import generate_manifests as manifests
+from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
+from tenant_apiserver.options.command_line import ENVIRONMENT_PREFIX, Serve, parse
+from tenant_apiserver.options.settings_file import parse as parse_settings
 from tenant_apiserver.serve import API_SERVICES
-from tenant_apiserver.serving_certificate import SECRET_NAME
 
 ROOT = Path(__file__).parents[2] / "manifests"
 KUBECTL = Path(sys.executable).parent / "kubectl"

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from controller.informer import Informer
-from tenant_apiserver import memory
+from registry.cluster.informer import Informer
+from tenant_apiserver import gc_tuning as memory
 
 
 class Telling:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tenant_apiserver.flagvalues import CONTROLLERS
-from tenant_apiserver.options import Kubeconfig, Serve, Standalone, Version, parse
+from tenant_apiserver.options.command_line import Kubeconfig, Serve, Standalone, Version, parse
+from tenant_apiserver.options.flag_values import CONTROLLERS
 
 
 def serve(*arguments: str, **environment: str) -> Serve:

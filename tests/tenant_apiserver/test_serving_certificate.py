@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from apiserver import certificates
-from apiserver.certificates import KeyPair
-from apiserver.resource import Key
-from registry.host import APISERVICES, SECRETS, HostResource
-from tenant_apiserver.serving_certificate import (
+from apiserver.meta.resource import Key
+from apiserver.tls import certificates
+from apiserver.tls.certificates import KeyPair
+from registry.cluster.interface import APISERVICES, SECRETS, HostResource
+from tenant_apiserver.certificates.cluster_secret import (
     SECRET_NAME,
     Material,
     Renewal,

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from admission.cel import addresses, comparables, urls
-from admission.cel.regexes import find, find_all, without_groups
-from admission.cel.standins import FunctionError
+from admission.cel.library import ip_and_cidr as addresses
+from admission.cel.library import quantity_and_semver as comparables
+from admission.cel.library import urls
+from admission.cel.library.opaque_types import FunctionError
+from admission.cel.library.regex import find, find_all, without_groups
 
 
 @pytest.mark.parametrize(

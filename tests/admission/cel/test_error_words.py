@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from admission.cel.environment import CompileError, Environment, EvaluationError, evaluate, flattened
-from admission.cel.words import kubernetes_words, selection_words
+from admission.cel.error_messages import kubernetes_words, selection_words
 
 _VALUES = {
     "object": {"text": "abc", "number": 1, "none": None, "list": [1], "map": {"a": 1}},

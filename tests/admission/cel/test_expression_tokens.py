@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from admission.cel.tokens import fields_of, mentions, select_chains, within_limits
+from admission.cel.tokenizer import fields_of, mentions, select_chains, within_limits
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from admission.policy.facts import ParamKind
-from admission.policy.held import HeldPolicies
+from admission.policy.compiled_policy import ParamKind
 from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
-from apiserver.authorization import AccessAttributes, Authorizer, Decision
-from apiserver.resource import Object
+from admission.policy.policy_source import HeldPolicies
+from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Decision
+from apiserver.meta.resource import Object
 from tests.at_once import at_once
 
 RULES: Mapping[str, Any] = {

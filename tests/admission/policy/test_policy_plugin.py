@@ -10,8 +10,8 @@ import pytest
 
 from admission.policy.plugin import ValidatingPolicies
 from apiserver.admission import Attributes
-from apiserver.errors import StatusError
-from apiserver.resource import Object
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
 from tests.admission.policy.policy_objects import Namespaces, Params, Verdicts, binding, held, plugin, policy
 from tests.tenant_objects import attributes, tenant
 

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from admission.webhook.call import WebhookClient
-from admission.webhook.facts import Endpoint
-from admission.webhook.failures import CallFailed
-from apiserver import certificates
-from registry.host import SERVICES
+from admission.webhook.accessor import Endpoint
+from admission.webhook.client import WebhookClient
+from admission.webhook.errors import CallFailed
+from apiserver.tls import certificates
+from registry.cluster.interface import SERVICES
 from tests.e2e.processes import wait_until
 from tests.e2e.webhookserver import Reply, WebhookServer
 from tests.fakes import FakeHost

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from admission.webhook.facts import Endpoint, webhooks_of
+from admission.webhook.accessor import Endpoint, webhooks_of
 from tests.admission.webhook.webhook_objects import configuration, held, hook
 
 _NEITHER = (

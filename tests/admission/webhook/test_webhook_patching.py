@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from admission.matching import target_of
-from admission.webhook.failures import CallFailed
-from admission.webhook.patching import operations_of, patched
-from admission.webhook.review import Verdict
-from apiserver.errors import InternalError
-from apiserver.resource import Object
-from registry.types import tenant_resource
+from admission.matching.match_rules import target_of
+from admission.webhook.admission_review import Verdict
+from admission.webhook.apply_patch import operations_of, patched
+from admission.webhook.errors import CallFailed
+from apiserver.meta.errors import InternalError
+from apiserver.meta.resource import Object
+from registry.tenant.types import tenant_resource
 from tests.tenant_objects import tenant
 
 _RESOURCE = tenant_resource()

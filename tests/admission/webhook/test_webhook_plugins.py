@@ -11,12 +11,12 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
 from admission.chain import Chain
-from admission.webhook.failures import CallFailed
+from admission.webhook.errors import CallFailed
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
 from apiserver.admission import Attributes
-from apiserver.errors import StatusError
-from apiserver.schema import apply_defaults, object_schema
+from apiserver.meta.errors import StatusError
+from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema
 from tests.admission.policy.policy_objects import Verdicts
 from tests.admission.webhook.webhook_objects import (
     ALLOWED,

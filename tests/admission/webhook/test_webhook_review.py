@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from admission.matching import single_version, target_of
-from admission.webhook.failures import CallFailed
-from admission.webhook.review import Verdict, denial, review_of, verdict_of, version_of
+from admission.matching.match_rules import single_version, target_of
+from admission.webhook.admission_review import Verdict, denial, review_of, verdict_of, version_of
+from admission.webhook.errors import CallFailed
 from apiserver.admission import Attributes
-from apiserver.context import User
+from apiserver.request.context import User
 from tests.tenant_objects import attributes, tenant
 
 _V1 = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}

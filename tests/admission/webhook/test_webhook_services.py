@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from admission.webhook.failures import Unroutable
-from admission.webhook.services import Route, ServiceResolver, route_of
-from apiserver.errors import StatusError
-from apiserver.resource import Object
-from registry.host import SERVICES
+from admission.webhook.errors import Unroutable
+from admission.webhook.service_resolver import Route, ServiceResolver, route_of
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Object
+from registry.cluster.interface import SERVICES
 from tests.fakes import FakeHost
 
 

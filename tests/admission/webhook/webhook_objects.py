@@ -10,15 +10,15 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from admission.webhook.dispatch import Surroundings
-from admission.webhook.facts import Endpoint
-from admission.webhook.failures import CallFailed
-from admission.webhook.held import HeldWebhooks
+from admission.webhook.accessor import Endpoint
+from admission.webhook.configuration_source import HeldWebhooks
+from admission.webhook.dispatcher import Surroundings
+from admission.webhook.errors import CallFailed
 from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
-from apiserver.authorization import Authorizer
-from apiserver.resource import Object
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.meta.resource import Object
 from tests.admission.policy.policy_objects import ROOT_NAMESPACE, Namespaces, Verdicts
 from tests.at_once import at_once
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from registry.embedded.groups import serve_kinds
-from registry.generic.sqlite import Database
-from registry.rbac import RoleIndex
+from registry.embedded.api_groups import serve_kinds
+from registry.rbac.role_index import RoleIndex
+from registry.sqlite.database import Database
 from tests.registry.embedded.hosted import Kinds
 
 

@@ -12,16 +12,16 @@ from typing import Any
 from aiohttp.test_utils import make_mocked_request
 
 from apiserver import rest
-from apiserver.context import RequestContext, User
-from apiserver.options import DeleteOptions
-from apiserver.request_info import Query, RequestInfo
-from apiserver.resource import Key, Object
-from registry.embedded.boundtokens import BoundTokens
-from registry.embedded.groups import Served, primary_backends, storages_of
-from registry.embedded.jwt import SigningKey, make_key
-from registry.generic.sqlite import Database
-from registry.generic.sqlitebackend import SqliteBackend
-from registry.rbac import RoleIndex
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import RequestContext, User
+from apiserver.request.options import DeleteOptions
+from apiserver.request.request_info import Query, RequestInfo
+from registry.embedded.api_groups import Served, primary_backends, storages_of
+from registry.embedded.auth.bound_tokens import BoundTokens
+from registry.embedded.auth.jwt import SigningKey, make_key
+from registry.rbac.role_index import RoleIndex
+from registry.sqlite.backend import SqliteBackend
+from registry.sqlite.database import Database
 
 ADMIN = User(name="admin", groups=("system:masters",))
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.context import User
-from apiserver.resource import Key, Object
-from registry.embedded.access import RoleFeed
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import User
+from registry.embedded.auth.rbac_authorizer import RoleFeed
 from tests.registry.embedded.hosted import Kinds
 
 RBAC = "rbac.authorization.k8s.io"

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.context import RequestContext
-from apiserver.request_info import RequestInfo
-from apiserver.resource import Key, Object
-from registry.embedded.bearers import Bearers, InvalidBearer
-from registry.embedded.boundtokens import AUDIENCE, BoundTokens
-from registry.embedded.jwt import InvalidJwt, SigningKey, make_key
-from registry.embedded.tokenrequests import TokenStorage
-from registry.embedded.tokens import TokenDirectory
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import RequestContext
+from apiserver.request.request_info import RequestInfo
+from registry.embedded.auth.bound_tokens import AUDIENCE, BoundTokens
+from registry.embedded.auth.jwt import InvalidJwt, SigningKey, make_key
+from registry.embedded.auth.secret_tokens import TokenDirectory
+from registry.embedded.auth.token_authenticator import Bearers, InvalidBearer
+from registry.embedded.storage.token_request import TokenStorage
 from tests.registry.embedded.hosted import Kinds, bound_tokens, context_of, no_admission
 
 ACCOUNT = Key("ns", "sa")

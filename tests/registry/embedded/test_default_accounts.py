@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from apiserver.resource import Key
-from registry.embedded.defaultaccounts import DefaultAccounts
+from apiserver.meta.resource import Key
+from registry.embedded.controllers.default_serviceaccount import DefaultAccounts
 from tests.registry.embedded.hosted import Kinds
 
 ACCOUNTS = "serviceaccounts"

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from apiserver.authorization import AccessAttributes, Authorizer
-from apiserver.context import User
-from apiserver.resource import Key, Object
-from registry.embedded.aggregation import RoleAggregation, aggregated_rules
+from apiserver.authorization.authorizer import AccessAttributes, Authorizer
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import User
+from registry.embedded.api_groups import HostGroup
+from registry.embedded.auth.jwt import SigningKey, make_key
 from registry.embedded.bootstrap import SYSTEM_NAMESPACES, bootstrap
-from registry.embedded.eventexpiry import EventExpiry, last_written
-from registry.embedded.groups import HostGroup
-from registry.embedded.host import EmbeddedHost, Trust
-from registry.embedded.jwt import SigningKey, make_key
-from registry.generic.tables import DatabaseUnusable
+from registry.embedded.cluster import EmbeddedHost, Trust
+from registry.embedded.controllers.clusterrole_aggregation import RoleAggregation, aggregated_rules
+from registry.embedded.controllers.event_ttl import EventExpiry, last_written
+from registry.sqlite.statements import DatabaseUnusable
 from tests.registry.embedded.hosted import ADMIN, Kinds, context_of, no_admission
 
 RBAC = "rbac.authorization.k8s.io"

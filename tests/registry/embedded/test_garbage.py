@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from apiserver.options import DeleteOptions
-from apiserver.resource import GroupKind, Key, Object
-from registry.embedded.garbage import GarbageCollector
-from registry.embedded.ownership import OwnerKind
+from apiserver.meta.resource import GroupKind, Key, Object
+from apiserver.request.options import DeleteOptions
+from registry.embedded.controllers.garbage_collector import GarbageCollector
+from registry.embedded.controllers.ownership_graph import OwnerKind
 from tests.registry.embedded.hosted import Kinds
 
 CONFIGMAPS, SECRETS = "configmaps", "secrets"

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.options import DeleteOptions
-from apiserver.resource import Key
-from apiserver.schema import apply_defaults, object_schema
-from registry.embedded.groups import KINDS
+from apiserver.meta import errors
+from apiserver.meta.resource import Key
+from apiserver.request.options import DeleteOptions
+from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema
+from registry.embedded.api_groups import KINDS
 from tests.registry.embedded.hosted import Kinds, context_of, no_admission
 
 GATEWAYS = "gateway.networking.k8s.io"

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors, rest
-from apiserver.resource import Key
-from registry.embedded.lifecycle import NamespaceLifecycle
+from apiserver import rest
+from apiserver.meta import errors
+from apiserver.meta.resource import Key
+from registry.embedded.controllers.namespace_lifecycle import NamespaceLifecycle
 from tests.registry.embedded.hosted import Kinds
 
 NS = Key("", "ns")

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from apiserver.errors import StatusError
-from apiserver.messagetable import Field, MessageTable, Scalar, Shape
-from apiserver.protobuf import decode
-from apiserver.protobuf_meta import DELETE_OPTIONS
-from apiserver.resource import Resource
-from apiserver.schema import object_schema, unknown_fields
-from registry.embedded import reviewkinds
-from registry.embedded.groups import serve_kinds
-from registry.embedded.protobuf_tables import table_of
-from registry.generic.sqlite import Database
-from registry.types import tenant_resource
+from apiserver.meta.errors import StatusError
+from apiserver.meta.protobuf_message import Field, MessageTable, Scalar, Shape
+from apiserver.meta.resource import Resource
+from apiserver.schema.pruning_and_defaulting import object_schema, unknown_fields
+from apiserver.serializer.protobuf import decode
+from apiserver.serializer.protobuf_meta import DELETE_OPTIONS
+from registry.embedded.api_groups import serve_kinds
+from registry.embedded.kinds import reviews as reviewkinds
+from registry.embedded.kinds.protobuf import table_of
+from registry.sqlite.database import Database
+from registry.tenant.types import tenant_resource
 from tests.protobuf_encoder import encode, envelope
 from tests.registry.embedded.protobuf_bodies import SENT, Sent
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.context import User
-from apiserver.resource import Key, Object
-from registry.embedded.access import RbacAuthorizer, RoleFeed
-from registry.embedded.bearers import Bearers
-from registry.embedded.reviews import ReviewStorage, review_storages
-from registry.embedded.tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import User
+from registry.embedded.auth.rbac_authorizer import RbacAuthorizer, RoleFeed
+from registry.embedded.auth.secret_tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
+from registry.embedded.auth.token_authenticator import Bearers
+from registry.embedded.storage.reviews import ReviewStorage, review_storages
 from tests.registry.embedded.hosted import Kinds, bound_tokens, context_of, no_admission
 
 RBAC = "rbac.authorization.k8s.io"

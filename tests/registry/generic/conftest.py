@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from registry.generic.sqlite import Database
+from registry.sqlite.database import Database
 
 
 @pytest.fixture

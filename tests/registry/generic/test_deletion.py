@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.options import DeleteOptions
+from apiserver.request.options import DeleteOptions
 from registry.generic.deletion import FOREGROUND, ORPHAN, ByFinalizers, delete, propagation_finalizers
 
 NOW = "2026-01-02T03:04:05Z"

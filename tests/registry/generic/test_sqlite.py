@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.errors import ServiceUnavailable
-from apiserver.resource import Object
-from registry.generic.sqlite import Change, Database, Refused, Write, object_of, place
-from registry.generic.tables import DatabaseUnusable, Refusal
+from apiserver.meta.errors import ServiceUnavailable
+from apiserver.meta.resource import Object
+from registry.sqlite.database import Change, Database, Refused, Write, object_of, place
+from registry.sqlite.statements import DatabaseUnusable, Refusal
 
 # Writes objects one after the other and tells of each once it is acknowledged.
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
-from registry.generic.sqlite import Database, Write, place
+from registry.sqlite.database import Database, Write, place
 
 async def main():
     database = Database(Path(sys.argv[1]))

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from apiserver import errors
-from apiserver.context import RequestContext, User
-from apiserver.options import DeleteOptions, ListOptions, Preconditions
-from apiserver.resource import Key, Object
-from apiserver.selectors import parse_field_selector, parse_label_selector
-from apiserver.watchcache import WatchCache
-from registry.embedded.corekinds import CONFIGMAP, NAMESPACE
-from registry.embedded.strategies import KindStrategy
-from registry.generic.sqlite import Database
-from registry.generic.sqlitebackend import SqliteBackend
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Object
+from apiserver.meta.selectors import parse_field_selector, parse_label_selector
+from apiserver.request.context import RequestContext, User
+from apiserver.request.options import DeleteOptions, ListOptions, Preconditions
+from apiserver.storage.watch_cache import WatchCache
+from registry.embedded.kinds.core import CONFIGMAP, NAMESPACE
+from registry.embedded.storage.strategies import KindStrategy
 from registry.generic.store import Store
+from registry.sqlite.backend import SqliteBackend
+from registry.sqlite.database import Database
 from tests.apiserver.contexts import make_context
 
 X = Key("default", "x")
@@ -138,7 +138,7 @@ async def test_generated_names_that_are_all_taken_end_in_an_error(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await store.create(context(), configmap("taken"), admitted, dry_run=False)
-    monkeypatch.setattr("apiserver.meta.generate_name", lambda base: "taken")
+    monkeypatch.setattr("apiserver.meta.object_meta.generate_name", lambda base: "taken")
     with pytest.raises(errors.GenerateNameExhausted) as refusal:
         await store.create(context(), configmap("", generateName="t"), admitted, dry_run=False)
     assert refusal.value.retry_after == 1

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.resource import Key
-from registry.generic.tables import DatabaseUnusable, Mutation, Place, Refusal, Tables
+from apiserver.meta.resource import Key
+from registry.sqlite.statements import DatabaseUnusable, Mutation, Place, Refusal, Tables
 
 A = Place("things", Key("ns", "a"))
 NAMESPACE = Place("namespaces", Key("", "ns"))

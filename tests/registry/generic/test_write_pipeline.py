@@ -15,22 +15,22 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from apiserver import errors
 from apiserver.admission import Attributes
-from apiserver.app import Api, build_app, endpoints_of
-from apiserver.authorization import PrivilegedGroups
-from apiserver.filters.headers import Headers
-from apiserver.filters.headers import install as install_headers
-from apiserver.filters.recovery import Recovery
-from apiserver.installer import install
+from apiserver.authorization.authorizer import PrivilegedGroups
+from apiserver.endpoints.filters.error_response import Recovery
+from apiserver.endpoints.filters.response_headers import Headers
+from apiserver.endpoints.filters.response_headers import install as install_headers
+from apiserver.endpoints.installer import install
+from apiserver.meta import errors
+from apiserver.meta.resource import Object
 from apiserver.metrics import Metrics
-from apiserver.resource import Object
-from apiserver.watchcache import WatchCache
-from registry.embedded.corekinds import CONFIGMAP, NAMESPACE
-from registry.embedded.strategies import KindStrategy
-from registry.generic.sqlite import Database
-from registry.generic.sqlitebackend import SqliteBackend
+from apiserver.server.app import Api, build_app, endpoints_of
+from apiserver.storage.watch_cache import WatchCache
+from registry.embedded.kinds.core import CONFIGMAP, NAMESPACE
+from registry.embedded.storage.strategies import KindStrategy
 from registry.generic.store import Store
+from registry.sqlite.backend import SqliteBackend
+from registry.sqlite.database import Database
 from tests.registry.embedded.hosted import context_of, no_admission
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

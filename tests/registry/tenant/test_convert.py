@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.resource import Object
+from apiserver.meta.resource import Object
 from registry import names
 from registry.tenant.convert import NotATenant, damage, key_of, selectable_labels, to_release, to_tenant
-from registry.tenant.settings import ReleaseSettings
+from registry.tenant.release_settings import ReleaseSettings
 
 SETTINGS = ReleaseSettings()
 DEFAULTS = {

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from registry.tenant.facts import TenantFacts
 from registry.tenant.inheritance import Services, effective_scheduling_class, effective_services
+from registry.tenant.summary import TenantFacts
 from tests.tenant_objects import facts, root, tree_of
 
 # seed 001: foo with etcd and monitoring, bar in foo with etcd

@@ -3,10 +3,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from apiserver.resource import Key, Object
+from apiserver.meta.resource import Key, Object
 from registry.tenant.convert import to_release, to_tenant
-from registry.tenant.releases import Releases, slim
-from registry.tenant.settings import ReleaseSettings
+from registry.tenant.release_cache import Releases, slim
+from registry.tenant.release_settings import ReleaseSettings
 
 KEY = Key("tenant-root", "alice")
 CONDITION = {

@@ -7,21 +7,21 @@ from typing import Any, cast
 
 import pytest
 
-from apiserver import errors
-from apiserver.context import RequestContext
-from apiserver.errors import StatusError
-from apiserver.options import DeleteOptions
-from apiserver.resource import GroupKind, GroupResource, Key, Object
-from apiserver.watchcache import WatchCache
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import GroupKind, GroupResource, Key, Object
+from apiserver.request.context import RequestContext
+from apiserver.request.options import DeleteOptions
+from apiserver.storage.watch_cache import WatchCache
 from registry import names
-from registry.host import HELMRELEASES, HostResource, HostUnreachable
+from registry.cluster.interface import HELMRELEASES, HostResource, HostUnreachable
 from registry.tenant.convert import to_release
-from registry.tenant.feed import TenantFeed
-from registry.tenant.releases import Releases as HeldReleases
-from registry.tenant.releases import slim
-from registry.tenant.settings import ReleaseSettings
+from registry.tenant.release_cache import Releases as HeldReleases
+from registry.tenant.release_cache import slim
+from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
-from registry.types import tenant_resource
+from registry.tenant.types import tenant_resource
+from registry.tenant.watch_feed import TenantFeed
 from tests.at_once import at_once
 
 KEY = Key("tenant-root", "alice")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from apiserver.errors import BadRequest
-from apiserver.resource import Object
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Object
 from registry.tenant.strategy import TenantStrategy
 
 DEFAULTS = {

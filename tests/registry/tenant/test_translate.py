@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from apiserver import errors
-from apiserver.errors import StatusError
-from apiserver.resource import GroupKind, GroupResource, Key
-from registry.host import HostUnreachable
-from registry.tenant.translate import for_tenant
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import GroupKind, GroupResource, Key
+from registry.cluster.interface import HostUnreachable
+from registry.tenant.convert_errors import for_tenant
 
 KEY = Key("tenant-root", "alice")
 RELEASES = GroupResource("helm.toolkit.fluxcd.io", "helmreleases")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.resource import Key
-from apiserver.watchcache import WatchCache, encode
+from apiserver.meta.resource import Key
+from apiserver.storage.watch_cache import WatchCache, encode
 from registry.names import workload_namespace
-from registry.tenant.facts import TenantFacts, facts_of
+from registry.tenant.summary import TenantFacts, facts_of
 from registry.tenant.tree import ChangedTree, TenantTree, effective_gateway, effective_host
-from registry.types import tenant_resource
+from registry.tenant.types import tenant_resource
 
 ROOT_HOST = "example.org"
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from apiserver.authorization import AccessAttributes, Decision
-from apiserver.context import User
-from apiserver.errors import ServiceUnavailable
-from apiserver.sight import SightChange
-from registry.visibility.reach import Question
-from registry.visibility.reviewed import ReviewedSights
+from apiserver.authorization.authorizer import AccessAttributes, Decision
+from apiserver.meta.errors import ServiceUnavailable
+from apiserver.request.context import User
+from apiserver.storage.visibility import SightChange
+from registry.visibility.by_access_review import ReviewedSights
+from registry.visibility.visible_namespaces import Question
 
 TENANTS = Question("apps.cozystack.io", "tenants")
 NAMESPACES = Question("", "namespaces", by_name=True)

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from apiserver.authorization import AccessAttributes
-from apiserver.context import User
-from apiserver.errors import ServiceUnavailable
-from apiserver.resource import Object
-from apiserver.sight import Places, SightChange, sees
-from registry import rbac
-from registry.rbac import Binding, RoleIndex, RoleKey, Rule, Subject, place, service_account_user, subject
-from registry.visibility import reach as reaching
-from registry.visibility import sights as seeing
-from registry.visibility.feed import RbacFeed
-from registry.visibility.reach import Bindings, Question, Reach, reach, visible
-from registry.visibility.record import RbacRecord
-from registry.visibility.sights import RbacSights
+from apiserver.authorization.authorizer import AccessAttributes
+from apiserver.meta.errors import ServiceUnavailable
+from apiserver.meta.resource import Object
+from apiserver.request.context import User
+from apiserver.storage.visibility import Places, SightChange, sees
+from registry.rbac import role_index as rbac
+from registry.rbac.role_index import Binding, RoleIndex, RoleKey, Rule, Subject, place, service_account_user, subject
+from registry.visibility import by_rbac as seeing
+from registry.visibility import visible_namespaces as reaching
+from registry.visibility.by_rbac import RbacSights
+from registry.visibility.rbac_feed import RbacFeed
+from registry.visibility.rbac_history import RbacRecord
+from registry.visibility.visible_namespaces import Bindings, Question, Reach, reach, visible
 from tests.rbac_states import random_rule
 
 TENANTS = Question("apps.cozystack.io", "tenants")

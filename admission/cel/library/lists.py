@@ -1,0 +1,95 @@
+"""Kubernetes' functions of lists."""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from admission.cel.library.opaque_types import NO_OVERLOAD, FunctionError, Functions, Type, function, overload
+from admission.cel.tokenizer import BOUNDED
+
+_LONGEST_RANGE = 100_000
+_NUMBERS = (int, float, datetime.timedelta)
+_COMPARED = (bool, int, float, str, bytes, bytearray, datetime.datetime, datetime.timedelta)
+
+
+def is_sorted(items: Sequence[Any]) -> bool:
+    _check(items, _COMPARED)
+    return all(not later < earlier for earlier, later in itertools.pairwise(items))
+
+
+def total(items: Sequence[Any]) -> Any:
+    """0 for no items: of a list without items nothing tells what it would have held."""
+    _check(items, _NUMBERS)
+    if any(isinstance(item, bool) for item in items):
+        raise FunctionError(NO_OVERLOAD)
+    if not items:
+        return 0
+    summed = functools.reduce(lambda left, right: left + right, items)
+    if isinstance(summed, int) and not -(2**63) <= summed < 2**63:
+        raise FunctionError("integer overflow")
+    return summed
+
+
+def smallest(items: Sequence[Any]) -> Any:
+    return min(_some(items, "min"))
+
+
+def largest(items: Sequence[Any]) -> Any:
+    return max(_some(items, "max"))
+
+
+def index_of(items: Sequence[Any], item: Any) -> int:
+    return next((index for index, each in enumerate(items) if _equal(each, item)), -1)
+
+
+def last_index_of(items: Sequence[Any], item: Any) -> int:
+    return next((index for index in range(len(items) - 1, -1, -1) if _equal(items[index], item)), -1)
+
+
+def includes(target: Any, item: Any) -> bool:
+    if isinstance(target, list):
+        return any(_equal(each, item) for each in target)
+    return _equal(target, item)
+
+
+def _some(items: Sequence[Any], name: str) -> Sequence[Any]:
+    if not items:
+        raise FunctionError(f"{name} called on empty list")
+    _check(items, _COMPARED)
+    return items
+
+
+def _check(items: Sequence[Any], types: tuple[type, ...]) -> None:
+    kinds = {"number" if type(item) in (int, float) else type(item).__name__ for item in items}
+    if len(kinds) > 1 or any(not isinstance(item, types) for item in items):
+        raise FunctionError(NO_OVERLOAD)
+
+
+def _equal(left: Any, right: Any) -> bool:
+    # to Python, true is 1
+    return bool(isinstance(left, bool) == isinstance(right, bool) and left == right)
+
+
+def bounded(number: int) -> int:
+    """The argument of `lists.range`: Kubernetes has a budget for the list that comes of it."""
+    if number > _LONGEST_RANGE:
+        raise FunctionError("operation cancelled: actual cost limit exceeded")
+    return number
+
+
+def functions() -> Functions:
+    items, dyn = Type.List(Type.DYN), Type.DYN
+    return (
+        function(BOUNDED, overload(Type.INT, Type.INT, impl=bounded)),
+        function("isSorted", overload(Type.BOOL, items, impl=is_sorted, member=True)),
+        function("sum", overload(dyn, items, impl=total, member=True)),
+        function("min", overload(dyn, items, impl=smallest, member=True)),
+        function("max", overload(dyn, items, impl=largest, member=True)),
+        function("indexOf", overload(Type.INT, items, dyn, impl=index_of, member=True)),
+        function("lastIndexOf", overload(Type.INT, items, dyn, impl=last_index_of, member=True)),
+        function("includes", overload(Type.BOOL, dyn, dyn, impl=includes, member=True)),
+    )

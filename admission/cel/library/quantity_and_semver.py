@@ -1,0 +1,190 @@
+"""Kubernetes' functions of quantities and of semantic versions, which share the names of their comparisons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from admission.cel.library.opaque_types import (
+    FunctionError,
+    Functions,
+    Standin,
+    Type,
+    by_kind,
+    expect,
+    function,
+    make,
+    method,
+    overload,
+)
+from registry import quantity
+
+QUANTITY = "kubernetes.Quantity"
+SEMVER = "kubernetes.Semver"
+_BLANK = re.compile(r"\s")
+_IDENTIFIER = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
+_NUMBER = re.compile(r"[0-9]+", re.ASCII)
+
+
+def parse_quantity(text: str) -> Standin:
+    try:
+        return _quantity(quantity.parse(text))
+    except ValueError as error:
+        raise FunctionError(str(error)) from error
+
+
+def _quantity(value: Fraction) -> Standin:
+    return make(QUANTITY, numerator=str(value.numerator), denominator=str(value.denominator))
+
+
+def _fraction(value: object) -> Fraction:
+    found = expect(value, QUANTITY)
+    return Fraction(int(found["numerator"]), int(found["denominator"]))
+
+
+def as_integer(value: object) -> int:
+    number = _fraction(value)
+    if number.denominator != 1 or not -(2**63) <= number.numerator < 2**63:
+        raise FunctionError("cannot convert value to integer")
+    return number.numerator
+
+
+def _operand(value: object) -> Fraction:
+    return Fraction(value) if isinstance(value, int) else _fraction(value)
+
+
+def parse_semver(text: str, normalize: bool = False) -> Standin:
+    """Raises FunctionError in the words of the library that Kubernetes uses."""
+    return _semver(_normalized(text) if normalize else text)
+
+
+def _normalized(text: str) -> str:
+    parts = text.removeprefix("v").split(".", 2)
+    parts = [_trimmed(part) if len(part) > 1 else part for part in parts]
+    if len(parts) < 3:
+        if re.search(r"[+-]", parts[-1]):
+            raise FunctionError("short version cannot contain PreRelease/Build meta data")
+        parts += ["0"] * (3 - len(parts))
+    return ".".join(parts)
+
+
+def _trimmed(part: str) -> str:
+    rest = part.lstrip("0")
+    return rest if rest[:1].isdigit() else f"0{rest}"
+
+
+def _semver(text: str) -> Standin:
+    if not text:
+        raise FunctionError("Version string empty")
+    parts = text.split(".", 2)
+    if len(parts) != 3:
+        raise FunctionError("No Major.Minor.Patch elements found")
+    found = re.match(r"(?P<patch>[^+-]*)(?:-(?P<pre>[^+]*))?(?:\+(?P<build>.*))?\Z", parts[2], re.DOTALL)
+    assert found is not None
+    numbers = [
+        _number(part, name)
+        for part, name in zip((parts[0], parts[1], found["patch"]), ("Major", "Minor", "Patch"), strict=True)
+    ]
+    pre = _identifiers(found["pre"], "Prerelease")
+    for each in pre:
+        if _NUMBER.fullmatch(each) and len(each) > 1 and each[0] == "0":
+            raise FunctionError(f'Numeric PreRelease version must not contain leading zeroes "{each}"')
+    build = _identifiers(found["build"], "Build meta data")
+    return make(SEMVER, major=numbers[0], minor=numbers[1], patch=numbers[2], pre=pre, build=build)
+
+
+def _number(text: str, name: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise FunctionError(f'Invalid character(s) found in {name.lower()} number "{text}"')
+    if len(text) > 1 and text[0] == "0":
+        raise FunctionError(f'{name} number must not contain leading zeroes "{text}"')
+    if int(text) >= 2**63:
+        raise FunctionError(f'strconv.ParseUint: parsing "{text}": value out of range')
+    return int(text)
+
+
+def _identifiers(text: str | None, name: str) -> list[str]:
+    if text is None:
+        return []
+    parts = text.split(".")
+    for part in parts:
+        if not part:
+            raise FunctionError(f"{name} is empty")
+        if not _IDENTIFIER.fullmatch(part):
+            raise FunctionError(f'Invalid character(s) found in {name.lower()} "{part}"')
+    return parts
+
+
+def _order(value: object) -> tuple[Any, ...]:
+    """What versions are compared by: build meta data does not count."""
+    found = expect(value, SEMVER)
+    pre = [(0, int(each), "") if _NUMBER.fullmatch(each) else (1, 0, each) for each in found["pre"]]
+    return found["major"], found["minor"], found["patch"], not pre, pre
+
+
+def _compared(left: Any, right: Any) -> int:
+    return int(left > right) - int(left < right)
+
+
+def compare(left: object, right: object) -> int:
+    impl: Callable[..., int] = by_kind(
+        **{
+            QUANTITY: lambda one, other: _compared(_fraction(one), _fraction(other)),
+            SEMVER: lambda one, other: _compared(_order(one), _order(other)),
+        }
+    )
+    return impl(left, right)
+
+
+def _succeeds(parse: Callable[..., Standin], *arguments: Any) -> bool:
+    try:
+        parse(*arguments)
+    except FunctionError:
+        return False
+    return True
+
+
+def functions() -> Functions:
+    text, truth, number, standin = Type.STRING, Type.BOOL, Type.INT, Type.MAP
+
+    def arithmetic(name: str, operation: Callable[[Fraction, Fraction], Fraction]) -> Any:
+        def impl(left: object, right: object) -> Standin:
+            return _quantity(operation(_fraction(left), _operand(right)))
+
+        return function(
+            name,
+            overload(standin, standin, standin, impl=impl, member=True),
+            overload(standin, standin, number, impl=impl, member=True),
+        )
+
+    def part(name: str) -> Any:
+        return method(name, number, impl=lambda value: expect(value, SEMVER)[name])
+
+    return (
+        function("quantity", overload(standin, text, impl=parse_quantity)),
+        function("isQuantity", overload(truth, text, impl=lambda value: _succeeds(parse_quantity, value))),
+        method("isInteger", truth, impl=lambda value: _succeeds(lambda each: make("", value=as_integer(each)), value)),
+        method("asInteger", number, impl=as_integer),
+        method("asApproximateFloat", Type.DOUBLE, impl=lambda value: float(_fraction(value))),
+        function("sign", overload(number, standin, impl=lambda value: _compared(_fraction(value), 0))),
+        arithmetic("add", lambda left, right: left + right),
+        arithmetic("sub", lambda left, right: left - right),
+        function(
+            "semver",
+            overload(standin, text, impl=parse_semver),
+            overload(standin, text, truth, impl=parse_semver),
+        ),
+        function(
+            "isSemver",
+            overload(truth, text, impl=lambda value: _succeeds(parse_semver, value)),
+            overload(truth, text, truth, impl=lambda value, loose: _succeeds(parse_semver, value, loose)),
+        ),
+        part("major"),
+        part("minor"),
+        part("patch"),
+        method("isGreaterThan", truth, standin, impl=lambda left, right: compare(left, right) > 0),
+        method("isLessThan", truth, standin, impl=lambda left, right: compare(left, right) < 0),
+        method("compareTo", number, standin, impl=compare),
+    )

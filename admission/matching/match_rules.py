@@ -1,0 +1,164 @@
+"""Which requests a policy, a binding or a webhook is about (H7 to H11). Pure; namespaces are looked up in lookup.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from apiserver.admission import Attributes
+from apiserver.meta.resource import Object, Resource
+from apiserver.meta.selectors import LabelSelector, Requirement
+
+_OPERATORS = frozenset(("In", "NotIn", "Exists", "DoesNotExist"))
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A resource in one version, with the kind of its objects."""
+
+    group: str
+    version: str
+    resource: str
+    kind: str
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+Equivalents = Callable[[Resource], Sequence[Target]]
+"""The resource and, behind it, the other versions in which its objects are served."""
+
+
+def target_of(resource: Resource) -> Target:
+    return Target(resource.group, resource.version, resource.plural, resource.kind)
+
+
+def single_version(resource: Resource) -> Sequence[Target]:
+    """Equivalents of resources that are served in one version each."""
+    return (target_of(resource),)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    groups: frozenset[str]
+    versions: frozenset[str]
+    operations: frozenset[str]
+    resources: tuple[tuple[str, str], ...]
+    scope: str
+    names: frozenset[str]
+
+    def matches(self, attributes: Attributes, target: Target) -> bool:
+        return (
+            _holds(self.operations, attributes.operation)
+            and _holds(self.groups, target.group)
+            and _holds(self.versions, target.version)
+            and any(
+                resource in ("*", target.resource) and subresource in ("*", attributes.subresource)
+                for resource, subresource in self.resources
+            )
+            and self._in_scope(attributes)
+            and (not self.names or attributes.name in self.names)
+        )
+
+    def _in_scope(self, attributes: Attributes) -> bool:
+        return self.scope in ("", "*") or (self.scope == "Namespaced") == attributes.resource.namespaced
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """matchConstraints or matchResources. No `rules` match every resource. `error` is what is wrong with them."""
+
+    rules: tuple[Rule, ...] = ()
+    excluded: tuple[Rule, ...] = ()
+    namespaces: LabelSelector = field(default_factory=LabelSelector)
+    objects: LabelSelector = field(default_factory=LabelSelector)
+    equivalent: bool = True
+    error: str = ""
+
+    def target(self, attributes: Attributes, equivalents: Sequence[Target]) -> Target | None:
+        """The resource as which the request matches, in what does not depend on labels of its namespace. The first of
+        `equivalents` is the request's own."""
+        if not self.objects.empty and not _any_labels(self.objects, attributes):
+            return None
+        if self._first(self.excluded, attributes, equivalents) is not None:
+            return None
+        return self._first(self.rules, attributes, equivalents) if self.rules else equivalents[0]
+
+    def _first(self, rules: Sequence[Rule], attributes: Attributes, equivalents: Sequence[Target]) -> Target | None:
+        own, *others = equivalents
+        if any(rule.matches(attributes, own) for rule in rules):
+            return own
+        if not self.equivalent:
+            return None
+        return next((each for rule in rules for each in others if rule.matches(attributes, each)), None)
+
+
+def match_of(document: Mapping[str, Any] | None) -> Match:
+    """From matchConstraints or matchResources; what is not set is what Kubernetes sets."""
+    found = document or {}
+    try:
+        return Match(
+            rules=tuple(_rule(each) for each in found.get("resourceRules") or ()),
+            excluded=tuple(_rule(each) for each in found.get("excludeResourceRules") or ()),
+            namespaces=selector_of(found.get("namespaceSelector")),
+            objects=selector_of(found.get("objectSelector")),
+            equivalent=found.get("matchPolicy") != "Exact",
+        )
+    except ValueError as error:
+        return Match(error=str(error))
+
+
+def selector_of(document: Mapping[str, Any] | None) -> LabelSelector:
+    """A LabelSelector of the API. Raises ValueError for an operator that there is not."""
+    found = document or {}
+    requirements = [Requirement(key, "In", (value,)) for key, value in sorted((found.get("matchLabels") or {}).items())]
+    for each in found.get("matchExpressions") or ():
+        operator = each.get("operator")
+        if operator not in _OPERATORS:
+            raise ValueError(f'"{operator}" is not a valid label selector operator')
+        requirements.append(Requirement(each["key"], operator, tuple(each.get("values") or ())))
+    return LabelSelector(tuple(requirements))
+
+
+def labels_of(obj: Object | None) -> Mapping[str, str]:
+    return ((obj or {}).get("metadata") or {}).get("labels") or {}
+
+
+def request_namespace(attributes: Attributes) -> str:
+    """A Namespace counts as being in itself."""
+    return attributes.name if is_namespace(attributes) else attributes.namespace
+
+
+def is_namespace(attributes: Attributes) -> bool:
+    return attributes.resource.group_resource == ("", "namespaces")
+
+
+def own_namespace_labels(attributes: Attributes) -> Mapping[str, str] | None:
+    """The labels to be matched where they come with the request: of a Namespace that is written. Else None."""
+    if is_namespace(attributes) and not attributes.subresource and attributes.operation != "DELETE":
+        return labels_of(attributes.object)
+    return None
+
+
+def _any_labels(selector: LabelSelector, attributes: Attributes) -> bool:
+    return any(
+        each is not None and selector.matches(labels_of(each)) for each in (attributes.object, attributes.old_object)
+    )
+
+
+def _rule(document: Mapping[str, Any]) -> Rule:
+    pairs = [str(each).partition("/") for each in document.get("resources") or ()]
+    return Rule(
+        groups=frozenset(document.get("apiGroups") or ()),
+        versions=frozenset(document.get("apiVersions") or ()),
+        operations=frozenset(document.get("operations") or ()),
+        resources=tuple((resource, subresource) for resource, _, subresource in pairs),
+        scope=document.get("scope") or "",
+        names=frozenset(document.get("resourceNames") or ()),
+    )
+
+
+def _holds(wanted: frozenset[str], value: str) -> bool:
+    return value in wanted or "*" in wanted

@@ -1,0 +1,70 @@
+"""NamespaceLifecycle: nothing is created in a namespace that is missing or being deleted (H5, H6)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from admission.namespace_source import NamespaceSource, is_terminating
+from admission.plugin_rule import name_in_refusal
+from apiserver.admission import Attributes
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Object
+
+_NAMESPACES = GroupResource("", "namespaces")
+# Somebody may want to know what would be allowed in a namespace that is yet to come.
+_REVIEWS = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
+_SYNC_SECONDS = 10.0
+# The informer may be about to see a namespace that was made just now: cheaper to wait than to ask the host.
+_RECHECK_SECONDS = 0.05
+
+
+class NamespaceLifecycle:
+    """Stands among the mutators, changes nothing, and comes before all that would need the namespace."""
+
+    name = "NamespaceLifecycle"
+
+    def __init__(
+        self, *, namespaces: NamespaceSource, sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep
+    ) -> None:
+        self._namespaces = namespaces
+        self._sleep = sleep
+
+    def handles(self, attributes: Attributes) -> bool:
+        resource = attributes.resource
+        creates = attributes.operation == "CREATE" and resource.namespaced and not attributes.subresource
+        return creates and resource.group_resource != _REVIEWS
+
+    async def admit(self, attributes: Attributes) -> Object:
+        assert attributes.object is not None
+        if not await self._namespaces.synced(_SYNC_SECONDS):
+            raise self._forbidden(attributes, "not yet ready to handle request")
+        name = attributes.namespace
+        namespace = await self._find(name)
+        if namespace is None:
+            raise errors.NotFound(_NAMESPACES, name)
+        if is_terminating(namespace):
+            raise errors.Forbidden(
+                attributes.resource.group_resource,
+                name_in_refusal(attributes),
+                f"unable to create new content in namespace {name} because it is being terminated",
+                causes=[
+                    {
+                        "reason": "NamespaceTerminating",
+                        "message": f"namespace {name} is being terminated",
+                        "field": "metadata.namespace",
+                    }
+                ],
+            )
+        return attributes.object
+
+    async def _find(self, name: str) -> Object | None:
+        found = self._namespaces.get(name)
+        if found is None:
+            await self._sleep(_RECHECK_SECONDS)
+            found = self._namespaces.get(name)
+        return found if found is not None else await self._namespaces.live(name)
+
+    def _forbidden(self, attributes: Attributes, why: str) -> errors.Forbidden:
+        return errors.Forbidden(attributes.resource.group_resource, name_in_refusal(attributes), why)

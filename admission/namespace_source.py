@@ -1,0 +1,79 @@
+"""What plugins need to know of Namespaces: as an informer saw them, and as the host has them now."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from registry.cluster.interface import NAMESPACES, Host
+from registry.generic.backend import Backend
+
+
+class NamespaceSource(Protocol):
+    async def synced(self, seconds: float) -> bool:
+        """Whether `get` can be relied upon; waits so long for it."""
+        ...
+
+    def get(self, name: str) -> Object | None:
+        """From the cache."""
+        ...
+
+    async def live(self, name: str) -> Object | None:
+        """From the host. Raises its StatusError, HostUnreachable."""
+        ...
+
+
+class Lister(Protocol):
+    def get(self, key: Key) -> Object | None: ...
+
+
+class HostNamespaces:
+    """A NamespaceSource over an informer of Namespaces: its store, and the event that it sets once it is filled."""
+
+    def __init__(self, *, host: Host, lister: Lister, synced: asyncio.Event) -> None:
+        self._host = host
+        self._lister = lister
+        self._synced = synced
+
+    async def synced(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._synced.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def get(self, name: str) -> Object | None:
+        return self._lister.get(Key("", name))
+
+    async def live(self, name: str) -> Object | None:
+        try:
+            return await self._host.get(NAMESPACES, "", name)
+        except StatusError as e:
+            if e.code == 404:
+                return None
+            raise
+
+
+class StoredNamespaces:
+    """A NamespaceSource over the place where Namespaces are kept."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    async def synced(self, seconds: float) -> bool:
+        return True
+
+    def get(self, name: str) -> Object | None:
+        found = self._backend.cache.peek(Key("", name))
+        return None if found is None else found.object()
+
+    async def live(self, name: str) -> Object | None:
+        return await self._backend.read(Key("", name), live=True)
+
+
+def is_terminating(namespace: Object) -> bool:
+    phase = (namespace.get("status") or {}).get("phase")
+    return phase == "Terminating" or bool(namespace["metadata"].get("deletionTimestamp"))

@@ -1,0 +1,91 @@
+"""What the caller and the audit log are told of the policies' denials, byte for byte as Kubernetes does (H21, H23)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from admission.matching.go_json import go_json
+from admission.plugin_rule import name_in_refusal
+from admission.policy.compiled_policy import Binding, Policy
+from admission.policy.validator import Denial, Result
+from apiserver.admission import Attributes
+from apiserver.meta.errors import Forbidden, StatusError
+
+FAILURES_ANNOTATION = "validation.policy.admission.k8s.io/validation_failure"
+_MOST_FAILURES = 50
+_CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "Invalid": 422}
+
+
+@dataclass
+class Report:
+    """Gathers what all policies say to one request."""
+
+    attributes: Attributes
+    denied: StatusError | None = None
+    _failures: list[dict[str, Any]] = field(default_factory=list)
+    _annotations: dict[str, list[str]] = field(default_factory=dict)
+
+    def misconfigured(self, policy: Policy, binding: Binding | None, why: str) -> None:
+        if policy.ignores_errors:
+            return
+        what = "policy" if binding is None else "binding"
+        self._deny(policy, binding, Denial(f"failed to configure {what}: {why}"))
+
+    def add(self, policy: Policy, binding: Binding, results: Iterable[Result]) -> None:
+        for result in results:
+            for denial in result.denials:
+                self._act(policy, binding, denial)
+            for key, value in result.annotations:
+                values = self._annotations.setdefault(f"{policy.name}/{key}", [])
+                if value not in values:
+                    values.append(value)
+
+    def publish(self) -> None:
+        """Raises the first denial."""
+        annotations = self.attributes.context.annotations
+        for key, values in self._annotations.items():
+            annotations[key] = ", ".join(values)
+        if self._failures:
+            annotations[FAILURES_ANNOTATION] = go_json(self._failures[:_MOST_FAILURES])
+        if self.denied is not None:
+            raise self.denied
+
+    def _act(self, policy: Policy, binding: Binding, denial: Denial) -> None:
+        if not denial.binds:
+            self._deny(policy, binding, denial)
+            return
+        for action in binding.actions:
+            match action:
+                case "Deny":
+                    self._deny(policy, binding, denial)
+                case "Warn":
+                    named = f"ValidatingAdmissionPolicy '{policy.name}' with binding '{binding.name}'"
+                    self.attributes.context.warn(f"Validation failed for {named}: {denial.message}")
+                case "Audit":
+                    self._failures.append(_failure(policy, binding, denial))
+
+    def _deny(self, policy: Policy, binding: Binding | None, denial: Denial) -> None:
+        if self.denied is None:
+            self.denied = _refusal(self.attributes, policy, binding, denial)
+
+
+def _refusal(attributes: Attributes, policy: Policy, binding: Binding | None, denial: Denial) -> StatusError:
+    bound = f" with binding '{binding.name}'" if binding is not None else ""
+    message = f"ValidatingAdmissionPolicy '{policy.name}'{bound} denied request: {denial.message}"
+    resource = attributes.resource.group_resource
+    refused = Forbidden(resource, name_in_refusal(attributes), message, causes=[{"message": message}])
+    refused.reason = denial.reason
+    refused.code = _CODES.get(denial.reason, 422)
+    return refused
+
+
+def _failure(policy: Policy, binding: Binding, denial: Denial) -> dict[str, Any]:
+    return {
+        "message": denial.message,
+        "policy": policy.name,
+        "binding": binding.name,
+        "expressionIndex": denial.index,
+        "validationActions": list(binding.actions),
+    }

@@ -1,0 +1,27 @@
+"""The plugins of Tenants, in the order in which they have to run."""
+
+from __future__ import annotations
+
+from admission.chain import Plugin
+from admission.namespace_lifecycle import NamespaceLifecycle
+from admission.namespace_source import NamespaceSource
+from admission.tenant.deletion import TenantDeletion
+from admission.tenant.host_policy import TenantHostPolicy
+from admission.tenant.host_validation import TenantHosts
+from admission.tenant.placement import TenantPlacement
+from admission.tenant.quota import TenantQuota
+from admission.tenant.tree_lock import Cache, TreeGuard
+from registry.tenant.tree import TenantTree
+
+
+def tenant_plugins(*, tree: TenantTree, cache: Cache, namespaces: NamespaceSource) -> tuple[Plugin, ...]:
+    """`cache` is the watch cache that feeds `tree`. Who is not trusted is refused before anything waits for a lock."""
+    return (
+        NamespaceLifecycle(namespaces=namespaces),
+        TenantHostPolicy(),
+        TreeGuard(cache=cache),
+        TenantPlacement(tree=tree),
+        TenantHosts(tree=tree),
+        TenantQuota(tree=tree),
+        TenantDeletion(tree=tree, namespaces=namespaces),
+    )

@@ -1,0 +1,141 @@
+"""Users vouched for by a front proxy: X-Remote-* headers, believed with its client certificate only (A11 to A19)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import unquote_to_bytes
+
+from multidict import CIMultiDictProxy
+
+from apiserver.authentication.authenticator import AuthenticationError
+from apiserver.authentication.x509 import PeerCertificates, Verifier
+from apiserver.meta.errors import BadRequest
+from apiserver.request.context import RequestContext, User
+
+Headers = CIMultiDictProxy[str]
+
+_STANDARD = ("x-remote-user", "x-remote-uid", "x-remote-group")
+_STANDARD_PREFIXES = ("x-remote-extra-",)
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RequestHeaderConfig:
+    """The cluster's request-header settings (A6). No `allowed_names` means any name that the CA vouches for.
+
+    `uid_headers` stay empty unless the cluster names some (A8).
+    """
+
+    ca_pem: bytes = b""
+    allowed_names: tuple[str, ...] = ()
+    username_headers: tuple[str, ...] = ("X-Remote-User",)
+    uid_headers: tuple[str, ...] = ()
+    group_headers: tuple[str, ...] = ("X-Remote-Group",)
+    extra_prefixes: tuple[str, ...] = ("X-Remote-Extra-",)
+
+    @cached_property
+    def identity_headers(self) -> frozenset[str]:
+        """Lower-case names of headers that tell who the user is: those configured, and the standard ones."""
+        return frozenset({*_STANDARD, *_lower(self.username_headers, self.uid_headers, self.group_headers)})
+
+    @cached_property
+    def identity_prefixes(self) -> tuple[str, ...]:
+        return (*_STANDARD_PREFIXES, *_lower(self.extra_prefixes))
+
+
+class FrontProxy:
+    """Authenticates by request headers.
+
+    Identity headers without a verified front proxy behind them are a bad credential: a 401, unless another one of the
+    request's is good (S-01).
+    """
+
+    def __init__(
+        self, *, config: Callable[[], RequestHeaderConfig], peers: PeerCertificates, verifier: Verifier
+    ) -> None:
+        self._config = config
+        self._peers = peers
+        self._verifier = verifier
+
+    async def authenticate(self, context: RequestContext) -> User | None:
+        """Raises BadRequest if the proxy names more than one user."""
+        config = self._config()
+        headers = context.http.headers
+        if not self._from_proxy(context, config):
+            if claims_identity(headers, config):
+                raise AuthenticationError("identity headers without the certificate of a front proxy")
+            return None
+        return _user(headers, config)
+
+    def _from_proxy(self, context: RequestContext, config: RequestHeaderConfig) -> bool:
+        peer = self._peers.of(context.http)
+        if peer is None or not self._verifier.verify(peer):
+            return False
+        if config.allowed_names and peer.common_name not in config.allowed_names:
+            raise AuthenticationError(f"x509: subject with cn={peer.common_name} is not in the allowed list")
+        return True
+
+
+def claims_identity(names: Iterable[str], config: RequestHeaderConfig) -> bool:
+    """Whether a header name is one that a front proxy sends. Some proxies take `_` for `-`, so both count."""
+    exact, prefixes = config.identity_headers, config.identity_prefixes
+    for name in names:
+        canonical = name.lower().replace("_", "-")
+        if canonical in exact or canonical.startswith(prefixes):
+            return True
+    return False
+
+
+def _user(headers: Headers, config: RequestHeaderConfig) -> User | None:
+    name = ""
+    for header in config.username_headers:
+        given = headers.getall(header, [])
+        if len(given) > 1:
+            raise BadRequest(f"the header {header} is given {len(given)} times")
+        name = name or "".join(given)
+    if not name:
+        return None
+    uids = [value for header in config.uid_headers for value in headers.getall(header, []) if value]
+    groups = tuple(value for header in config.group_headers for value in headers.getall(header, []))
+    extra = _extra(headers, config.extra_prefixes)
+    user = User(name=name, uid=uids[0] if uids else "", groups=groups, extra=extra)
+    if not is_text(user):
+        raise AuthenticationError("the identity headers are not UTF-8")
+    return user
+
+
+def _extra(headers: Headers, prefixes: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    lowered = [prefix.lower() for prefix in prefixes]
+    for name, value in headers.items():
+        lower = name.lower()
+        for prefix in lowered:
+            if lower.startswith(prefix):
+                key = decode_extra_key(lower[len(prefix) :])
+                found[key] = (*found.get(key, ()), value)
+    return found
+
+
+def is_text(user: User) -> bool:
+    """Whether all of it is UTF-8: what headers hold need not be, and no review could carry anything else."""
+    values = (value for each in user.extra.values() for value in each)
+    try:
+        "".join((user.name, user.uid, *user.groups, *user.extra, *values)).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def decode_extra_key(key: str) -> str:
+    """A16: percent-decoded, or as it is where that fails."""
+    for position, character in enumerate(key):
+        digits = key[position + 1 : position + 3]
+        if character == "%" and (len(digits) < 2 or not _HEX.issuperset(digits)):
+            return key
+    return unquote_to_bytes(key).decode("utf-8", "surrogateescape")
+
+
+def _lower(*names: Sequence[str]) -> Iterable[str]:
+    return (name.lower() for each in names for name in each)

@@ -1,0 +1,202 @@
+"""Client certificates: what the peer showed, whether a CA vouches for it now, and whom it names (A20, A21)."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
+
+from aiohttp import web
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.verification import Criticality, ExtensionPolicy, Policy, PolicyBuilder, Store, VerificationError
+
+from apiserver.authentication.authenticator import AuthenticationError
+from apiserver.request.context import RequestContext, User
+from apiserver.tls.certificates import parse_bundle
+from apiserver.tls.transport import client_chain
+
+_CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
+_UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
+_CACHE_SIZE = 1024
+# A refusal can end without the CA changing: a certificate may become valid.
+_REFUSAL_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class PeerCertificate:
+    """What the peer showed in the TLS handshake, DER; `intermediates` are the rest of its chain, unverified."""
+
+    der: bytes
+    intermediates: tuple[bytes, ...] = ()
+
+    @cached_property
+    def certificate(self) -> x509.Certificate:
+        return x509.load_der_x509_certificate(self.der)
+
+    @cached_property
+    def common_name(self) -> str:
+        """The last one, as Go has it; empty if there is none."""
+        return "".join(_subject(self.certificate, NameOID.COMMON_NAME)[-1:])
+
+    @cached_property
+    def user(self) -> User | None:
+        """Whom the certificate names, None without a common name."""
+        if not self.common_name:
+            return None
+        return User(
+            name=self.common_name,
+            uid="".join(_subject(self.certificate, _UID)[:1]),
+            groups=tuple(_subject(self.certificate, NameOID.ORGANIZATION_NAME)),
+            extra={_CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(self.der).hexdigest()}",)},
+        )
+
+
+class PeerCertificates:
+    """The peer certificate of a request's connection, read once a connection."""
+
+    def __init__(self) -> None:
+        self._known: WeakKeyDictionary[Any, PeerCertificate] = WeakKeyDictionary()
+
+    def of(self, http: web.Request) -> PeerCertificate | None:
+        tls = _tls(http)
+        if tls is None:
+            return None
+        known = self._known.get(tls)
+        if known is None:
+            chain = client_chain(tls)
+            if not chain:
+                return None
+            known = self._known[tls] = PeerCertificate(chain[0], chain[1:])
+        return known
+
+
+def shows_certificate(http: web.Request) -> bool:
+    """Whether the client sent one at all, good or bad."""
+    tls = _tls(http)
+    return tls is not None and bool(client_chain(tls))
+
+
+class Verifier(Protocol):
+    def verify(self, peer: PeerCertificate) -> bool:
+        """Whether there is a CA to ask at all. Raises AuthenticationError if it does not vouch for the peer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    ca: bytes
+    until: float
+    problem: str
+
+
+class CertificateVerifier:
+    """Verifies chains against the CA bundle (PEM, empty for none) that `ca` has at the time of the request.
+
+    Outcomes are kept by chain until the bundle changes or a certificate of the chain expires.
+    """
+
+    def __init__(self, ca: Callable[[], bytes], *, clock: Callable[[], float] = time.time) -> None:
+        self._ca = ca
+        self._clock = clock
+        self._outcomes: OrderedDict[PeerCertificate, _Outcome] = OrderedDict()
+        self._bundle: tuple[bytes, Store | None] = (b"", None)
+
+    def verify(self, peer: PeerCertificate) -> bool:
+        ca = self._ca()
+        if not ca:
+            return False
+        now = self._clock()
+        outcome = self._outcomes.get(peer)
+        if outcome is None or outcome.ca != ca or now >= outcome.until:
+            outcome = self._outcomes[peer] = self._judge(peer, ca, now)
+            if len(self._outcomes) > _CACHE_SIZE:
+                self._outcomes.popitem(last=False)
+        if outcome.problem:
+            raise AuthenticationError(outcome.problem)
+        return True
+
+    def _judge(self, peer: PeerCertificate, ca: bytes, now: float) -> _Outcome:
+        try:
+            chain = _verified_chain(peer, self._store(ca), now)
+        except (VerificationError, ValueError, x509.UnsupportedGeneralNameType) as error:
+            return _Outcome(ca, now + _REFUSAL_SECONDS, f"x509: {error}")
+        return _Outcome(ca, min(each.not_valid_after_utc.timestamp() for each in chain), "")
+
+    def _store(self, ca: bytes) -> Store | None:
+        if self._bundle[0] != ca:
+            anchors = parse_bundle(ca)
+            self._bundle = (ca, Store(anchors) if anchors else None)
+        return self._bundle[1]
+
+
+class ClientCertificate:
+    """Authenticates by a client certificate: the common name is the user, organizations are the groups (A20)."""
+
+    def __init__(self, *, peers: PeerCertificates, verifier: Verifier) -> None:
+        self._peers = peers
+        self._verifier = verifier
+
+    async def authenticate(self, context: RequestContext) -> User | None:
+        peer = self._peers.of(context.http)
+        if peer is None or not self._verifier.verify(peer):
+            return None
+        return peer.user
+
+
+def _verified_chain(peer: PeerCertificate, store: Store | None, now: float) -> list[x509.Certificate]:
+    if store is None:
+        raise ValueError("the CA bundle holds no certificate")
+    verifier = (
+        PolicyBuilder()
+        .store(store)
+        .time(datetime.fromtimestamp(now, UTC))
+        .extension_policies(ca_policy=_CA_POLICY, ee_policy=_CLIENT_POLICY)
+        .build_client_verifier()
+    )
+    intermediates = [x509.load_der_x509_certificate(der) for der in peer.intermediates]
+    return verifier.verify(peer.certificate, intermediates).chain
+
+
+def _allows_clients(policy: Policy, certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None) -> None:
+    """No extended key usage at all allows everything, as Go has it."""
+    allowed = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
+    if usage is not None and not any(each in allowed for each in usage):
+        raise ValueError("certificate specifies an incompatible key usage")
+
+
+def _is_ca(policy: Policy, certificate: x509.Certificate, constraints: x509.BasicConstraints) -> None:
+    if not constraints.ca:
+        raise ValueError("the issuer is not a certificate authority")
+
+
+def _signs_certificates(policy: Policy, certificate: x509.Certificate, usage: x509.KeyUsage | None) -> None:
+    if usage is not None and not usage.key_cert_sign:
+        raise ValueError("the issuer may not sign certificates")
+
+
+# Those of the web PKI ask for a subjectAltName and an authorityKeyIdentifier, which cluster certificates often lack.
+_CLIENT_POLICY = ExtensionPolicy.permit_all().may_be_present(
+    x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _allows_clients
+)
+_CA_POLICY = (
+    ExtensionPolicy.permit_all()
+    .require_present(x509.BasicConstraints, Criticality.AGNOSTIC, _is_ca)
+    .may_be_present(x509.KeyUsage, Criticality.AGNOSTIC, _signs_certificates)
+    .may_be_present(x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _allows_clients)
+)
+
+
+def _subject(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[str]:
+    return [str(attribute.value) for attribute in certificate.subject.get_attributes_for_oid(oid)]
+
+
+def _tls(http: web.Request) -> Any:
+    """OpenSSL's connection of a request, None if it came without TLS or the client is gone."""
+    return http.transport.get_extra_info("ssl_object") if http.transport is not None else None

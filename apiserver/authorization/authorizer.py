@@ -1,0 +1,218 @@
+"""Who may do what: the question, authorizers that answer it, and the 403 that follows (B1 to B6, B12 to B15)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from apiserver.authentication.authenticator import UNAUTHENTICATED
+from apiserver.meta.errors import BadRequest, StatusError
+from apiserver.meta.resource import GroupResource
+from apiserver.meta.selectors import (
+    FieldSelector,
+    LabelSelector,
+    Requirement,
+    parse_field_selector,
+    parse_label_selector,
+)
+from apiserver.request.context import ANONYMOUS, RequestContext, User
+from apiserver.request.request_info import Query, RequestInfo
+
+MASTERS = "system:masters"
+HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
+STALE_WARNING = "the host cannot be reached: access is allowed as it was the last time it was checked"
+
+_SELECTING = ("list", "watch", "deletecollection")
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
+
+_Parse = Callable[[str], LabelSelector | FieldSelector]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessAttributes:
+    """May `user` do `verb`: on a resource, or, where there is none, on `path`."""
+
+    user: User
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    field_requirements: tuple[Requirement, ...] = ()
+    label_requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def is_resource(self) -> bool:
+        return bool(self.resource)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Neither `allowed` nor `denied` is no opinion. `stale` means that it could not be checked just now."""
+
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+    stale: bool = False
+
+
+NO_OPINION = Decision()
+
+
+class Authorizer(Protocol):
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        """Raises StatusError if it cannot tell."""
+        ...
+
+
+class UnionAuthorizer:
+    """The first authorizer with an opinion decides; none of them having one is a denial."""
+
+    def __init__(self, authorizers: Sequence[Authorizer]) -> None:
+        self._authorizers = tuple(authorizers)
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        reasons = []
+        for authorizer in self._authorizers:
+            decision = await authorizer.authorize(attributes)
+            if decision.allowed or decision.denied:
+                return decision
+            if decision.reason:
+                reasons.append(decision.reason)
+        return Decision(reason="\n".join(reasons))
+
+
+class PrivilegedGroups:
+    """Members of these groups may do everything, with no one asked."""
+
+    def __init__(self, groups: Collection[str] = (MASTERS,)) -> None:
+        self._groups = frozenset(groups)
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        return NO_OPINION if self._groups.isdisjoint(attributes.user.groups) else Decision(allowed=True)
+
+
+class AlwaysAllowPaths:
+    """Exact non-resource paths that are open to everybody (B2)."""
+
+    def __init__(self, paths: Collection[str] = HEALTH_PATHS) -> None:
+        self._paths = frozenset(paths)
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        open_to_all = not attributes.is_resource and attributes.path in self._paths
+        return Decision(allowed=True) if open_to_all else NO_OPINION
+
+
+class DenyAnonymous:
+    """Nobody unknown gets past the paths above, whatever the host's RBAC grants to them."""
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        user = attributes.user
+        anonymous = user.name == ANONYMOUS.name or UNAUTHENTICATED in user.groups
+        return Decision(denied=True) if anonymous else NO_OPINION
+
+
+def standard_authorizer(inner: Authorizer) -> UnionAuthorizer:
+    """The order of B1, before `inner`."""
+    return UnionAuthorizer((PrivilegedGroups(), AlwaysAllowPaths(), DenyAnonymous(), inner))
+
+
+def attributes_of(user: User, info: RequestInfo, query: Query) -> AccessAttributes:
+    """The question that a request asks. A selector that does not parse is left out: its 400 comes later (B8)."""
+    if not info.is_resource:
+        return AccessAttributes(user=user, verb=info.verb, path=info.path)
+    fields: tuple[Requirement, ...] = ()
+    labels: tuple[Requirement, ...] = ()
+    if info.verb in _SELECTING:
+        fields = _requirements(_any_field, query.get("fieldSelector"))
+        labels = _requirements(parse_label_selector, query.get("labelSelector"))
+    return AccessAttributes(
+        user=user,
+        verb=info.verb,
+        group=info.group,
+        version=info.version,
+        resource=info.resource,
+        subresource=info.subresource,
+        namespace=info.namespace,
+        name=info.name,
+        field_requirements=fields,
+        label_requirements=labels,
+    )
+
+
+async def require(
+    context: RequestContext, authorizer: Authorizer, *, verb: str = "", name: str | None = None
+) -> Decision:
+    """The decision on the request, with another verb or name if given (B15). Raises Denied, and what the authorizer
+    raises."""
+    attributes = attributes_of(context.user, context.info, context.query)
+    if verb:
+        attributes = replace(attributes, verb=verb)
+    if name is not None:
+        attributes = replace(attributes, name=name)
+    return await demand(context, authorizer, attributes)
+
+
+async def demand(context: RequestContext, authorizer: Authorizer, attributes: AccessAttributes) -> Decision:
+    """The decision on any question that comes up in a request. Raises Denied, and what the authorizer raises."""
+    decision = await authorizer.authorize(attributes)
+    if not decision.allowed:
+        raise Denied(attributes, decision.reason)
+    if decision.stale:
+        context.warn(STALE_WARNING)
+    return decision
+
+
+class Denied(StatusError):
+    """The 403 of authorization, in the words of B12 to B14. `why` is the reason that the authorizer gave."""
+
+    def __init__(self, attributes: AccessAttributes, reason: str = "") -> None:
+        self.why = reason
+        why = _refusal(attributes) + (f": {reason}" if reason else "")
+        if not attributes.is_resource:
+            super().__init__(403, "Forbidden", f"forbidden: {why}", details={})
+            return
+        resource = GroupResource(attributes.group, attributes.resource)
+        name = f" {_quoted(attributes.name)}" if attributes.name else ""
+        details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
+        super().__init__(
+            403,
+            "Forbidden",
+            f"{resource}{name} is forbidden: {why}",
+            details={key: value for key, value in details.items() if value},
+        )
+
+
+def _refusal(attributes: AccessAttributes) -> str:
+    user = f"User {_quoted(attributes.user.name)} cannot {attributes.verb}"
+    if not attributes.is_resource:
+        return f"{user} path {_quoted(attributes.path)}".translate(_ESCAPES)
+    resource = attributes.resource
+    if attributes.subresource:
+        resource = f"{resource}/{attributes.subresource}"
+    namespace = attributes.namespace
+    scope = f"in the namespace {_quoted(namespace)}" if namespace else "at the cluster scope"
+    text = f"{user} resource {_quoted(resource)} in API group {_quoted(attributes.group)} {scope}"
+    return text.translate(_ESCAPES)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=not text.isprintable())
+
+
+def _any_field(text: str) -> FieldSelector:
+    return parse_field_selector(text, None)
+
+
+def _requirements(parse: _Parse, text: str) -> tuple[Requirement, ...]:
+    if not text:
+        return ()
+    try:
+        return parse(text).requirements
+    except BadRequest:
+        return ()

@@ -1,0 +1,136 @@
+"""Authorization by the host's SubjectAccessReview (B7 to B11)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import replace
+from typing import Any
+
+from apiserver.authorization.authorizer import AccessAttributes, Decision
+from apiserver.delegation import review_client as review
+from apiserver.delegation.decision_cache import VerdictCache
+from apiserver.delegation.review_client import Backoff
+from apiserver.meta.resource import Object
+from apiserver.meta.selectors import Requirement
+from apiserver.request.context import User
+
+_CACHE_SECONDS = 10.0
+_CACHEABLE_LENGTH = 10_000
+_LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+class AccessReview:
+    """Asks the host. While that is away, what it allowed at most `tolerance` seconds ago is still allowed.
+
+    `on_stale` is called for every such decision.
+    """
+
+    def __init__(
+        self,
+        post: review.Review,
+        *,
+        tolerance: float = 300.0,
+        on_stale: Callable[[], None],
+        backoff: Backoff | None = None,
+        cache: VerdictCache[Decision] | None = None,
+    ) -> None:
+        self._post = post
+        self._on_stale = on_stale
+        self._backoff = backoff or Backoff()
+        self._verdicts = cache or VerdictCache(ttl=_CACHE_SECONDS, tolerance=tolerance, lasting=_allowed)
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        """Raises ServiceUnavailable if the host is away and the decision is not known, StatusError of the host."""
+        key = _key(attributes)
+        if key is None:
+            return await self._ask(attributes)
+        known = self._verdicts.fresh(key)
+        if known is not None:
+            return known
+        verdict = await self._verdicts.get(key, lambda: self._ask(attributes))
+        if verdict.stale:
+            self._on_stale()
+            return replace(verdict.value, stale=True)
+        return verdict.value
+
+    async def _ask(self, attributes: AccessAttributes) -> Decision:
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": review_spec(attributes),
+        }
+        answer = await review.post(self._post, body, self._backoff)
+        status = answer.get("status") or {}
+        denied = bool(status.get("denied"))
+        return Decision(
+            # only the boolean allows, and a denial outweighs it
+            allowed=status.get("allowed") is True and not denied,
+            denied=denied,
+            reason=str(status.get("reason") or ""),
+        )
+
+
+def review_spec(attributes: AccessAttributes) -> Object:
+    """The spec of the SubjectAccessReview that asks for `attributes`; what is empty is left out (B7, B8)."""
+    user = attributes.user
+    spec: Object = {
+        "user": user.name,
+        "uid": user.uid,
+        "groups": list(user.groups),
+        "extra": {key: list(values) for key, values in user.extra.items()},
+    }
+    if attributes.is_resource:
+        spec["resourceAttributes"] = _resource_attributes(attributes)
+    else:
+        spec["nonResourceAttributes"] = {"path": attributes.path, "verb": attributes.verb}
+    return {key: value for key, value in spec.items() if value}
+
+
+def _resource_attributes(attributes: AccessAttributes) -> dict[str, Any]:
+    given: dict[str, Any] = {
+        "namespace": attributes.namespace,
+        "verb": attributes.verb,
+        "group": attributes.group,
+        "version": attributes.version,
+        "resource": attributes.resource,
+        "subresource": attributes.subresource,
+        "name": attributes.name,
+    }
+    labels = [each for each in attributes.label_requirements if each.operator in _LABEL_OPERATORS]
+    if attributes.field_requirements:
+        given["fieldSelector"] = {"requirements": [_requirement(each) for each in attributes.field_requirements]}
+    if labels:
+        given["labelSelector"] = {"requirements": [_requirement(each) for each in labels]}
+    return {key: value for key, value in given.items() if value}
+
+
+def _requirement(requirement: Requirement) -> dict[str, Any]:
+    described: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
+    if requirement.values:
+        described["values"] = list(requirement.values)
+    return described
+
+
+def _key(attributes: AccessAttributes) -> Hashable | None:
+    """What the decision depends on, None where it is too long to keep (B11)."""
+    texts = (
+        attributes.verb,
+        attributes.group,
+        attributes.version,
+        attributes.resource,
+        attributes.subresource,
+        attributes.namespace,
+        attributes.name,
+        attributes.path,
+    )
+    if sum(map(len, texts)) >= _CACHEABLE_LENGTH:
+        return None
+    return (texts, _identity(attributes.user), attributes.field_requirements, attributes.label_requirements)
+
+
+def _identity(user: User) -> Hashable:
+    return (user.name, user.uid, user.groups, tuple(sorted(user.extra.items())) if user.extra else ())
+
+
+def _allowed(decision: Decision) -> bool:
+    return decision.allowed

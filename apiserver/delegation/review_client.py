@@ -1,0 +1,69 @@
+"""Calls of the host's review endpoints (TokenReview, SubjectAccessReview): attempts, time-outs and pauses (A28)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from apiserver.meta.errors import ServiceUnavailable, StatusError
+from apiserver.meta.resource import Object
+
+Review = Callable[[Object], Awaitable[Object]]
+"""Posts a review and gives back the host's answer. Raises StatusError."""
+
+_RETRIED = (429, 500, 504)
+_CREATED = 201
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backoff:
+    """`steps` attempts of `attempt` seconds each; the pause between them grows from `start` by `factor`."""
+
+    attempt: float = 10.0
+    start: float = 0.5
+    factor: float = 1.5
+    jitter: float = 0.2
+    steps: int = 5
+
+
+def counted(review: Review, count: Callable[[int | None], None]) -> Review:
+    """The same review; `count` is told the code of each answer, None if there was none."""
+
+    async def post_and_count(body: Object) -> Object:
+        code: int | None = None
+        try:
+            answer = await review(body)
+            code = _CREATED
+            return answer
+        except ServiceUnavailable:
+            raise
+        except StatusError as error:
+            code = error.code
+            raise
+        finally:
+            count(code)
+
+    return post_and_count
+
+
+async def post(review: Review, body: Object, backoff: Backoff) -> Object:
+    """The host's answer. Raises StatusError; ServiceUnavailable if there was none in time.
+
+    A 503 is not tried again here: the caller may know the verdict of before, and the client is told when to come back.
+    """
+    pause = backoff.start
+    for left in reversed(range(backoff.steps)):
+        try:
+            async with asyncio.timeout(backoff.attempt):
+                return await review(body)
+        except TimeoutError as error:
+            raise ServiceUnavailable("the host does not answer", retry_after=1) from error
+        except StatusError as error:
+            if error.code not in _RETRIED or not left:
+                raise
+            wait = max(pause, float(error.retry_after))
+        await asyncio.sleep(wait * (1 + random.random() * backoff.jitter))
+        pause *= backoff.factor
+    raise ValueError("a backoff needs at least one step")

@@ -1,0 +1,133 @@
+"""Tables: columns from Name to Age and beyond, rows of encoded cells, and the age as kubectl has it (E10 to E15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import inf
+
+from apiserver.encoding.encoded_object import CachedObject, to_json
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Column, Resource
+
+INCLUDES = ("None", "Metadata", "Object")
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_YEAR = 365 * _DAY
+# below which number of seconds an age changes how often
+_STEPS = (
+    (10 * _MINUTE, 1),
+    (8 * _HOUR, _MINUTE),
+    (8 * _DAY, _HOUR),
+    (8 * _YEAR, _DAY),
+    (inf, _YEAR),
+)
+NAME = Column(
+    "Name",
+    format="name",
+    description="Name must be unique within a namespace; it cannot be changed.",
+)
+_AGE = Column("Age", description="The time since the object was created.")
+
+
+def columns_of(resource: Resource) -> Sequence[Column]:
+    """All columns, in order."""
+    if resource.own_columns:
+        return resource.columns
+    narrow = (column for column in resource.columns if not column.priority)
+    return (NAME, *narrow, _AGE, *(column for column in resource.columns if column.priority))
+
+
+def column_definitions(resource: Resource) -> bytes:
+    """JSON of columnDefinitions: every key of every column is there (E11)."""
+    return to_json(
+        [
+            {
+                "name": column.name,
+                "type": column.type,
+                "format": column.format,
+                "description": column.description,
+                "priority": column.priority,
+            }
+            for column in columns_of(resource)
+        ]
+    )
+
+
+def include_object(value: str) -> str:
+    """What a row's object holds: None, Metadata or Object (E14). Raises BadRequest."""
+    if value and value not in INCLUDES:
+        raise BadRequest(
+            f'Unable to convert to Table as requested: includeObject: Invalid value: "{value}": '
+            "must be 'Metadata', 'Object', 'None', or empty"
+        )
+    return value or "Metadata"
+
+
+def age(created: int, now: float) -> bytes:
+    """The age cell of what was created at `created`, both in seconds of the epoch."""
+    return human_duration(int(now) - created).encode() if created else b"<unknown>"
+
+
+def lasts(objects: Iterable[CachedObject], now: float) -> float:
+    """Until when the rows of `objects` are what they are now: until the first age changes, in seconds of the epoch."""
+    ages = (part for obj in objects for part in obj.cells if isinstance(part, int))
+    return min((_age_lasts(created, int(now)) for created in ages), default=inf)
+
+
+def _age_lasts(created: int, now: int) -> float:
+    if not created:
+        return inf
+    seconds = now - created
+    step = next(step for below, step in _STEPS if seconds < below)
+    return created + (seconds // step + 1) * step
+
+
+def human_duration(seconds: int) -> str:
+    """A duration in the two or fewer largest units that tell something, as `kubectl get` has it."""
+    if seconds < -1:
+        # two seconds of difference between clocks are taken for now
+        return "<invalid>"
+    if seconds < 2 * _MINUTE:
+        return f"{max(seconds, 0)}s"
+    if seconds < 10 * _MINUTE:
+        return _two(seconds, _MINUTE, "m", 1, "s")
+    if seconds < 3 * _HOUR:
+        return f"{seconds // _MINUTE}m"
+    if seconds < 8 * _HOUR:
+        return _two(seconds, _HOUR, "h", _MINUTE, "m")
+    if seconds < 2 * _DAY:
+        return f"{seconds // _HOUR}h"
+    if seconds < 8 * _DAY:
+        return _two(seconds, _DAY, "d", _HOUR, "h")
+    if seconds < 2 * _YEAR:
+        return f"{seconds // _DAY}d"
+    if seconds < 8 * _YEAR:
+        return _two(seconds, _YEAR, "y", _DAY, "d")
+    return f"{seconds // _YEAR}y"
+
+
+def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+    rest = seconds % large // small
+    return f"{seconds // large}{large_unit}" + (f"{rest}{small_unit}" if rest else "")
+
+
+def rows(objects: Sequence[CachedObject], shown: Sequence[bytes], now: float) -> list[bytes]:
+    """A row for each object around what is `shown` of it, as JSON."""
+    ages = _Ages(now)
+    return [
+        b'{"cells":[%b],"object":%b}'
+        % (b",".join([part if isinstance(part, bytes) else ages[part] for part in obj.cells]), each)
+        for obj, each in zip(objects, shown, strict=True)
+    ]
+
+
+class _Ages(dict[int, bytes]):
+    """Age cells by creation: what was made in the same second is of the same age."""
+
+    def __init__(self, now: float) -> None:
+        super().__init__()
+        self._now = now
+
+    def __missing__(self, created: int) -> bytes:
+        cell = self[created] = b'"%b"' % age(created, self._now)
+        return cell

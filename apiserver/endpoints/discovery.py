@@ -1,0 +1,234 @@
+"""Discovery: /api, /apis and what lies between them and the resources, legacy and aggregated (C16 to C29).
+
+The lead-in of every client: what is not in here does not exist for kubectl, informers or the garbage collector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from apiserver.encoding.accept_header import accept_clauses
+from apiserver.encoding.negotiation import JSON, YAML
+from apiserver.endpoints.responsewriters import json_response
+from apiserver.endpoints.static_document import Document, require_get, to_yaml
+from apiserver.meta import errors
+from apiserver.meta.resource import Resource
+from apiserver.request.context import RequestContext
+
+_AGGREGATED_PARAMETERS = "g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
+
+
+@dataclass(frozen=True, slots=True)
+class ServedSubresource:
+    """`resource` gives the kind where it is not the parent's, as with serviceaccounts/token."""
+
+    name: str
+    verbs: tuple[str, ...]
+    resource: Resource | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    resource: Resource
+    verbs: tuple[str, ...]
+    """Sorted. Controllers choose what they collect, count and delete by these (C20)."""
+    subresources: tuple[ServedSubresource, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServedGroup:
+    """One version of one group. The legacy core group is '' and lives under /api."""
+
+    group: str
+    version: str
+    resources: Sequence[ServedResource]
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def path(self) -> str:
+        return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Endpoint:
+    """A path's legacy document, and the aggregated one by media type; that is {} where there is no such form."""
+
+    legacy: Mapping[str, Any]
+    aggregated: Mapping[str, Document]
+
+    def choose(self, accept: str) -> str | Document:
+        """The legacy document's media type, or the aggregated document. Raises NotAcceptable."""
+        for clause in accept_clauses(accept):
+            # a profile beside g, v and as narrows what an aggregator adds; we have nothing to leave out (C25)
+            wanted = {key: clause.parameters[key] for key in _AGGREGATED if key in clause.parameters}
+            for media_type in (JSON, YAML):
+                if not clause.matches(media_type):
+                    continue
+                if wanted == _AGGREGATED and self.aggregated:
+                    return self.aggregated[media_type]
+                if "as" not in wanted:
+                    return media_type
+        raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}")
+
+
+class Discovery:
+    """Answers the discovery paths. Groups and versions are listed as given: the first version is the preferred one."""
+
+    def __init__(self, groups: Sequence[ServedGroup]) -> None:
+        self._endpoints = dict(_endpoints(groups))
+
+    async def respond(self, context: RequestContext) -> web.Response | None:
+        """None for a path that is not discovery's. Raises NotAcceptable, MethodNotAllowed."""
+        path = context.info.path
+        endpoint = self._endpoints.get(path) or self._endpoints.get(path.removesuffix("/"))
+        if endpoint is None:
+            return None
+        require_get(context)
+        chosen = endpoint.choose(context.http.headers.get("Accept", ""))
+        if isinstance(chosen, Document):
+            # whoever may ask gets the same document, so any cache may keep it as long as the ETag holds
+            return chosen.respond(context, {"Cache-Control": "public"})
+        if chosen == YAML:
+            return web.Response(body=to_yaml(endpoint.legacy), headers={"Content-Type": YAML})
+        return json_response(context, endpoint.legacy)
+
+    def paths(self) -> list[str]:
+        """Every path of discovery, for the list of all paths (C30)."""
+        return sorted(self._endpoints)
+
+
+def _endpoints(groups: Sequence[ServedGroup]) -> Iterable[tuple[str, _Endpoint]]:
+    core = [group for group in groups if not group.group]
+    named = _by_name(group for group in groups if group.group)
+    # an empty APIVersions would promise a core group: without one, /api is an unknown path (C28)
+    if core:
+        versions = {"kind": "APIVersions", "versions": [group.version for group in core]}
+        yield "/api", _Endpoint({**versions, **_addresses()}, _aggregated({"": core}))
+    listed = {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*entry) for entry in named.items()]}
+    yield "/apis", _Endpoint(listed, _aggregated(named))
+    for name, versions_of in named.items():
+        document = {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions_of)}
+        yield f"/apis/{name}", _Endpoint(document, {})
+    for group in groups:
+        yield group.path, _Endpoint(_resource_list(group), {})
+
+
+def _by_name(groups: Iterable[ServedGroup]) -> dict[str, list[ServedGroup]]:
+    named: dict[str, list[ServedGroup]] = {}
+    for group in groups:
+        named.setdefault(group.group, []).append(group)
+    return named
+
+
+def _addresses() -> dict[str, Any]:
+    """Empty: clients reach this server by the address that they used already, whatever their network is."""
+    return {"serverAddressByClientCIDRs": []}
+
+
+def _group(name: str, versions: Sequence[ServedGroup]) -> dict[str, Any]:
+    entries = [{"groupVersion": group.api_version, "version": group.version} for group in versions]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
+
+
+def _resource_list(group: ServedGroup) -> dict[str, Any]:
+    entries: list[dict[str, Any]] = []
+    for served in _sorted(group):
+        entries.append(_resource(served.resource, served.resource.plural, served.resource.singular, served.verbs))
+        for subresource in sorted(served.subresources, key=lambda each: each.name):
+            entries.append(_subresource(served.resource, subresource))
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group.api_version, "resources": entries}
+
+
+def _sorted(group: ServedGroup) -> list[ServedResource]:
+    return sorted(group.resources, key=lambda served: served.resource.plural)
+
+
+def _resource(resource: Resource, name: str, singular: str, verbs: Sequence[str]) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": name,
+        "singularName": singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": sorted(verbs),
+    }
+    return {**entry, **_aliases(resource)}
+
+
+def _subresource(parent: Resource, subresource: ServedSubresource) -> dict[str, Any]:
+    kind = subresource.resource or parent
+    entry: dict[str, Any] = {
+        "name": f"{parent.plural}/{subresource.name}",
+        "singularName": "",
+        "namespaced": parent.namespaced,
+    }
+    if kind.api_version != parent.api_version:
+        entry |= {"group": kind.group, "version": kind.version}
+    return {**entry, "kind": kind.kind, "verbs": sorted(subresource.verbs)}
+
+
+def _aliases(resource: Resource) -> dict[str, Any]:
+    aliases: dict[str, Any] = {}
+    if resource.short_names:
+        aliases["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        aliases["categories"] = list(resource.categories)
+    return aliases
+
+
+def _aggregated(named: Mapping[str, Sequence[ServedGroup]]) -> dict[str, Document]:
+    items = [
+        {"metadata": {"name": name} if name else {}, "versions": [_version(group) for group in versions]}
+        for name, versions in named.items()
+    ]
+    document = {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
+    # client-go knows the document by this exact content type, and reads any other as the legacy one (C24)
+    return {
+        JSON: Document(orjson.dumps(document) + b"\n", f"{JSON};{_AGGREGATED_PARAMETERS}"),
+        YAML: Document(to_yaml(document), f"{YAML};{_AGGREGATED_PARAMETERS}"),
+    }
+
+
+def _version(group: ServedGroup) -> dict[str, Any]:
+    resources = [_aggregated_resource(served) for served in _sorted(group)]
+    return {"version": group.version, "resources": resources, "freshness": "Current"}
+
+
+def _aggregated_resource(served: ServedResource) -> dict[str, Any]:
+    resource = served.resource
+    entry: dict[str, Any] = {
+        "resource": resource.plural,
+        "responseKind": _response_kind(resource),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": sorted(served.verbs),
+        **_aliases(resource),
+    }
+    if served.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": subresource.name,
+                "responseKind": _response_kind(subresource.resource or resource),
+                "verbs": sorted(subresource.verbs),
+            }
+            for subresource in sorted(served.subresources, key=lambda each: each.name)
+        ]
+    return entry
+
+
+def _response_kind(resource: Resource) -> dict[str, str]:
+    """All three are set: a client drops a resource whose responseKind is empty (C26)."""
+    return {"group": resource.group, "version": resource.version, "kind": resource.kind}

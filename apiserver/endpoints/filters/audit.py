@@ -1,0 +1,71 @@
+"""Tells the audit log of a request's stages: received, started (watches), complete or panicked (I17)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from apiserver import audit
+from apiserver.authentication.x509 import shows_certificate
+from apiserver.endpoints.filters.response_headers import on_start
+from apiserver.meta.errors import StatusError
+from apiserver.metrics import Metrics
+from apiserver.request.context import Handler, RequestContext
+
+_NO_CREDENTIALS = "Authentication failed, no credentials provided"
+
+Sink = Callable[[audit.Event], None]
+"""Takes an event; must not block."""
+
+
+class Audit:
+    """Behind authentication, which tells `refused` itself."""
+
+    def __init__(self, sink: Sink, metrics: Metrics) -> None:
+        self._sink = sink
+        self._metrics = metrics
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        self._tell(context, "RequestReceived", None)
+        if context.info.is_watch:
+            on_start(context, lambda response: self._started(context, response))
+        try:
+            response = await next(context)
+        except StatusError as error:
+            self._tell(context, "ResponseComplete", audit.status_of(error))
+            raise
+        except Exception:
+            self._tell(context, "Panic", {"status": "Failure", "reason": "InternalError", "code": 500})
+            raise
+        self._tell(context, "ResponseComplete", {"code": response.status})
+        return response
+
+    def refused(self, context: RequestContext, error: StatusError) -> None:
+        """Authentication has failed: one event, by nobody, as Kubernetes has it."""
+        status = {"message": attempted(context), "code": error.code}
+        self._tell(context, "ResponseStarted", status, identified=False)
+
+    def _started(self, context: RequestContext, response: web.StreamResponse) -> None:
+        # a refusal that comes instead of a stream is complete already
+        if response.status == 200:
+            self._tell(context, "ResponseStarted", {"code": 200})
+
+    def _tell(
+        self, context: RequestContext, stage: str, status: Mapping[str, Any] | None, *, identified: bool = True
+    ) -> None:
+        received = audit.received_at(context)
+        self._sink(audit.event(context, stage, received=received, status=status, identified=identified))
+        self._metrics.audit_event()
+
+
+def attempted(context: RequestContext) -> str:
+    """The kinds of credentials of a request that no one is known by."""
+    kinds = []
+    scheme, _, value = context.http.headers.get("Authorization", "").strip().partition(" ")
+    if value and scheme.lower() in ("basic", "bearer"):
+        kinds.append(scheme.lower())
+    if shows_certificate(context.http):
+        kinds.append("x509")
+    return f"Authentication failed, attempted: {', '.join(kinds)}" if kinds else _NO_CREDENTIALS

@@ -1,0 +1,70 @@
+"""Finds out who asks. A request that hides identity headers from a proxy is refused (S-03)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from aiohttp import web
+
+from apiserver.authentication.request_header import RequestHeaderConfig, claims_identity
+from apiserver.meta.errors import BadRequest, StatusError, Unauthorized
+from apiserver.request.context import Handler, RequestContext, User
+
+
+class Identify(Protocol):
+    async def authenticate(self, context: RequestContext) -> User:
+        """Raises StatusError."""
+        ...
+
+
+def _unobserved(result: str) -> None:
+    pass
+
+
+class Authentication:
+    """`config` gives the request-header settings, whose header names count as identity headers.
+
+    `observe` is told of each attempt: success, failure or error; `refused` of requests that end here.
+    """
+
+    def __init__(
+        self,
+        authenticator: Identify,
+        *,
+        config: Callable[[], RequestHeaderConfig],
+        observe: Callable[[str], None] = _unobserved,
+        refused: Callable[[RequestContext, StatusError], None] | None = None,
+    ) -> None:
+        self._authenticator = authenticator
+        self._config = config
+        self._observe = observe
+        self._refused = refused
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        try:
+            context.user = await self._identify(context)
+        except StatusError as error:
+            if self._refused is not None:
+                self._refused(context, error)
+            raise
+        return await next(context)
+
+    async def _identify(self, context: RequestContext) -> User:
+        headers = context.http.headers
+        if "Connection" in headers:
+            self._check_hops(headers.getall("Connection"))
+        try:
+            user = await self._authenticator.authenticate(context)
+        except StatusError as refusal:
+            self._observe("failure" if isinstance(refusal, Unauthorized) else "error")
+            raise
+        self._observe("success")
+        return user
+
+    def _check_hops(self, values: list[str]) -> None:
+        """Proxies drop the headers that Connection names; naming one of these is an attempt to shed an identity."""
+        named = [name.strip().lower() for value in values for name in value.split(",")]
+        hidden = [name for name in named if name == "authorization" or name.startswith("impersonate-")]
+        if hidden or claims_identity(named, self._config()):
+            raise BadRequest("the Connection header must not name headers of authentication")

@@ -1,0 +1,29 @@
+"""May the caller do this? Asked before anything is looked up, so that a 404 tells strangers nothing (B16)."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from apiserver.authorization.authorizer import Authorizer, Denied, require
+from apiserver.request.context import Handler, RequestContext
+
+_DECISION = "authorization.k8s.io/decision"
+_REASON = "authorization.k8s.io/reason"
+
+
+class Authorization:
+    """Raises Denied; annotates the audit event with the decision (B17)."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        try:
+            decision = await require(context, self._authorizer)
+        except Denied as denial:
+            context.annotations[_DECISION] = "forbid"
+            context.annotations[_REASON] = denial.why
+            raise
+        context.annotations[_DECISION] = "allow"
+        context.annotations[_REASON] = decision.reason
+        return await next(context)

@@ -1,0 +1,58 @@
+"""The one door that errors leave by: StatusErrors become their Status, anything else a logged 500 (I10)."""
+
+from __future__ import annotations
+
+import logging
+
+from aiohttp import web
+
+from apiserver.endpoints.responsewriters import status_response
+from apiserver.meta import errors
+from apiserver.request.context import Handler, RequestContext
+
+_LOG = logging.getLogger("apiserver.recovery")
+_PANIC = "This request caused apiserver to panic. Look in the logs for details."
+
+
+class Recovery:
+    """Raises ConnectionResetError, after cutting the connection, if the answer's head had already left."""
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        try:
+            return await next(context)
+        except errors.StatusError as raised:
+            error = raised
+        except web.HTTPException as raised:
+            error = from_http(raised)
+        except ConnectionError:
+            raise
+        except Exception:
+            _LOG.exception("unexpected exception", extra={"audit_id": context.audit_id, "path": context.info.path})
+            error = errors.InternalError(_PANIC)
+        if context.http.writer.output_size > 0:
+            _abort(context)
+            raise ConnectionResetError("failed in the middle of the answer")
+        response = status_response(context, error)
+        if error.code == 504:
+            response.force_close()
+        return response
+
+
+def from_http(raised: web.HTTPException) -> errors.StatusError:
+    """aiohttp's own refusals as a Status."""
+    match raised.status:
+        case 404:
+            return errors.UnknownPath()
+        case 405:
+            return errors.MethodNotAllowed()
+        case 413:
+            return errors.RequestEntityTooLarge("the limit is exceeded")
+        case status if status < 500:
+            return errors.StatusError(status, "BadRequest" if status == 400 else "", raised.reason)
+    return errors.InternalError(raised.reason)
+
+
+def _abort(context: RequestContext) -> None:
+    transport = context.http.transport
+    if transport is not None:
+        transport.abort()

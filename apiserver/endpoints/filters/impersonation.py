@@ -1,0 +1,108 @@
+"""Acting as somebody else: refused behind a cluster, which has done it already; or honoured after a check (A31)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from aiohttp import web
+from multidict import CIMultiDictProxy
+
+from apiserver.authentication.authenticator import UNAUTHENTICATED, with_authenticated_group
+from apiserver.authentication.request_header import decode_extra_key, is_text
+from apiserver.authorization.authorizer import AccessAttributes, Authorizer, demand
+from apiserver.meta.errors import BadRequest, StatusError
+from apiserver.request.context import ANONYMOUS, Handler, RequestContext, User
+
+_PREFIX = "impersonate-"
+_EXTRA_PREFIX = "impersonate-extra-"
+_SERVICE_ACCOUNT = re.compile("system:serviceaccount:(?P<namespace>[^:]+):(?P<name>[^:]+)")
+_IDENTITY_GROUP = "authentication.k8s.io"
+
+
+class RefuseImpersonation:
+    """For a server behind an aggregator: there these headers can only be an attempt to get around it."""
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        if any(name.lower().startswith(_PREFIX) for name in context.http.headers):
+            raise StatusError(403, "Forbidden", "forbidden: impersonation is not possible here", details={})
+        return await next(context)
+
+
+class Impersonation:
+    """For a server that clients reach directly. `authorizer` decides on the verb `impersonate`."""
+
+    def __init__(self, authorizer: Authorizer) -> None:
+        self._authorizer = authorizer
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        headers = context.http.headers
+        if any(name.lower().startswith(_PREFIX) for name in headers):
+            wanted = requested_user(headers)
+            for attributes in questions(context.user, wanted):
+                await demand(context, self._authorizer, attributes)
+            context.impersonator, context.user = context.user, effective_user(wanted)
+        return await next(context)
+
+
+def requested_user(headers: CIMultiDictProxy[str]) -> User:
+    """The user as the headers have it. Raises BadRequest if they name none, or more than one."""
+    names = [name for name in headers.getall("Impersonate-User", []) if name]
+    extra: dict[str, tuple[str, ...]] = {}
+    for header, value in headers.items():
+        if header.lower().startswith(_EXTRA_PREFIX):
+            key = decode_extra_key(header.lower().removeprefix(_EXTRA_PREFIX))
+            extra[key] = (*extra.get(key, ()), value)
+    groups = tuple(headers.getall("Impersonate-Group", []))
+    uid = headers.get("Impersonate-Uid", "")
+    if not names:
+        asked = [name for name, given in (("groups", groups), ("uid", uid), ("userextras", extra)) if given]
+        raise BadRequest(f"requested {asked or ['users']} without impersonating a user name")
+    if len(names) > 1:
+        raise BadRequest("the header Impersonate-User is given more than once")
+    user = User(name=names[0], uid=uid, groups=groups, extra=extra)
+    if not is_text(user):
+        raise BadRequest("the impersonation headers are not UTF-8")
+    return user
+
+
+def questions(user: User, wanted: User) -> Iterator[AccessAttributes]:
+    """What `user` must be allowed to do in order to act as `wanted`."""
+    account = _SERVICE_ACCOUNT.fullmatch(wanted.name)
+    if account:
+        yield _question(user, resource="serviceaccounts", namespace=account["namespace"], name=account["name"])
+    else:
+        yield _question(user, resource="users", name=wanted.name)
+    for group in wanted.groups:
+        yield _question(user, resource="groups", name=group)
+    if wanted.uid:
+        yield _question(user, group=_IDENTITY_GROUP, resource="uids", name=wanted.uid)
+    for key, values in wanted.extra.items():
+        for value in values:
+            yield _question(user, group=_IDENTITY_GROUP, resource="userextras", subresource=key, name=value)
+
+
+def effective_user(wanted: User) -> User:
+    """`wanted` with the groups that come with such a user."""
+    groups = wanted.groups
+    account = _SERVICE_ACCOUNT.fullmatch(wanted.name)
+    if account and not groups:
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{account['namespace']}")
+    if wanted.name == ANONYMOUS.name and UNAUTHENTICATED not in groups:
+        groups = (*groups, UNAUTHENTICATED)
+    return with_authenticated_group(User(name=wanted.name, uid=wanted.uid, groups=groups, extra=wanted.extra))
+
+
+def _question(
+    user: User, *, resource: str, name: str, group: str = "", subresource: str = "", namespace: str = ""
+) -> AccessAttributes:
+    return AccessAttributes(
+        user=user,
+        verb="impersonate",
+        group=group,
+        version="v1",
+        resource=resource,
+        subresource=subresource,
+        namespace=namespace,
+        name=name,
+    )

@@ -1,0 +1,41 @@
+"""Counts requests and how long they took, watches by how many are open (I14)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from aiohttp import web
+
+from apiserver.metrics import Metrics, request_labels
+from apiserver.request.context import Handler, RequestContext
+from apiserver.request.request_info import RequestInfo
+
+
+class Metering:
+    """`served` tells whether a request is about a resource that there is; the names of others are not recorded."""
+
+    def __init__(self, metrics: Metrics, served: Callable[[RequestInfo], bool]) -> None:
+        self._metrics = metrics
+        self._served = served
+
+    async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
+        info = context.info
+        labels = request_labels(context, served=info.is_resource and self._served(info))
+        if info.is_watch:
+            with self._metrics.longrunning(labels).track_inprogress():
+                return await self._observed(context, next, labels)
+        return await self._observed(context, next, labels)
+
+    async def _observed(self, context: RequestContext, next: Handler, labels: tuple[str, ...]) -> web.StreamResponse:
+        try:
+            response = await next(context)
+        except ConnectionError:
+            self._metrics.aborted(labels)
+            raise
+        size = response.content_length if isinstance(response, web.Response) else None
+        seconds = time.monotonic() - context.received
+        self._metrics.observe_request(
+            labels, response.status, seconds, size=size, webhook_seconds=context.webhook_seconds
+        )
+        return response

@@ -1,0 +1,57 @@
+"""POST on a collection (D26, D34, D74)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import cast
+
+from aiohttp import web
+
+from apiserver import rest
+from apiserver.encoding.negotiation import negotiate
+from apiserver.encoding.offload import computed, size_of
+from apiserver.endpoints.handlers import request_body as body
+from apiserver.endpoints.handlers.request_scope import Scope, write_options
+from apiserver.endpoints.responsewriters import encode_object
+from apiserver.meta import errors
+from apiserver.meta import object_meta as meta
+from apiserver.meta.resource import Object
+from apiserver.request.context import RequestContext
+from apiserver.request.options import WriteOptions, create_options
+
+_SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+
+
+async def create(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    storage = cast(rest.Creater, scope.storage)
+    # what can only be created is an answer, not an object that a table could name (E16)
+    media = negotiate(context.http.headers.get("Accept", ""), tables=isinstance(storage, rest.Getter))
+    options = create_options(context.query, context.http.headers.get("User-Agent", ""))
+    obj = await body.read_object(context, scope.resource, options.field_validation)
+    document = write_options("CreateOptions", context.query)
+    obj = await computed(partial(_begin, context, scope, obj, options), size=size_of(obj))
+    obj = await scope.mutate(context, "CREATE", obj, None, document)
+    obj = await computed(partial(wipe, context, obj), size=size_of(obj))
+    validate = scope.validate(context, "CREATE", document)
+    stored = await storage.create(context, obj, validate, dry_run=options.dry_run)
+    return encode_object(context, scope.resource, stored, code=201, media=media)
+
+
+def _begin(context: RequestContext, scope: Scope, obj: Object, options: WriteOptions) -> Object:
+    """The object that admission is asked about."""
+    body.reconcile_namespace(context, obj, scope.resource)
+    obj = wipe(context, obj)
+    return scope.field_manager.create(obj, manager=options.field_manager, now=meta.now_rfc3339())
+
+
+def wipe(context: RequestContext, obj: Object) -> Object:
+    """Drop what only the server sets, and owners named twice (D34, D45). Raises BadRequest for a resourceVersion."""
+    metadata = obj["metadata"]
+    if metadata.get("resourceVersion"):
+        raise errors.BadRequest("resourceVersion should not be set on objects to be created")
+    metadata.pop("resourceVersion", None)
+    for field in _SYSTEM_FIELDS:
+        metadata.pop(field, None)
+    if warning := meta.dedup_owner_references(obj):
+        context.warn(warning)
+    return obj

@@ -1,0 +1,94 @@
+"""DELETE of an object and of a collection (D87 to D97)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from aiohttp import web
+
+from apiserver import rest
+from apiserver.encoding.negotiation import negotiate
+from apiserver.endpoints.handlers import request_body as body
+from apiserver.endpoints.handlers.request_scope import Scope
+from apiserver.endpoints.responsewriters import encode_object, json_response
+from apiserver.meta import errors
+from apiserver.meta.resource import Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.request.options import DeleteOptions, delete_options, list_options
+from apiserver.serializer.protobuf_meta import DELETE_OPTIONS
+
+
+async def delete(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    storage = cast(rest.GracefulDeleter, scope.storage)
+    media = negotiate(context.http.headers.get("Accept", ""))
+    options = await _options(context, scope.resource)
+    validate = scope.validate(context, "DELETE", _document(options))
+    deleted = await storage.delete(context, scope.key(context), options, validate)
+    if deleted.gone:
+        return json_response(context, _success(scope.resource, deleted.object))
+    return encode_object(context, scope.resource, deleted.object, media=media)
+
+
+async def delete_collection(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    storage = cast(rest.CollectionDeleter, scope.storage)
+    negotiate(context.http.headers.get("Accept", ""))
+    listing = list_options(context.query, context.info, scope.resource.selectable)
+    options = await _options(context, scope.resource)
+    validate = scope.validate(context, "DELETE", _document(options))
+    items, version = await storage.delete_collection(context, scope.namespace(context), listing, options, validate)
+    resource = scope.resource
+    document = {
+        "kind": resource.list_kind,
+        "apiVersion": resource.api_version,
+        "metadata": {"resourceVersion": str(version)},
+        "items": items,
+    }
+    return json_response(context, document)
+
+
+async def _options(context: RequestContext, resource: Resource) -> DeleteOptions:
+    """DeleteOptions of the body, else of the query (D87)."""
+    raw = await body.read(context)
+    if not raw.strip():
+        return delete_options(context.query, None)
+    table = DELETE_OPTIONS if resource.protobuf else None
+    value = body.parse(raw, body.media_type(context) or "application/json", table).value
+    accepted = ("v1", "meta.k8s.io/v1", resource.api_version)
+    if (
+        not isinstance(value, dict)
+        or value.get("kind") not in (None, "", "DeleteOptions")
+        or value.get("apiVersion", "v1") not in accepted
+    ):
+        raise errors.BadRequest("decoded object cannot be converted to DeleteOptions")
+    return delete_options(context.query, value)
+
+
+def _document(options: DeleteOptions) -> dict[str, Any]:
+    """The options as admission sees them (H43)."""
+    document: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+    if options.grace_period_seconds is not None:
+        document["gracePeriodSeconds"] = options.grace_period_seconds
+    wanted = options.preconditions
+    preconditions = {"uid": wanted.uid, "resourceVersion": wanted.resource_version}
+    if present := {key: value for key, value in preconditions.items() if value is not None}:
+        document["preconditions"] = present
+    if options.orphan_dependents is not None:
+        document["orphanDependents"] = options.orphan_dependents
+    if options.propagation_policy is not None:
+        document["propagationPolicy"] = options.propagation_policy
+    if options.dry_run:
+        document["dryRun"] = ["All"]
+    return document
+
+
+def _success(resource: Resource, obj: Object) -> Object:
+    """D22."""
+    metadata = obj["metadata"]
+    details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural, "uid": metadata["uid"]}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": {key: value for key, value in details.items() if value},
+    }

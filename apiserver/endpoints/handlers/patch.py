@@ -1,0 +1,220 @@
+"""PATCH of an object: JSON, merge and strategic merge patch, and server-side apply (D80 to D86, G16 to G28)."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from aiohttp import web
+
+from apiserver import rest
+from apiserver.authorization.authorizer import require
+from apiserver.encoding.negotiation import negotiate
+from apiserver.encoding.offload import computed, size_of
+from apiserver.endpoints.handlers import request_body as body
+from apiserver.endpoints.handlers.create import wipe
+from apiserver.endpoints.handlers.request_scope import Scope, write_options
+from apiserver.endpoints.handlers.update import check
+from apiserver.endpoints.responsewriters import encode_object
+from apiserver.meta import errors
+from apiserver.meta import object_meta as meta
+from apiserver.meta.resource import GroupKind, Key, Object, Resource
+from apiserver.patch.json_and_merge import json_patch, merge_patch
+from apiserver.patch.strategic_merge import strategic_merge_patch
+from apiserver.request.context import RequestContext
+from apiserver.request.options import WriteOptions, patch_options
+from apiserver.schema.pruning_and_defaulting import apply_defaults, metadata_type_error, object_schema
+from apiserver.serializer.decoder import Document, cost, decode
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+_YAML = "application/yaml"
+_ACCEPTED = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
+
+
+async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    storage = cast(rest.Updater, scope.storage)
+    kind = body.media_type(context)
+    accepted = (*_ACCEPTED, STRATEGIC_PATCH) if scope.resource.strategic_merge else _ACCEPTED
+    if kind not in accepted:
+        raise errors.UnsupportedMediaType(
+            f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
+        )
+    options = patch_options(context.query, context.http.headers.get("User-Agent", ""), apply=kind == APPLY_PATCH)
+    media = negotiate(context.http.headers.get("Accept", ""))
+    raw = await body.read(context)
+    key = scope.key(context)
+    document = write_options("UpdateOptions", context.query)
+    validate = scope.validate(context, "UPDATE", document)
+    call = _Call(context, scope, key, options, document, meta.now_rfc3339(), len(raw))
+    change: rest.Change
+    if kind == APPLY_PATCH:
+        configuration = await computed(partial(_decode_patch, raw, _YAML), size=cost(raw, _YAML))
+        body.check_size(configuration.value)
+        change = _Apply(call, configuration)
+        create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})
+        may_create = None if scope.subresource else create
+    else:
+        change = _Patch(call, await computed(partial(_operation, kind, raw, scope.resource), size=len(raw)))
+        may_create = None
+    stored, created = await storage.update(
+        context, key, change, validate, dry_run=options.dry_run, validate_create=may_create
+    )
+    return encode_object(context, scope.resource, stored, code=201 if created else 200, media=media)
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A PATCH request. `document` is its UpdateOptions as admission sees them, `now` the time of what it changes,
+    `size` that of its body."""
+
+    context: RequestContext
+    scope: Scope
+    key: Key
+    options: WriteOptions
+    document: dict[str, Any]
+    now: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """A decoded patch that is no apply: what it makes of an object, and the strict errors in the patch itself."""
+
+    apply: Callable[[Object], Any]
+    duplicates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Patch:
+    """A JSON, merge or strategic merge patch, tried again on a fresh object after a conflict (D84)."""
+
+    call: _Call
+    operation: _Operation
+
+    async def __call__(self, current: Object | None) -> Object:
+        assert current is not None
+        call, size = self.call, size_of(current)
+        patched = await computed(partial(self.operation.apply, current), size=call.size + size)
+        new = await computed(partial(self._track, current, patched), size=size + size_of(patched))
+        return await call.scope.mutate(call.context, "UPDATE", new, current, call.document)
+
+    def _track(self, current: Object, patched: Any) -> Object:
+        call = self.call
+        new = self._settle(patched)
+        check(call.context, new, call.key)
+        return call.scope.field_manager.update(
+            current, new, manager=call.options.field_manager, now=call.now, subresource=call.scope.subresource
+        )
+
+    def _settle(self, patched: Any) -> Object:
+        """The patched document as an object; what is wrong with it is the patch's fault (D68, D83)."""
+        resource, validation = self.call.scope.resource, self.call.options.field_validation
+        body.check_size(patched)
+        try:
+            obj = body.check_kind(patched, resource)
+        except errors.BadRequest as error:
+            raise _invalid_patch(patched, error.message) from error
+        resource.refuse(obj)
+        strict = body.strict_errors(Document(obj, self.operation.duplicates), obj, resource, validation)
+        if strict and validation == "Strict":
+            raise _invalid_patch(patched, body.strict_text(strict))
+        try:
+            return body.settle(self.call.context, obj, resource, strict)
+        except errors.BadRequest as error:
+            raise _invalid_patch(patched, error.message) from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Apply:
+    """Server-side apply; of an object that does not exist it is a create (G18)."""
+
+    call: _Call
+    configuration: Document
+
+    async def __call__(self, current: Object | None) -> Object:
+        call = self.call
+        context, scope = call.context, call.scope
+        if current is None:
+            await require(context, scope.authorizer, verb="create")
+        applied = await computed(partial(self._applied, current), size=call.size + size_of(current))
+        if current is not None:
+            return await scope.mutate(context, "UPDATE", applied, current, call.document)
+        created = await scope.mutate(context, "CREATE", applied, None, {**call.document, "kind": "CreateOptions"})
+        return await computed(partial(wipe, context, created), size=size_of(created))
+
+    def _applied(self, current: Object | None) -> Object:
+        """The object that admission is asked about."""
+        call = self.call
+        applied = self._merge(current)
+        self._check_duplicates()
+        check(call.context, applied, call.key)
+        if current is not None:
+            return applied
+        self._check_absent(applied)
+        return wipe(call.context, applied)
+
+    def _merge(self, current: Object | None) -> Object:
+        call, resource = self.call, self.call.scope.resource
+        applied = call.scope.field_manager.apply(
+            current,
+            copy.deepcopy(self.configuration.value),
+            manager=call.options.field_manager,
+            force=bool(call.options.force),
+            now=call.now,
+            subresource=call.scope.subresource,
+        )
+        if problem := metadata_type_error(resource, applied):
+            raise errors.BadRequest(problem)
+        apply_defaults(object_schema(resource), applied)
+        return applied
+
+    def _check_duplicates(self) -> None:
+        duplicates, validation = self.configuration.duplicates, self.call.options.field_validation
+        if not duplicates or validation == "Ignore":
+            return
+        if validation == "Strict":
+            raise errors.BadRequest(f"error strict decoding patch: {', '.join(duplicates)}")
+        for text in duplicates:
+            self.call.context.warn(body.one_line(text))
+
+    def _check_absent(self, applied: Object) -> None:
+        """D85, G18: a configuration that speaks of an object which does not exist."""
+        metadata, name = applied["metadata"], self.call.key.name
+        resource = self.call.scope.resource.group_resource
+        if uid := metadata.get("uid"):
+            why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+            raise errors.Conflict(resource, name, why)
+        if metadata.get("resourceVersion"):
+            raise errors.Conflict(resource, name)
+
+
+def _operation(kind: str, raw: bytes, resource: Resource) -> _Operation:
+    decoded = _decode_patch(raw, "application/json")
+    if kind == JSON_PATCH:
+        duplicates = tuple(f"json patch {text}" for text in decoded.duplicates)
+        return _Operation(lambda obj: json_patch(obj, decoded.value), duplicates)
+    if not isinstance(decoded.value, dict):
+        raise errors.BadRequest("error decoding patch: a merge patch must be a JSON object")
+    if kind == STRATEGIC_PATCH:
+        schema = object_schema(resource)
+        return _Operation(lambda obj: strategic_merge_patch(obj, decoded.value, schema), decoded.duplicates)
+    return _Operation(lambda obj: merge_patch(obj, decoded.value), decoded.duplicates)
+
+
+def _decode_patch(raw: bytes, media_type: str) -> Document:
+    try:
+        return decode(raw, media_type)
+    except errors.BadRequest as error:
+        raise errors.BadRequest(f"error decoding patch: {error.message}") from error
+
+
+def _invalid_patch(patched: object, why: str) -> errors.Invalid:
+    text = json.dumps(patched, ensure_ascii=False, separators=(",", ":"), default=str)
+    return errors.Invalid(GroupKind("", ""), "", [errors.invalid("patch", text, why)])

@@ -1,0 +1,172 @@
+"""A request's body: read with a limit, decoded, checked against the endpoint's kind and its schema (D26 to D38)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from apiserver.encoding.offload import computed
+from apiserver.json.values import holds_more
+from apiserver.meta import errors
+from apiserver.meta.protobuf_message import MessageTable
+from apiserver.meta.resource import Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.schema.pruning_and_defaulting import (
+    apply_defaults,
+    metadata_type_error,
+    object_schema,
+    prune,
+    unknown_fields,
+)
+from apiserver.serializer import protobuf
+from apiserver.serializer.decoder import Document, check_media_type, cost, decode
+
+LIMIT = 3 * 1024 * 1024
+MAX_VALUES = 20_000
+"""What an object may hold. It is walked several times, at about 40 microseconds a value in all (S-13)."""
+_MAX_STRICT_ERRORS = 100
+_TYPE = ("apiVersion", "kind")
+
+
+async def read(context: RequestContext, *, limit: int = LIMIT) -> bytes:
+    """The whole body. Raises RequestEntityTooLarge over `limit` bytes, before it is read where a length is given."""
+    http = context.http
+    if (http.content_length or 0) > limit:
+        raise errors.RequestEntityTooLarge(f"limit is {limit}")
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in http.content.iter_any():
+        size += len(chunk)
+        if size > limit:
+            raise errors.RequestEntityTooLarge(f"limit is {limit}")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def media_type(context: RequestContext) -> str:
+    return context.http.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+
+
+async def read_object(context: RequestContext, resource: Resource, field_validation: str) -> Object:
+    """The object of a POST or PUT, with defaults and without unknown fields."""
+    content_type = media_type(context) or "application/json"
+    if resource.protobuf is None or content_type != protobuf.MEDIA_TYPE:
+        check_media_type(content_type)
+    raw = await read(context)
+    work = partial(_object, context, raw, content_type, resource, field_validation)
+    return await computed(work, size=cost(raw, content_type))
+
+
+def _object(
+    context: RequestContext, raw: bytes, content_type: str, resource: Resource, field_validation: str
+) -> Object:
+    document = parse(raw, content_type, resource.protobuf)
+    check_size(document.value)
+    obj = check_kind(document.value, resource)
+    resource.refuse(obj)
+    strict = strict_errors(document, obj, resource, field_validation)
+    if strict and field_validation == "Strict":
+        raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {strict_text(strict)}")
+    return settle(context, obj, resource, strict)
+
+
+def parse(raw: bytes, content_type: str, table: MessageTable | None) -> Document:
+    """The value of a body: JSON, YAML, or protobuf if there is a table for it (E18)."""
+    if table is not None and content_type == protobuf.MEDIA_TYPE:
+        return Document(protobuf.decode(raw, table))
+    return decode(raw, content_type)
+
+
+def check_size(value: Any) -> None:
+    """Raises RequestEntityTooLarge for more than MAX_VALUES values."""
+    if holds_more(value, MAX_VALUES):
+        raise errors.RequestEntityTooLarge(f"an object may hold {MAX_VALUES} values")
+
+
+def check_kind(value: Any, resource: Resource) -> Object:
+    """`value` as an object of the endpoint's kind: a missing kind and apiVersion are filled in (D31)."""
+    if not isinstance(value, dict):
+        raise errors.BadRequest(f"the object provided is unrecognized (must be of type {resource.kind})")
+    kind, api_version = value.get("kind") or resource.kind, value.get("apiVersion") or resource.api_version
+    if not isinstance(kind, str) or not isinstance(api_version, str):
+        raise errors.BadRequest(f"the object provided is unrecognized (must be of type {resource.kind})")
+    if kind != resource.kind:
+        version = api_version.rpartition("/")[2]
+        raise errors.BadRequest(
+            f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
+            f'no kind "{kind}" is registered for version "{api_version}"'
+        )
+    if api_version != resource.api_version:
+        raise errors.BadRequest(
+            f"the API version in the data ({api_version}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    return {"apiVersion": api_version, "kind": kind, **{k: v for k, v in value.items() if k not in _TYPE}}
+
+
+def settle(context: RequestContext, obj: Object, resource: Resource, strict: list[str]) -> Object:
+    """`obj` as the server goes on with it: metadata of the right types (400), no unknown fields, defaults."""
+    if problem := metadata_type_error(resource, obj):
+        raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {problem}")
+    for text in strict:
+        context.warn(one_line(text))
+    schema = object_schema(resource)
+    settled: Object = prune(schema, obj)
+    if not isinstance(settled.get("metadata"), dict):
+        settled["metadata"] = {}
+    apply_defaults(schema, settled)
+    resource.default(settled)
+    return settled
+
+
+def strict_errors(document: Document, obj: Object, resource: Resource, field_validation: str) -> list[str]:
+    """What strict decoding finds wrong: unknown and duplicate fields (D67). Nothing with `Ignore`."""
+    if field_validation == "Ignore":
+        return []
+    unknown = [f'unknown field "{path}"' for path in unknown_fields(object_schema(resource), obj)]
+    return list(dict.fromkeys([*unknown, *document.duplicates]))[:_MAX_STRICT_ERRORS]
+
+
+def strict_text(strict: list[str]) -> str:
+    return f"strict decoding error: {', '.join(strict)}"
+
+
+def one_line(text: str) -> str:
+    """Strict errors of YAML have line breaks, and a header has one line."""
+    return " ".join(text.split())
+
+
+def _cannot_be_handled(resource: Resource) -> str:
+    return f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}'
+
+
+def reconcile_namespace(context: RequestContext, obj: Object, resource: Resource) -> None:
+    """Fill an empty namespace from the URL; one that differs is a 400 (D36)."""
+    metadata = obj["metadata"]
+    wanted = context.info.namespace if resource.namespaced else ""
+    given = metadata.get("namespace") or ""
+    if given and given != wanted:
+        raise errors.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
+    if wanted:
+        metadata["namespace"] = wanted
+    else:
+        metadata.pop("namespace", None)
+
+
+def check_name(obj: Object, name: str, namespace: str) -> None:
+    """D35: what an update or a patch comes to must be the object that the URL names."""
+    metadata = obj["metadata"]
+    given = metadata.get("name") or ""
+    if not given:
+        raise errors.BadRequest(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )
+    if given != name:
+        raise errors.BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
+    given_namespace = metadata.get("namespace") or ""
+    if given_namespace and given_namespace != namespace:
+        raise errors.BadRequest(
+            f"the namespace of the object ({given_namespace}) does not match the namespace on the request ({namespace})"
+        )
+    if namespace:
+        metadata["namespace"] = namespace

@@ -1,0 +1,63 @@
+"""PUT of an object. A missing one is a 404 (D77)."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import cast
+
+from aiohttp import web
+
+from apiserver import rest
+from apiserver.encoding.negotiation import negotiate
+from apiserver.encoding.offload import computed, size_of
+from apiserver.endpoints.handlers import request_body as body
+from apiserver.endpoints.handlers.request_scope import Scope, write_options
+from apiserver.endpoints.responsewriters import encode_object
+from apiserver.meta import errors
+from apiserver.meta import object_meta as meta
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import RequestContext
+from apiserver.request.options import update_options
+
+
+async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    storage = cast(rest.Updater, scope.storage)
+    media = negotiate(context.http.headers.get("Accept", ""))
+    options = update_options(context.query, context.http.headers.get("User-Agent", ""))
+    key = scope.key(context)
+    wanted = await body.read_object(context, scope.resource, options.field_validation)
+    size = size_of(wanted)
+    await computed(partial(check, context, wanted, key), size=size)
+    document = write_options("UpdateOptions", context.query)
+    now = meta.now_rfc3339()
+
+    def tracked(current: Object) -> Object:
+        return scope.field_manager.update(
+            current, copy.deepcopy(wanted), manager=options.field_manager, now=now, subresource=scope.subresource
+        )
+
+    async def change(current: Object | None) -> Object:
+        assert current is not None
+        new = await computed(partial(tracked, current), size=size + size_of(current))
+        return await scope.mutate(context, "UPDATE", new, current, document)
+
+    validate = scope.validate(context, "UPDATE", document)
+    stored, _ = await storage.update(context, key, change, validate, dry_run=options.dry_run)
+    return encode_object(context, scope.resource, stored, media=media)
+
+
+def check(context: RequestContext, obj: Object, key: Key) -> None:
+    """What a PUT has, and any patch must come to: the object that the URL names, as far as names and versions tell.
+    Raises BadRequest."""
+    body.check_name(obj, key.name, key.namespace)
+    _check_resource_version(obj)
+    if warning := meta.dedup_owner_references(obj):
+        context.warn(warning)
+
+
+def _check_resource_version(obj: Object) -> None:
+    """A resourceVersion that is no number can never have been ours (D50)."""
+    version = obj["metadata"].get("resourceVersion") or ""
+    if version and not (version.isascii() and version.isdigit()):
+        raise errors.BadRequest(f"invalid resource version: {version}")

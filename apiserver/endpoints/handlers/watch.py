@@ -1,0 +1,132 @@
+"""GET of a collection's or an object's changes: a stream of frames, a line each (F1 to F16)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
+from typing import cast
+
+from aiohttp import HttpVersion11, web
+
+from apiserver import rest
+from apiserver.encoding.encoded_object import to_json
+from apiserver.encoding.negotiation import negotiate
+from apiserver.encoding.transforms import View, bookmark_metadata, view_of
+from apiserver.meta import errors
+from apiserver.request.context import RequestContext
+from apiserver.request.options import watch_options
+from apiserver.storage.event_history import Event
+from apiserver.storage.watcher import Bookmark, Item, Watch
+
+# How long after its end a stream may take to reach its client.
+_GRACE_SECONDS = 10.0
+_WRITE_BYTES = 256 * 1024
+
+
+Sent = Callable[[int], None]
+"""Told how many events have been sent."""
+
+
+def _uncounted(events: int) -> None:
+    pass
+
+
+async def watch(
+    context: RequestContext, storage: rest.Watcher, shutdown: asyncio.Event, sent: Sent = _uncounted
+) -> web.StreamResponse:
+    """Runs until the watch is over: at its deadline, at `shutdown`, or when the client is gone or too slow."""
+    info, resource = context.info, cast(rest.Storage, storage).resource
+    media = negotiate(context.http.headers.get("Accept", ""), watch=True)
+    view = view_of(resource, media, context.query.get("includeObject"))
+    options = watch_options(context.query, info, resource.selectable)
+    response = _response(context, media.content_type)
+    try:
+        changes = await storage.watch(context, info.namespace if resource.namespaced else "", options)
+    except (errors.Expired, errors.TooLargeResourceVersion) as error:
+        # clients take a refused watch for one that may be tried again; the event tells them to list anew
+        with suppress(ConnectionError):
+            await response.prepare(context.http)
+            await response.write(_frame("ERROR", to_json(error.status())))
+        return response
+    # a client that is gone is how most watches end
+    with suppress(ConnectionError):
+        async with aclosing(changes):
+            # clients wait for the headers before there is anything to tell (F1)
+            await response.prepare(context.http)
+            await _serve(_Stream(context, response, sent), changes, view, shutdown)
+    return response
+
+
+def _response(context: RequestContext, content_type: str) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": content_type})
+    if context.http.version >= HttpVersion11:
+        response.enable_chunked_encoding()
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class _Stream:
+    context: RequestContext
+    response: web.StreamResponse
+    sent: Sent
+
+
+async def _serve(stream: _Stream, changes: Watch, view: View, shutdown: asyncio.Event) -> None:
+    changes.on_cut(lambda: _abort(stream.context))
+    stop = asyncio.create_task(shutdown.wait(), name="watch-until-shutdown")
+    stop.add_done_callback(lambda _: changes.end())
+    try:
+        async with asyncio.timeout_at(changes.deadline + _GRACE_SECONDS):
+            await _pump(stream, changes, view)
+    except TimeoutError:
+        _abort(stream.context)
+    finally:
+        stop.cancel()
+
+
+async def _pump(stream: _Stream, changes: Watch, view: View) -> None:
+    write = stream.response.write
+    async for batch in changes:
+        if _is_gone(stream.context):
+            return
+        frames: list[bytes] = []
+        size = 0
+        now = time.time()
+        for item in batch:
+            frame = _encode(item, view, now)
+            if size and size + len(frame) > _WRITE_BYTES:
+                await write(b"".join(frames))
+                frames, size = [], 0
+            frames.append(frame)
+            size += len(frame)
+            view = view.following()
+        if frames:
+            await write(frames[0] if len(frames) == 1 else b"".join(frames))
+            stream.sent(len(batch))
+
+
+def _encode(item: Item, view: View, now: float) -> bytes:
+    if isinstance(item, Event):
+        return item.frame(view, now)
+    if isinstance(item, Bookmark):
+        return _frame("BOOKMARK", view.bookmark(bookmark_metadata(item.rv, item.annotations)))
+    return _frame("ERROR", to_json(item.error.status()))
+
+
+def _frame(type_: str, document: bytes) -> bytes:
+    return b"".join((b'{"type":"', type_.encode(), b'","object":', document, b"}\n"))
+
+
+def _is_gone(context: RequestContext) -> bool:
+    transport = context.http.transport
+    return transport is None or transport.is_closing()
+
+
+def _abort(context: RequestContext) -> None:
+    """Drop the connection of a client that does not read."""
+    transport = context.http.transport
+    if transport is not None:
+        transport.abort()

@@ -1,0 +1,166 @@
+"""From storages to endpoints: which verbs a storage has, and which handler serves each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from aiohttp import web
+
+from apiserver import rest
+from apiserver.admission import Admission
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.endpoints.discovery import ServedGroup, ServedResource, ServedSubresource
+from apiserver.endpoints.handlers.create import create
+from apiserver.endpoints.handlers.delete import delete, delete_collection
+from apiserver.endpoints.handlers.get import get
+from apiserver.endpoints.handlers.list import list_objects
+from apiserver.endpoints.handlers.patch import patch
+from apiserver.endpoints.handlers.request_scope import Scope
+from apiserver.endpoints.handlers.update import update
+from apiserver.endpoints.handlers.watch import watch
+from apiserver.fieldmanager.field_manager import FieldManager
+from apiserver.metrics import Metrics
+from apiserver.request.context import Handler, RequestContext
+from apiserver.request.request_info import RequestInfo
+
+_Verb = Callable[[RequestContext, Scope], Awaitable[web.StreamResponse]]
+
+
+async def _get(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    return await get(context, cast(rest.Getter, scope.storage))
+
+
+async def _list(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    return await list_objects(context, cast(rest.Lister, scope.storage))
+
+
+async def _watch(context: RequestContext, scope: Scope) -> web.StreamResponse:
+    return await watch(context, cast(rest.Watcher, scope.storage), scope.shutdown, scope.events_sent)
+
+
+_VERBS: Mapping[str, tuple[type, _Verb]] = {
+    "get": (rest.Getter, _get),
+    "list": (rest.Lister, _list),
+    "watch": (rest.Watcher, _watch),
+    "create": (rest.Creater, create),
+    "update": (rest.Updater, update),
+    "patch": (rest.Updater, patch),
+    "delete": (rest.GracefulDeleter, delete),
+    "deletecollection": (rest.CollectionDeleter, delete_collection),
+}
+_ON_COLLECTIONS = {"list", "watch", "create", "deletecollection"}
+# What a method means beside its own verb: a GET of a named object may be a watch (F28).
+_ON_OBJECTS = {"get", "watch", "update", "patch", "delete"}
+_METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A resource or subresource: its scope, and the handlers of the verbs that its storage has."""
+
+    scope: Scope
+    handlers: Mapping[str, Handler]
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        return tuple(sorted(self.handlers))
+
+    def reachable(self, info: RequestInfo) -> bool:
+        """Whether the path has the form that the resource's scope asks for."""
+        resource = self.scope.resource
+        if resource.namespaced:
+            return bool(info.namespace) or info.collection_path
+        # a Namespace is named by the same part of the path that names the namespace of other kinds
+        return not info.namespace or (resource.plural == "namespaces" and info.namespace == info.name)
+
+    def handler(self, info: RequestInfo) -> Handler | None:
+        """The handler of the request's verb, None where the path does not have it (C32)."""
+        if info.method not in _METHODS:
+            return None
+        verb = info.verb
+        subresource = bool(self.scope.subresource)
+        allowed = _ON_COLLECTIONS if info.collection_path else _ON_OBJECTS | ({"create"} if subresource else set())
+        if verb not in allowed:
+            return None
+        everywhere = self.scope.resource.namespaced and not info.namespace
+        if everywhere and verb in ("create", "deletecollection"):
+            return None
+        return self.handlers.get(verb)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApiGroup:
+    """A version of a group with its endpoints, keyed 'resource' or 'resource/subresource'."""
+
+    group: str
+    version: str
+    endpoints: Mapping[str, Endpoint]
+
+    def served(self) -> ServedGroup:
+        """The group as discovery and OpenAPI tell of it."""
+        resources = [
+            ServedResource(
+                resource=endpoint.scope.resource,
+                verbs=endpoint.verbs,
+                subresources=tuple(self._subresources(name)),
+            )
+            for name, endpoint in sorted(self.endpoints.items())
+            if "/" not in name
+        ]
+        return ServedGroup(group=self.group, version=self.version, resources=resources)
+
+    def _subresources(self, plural: str) -> Sequence[ServedSubresource]:
+        found = []
+        kind = self.endpoints[plural].scope.resource.kind
+        for name, endpoint in sorted(self.endpoints.items()):
+            parent, _, subresource = name.partition("/")
+            if subresource and parent == plural:
+                own = endpoint.scope.resource if endpoint.scope.resource.kind != kind else None
+                found.append(ServedSubresource(name=subresource, verbs=endpoint.verbs, resource=own))
+        return found
+
+
+def install(
+    *,
+    group: str,
+    version: str,
+    storages: Mapping[str, rest.Storage],
+    admission: Admission,
+    authorizer: Authorizer,
+    metrics: Metrics,
+    shutdown: asyncio.Event,
+) -> ApiGroup:
+    """A version of a group from its storages, keyed 'resource' or 'resource/subresource'."""
+    endpoints = {}
+    for path, storage in storages.items():
+        parent, _, subresource = path.partition("/")
+        scope = Scope(
+            resource=storage.resource,
+            subresource=subresource,
+            storage=storage,
+            admission=admission,
+            authorizer=authorizer,
+            field_manager=FieldManager(storage.resource, reset_fields=_reset_fields(parent, subresource, storages)),
+            shutdown=shutdown,
+            events_sent=metrics.watch_events(group, version, parent).inc,
+        )
+        handlers = {verb: _bind(call, scope) for verb, (kind, call) in _VERBS.items() if isinstance(storage, kind)}
+        endpoints[path] = Endpoint(scope=scope, handlers=handlers)
+    return ApiGroup(group=group, version=version, endpoints=endpoints)
+
+
+def _bind(call: _Verb, scope: Scope) -> Handler:
+    async def handle(context: RequestContext) -> web.StreamResponse:
+        return await call(context, scope)
+
+    return handle
+
+
+def _reset_fields(plural: str, subresource: str, storages: Mapping[str, rest.Storage]) -> tuple[str, ...]:
+    """What a write through this endpoint cannot change, and so nobody can own through it (G14)."""
+    if subresource == "status":
+        return ("metadata", "spec")
+    return ("status",) if f"{plural}/status" in storages else ()

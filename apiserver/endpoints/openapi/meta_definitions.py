@@ -1,0 +1,287 @@
+"""OpenAPI v3 definitions of the kinds that every group shares: meta/v1 and RawExtension (C41, C48).
+
+Names, types, `required`, defaults and hints are those of Kubernetes, since an aggregator merges definitions by name
+and clients look some of them up by name. The descriptions are our own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from apiserver.meta.resource import Schema
+from apiserver.schema.object_meta import MANAGED_FIELDS_ENTRY, OBJECT_META, OWNER_REFERENCE
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+RAW_EXTENSION = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+
+REF_PREFIX = "#/components/schemas/"
+
+API_VERSION: Schema = {
+    "type": "string",
+    "description": "Group and version of this object's schema, such as apps/v1, or v1 for the core group.",
+}
+KIND: Schema = {
+    "type": "string",
+    "description": "What this object is, in CamelCase. It follows from the endpoint and cannot be changed.",
+}
+
+
+def ref(name: str) -> dict[str, Any]:
+    return {"$ref": f"{REF_PREFIX}{name}"}
+
+
+def meta_ref(name: str) -> dict[str, Any]:
+    return ref(f"{META}.{name}")
+
+
+def described_ref(description: str, name: str, **more: object) -> dict[str, Any]:
+    """A reference with words of its own: OpenAPI 3.0 ignores what stands beside $ref, hence allOf."""
+    return {"description": description, **more, "allOf": [meta_ref(name)]}
+
+
+def _string(description: str, **more: object) -> Schema:
+    return {"type": "string", "description": description, **more}
+
+
+def _required(description: str) -> Schema:
+    """A string that Go marshals even when it is empty."""
+    return _string(description, default="")
+
+
+def _boolean(description: str, **more: object) -> Schema:
+    return {"type": "boolean", "description": description, **more}
+
+
+def _integer(description: str, width: str = "int64") -> Schema:
+    return {"type": "integer", "format": width, "description": description}
+
+
+def _array(description: str, items: Schema, **hints: object) -> Schema:
+    return {"type": "array", "description": description, "items": items, **hints}
+
+
+def _atomic(description: str, items: Schema) -> Schema:
+    return _array(description, items, **{"x-kubernetes-list-type": "atomic"})
+
+
+def _object(description: str, properties: Mapping[str, Schema], required: Iterable[str] = (), **more: object) -> Schema:
+    schema: dict[str, Any] = {"type": "object", "description": description, "properties": dict(properties), **more}
+    names = list(required)
+    return {**schema, "required": names} if names else schema
+
+
+def _documented(schema: Schema, description: str, fields: Mapping[str, str], definitions: Mapping[str, str]) -> Schema:
+    """`schema` with words for every field. A field, or the items of a list, that have a definition refer to it."""
+    properties: dict[str, Schema] = {}
+    for name, each in schema["properties"].items():
+        words, definition = fields[name], definitions.get(name)
+        if definition is None:
+            empty = {"default": ""} if name in schema.get("required", ()) else {}
+            properties[name] = {**each, **empty, "description": words}
+        elif each["type"] == "array":
+            properties[name] = {**each, "items": meta_ref(definition), "description": words}
+        else:
+            properties[name] = described_ref(words, definition)
+    return {**schema, "properties": properties, "description": description}
+
+
+_OBJECT_META = _documented(
+    OBJECT_META,
+    "Metadata of an object that is stored.",
+    {
+        "annotations": "Free key-value pairs for tools. They cannot be selected by.",
+        "creationTimestamp": "When the server created the object, in UTC. Read-only.",
+        "deletionGracePeriodSeconds": "Seconds that a deletion may take. Read-only.",
+        "deletionTimestamp": "When deletion was asked for, in UTC. The object goes once its finalizers are empty. "
+        "Read-only.",
+        "finalizers": "Who must act before the object goes; each removes its own entry, in any order.",
+        "generateName": "Prefix of a name that the server makes unique, if no name is given.",
+        "generation": "Counts the changes of the desired state. Read-only.",
+        "labels": "Key-value pairs that objects can be selected by.",
+        "managedFields": "Who manages which fields. Kept by the server.",
+        "name": "Unique among the objects of this resource in the namespace. Cannot be changed.",
+        "namespace": "The namespace that the object lives in; empty for cluster-scoped ones.",
+        "ownerReferences": "Objects that this one depends on: when all of them are gone, it is garbage. "
+        "One may be the controller.",
+        "resourceVersion": "Changes with every write. Opaque; send it back to guard against lost updates.",
+        "selfLink": "Deprecated and always empty.",
+        "uid": "Tells this object from others that had the same name at other times. Read-only.",
+    },
+    {
+        "creationTimestamp": "Time",
+        "deletionTimestamp": "Time",
+        "managedFields": "ManagedFieldsEntry",
+        "ownerReferences": "OwnerReference",
+    },
+)
+
+_OWNER_REFERENCE = _documented(
+    OWNER_REFERENCE,
+    "Names an owner in the same namespace, or a cluster-scoped one.",
+    {
+        "apiVersion": "The owner's group and version.",
+        "blockOwnerDeletion": "Whether a foreground deletion of the owner waits for this object.",
+        "controller": "Whether the owner is the managing controller.",
+        "kind": "The owner's kind.",
+        "name": "The owner's name.",
+        "uid": "The owner's uid.",
+    },
+    {},
+)
+
+_MANAGED_FIELDS_ENTRY = _documented(
+    MANAGED_FIELDS_ENTRY,
+    "The fields that one manager set by one kind of operation.",
+    {
+        "apiVersion": "The version that the fields are named in.",
+        "fieldsType": "The format of the field set: FieldsV1.",
+        "fieldsV1": "The field set.",
+        "manager": "Who manages these fields.",
+        "operation": "Apply or Update.",
+        "subresource": "The subresource through which they were set, if any.",
+        "time": "When the set last changed.",
+    },
+    {"fieldsV1": "FieldsV1", "time": "Time"},
+)
+
+_LIST_META = _object(
+    "Metadata of a list.",
+    {
+        "continue": _string("Token for the next part of a list that was limited; empty at its end."),
+        "remainingItemCount": _integer("How many items the following parts hold, where that is known."),
+        "resourceVersion": _string("The version that the list was read at. A watch may start from it."),
+        "selfLink": _string("Deprecated and always empty."),
+        "shardInfo": described_ref("Set where the list is one shard of a collection.", "ShardInfo"),
+    },
+)
+
+_STATUS_DETAILS = _object(
+    "More about a failure, or about what was deleted.",
+    {
+        "causes": _atomic("The single causes, one a field where fields are at fault.", meta_ref("StatusCause")),
+        "group": _string("The group concerned."),
+        "kind": _string("The kind or resource concerned."),
+        "name": _string("The object's name."),
+        "retryAfterSeconds": _integer("Seconds after which to try again.", "int32"),
+        "uid": _string("The object's uid."),
+    },
+)
+
+_STATUS = _object(
+    "The answer of a request that returns no object.",
+    {
+        "apiVersion": API_VERSION,
+        "code": _integer("The HTTP status.", "int32"),
+        "details": described_ref("More about what happened.", "StatusDetails"),
+        "kind": KIND,
+        "message": _string("What happened, for a human reader."),
+        "metadata": described_ref("Metadata as lists have it.", "ListMeta", default={}),
+        "reason": _string("What happened, for a program."),
+        "status": _string("Success or Failure."),
+    },
+)
+
+_DELETE_OPTIONS = _object(
+    "How to delete.",
+    {
+        "apiVersion": API_VERSION,
+        "dryRun": _atomic("All: run every check, store nothing.", {"type": "string"}),
+        "gracePeriodSeconds": _integer("Seconds that the deletion may take; 0 means at once."),
+        "ignoreStoreReadErrorWithClusterBreakingPotential": _boolean("Accepted and without effect."),
+        "kind": KIND,
+        "orphanDependents": _boolean("Deprecated: see propagationPolicy."),
+        "preconditions": described_ref("What must hold, or else 409 Conflict.", "Preconditions"),
+        "propagationPolicy": _string("What becomes of dependents: Orphan, Background or Foreground."),
+    },
+)
+
+_API_RESOURCE = _object(
+    "A resource as discovery lists it.",
+    {
+        "categories": _atomic("Groups of resources that this one is in, such as all.", {"type": "string"}),
+        "group": _string("The group of its kind, if it is not the list's."),
+        "kind": _required("Its kind."),
+        "name": _required("Its name, plural."),
+        "namespaced": _boolean("Whether its objects live in namespaces.", default=False),
+        "shortNames": _atomic("Short names for command lines.", {"type": "string"}),
+        "singularName": _required("Its name, singular."),
+        "storageVersionHash": _string("Opaque; changes with the version that objects are stored in."),
+        "verbs": _array("What can be done with it.", {"type": "string"}),
+        "version": _string("The version of its kind, if it is not the list's."),
+    },
+    ("name", "singularName", "namespaced", "kind", "verbs"),
+)
+
+_DEFINITIONS: Mapping[str, Schema] = {
+    "APIResource": _API_RESOURCE,
+    "APIResourceList": _object(
+        "The resources of one version of a group.",
+        {
+            "apiVersion": API_VERSION,
+            "groupVersion": _required("The group and version listed."),
+            "kind": KIND,
+            "resources": _atomic("The resources and their subresources.", meta_ref("APIResource")),
+        },
+        ("groupVersion", "resources"),
+    ),
+    "DeleteOptions": _DELETE_OPTIONS,
+    "FieldsV1": {
+        "type": "object",
+        "description": "A set of fields as a tree: f:<name> a field, k:<keys> an item of a list by its keys, "
+        "v:<value> one by its value, i:<index> one by its place, and . the node itself.",
+    },
+    "ListMeta": _LIST_META,
+    "ManagedFieldsEntry": _MANAGED_FIELDS_ENTRY,
+    "ObjectMeta": _OBJECT_META,
+    "OwnerReference": _OWNER_REFERENCE,
+    "Patch": {"type": "object", "description": "A patch; its form follows from the content type."},
+    "Preconditions": _object(
+        "What must hold of the stored object.",
+        {"resourceVersion": _string("The resourceVersion it must have."), "uid": _string("The uid it must have.")},
+    ),
+    "ShardInfo": _object(
+        "Which shard of a collection a list is.",
+        {"selector": _required("The shard's selector, as it was sent.")},
+        ("selector",),
+    ),
+    "Status": _STATUS,
+    "StatusCause": _object(
+        "One cause of a failure.",
+        {
+            "field": _string("The path of the field at fault, such as spec.items[0].name."),
+            "message": _string("What is wrong, for a human reader."),
+            "reason": _string("What is wrong, for a program."),
+        },
+    ),
+    "StatusDetails": _STATUS_DETAILS,
+    "Time": _string("A time in whole seconds, in UTC.", format="date-time"),
+    "WatchEvent": _object(
+        "One event of a watch.",
+        {
+            "object": {
+                "description": "The object's new state; of a DELETED one the last; of an ERROR a Status.",
+                "allOf": [ref(RAW_EXTENSION)],
+            },
+            "type": {"type": "string", "default": ""},
+        },
+        ("type", "object"),
+    ),
+}
+
+# Kinds of meta/v1 that are registered in every group-version, and those that are in the core group alone (C41)
+_IN_EVERY_GROUP = ("DeleteOptions", "WatchEvent")
+_IN_CORE = ("APIResourceList", "Status")
+
+
+def meta_definitions(group_versions: Iterable[tuple[str, str]]) -> dict[str, Schema]:
+    """The shared definitions by their full names, for a document about `group_versions` (group, version)."""
+    everywhere = list(dict.fromkeys([("", "v1"), *group_versions]))
+    definitions: dict[str, Schema] = {}
+    for name, schema in _DEFINITIONS.items():
+        registered = everywhere if name in _IN_EVERY_GROUP else [("", "v1")] if name in _IN_CORE else []
+        kinds = [{"group": group, "kind": name, "version": version} for group, version in registered]
+        hint = {"x-kubernetes-group-version-kind": kinds} if kinds else {}
+        definitions[f"{META}.{name}"] = {**schema, **hint}
+    definitions[RAW_EXTENSION] = {"type": "object", "description": "Any object."}
+    return definitions

@@ -1,0 +1,171 @@
+"""/openapi/v2 and /openapi/v3: what kubectl explain, apply and validation, and typed clients read (C35 to C53)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime, parsedate_to_datetime
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from apiserver.encoding.accept_header import accept_clauses
+from apiserver.encoding.negotiation import JSON
+from apiserver.endpoints.discovery import ServedGroup
+from apiserver.endpoints.openapi import v2_protobuf as openapi_protobuf
+from apiserver.endpoints.openapi.definitions import kind_definitions
+from apiserver.endpoints.openapi.meta_definitions import REF_PREFIX, meta_definitions
+from apiserver.endpoints.openapi.paths import paths
+from apiserver.endpoints.openapi.v2 import to_v2
+from apiserver.endpoints.openapi.v2_protobuf import ASKED_FOR
+from apiserver.endpoints.static_document import Document, require_get, require_json
+from apiserver.meta import errors
+from apiserver.meta.resource import Schema
+from apiserver.request.context import RequestContext
+
+_V2 = "/openapi/v2"
+_V3 = "/openapi/v3"
+_TOKEN = {"type": "apiKey", "name": "authorization", "in": "header", "description": "A bearer token."}
+
+
+def openapi_v3(groups: Sequence[ServedGroup], *, title: str, version: str) -> dict[str, Any]:
+    """One OpenAPI v3 document about all of `groups`, with the definitions that its paths reach."""
+    items: dict[str, Any] = {}
+    known: dict[str, Schema] = meta_definitions((group.group, group.version) for group in groups)
+    for group in groups:
+        items.update(paths(group))
+        for served in group.resources:
+            known.update(kind_definitions(served.resource, listed="list" in served.verbs))
+            for subresource in served.subresources:
+                if subresource.resource is not None and subresource.resource != served.resource:
+                    # the kind may be served as a resource of its own, with a list
+                    known = {**kind_definitions(subresource.resource, listed=False), **known}
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": title, "version": version},
+        "paths": items,
+        "components": {"schemas": _reachable(items, known), "securitySchemes": {"BearerToken": _TOKEN}},
+        "security": [{"BearerToken": []}],
+    }
+
+
+def _reachable(items: Mapping[str, Any], known: Mapping[str, Schema]) -> dict[str, Schema]:
+    reached: dict[str, Schema] = {}
+    pending = set(_references(items))
+    while pending:
+        name = pending.pop()
+        reached[name] = known[name]
+        pending.update(each for each in _references(known[name]) if each not in reached)
+    return dict(sorted(reached.items()))
+
+
+def _references(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        target = node.get("$ref")
+        if isinstance(target, str):
+            yield target.removeprefix(REF_PREFIX)
+        for value in node.values():
+            yield from _references(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _references(value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Documents:
+    v2: Document
+    v2_protobuf: Document
+    index: Document
+    v3: Mapping[str, Document]
+    """By path below /openapi/v3/, such as apis/apps/v1."""
+
+
+class OpenAPI:
+    """Answers /openapi/v2, /openapi/v3 and a document a group-version below it.
+
+    The documents are made on the first request, in a thread, and are the same bytes in every replica of one version.
+    """
+
+    def __init__(self, groups: Sequence[ServedGroup], *, title: str, version: str) -> None:
+        self._groups = tuple(groups)
+        self._title = title
+        self._version = version
+        self._documents: _Documents | None = None
+        self._building = asyncio.Lock()
+        self._modified = datetime.now(UTC).replace(microsecond=0)
+
+    async def respond(self, context: RequestContext) -> web.Response | None:
+        """None for another path. Raises NotAcceptable, MethodNotAllowed, UnknownPath for an unknown group-version."""
+        path = context.info.path
+        if path not in (_V2, _V3) and not path.startswith(f"{_V3}/"):
+            return None
+        require_get(context)
+        documents = await self._made()
+        if path == _V2:
+            return self._respond_v2(context, documents)
+        if path == _V3:
+            return documents.index.respond(context, {})
+        document = documents.v3.get(path.removeprefix(f"{_V3}/"))
+        if document is None:
+            raise errors.UnknownPath
+        require_json(context)
+        return document.respond(context, _caching(context.query.get("hash"), document))
+
+    def paths(self) -> list[str]:
+        """Every path of OpenAPI, for the list of all paths (C30)."""
+        return sorted([_V2, _V3, *(f"{_V3}{group.path}" for group in self._groups)])
+
+    def _respond_v2(self, context: RequestContext, documents: _Documents) -> web.Response:
+        """Raises NotAcceptable."""
+        clauses = accept_clauses(context.http.headers.get("Accept", ""))
+        chosen = next((clause for clause in clauses if clause.matches(JSON) or clause.matches(ASKED_FOR)), None)
+        if chosen is None:
+            raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}, {ASKED_FOR}")
+        document = documents.v2 if chosen.matches(JSON) else documents.v2_protobuf
+        headers = {"Last-Modified": format_datetime(self._modified, usegmt=True)}
+        request = context.http.headers
+        if "If-None-Match" not in request and _since(request.get("If-Modified-Since", ""), self._modified):
+            return web.Response(status=304, headers={**headers, "Etag": document.etag, "Vary": "Accept"})
+        return document.respond(context, headers)
+
+    async def _made(self) -> _Documents:
+        async with self._building:
+            if self._documents is not None:
+                return self._documents
+            documents = await asyncio.to_thread(self._make)
+            self._documents = documents
+            return documents
+
+    def _make(self) -> _Documents:
+        v3 = {group.path.removeprefix("/"): _encode(self._describe([group])) for group in self._groups}
+        index = {path: {"serverRelativeURL": f"{_V3}/{path}?hash={document.digest}"} for path, document in v3.items()}
+        v2 = to_v2(self._describe(self._groups))
+        protobuf = Document(openapi_protobuf.encode(v2), openapi_protobuf.MEDIA_TYPE)
+        return _Documents(_encode(v2), protobuf, _encode({"paths": index}), v3)
+
+    def _describe(self, groups: Sequence[ServedGroup]) -> dict[str, Any]:
+        return openapi_v3(groups, title=self._title, version=self._version)
+
+
+def _encode(document: Mapping[str, Any]) -> Document:
+    return Document(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
+
+
+def _caching(wanted: str, document: Document) -> dict[str, str]:
+    """For ever under the right hash. A stale hash gets the current document, since an aggregator refuses the
+    redirect that Kubernetes answers (C3, C38)."""
+    if wanted != document.digest:
+        return {}
+    expires = format_datetime(datetime.now(UTC) + timedelta(days=365), usegmt=True)
+    return {"Cache-Control": "public, immutable", "Expires": expires}
+
+
+def _since(if_modified_since: str, modified: datetime) -> bool:
+    """Whether the caller's copy, dated `if_modified_since`, is not older."""
+    try:
+        return parsedate_to_datetime(if_modified_since) >= modified
+    except (ValueError, TypeError):
+        return False

@@ -1,0 +1,188 @@
+"""Responses: documents, objects, lists and errors in the form that the request asked for (D21, D73, E1 to E22)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import orjson
+import yaml
+from aiohttp import web
+
+from apiserver.encoding.encoded_object import CachedObject, encode, to_json
+from apiserver.encoding.gzip_blocks import LEVEL, gzipped
+from apiserver.encoding.negotiation import JSON, YAML, MediaType, negotiate
+from apiserver.encoding.transforms import View, list_metadata, view_of
+from apiserver.meta.errors import NotAcceptable, StatusError
+from apiserver.meta.resource import Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.storage.pagination import Page
+
+_GZIP_BYTES = 128 * 1024
+_GZIPPED = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+# wbits of zlib that ask for a gzip header
+_GZIP_WINDOW = 31
+_SLOW_BYTES = 64 * 1024
+_PIECE_BYTES = 256 * 1024
+_PRETTY_AGENTS = ("curl", "Wget", "Mozilla/5.0")
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+
+
+def json_response(
+    context: RequestContext,
+    document: Any,
+    *,
+    code: int = 200,
+    headers: Mapping[str, str] | None = None,
+    indent: bool = False,
+) -> web.Response:
+    """`document` as JSON, indented with `indent` and where the caller reads with his own eyes (D73)."""
+    body = to_json(document)
+    pretty = indent or _wants_pretty(context)
+    return web.Response(
+        body=_indented(body) if pretty else body + b"\n", status=code, headers={**(headers or {}), "Content-Type": JSON}
+    )
+
+
+def status_response(context: RequestContext, error: StatusError) -> web.Response:
+    """The Status of `error`, as JSON or YAML, never transformed (D21)."""
+    headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
+    if error.code == 403:
+        headers["X-Content-Type-Options"] = "nosniff"
+    try:
+        media = negotiate(context.http.headers.get("Accept", ""))
+    except NotAcceptable:
+        media = MediaType()
+    if media.type == YAML:
+        body = _yaml(to_json(error.status()))
+        return web.Response(body=body, status=error.code, headers={**headers, "Content-Type": YAML})
+    return json_response(context, error.status(), code=error.code, headers=headers, indent=media.pretty)
+
+
+def encode_object(
+    context: RequestContext, resource: Resource, obj: Object, *, code: int = 200, media: MediaType
+) -> web.Response:
+    """The answer to a write. Raises NotAcceptable for a list's transformation (E9), BadRequest (E14)."""
+    return encode_cached(context, resource, encode(resource, obj), code=code, media=media)
+
+
+def encode_cached(
+    context: RequestContext, resource: Resource, obj: CachedObject, *, code: int = 200, media: MediaType
+) -> web.Response:
+    """As `encode_object`, without encoding anything if the object itself is wanted."""
+    view = view_of(resource, media, context.query.get("includeObject"))
+    body = view.single(obj, time.time())
+    return _respond(context, [body], len(body), media, code)
+
+
+def encode_list(context: RequestContext, view: View, page: Page, *, media: MediaType) -> web.Response:
+    """A list, written in pieces: the items' bytes are joined as they leave."""
+    metadata = list_metadata(page.resource_version, page.continue_token, page.remaining)
+    size = _size_at_least(page.items)
+    now = time.time()
+    if size > _GZIP_BYTES and _accepts_gzip(context) and not _rewriting(context, media):
+        packed = gzipped(view, page.items, metadata, now)
+        return web.Response(body=packed, headers={"Content-Type": media.type, **_GZIPPED})
+    return _respond(context, _list_pieces(view, page.items, metadata, now), size, media, 200)
+
+
+def _size_at_least(items: Iterable[CachedObject]) -> int:
+    """About what the items come to; no further than it makes a difference."""
+    size = 0
+    for obj in items:
+        size += len(obj.json)
+        if size > _GZIP_BYTES:
+            break
+    return size
+
+
+def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> Iterator[bytes]:
+    yield view.list_head(metadata)
+    separator: tuple[bytes, ...] = ()
+    for run in _runs(items):
+        yield b",".join((*separator, *view.items(run, now)))
+        # joined with what follows, it is a comma
+        separator = (b"",)
+    yield b"]}"
+
+
+def _runs(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
+    """Neighbours that come to about as much as is written at a time."""
+    begin = size = 0
+    for at, obj in enumerate(items):
+        size += len(obj.json)
+        if size >= _PIECE_BYTES:
+            yield items[begin : at + 1]
+            begin, size = at + 1, 0
+    if begin < len(items):
+        yield items[begin:]
+
+
+def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media: MediaType, code: int) -> web.Response:
+    """`size` is about what the pieces come to, at least; it decides what is worth leaving the event loop for."""
+    headers = {"Content-Type": media.type}
+    if rewrite := _rewriting(context, media):
+        if size < _SLOW_BYTES:
+            return web.Response(body=rewrite(b"".join(pieces)), status=code, headers=headers)
+        stream = _rewritten(pieces, rewrite)
+    elif size < _SLOW_BYTES:
+        return web.Response(body=b"".join([*pieces, b"\n"]), status=code, headers=headers)
+    else:
+        stream = _streamed(pieces)
+    if code == 200 and size > _GZIP_BYTES and _accepts_gzip(context):
+        headers |= _GZIPPED
+        stream = _compressed(stream)
+    return web.Response(body=stream, status=code, headers=headers)
+
+
+def _rewriting(context: RequestContext, media: MediaType) -> Callable[[bytes], bytes] | None:
+    """What makes of compact JSON what was asked for; None if that is what was asked for."""
+    if media.type == YAML:
+        return _yaml
+    return _indented if media.pretty or _wants_pretty(context) else None
+
+
+async def _streamed(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+        # a client that takes everything at once would otherwise hold the event loop for the whole list
+        await asyncio.sleep(0)
+    yield b"\n"
+
+
+async def _rewritten(pieces: Iterable[bytes], rewrite: Callable[[bytes], bytes]) -> AsyncIterator[bytes]:
+    yield await asyncio.to_thread(rewrite, b"".join(pieces))
+
+
+async def _compressed(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _GZIP_WINDOW)
+    async for piece in stream:
+        if compressed := await asyncio.to_thread(compressor.compress, piece):
+            yield compressed
+    yield compressor.flush()
+
+
+def _indented(body: bytes) -> bytes:
+    return orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2)
+
+
+def _yaml(body: bytes) -> bytes:
+    # sorted, as Go's converter from JSON has it
+    text = yaml.dump(
+        orjson.loads(body), Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True, default_flow_style=False
+    )
+    return text.encode()
+
+
+def _wants_pretty(context: RequestContext) -> bool:
+    asked = context.query.get("pretty")
+    if asked:
+        return asked in _TRUE
+    return context.http.headers.get("User-Agent", "").startswith(_PRETTY_AGENTS)
+
+
+def _accepts_gzip(context: RequestContext) -> bool:
+    return context.http.method == "GET" and "gzip" in context.http.headers.get("Accept-Encoding", "")

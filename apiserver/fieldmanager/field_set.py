@@ -1,0 +1,139 @@
+"""Sets of fields: the algebra of structured-merge-diff, immutable, and its form in fieldsV1 (G4, G5, G40)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from apiserver.meta import field_path as fieldpath
+from apiserver.meta.field_path import Path
+
+# Nesting that no object of ours reaches: deeper sets are taken for broken ones
+_MAX_DEPTH = 256
+
+
+class FieldSet:
+    """Paths of fields. A path in the set says nothing of the paths above or below it.
+
+    `members` are the elements that are in the set themselves, `children` those with more paths below them.
+    """
+
+    __slots__ = ("children", "members")
+
+    members: frozenset[str]
+    children: Mapping[str, FieldSet]
+
+    def __init__(self, members: Iterable[str] = (), children: Mapping[str, FieldSet] | None = None) -> None:
+        self.members = frozenset(members)
+        self.children = {element: each for element, each in (children or {}).items() if each}
+
+    @classmethod
+    def of(cls, paths: Iterable[Path]) -> FieldSet:
+        """The set of `paths`; the empty path, which is the whole object, is never a member."""
+        members: set[str] = set()
+        below: dict[str, list[Path]] = {}
+        for path in paths:
+            if len(path) == 1:
+                members.add(path[0])
+            elif path:
+                below.setdefault(path[0], []).append(path[1:])
+        return cls(members, {element: cls.of(rest) for element, rest in below.items()})
+
+    @classmethod
+    def from_fields(cls, document: Any) -> FieldSet:
+        """Read fieldsV1. Elements of unknown kinds are dropped. Raises ValueError if it is no such document."""
+        return _read(document, 0)[0]
+
+    def to_fields(self) -> dict[str, Any]:
+        """The set as fieldsV1, keys in the order that clients compare by (G4)."""
+        document: dict[str, Any] = {}
+        for element in sorted(self.members | self.children.keys(), key=fieldpath.order):
+            below = self.children.get(element)
+            inside = below.to_fields() if below is not None else {}
+            document[element] = {".": {}, **inside} if inside and element in self.members else inside
+        return document
+
+    def __bool__(self) -> bool:
+        return bool(self.members or self.children)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FieldSet):
+            return NotImplemented
+        return self.members == other.members and self.children == other.children
+
+    def __hash__(self) -> int:
+        return hash((self.members, frozenset(self.children.items())))
+
+    def __repr__(self) -> str:
+        return f"FieldSet({', '.join(fieldpath.show(path) for path in self)})"
+
+    def __iter__(self) -> Iterator[Path]:
+        """Every path: at each level the members, sorted, before what is below (the order of G22)."""
+        for element in sorted(self.members, key=fieldpath.order):
+            yield (element,)
+        for element in sorted(self.children, key=fieldpath.order):
+            for path in self.children[element]:
+                yield (element, *path)
+
+    def __contains__(self, path: Path) -> bool:
+        inside = self
+        for element in path[:-1]:
+            inside = inside.below(element)
+        return bool(path) and path[-1] in inside.members
+
+    def below(self, element: str) -> FieldSet:
+        """The paths that begin with `element`, without it."""
+        return self.children.get(element, EMPTY)
+
+    def __or__(self, other: FieldSet) -> FieldSet:
+        children = dict(self.children)
+        for element, each in other.children.items():
+            mine = children.get(element)
+            children[element] = each if mine is None else mine | each
+        return FieldSet(self.members | other.members, children)
+
+    def __and__(self, other: FieldSet) -> FieldSet:
+        shared = self.children.keys() & other.children.keys()
+        return FieldSet(
+            self.members & other.members,
+            {element: self.children[element] & other.children[element] for element in shared},
+        )
+
+    def __sub__(self, other: FieldSet) -> FieldSet:
+        """The paths that are not in `other`; a path in `other` takes away nothing below it."""
+        children = {element: each - other.below(element) for element, each in self.children.items()}
+        return FieldSet(self.members - other.members, children)
+
+    def without(self, other: FieldSet) -> FieldSet:
+        """The paths that are not in `other` nor below one that is."""
+        children = {
+            element: each.without(other.below(element))
+            for element, each in self.children.items()
+            if element not in other.members
+        }
+        return FieldSet(self.members - other.members, children)
+
+
+EMPTY = FieldSet()
+
+
+def _read(document: Any, depth: int) -> tuple[FieldSet, bool]:
+    """The set in a node of fieldsV1, and whether the node itself is a member."""
+    if not isinstance(document, dict):
+        raise ValueError("a field set must be an object of objects")
+    if depth > _MAX_DEPTH:
+        raise ValueError("a field set is nested too deeply")
+    members: set[str] = set()
+    children: dict[str, FieldSet] = {}
+    for text, inside in document.items():
+        if text == ".":
+            continue
+        element = fieldpath.parse(text)
+        if element is None:
+            continue
+        below, is_member = _read(inside, depth + 1)
+        if is_member:
+            members.add(element)
+        if below:
+            children[element] = children.get(element, EMPTY) | below
+    return FieldSet(members, children), "." in document or not (members or children)

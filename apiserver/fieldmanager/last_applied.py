@@ -1,0 +1,46 @@
+"""The annotation of client-side `kubectl apply`, which server-side apply takes over from and keeps in step (G29)."""
+
+from __future__ import annotations
+
+import copy
+import json
+
+from apiserver.fieldmanager.field_set import EMPTY, FieldSet
+from apiserver.fieldmanager.typed.compare import compare
+from apiserver.fieldmanager.typed.field_set import to_field_set
+from apiserver.fieldmanager.typed.types import Atom
+from apiserver.fieldmanager.typed.validate import check
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
+from apiserver.meta.resource import Object
+
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def fields(atom: Atom, live: Object) -> FieldSet:
+    """What `kubectl apply` without --server-side last set and still stands: kubectl may take it over."""
+    annotation = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
+    try:
+        config = json.loads(annotation or "")
+    except (ValueError, RecursionError):
+        return EMPTY
+    if not isinstance(config, dict) or config.get("apiVersion") != live["apiVersion"]:
+        return EMPTY
+    if nests_deeper(config, MAX_OBJECT_NESTING) or check(atom, config) or check(atom, live):
+        return EMPTY
+    comparison = compare(atom, config, live)
+    return to_field_set(atom, config) - comparison.set - comparison.removed
+
+
+def refresh(applied: Object, config: Object) -> Object:
+    """`applied` with the annotation, if it has it, telling of `config`; without it if it would be too big."""
+    metadata = applied.get("metadata") or {}
+    annotations = dict(metadata.get("annotations") or {})
+    if not annotations.get(LAST_APPLIED):
+        return applied
+    wanted = copy.deepcopy(config)
+    (wanted["metadata"].get("annotations") or {}).pop(LAST_APPLIED, None)
+    annotations[LAST_APPLIED] = json.dumps(wanted, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_LIMIT:
+        del annotations[LAST_APPLIED]
+    return {**applied, "metadata": {**metadata, "annotations": annotations}}

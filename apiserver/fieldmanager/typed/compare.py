@@ -1,0 +1,120 @@
+"""What differs between two values of one type, as sets of fields (G7, G9)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.fieldmanager.field_set import FieldSet
+from apiserver.fieldmanager.typed.types import ABSENT, Atom, ListType, MapType
+from apiserver.json.values import equal
+from apiserver.meta import field_path as fieldpath
+from apiserver.meta.field_path import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Fields that only the old value has, that both have but not alike, and that only the new value has."""
+
+    removed: FieldSet
+    modified: FieldSet
+    added: FieldSet
+
+    @property
+    def set(self) -> FieldSet:
+        """What the new value sets."""
+        return self.modified | self.added
+
+    def without(self, fields: FieldSet) -> Comparison:
+        return Comparison(self.removed.without(fields), self.modified.without(fields), self.added.without(fields))
+
+
+def compare(atom: Atom, old: Any, new: Any) -> Comparison:
+    """The differences from `old` to `new`. Both should fit the type: items without identity are passed over."""
+    walk = _Walk()
+    walk.compare(atom, old, new, ())
+    return Comparison(FieldSet.of(walk.removed), FieldSet.of(walk.modified), FieldSet.of(walk.added))
+
+
+class _Walk:
+    def __init__(self) -> None:
+        self.removed: list[Path] = []
+        self.modified: list[Path] = []
+        self.added: list[Path] = []
+
+    def compare(self, atom: Atom, old: Any, new: Any, path: Path) -> None:
+        old_form, new_form = atom.narrow(old), atom.narrow(new)
+        if new is ABSENT:
+            leaf = self._visit(old_form, old, new, path)
+        else:
+            if old is not ABSENT and old_form is not new_form:
+                # the value changes its form: what it was made of goes, what it is made of comes
+                self._visit(old_form, old, new, path)
+            leaf = self._visit(new_form, old, new, path)
+        if not leaf:
+            self._presence(old, new, path)
+
+    def _visit(self, form: Atom, old: Any, new: Any, path: Path) -> bool:
+        """Record what differs in one form; whether the value is a leaf in it."""
+        if form.map_type is not None:
+            return self._maps(form.map_type, old, new, path)
+        if form.list_type is not None and form.scalar is None:
+            return self._lists(form.list_type, old, new, path)
+        return self._leaf(old, new, path)
+
+    def _leaf(self, old: Any, new: Any, path: Path) -> bool:
+        self._presence(old, new, path)
+        if old is not ABSENT and new is not ABSENT and not equal(old, new):
+            self.modified.append(path)
+        return True
+
+    def _presence(self, old: Any, new: Any, path: Path) -> None:
+        if old is ABSENT:
+            self.added.append(path)
+        elif new is ABSENT:
+            self.removed.append(path)
+
+    def _maps(self, map_type: MapType, old: Any, new: Any, path: Path) -> bool:
+        before = old if isinstance(old, dict) else {}
+        after = new if isinstance(new, dict) else {}
+        if map_type.atomic or not (before or after):
+            return self._leaf(old, new, path)
+        for name in before | after:
+            child = map_type.child(name)
+            if child is not None:
+                self.compare(child, before.get(name, ABSENT), after.get(name, ABSENT), (*path, fieldpath.field(name)))
+        return False
+
+    def _lists(self, list_type: ListType, old: Any, new: Any, path: Path) -> bool:
+        before = old if isinstance(old, list) else []
+        after = new if isinstance(new, list) else []
+        if not list_type.associative or not (before or after):
+            return self._leaf(old, new, path)
+        old_items, new_items = _grouped(list_type, before), _grouped(list_type, after)
+        for element in old_items | new_items:
+            self._items(list_type.child, old_items.get(element, []), new_items.get(element, []), (*path, element))
+        return False
+
+    def _items(self, child: Atom, old: Sequence[Any], new: Sequence[Any], path: Path) -> None:
+        """Items of one identity. Where there are several, they are one leaf."""
+        if len(old) <= 1 and len(new) <= 1:
+            self.compare(child, old[0] if old else ABSENT, new[0] if new else ABSENT, path)
+        elif len(old) > 1 and len(new) > 1:
+            if not equal(list(old), list(new)):
+                self.modified.append(path)
+        elif len(old) > 1:
+            if new:
+                self.compare(child, ABSENT, new[0], path)
+            self.removed.append(path)
+        else:
+            if old:
+                self.compare(child, old[0], ABSENT, path)
+            self.added.append(path)
+
+
+def _grouped(list_type: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
+    groups: dict[str, list[Any]] = {}
+    for element, item in list_type.elements(items):
+        groups.setdefault(element, []).append(item)
+    return groups

@@ -1,0 +1,129 @@
+"""The fields of a value, and a value without some of its fields (G7, G25)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from apiserver.fieldmanager.field_set import FieldSet
+from apiserver.fieldmanager.typed.types import Atom, ListType, MapType
+from apiserver.meta import field_path as fieldpath
+from apiserver.meta.field_path import Path
+
+
+def to_field_set(atom: Atom, value: Any) -> FieldSet:
+    """The fields that an applied `value` owns: leaves, items of lists, and keys that are no field of a schema."""
+    return FieldSet.of(_owned(atom, value, ()))
+
+
+def _owned(atom: Atom, value: Any, path: Path) -> Iterator[Path]:
+    form = atom.narrow(value)
+    if form.map_type is not None:
+        yield from _owned_in_map(form.map_type, value, path)
+    elif form.list_type is not None and form.scalar is None:
+        yield from _owned_in_list(form.list_type, value, path)
+    else:
+        yield path
+
+
+def _owned_in_map(map_type: MapType, value: Any, path: Path) -> Iterator[Path]:
+    if map_type.atomic:
+        yield path
+        return
+    for name, each in (value if isinstance(value, dict) else {}).items():
+        child = map_type.child(name)
+        inside = (*path, fieldpath.field(name))
+        if child is not None:
+            yield from _owned(child, each, inside)
+        if each is None or each == {} or name not in map_type.fields:
+            yield inside
+
+
+def _owned_in_list(list_type: ListType, value: Any, path: Path) -> Iterator[Path]:
+    if not list_type.associative:
+        yield path
+        return
+    items = list_type.elements(value if isinstance(value, list) else [])
+    counts = Counter(element for element, _ in items)
+    for element, item in items:
+        # several items of one identity are one leaf
+        if counts[element] == 1:
+            yield from _owned(list_type.child, item, (*path, element))
+        yield (*path, element)
+
+
+def with_named_fields(atom: Atom | None, fields: FieldSet) -> FieldSet:
+    """`fields` and, of every path in it, the fields of structs above. Keys of maps are not named by a schema."""
+    map_type = atom.map_type if atom else None
+    list_type = atom.list_type if atom else None
+    members = set(fields.members)
+    children = {}
+    for element, below in fields.children.items():
+        child: Atom | None = None
+        if element.startswith("f:") and map_type is not None:
+            if element[2:] in map_type.fields:
+                members.add(element)
+            child = map_type.child(element[2:])
+        elif element.startswith("k:") and list_type is not None:
+            child = list_type.child
+        children[element] = with_named_fields(child, below)
+    return FieldSet(members, children)
+
+
+def remove(atom: Atom, value: Any, fields: FieldSet) -> Any:
+    """`value` without `fields`. Shares what it does not change; an object or list that loses all it had is empty."""
+    form = atom.narrow(value)
+    if form.map_type is not None and isinstance(value, dict) and not form.map_type.atomic:
+        return _remove_from_map(form.map_type, value, fields)
+    if form.list_type is not None and isinstance(value, list) and form.list_type.associative:
+        return _remove_from_list(form.list_type, value, fields)
+    return value
+
+
+def _remove_from_map(map_type: MapType, value: dict[str, Any], fields: FieldSet) -> dict[str, Any]:
+    kept = {}
+    for name, each in value.items():
+        element, child = fieldpath.field(name), map_type.child(name)
+        if element in fields.members:
+            continue
+        below = fields.below(element)
+        kept[name] = remove(child, each, below) if below and child is not None else each
+    return kept
+
+
+def _remove_from_list(list_type: ListType, value: list[Any], fields: FieldSet) -> list[Any]:
+    kept = []
+    for element, item in list_type.elements(value):
+        if element in fields.members:
+            continue
+        below = fields.below(element)
+        kept.append(remove(list_type.child, item, below) if below else item)
+    return kept
+
+
+def reconcile(atom: Atom, fields: FieldSet) -> FieldSet:
+    """`fields` as they were recorded, under today's schema: what has become atomic is owned as a whole."""
+    whole = FieldSet.of(_now_atomic(atom, fields, ()))
+    return fields.without(whole) | whole if whole else fields
+
+
+def _now_atomic(atom: Atom | None, fields: FieldSet, path: Path) -> Iterator[Path]:
+    if atom is None or not fields:
+        return
+    map_type, list_type = atom.map_type, atom.list_type
+    if map_type is not None:
+        if not map_type.fields and map_type.free:
+            return
+        if map_type.atomic:
+            yield path
+            return
+        for element, below in fields.children.items():
+            if element.startswith("f:"):
+                yield from _now_atomic(map_type.child(element[2:]), below, (*path, element))
+    elif list_type is not None and atom.scalar is None:
+        if not list_type.associative:
+            yield path
+            return
+        for element, below in fields.children.items():
+            yield from _now_atomic(list_type.child, below, (*path, element))

@@ -1,0 +1,171 @@
+"""What server-side apply makes of a schema: which values are leaves, and how items of lists are told apart (G8, G34).
+
+An Atom holds the forms that a value may have; a value's own form decides which one applies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from apiserver.meta import field_path as fieldpath
+from apiserver.meta.resource import Schema
+
+Scalar = Literal["numeric", "string", "boolean", "untyped"]
+
+
+class Absent:
+    """The type of ABSENT: no value, where null is one."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Absent:
+        return self
+
+
+ABSENT: Final = Absent()
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """An object. Keys that are no field are of type `others`, or of any if `free`; else they are not allowed."""
+
+    fields: Mapping[str, Atom] = field(default_factory=dict)
+    others: Atom | None = None
+    free: bool = False
+    atomic: bool = False
+
+    def child(self, name: str) -> Atom | None:
+        """The type of a key's value, None if the schema does not declare the key."""
+        return self.fields.get(name) or (DEDUCED if self.free else self.others)
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """A list: atomic, a set, or a map by `keys`. Items without a type may be anything."""
+
+    item: Atom | None = None
+    associative: bool = False
+    keys: tuple[str, ...] = ()
+    key_defaults: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def child(self) -> Atom:
+        return self.item or DEDUCED
+
+    def element(self, item: Any) -> str:
+        """The path element of an item. Raises ValueError for an item that has no identity (G24)."""
+        return self._by_keys(item) if self.keys else _by_value(item)
+
+    def elements(self, items: Sequence[Any]) -> list[tuple[str, Any]]:
+        """Items with their path elements; those without an identity are left out."""
+        found = []
+        for item in items:
+            try:
+                found.append((self.element(item), item))
+            except ValueError:
+                continue
+        return found
+
+    def _by_keys(self, item: Any) -> str:
+        if item is None:
+            raise ValueError("associative list with keys may not have a null element")
+        if not isinstance(item, dict):
+            raise ValueError("associative list with keys may not have non-map elements")
+        keys = {name: item.get(name, self.key_defaults.get(name)) for name in self.keys}
+        present = {name: value for name, value in keys.items() if name in item or value is not None}
+        if not present:
+            quoted = " ".join(f'"{name}"' for name in self.keys)
+            raise ValueError(
+                f"associative list with keys has an element that omits all key fields [{quoted}] "
+                "(and doesn't have default values for any key fields)"
+            )
+        return fieldpath.key(present)
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """The forms that a value may have."""
+
+    scalar: Scalar | None = None
+    list_type: ListType | None = None
+    map_type: MapType | None = None
+    # each of the forms on its own, made once: every value of every object is asked for its form
+    _as_scalar: Atom = field(init=False, repr=False, compare=False)
+    _as_list: Atom = field(init=False, repr=False, compare=False)
+    _as_map: Atom = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        scalar, listed, mapped = self.scalar, self.list_type, self.map_type
+        several = [scalar, listed, mapped].count(None) < 2
+        object.__setattr__(self, "_as_scalar", Atom(scalar=scalar) if several and scalar is not None else self)
+        object.__setattr__(self, "_as_list", Atom(list_type=listed) if several and listed is not None else self)
+        object.__setattr__(self, "_as_map", Atom(map_type=mapped) if several and mapped is not None else self)
+
+    def narrow(self, value: Any) -> Atom:
+        """The one form that `value` has; all of them for null, for nothing, and for a value of no allowed form. It is
+        the same Atom for all values of a form."""
+        if isinstance(value, dict):
+            return self._as_map
+        if isinstance(value, list):
+            return self._as_list
+        if value is None or value is ABSENT:
+            return self
+        return self._as_scalar
+
+
+DEDUCED = Atom(scalar="untyped", list_type=ListType(), map_type=MapType(free=True))
+"""A value without a schema: objects are granular, lists atomic."""
+
+
+def atom(schema: Schema, *, free: bool = False) -> Atom:
+    """The Atom of a structural schema; `free` where a schema above it preserves unknown fields."""
+    free = free or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+    match schema.get("type", ""):
+        case "":
+            return Atom("untyped", _list_type(schema, free=free), _map_type(schema, free=free))
+        case "object":
+            return Atom(map_type=_map_type(schema, free=free))
+        case "array":
+            return Atom(list_type=_list_type(schema, free=free))
+        case "integer" | "number":
+            return Atom(scalar="numeric")
+        case "boolean":
+            return Atom(scalar="boolean")
+        case _:
+            return Atom(scalar="string" if schema.get("format", "") in ("", "byte") else "untyped")
+
+
+def _map_type(schema: Schema, *, free: bool) -> MapType:
+    properties = schema.get("properties") or {}
+    additional = schema.get("additionalProperties")
+    return MapType(
+        fields={name: atom(each, free=free) for name, each in properties.items()},
+        others=atom(additional, free=free) if isinstance(additional, Mapping) else None,
+        free=additional is True or (additional is None and (free or not properties)),
+        atomic=schema.get("x-kubernetes-map-type") == "atomic",
+    )
+
+
+def _list_type(schema: Schema, *, free: bool) -> ListType:
+    items = schema.get("items")
+    item = atom(items, free=free) if isinstance(items, Mapping) else None
+    match schema.get("x-kubernetes-list-type"):
+        case "set":
+            return ListType(item, associative=True)
+        case "map":
+            keys = tuple(schema["x-kubernetes-list-map-keys"])
+            properties = (items or {}).get("properties") or {}
+            defaults = {name: properties[name]["default"] for name in keys if "default" in properties.get(name, {})}
+            return ListType(item, associative=True, keys=keys, key_defaults=defaults)
+        case _:
+            return ListType(item)
+
+
+def _by_value(item: Any) -> str:
+    if isinstance(item, dict):
+        raise ValueError("associative list without keys has an element that's a map type")
+    if isinstance(item, list):
+        raise ValueError("not supported: associative list with lists as elements")
+    if item is None:
+        raise ValueError("associative list without keys has an element that's an explicit null")
+    return fieldpath.value(item)

@@ -1,0 +1,340 @@
+"""The one error family. Whatever is raised below a handler is a StatusError, or becomes a logged 500.
+
+Texts, reasons and details are those of k8s.io/apimachinery/pkg/api/errors; clients match on them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.meta.resource import GroupKind, GroupResource
+
+# field.ErrorType -> (cause reason, text). Those of the second set print no value.
+_FIELD_ERRORS = {
+    "FieldValueRequired": "Required value",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueTypeInvalid": "Invalid value",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueNotFound": "Not found",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
+    "InternalError": "Internal error",
+}
+# What an Invalid tells of errors: a value can be as large as a request, and be wrong as often as it has parts (S-13).
+_MOST_TEXT = 256 * 1024
+_WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One thing wrong with one field; `message` is the cause's message, without the field's path."""
+
+    reason: str
+    field: str
+    value: object = None
+    detail: str = ""
+
+    @property
+    def message(self) -> str:
+        text = _FIELD_ERRORS[self.reason]
+        if self.reason not in _WITHOUT_VALUE:
+            text += f": {_go_value(self.value)}"
+        return f"{text}: {self.detail}" if self.detail else text
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.message}"
+
+
+def _go_value(value: object) -> str:
+    if value is None:
+        return "null"
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueRequired", field, "", detail)
+
+
+def invalid(field: str, value: object, detail: str = "") -> FieldError:
+    return FieldError("FieldValueInvalid", field, value, detail)
+
+
+def type_invalid(field: str, value: object, detail: str = "") -> FieldError:
+    return FieldError("FieldValueTypeInvalid", field, value, detail)
+
+
+def forbidden(field: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", field, "", detail)
+
+
+def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldError:
+    quoted = ", ".join(_go_value(item) for item in supported)
+    return FieldError("FieldValueNotSupported", field, value, f"supported values: {quoted}")
+
+
+def too_long(field: str, limit: int) -> FieldError:
+    return FieldError("FieldValueTooLong", field, "", f"may not be more than {limit} bytes")
+
+
+class StatusError(Exception):
+    """An answer of the API that is not a success: code, reason, message and details of a `v1` Status."""
+
+    def __init__(
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        retry_after: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details: dict[str, Any] | None = dict(details) if details is not None else None
+        self.metadata: dict[str, Any] = dict(metadata or {})
+        if retry_after:
+            self.details = {**(self.details or {}), "retryAfterSeconds": retry_after}
+
+    @property
+    def retry_after(self) -> int:
+        """Seconds for the Retry-After header, 0 for none (D11)."""
+        seconds = (self.details or {}).get("retryAfterSeconds", 0)
+        return seconds if isinstance(seconds, int) else 0
+
+    @property
+    def causes(self) -> list[dict[str, Any]]:
+        causes: list[dict[str, Any]] = (self.details or {}).get("causes", [])
+        return causes
+
+    def status(self) -> dict[str, Any]:
+        """The Status document of this error."""
+        document: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            document["reason"] = self.reason
+        if self.details is not None:
+            document["details"] = self.details
+        document["code"] = self.code
+        return document
+
+
+def from_status(document: Mapping[str, Any], code: int) -> StatusError:
+    """The error that a host's Status document describes; `code` is the HTTP status, used if it names none."""
+    details = document.get("details")
+    metadata = document.get("metadata")
+    return StatusError(
+        int(document.get("code") or code),
+        str(document.get("reason") or ""),
+        str(document.get("message") or f"the server answered {code}"),
+        details=details if isinstance(details, dict) else None,
+        metadata=metadata if isinstance(metadata, dict) else None,
+    )
+
+
+class NotFound(StatusError):
+    def __init__(self, resource: GroupResource, name: str) -> None:
+        super().__init__(
+            404, "NotFound", f'{resource} "{name}" not found', details=_details(resource.group, resource.resource, name)
+        )
+
+
+class AlreadyExists(StatusError):
+    def __init__(self, resource: GroupResource, name: str, *, deleting: bool = False) -> None:
+        prefix = "object is being deleted: " if deleting else ""
+        super().__init__(
+            409,
+            "AlreadyExists",
+            f'{prefix}{resource} "{name}" already exists',
+            details=_details(resource.group, resource.resource, name),
+        )
+
+
+class GenerateNameExhausted(StatusError):
+    def __init__(self, resource: GroupResource, name: str) -> None:
+        super().__init__(
+            409,
+            "AlreadyExists",
+            f'{resource} "{name}" already exists, the server was not able to generate a unique name for the object',
+            details=_details(resource.group, resource.resource, name),
+            retry_after=1,
+        )
+
+
+class Conflict(StatusError):
+    MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+
+    def __init__(self, resource: GroupResource | GroupKind, name: str, why: str = MODIFIED) -> None:
+        kind = resource.resource if isinstance(resource, GroupResource) else resource.kind
+        super().__init__(
+            409,
+            "Conflict",
+            f'Operation cannot be fulfilled on {resource} "{name}": {why}',
+            details=_details(resource.group, kind, name),
+        )
+
+
+class ApplyConflict(StatusError):
+    """G21, G22: `causes` holds one FieldManagerConflict a field."""
+
+    def __init__(self, message: str, causes: Iterable[Mapping[str, str]]) -> None:
+        super().__init__(409, "Conflict", message, details={"causes": [dict(cause) for cause in causes]})
+
+
+class Invalid(StatusError):
+    """422 with every field error at once; `kind` is the Kind (D5), duplicates are told once (D6). Of errors that would
+    fill more than 256 KiB, the first are told and the others counted."""
+
+    def __init__(self, kind: GroupKind, name: str, errors: Sequence[FieldError]) -> None:
+        causes = _causes(errors)
+        texts = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
+        if untold := len(errors) - len(causes):
+            texts.append(f"and {untold} more errors")
+        summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+        details = _details(kind.group, kind.kind, name)
+        details["causes"] = causes
+        super().__init__(422, "Invalid", f'{kind} "{name}" is invalid: {summary}', details=details)
+        self.errors = tuple(errors)
+
+
+class BadRequest(StatusError):
+    def __init__(self, message: str) -> None:
+        super().__init__(400, "BadRequest", message)
+
+
+class Unauthorized(StatusError):
+    def __init__(self) -> None:
+        super().__init__(401, "Unauthorized", "Unauthorized")
+
+
+class Forbidden(StatusError):
+    """A refusal by admission (D9). What authorization refuses has its own text, in authorization.py."""
+
+    def __init__(
+        self, resource: GroupResource, name: str, why: str, *, causes: Sequence[Mapping[str, str]] = ()
+    ) -> None:
+        details = _details(resource.group, resource.resource, name)
+        if causes:
+            details["causes"] = [dict(cause) for cause in causes]
+        subject = f'{resource} "{name}"' if name else str(resource)
+        super().__init__(403, "Forbidden", f"{subject} is forbidden: {why}", details=details)
+
+
+class Expired(StatusError):
+    """410. `continue_token`, where given, walks on inconsistently (D60)."""
+
+    def __init__(self, message: str, *, continue_token: str = "") -> None:
+        super().__init__(410, "Expired", message, metadata={"continue": continue_token} if continue_token else None)
+
+
+class TooManyRequests(StatusError):
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
+        super().__init__(429, "TooManyRequests", message, retry_after=retry_after)
+
+
+class RequestEntityTooLarge(StatusError):
+    def __init__(self, message: str) -> None:
+        super().__init__(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
+
+
+class Timeout(StatusError):
+    def __init__(self, message: str, *, retry_after: int = 0, causes: Sequence[Mapping[str, str]] = ()) -> None:
+        details = {"causes": [dict(cause) for cause in causes]} if causes else {}
+        super().__init__(504, "Timeout", f"Timeout: {message}", details=details, retry_after=retry_after)
+
+
+class TooLargeResourceVersion(Timeout):
+    """D63: reflectors look for this cause."""
+
+    def __init__(self, requested: int, current: int) -> None:
+        super().__init__(
+            f"Too large resource version: {requested}, current: {current}",
+            retry_after=1,
+            causes=[{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        )
+
+
+class ServiceUnavailable(StatusError):
+    def __init__(self, message: str, *, retry_after: int = 0) -> None:
+        super().__init__(503, "ServiceUnavailable", message, retry_after=retry_after)
+
+
+class ResourceMethodNotAllowed(StatusError):
+    """The resource exists, its storage lacks the verb (D16)."""
+
+    def __init__(self, resource: GroupResource, verb: str) -> None:
+        super().__init__(
+            405,
+            "MethodNotAllowed",
+            f'{verb} is not supported on resources of kind "{resource}"',
+            details={"group": resource.group, "kind": resource.resource},
+        )
+
+
+class MethodNotAllowed(StatusError):
+    """The path exists, the HTTP method does not (C32)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            405, "MethodNotAllowed", "the server does not allow this method on the requested resource", details={}
+        )
+
+
+class UnknownPath(StatusError):
+    """C31."""
+
+    def __init__(self) -> None:
+        super().__init__(404, "NotFound", "the server could not find the requested resource", details={})
+
+
+class NotAcceptable(StatusError):
+    def __init__(self, message: str) -> None:
+        super().__init__(406, "NotAcceptable", message)
+
+
+class UnsupportedMediaType(StatusError):
+    def __init__(self, message: str) -> None:
+        super().__init__(415, "UnsupportedMediaType", message)
+
+
+class InternalError(StatusError):
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            500,
+            "InternalError",
+            f"Internal error occurred: {message}",
+            details={"causes": [{"message": message}]},
+        )
+
+
+def _causes(errors: Sequence[FieldError]) -> list[dict[str, str]]:
+    causes: list[dict[str, str]] = []
+    text = 0
+    for error in errors:
+        if text > _MOST_TEXT:
+            break
+        causes.append({"reason": error.reason, "message": error.message, "field": error.field})
+        text += len(causes[-1]["message"]) + len(error.field)
+    return causes
+
+
+def _details(group: str, kind: str, name: str) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    details["kind"] = kind
+    return details

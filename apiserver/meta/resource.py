@@ -1,0 +1,144 @@
+"""What the server knows of a resource: its names, its schema and its table columns. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from apiserver.meta.protobuf_message import MessageTable
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON has it."""
+
+Schema = Mapping[str, Any]
+"""A structural OpenAPI v3 schema: type, properties, items, additionalProperties (a schema, never a boolean),
+enum, pattern, default, nullable, and the `x-kubernetes-…` extensions."""
+
+
+class Key(NamedTuple):
+    """Where an object lives; the namespace of a cluster-scoped one is empty. Sorts as lists are sorted (D61)."""
+
+    namespace: str
+    name: str
+
+
+class GroupResource(NamedTuple):
+    group: str
+    resource: str
+
+    def __str__(self) -> str:
+        return f"{self.resource}.{self.group}" if self.group else self.resource
+
+
+class GroupKind(NamedTuple):
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A table column; `priority` above 0 is shown by `kubectl get -o wide` only."""
+
+    name: str
+    type: str = "string"
+    format: str = ""
+    description: str = ""
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """A cell that tells how long ago something was, `since` in seconds of the epoch, 0 for unknown."""
+
+    since: int
+
+
+def no_cells(obj: Object) -> Sequence[object]:
+    return ()
+
+
+def accept(obj: Object) -> None:
+    """Finds nothing to refuse or to change."""
+
+
+FieldValue = Callable[[Object], str]
+"""What a field selector compares."""
+
+
+def field_at(path: str) -> FieldValue:
+    """The string at a dotted path, empty where there is none."""
+    *parents, last = path.split(".")
+
+    def value(obj: Object) -> str:
+        inside: Any = obj
+        for name in parents:
+            inside = inside.get(name)
+            if not isinstance(inside, dict):
+                return ""
+        found = inside.get(last)
+        return found if isinstance(found, str) else ""
+
+    return value
+
+
+def fields_at(*paths: str) -> Mapping[str, FieldValue]:
+    """Fields that field selectors know by their paths."""
+    return {path: field_at(path) for path in paths}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resource:
+    """One resource in one version of one group.
+
+    `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata. With
+    `preserve_unknown_fields` other top-level fields are kept as they come.
+    `refuse` sees what a client sent before unknown fields are dropped, and raises BadRequest for what it may not send.
+    `default` fills in, in place, what the schema's defaults cannot; it sees all that clients send, as it was decoded,
+    and what it sets belongs to whoever sent it.
+    `columns` stand between Name and Age in tables, those with a priority behind Age; with `own_columns` they are all
+    that there are. `cells` gives their values for an object, in order.
+    `protobuf` says how bodies in Kubernetes' protobuf are read; without it they are refused (E18).
+    `selectable` are the fields that field selectors know besides metadata.name and metadata.namespace (D57).
+    `strategic_merge` tells whether PATCH takes strategic merge patches (D81), by the hints in the schemas.
+    """
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    description: str = ""
+    properties: Mapping[str, Schema] = field(default_factory=dict)
+    preserve_unknown_fields: bool = False
+    columns: tuple[Column, ...] = ()
+    cells: Callable[[Object], Sequence[object]] = no_cells
+    own_columns: bool = False
+    refuse: Callable[[Object], None] = accept
+    default: Callable[[Object], None] = accept
+    protobuf: MessageTable | None = None
+    selectable: Mapping[str, FieldValue] = field(default_factory=dict)
+    strategic_merge: bool = False
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
+
+    @cached_property
+    def group_resource(self) -> GroupResource:
+        return GroupResource(self.group, self.plural)
+
+    @cached_property
+    def group_kind(self) -> GroupKind:
+        return GroupKind(self.group, self.kind)

@@ -1,0 +1,253 @@
+"""Label and field selectors: their grammars, and what they match (D56, D57)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.label_validation import key_errors, value_errors
+
+NAME = "metadata.name"
+NAMESPACE = "metadata.namespace"
+METADATA_FIELDS = (NAME, NAMESPACE)
+
+_TOKEN = re.compile(r"(?P<symbol>!=|==|[=!(),<>])|(?P<word>[^ \t\r\n=!(),<>]+)")
+_BINARY = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn", ">": "Gt", "<": "Lt"}
+_OPERATORS_TEXT = "in, notin, =, ==, !=, gt, lt"
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_FIELD_TERM = re.compile(r"(?P<key>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One term. `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt; `=` is an In and `!=` a NotIn of one value."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+    # a set can have ten thousand values, and is asked for each of ten thousand objects
+    _set: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_set", frozenset(self.values))
+
+    def matches(self, values: Mapping[str, str]) -> bool:
+        value = values.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self._set
+            case "NotIn":
+                return value is None or value not in self._set
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        number = _int64(value) if value is not None else None
+        bound = _int64(self.values[0])
+        if number is None or bound is None:
+            return False
+        return number > bound if self.operator == "Gt" else number < bound
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """Requirements that must all hold; none of them matches everything."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.requirements
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSelector:
+    """Requirements on fields that must all hold; every operator is In or NotIn with one value."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.requirements
+
+    def matches(self, fields: Mapping[str, str]) -> bool:
+        return all(requirement.matches(fields) for requirement in self.requirements)
+
+    def exact(self, key: str) -> str | None:
+        """The one value that `key` must have, None if the selector does not say."""
+        for requirement in self.requirements:
+            if requirement.key == key and requirement.operator == "In":
+                return requirement.values[0]
+        return None
+
+
+def parse_label_selector(text: str) -> LabelSelector:
+    """Raises BadRequest."""
+    return LabelSelector(_LabelParser(text).parse())
+
+
+def parse_field_selector(text: str, supported: Collection[str] | None = METADATA_FIELDS) -> FieldSelector:
+    """Raises BadRequest, also for a field that is not one of `supported`; None stands for every field."""
+    requirements = []
+    for term in sorted(_split_terms(text)):
+        found = _FIELD_TERM.fullmatch(term)
+        if found is None:
+            raise BadRequest(f"invalid selector: '{text}'; can't understand '{term}'")
+        operator = "NotIn" if found["operator"] == "!=" else "In"
+        requirements.append(Requirement(found["key"], operator, (_unescape(found["value"]),)))
+    for requirement in requirements:
+        if supported is not None and requirement.key not in supported:
+            raise BadRequest(_unsupported(requirement.key, supported))
+    return FieldSelector(tuple(requirements))
+
+
+def _unsupported(field: str, supported: Collection[str]) -> str:
+    """Kinds with fields of their own are asked in other words than the rest."""
+    if not set(supported) <= set(METADATA_FIELDS):
+        return f"field label not supported: {field}"
+    known = ", ".join(f'"{each}"' for each in supported)
+    return f'"{field}" is not a known field selector: only {known}'
+
+
+def _split_terms(text: str) -> list[str]:
+    """Terms between unescaped commas, without empty ones."""
+    return [term for term in re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL) if term]
+
+
+def _unescape(value: str) -> str:
+    plain = []
+    characters = iter(value)
+    for character in characters:
+        if character == "\\":
+            escaped = next(characters, "")
+            if escaped not in ("\\", ",", "=") or not escaped:
+                raise BadRequest(f"invalid field selector: invalid escape sequence: \\{escaped}")
+            plain.append(escaped)
+        elif character in ",=":
+            # Go prints the rune's number
+            raise BadRequest(f"invalid field selector: unescaped character in value: {ord(character)}")
+        else:
+            plain.append(character)
+    return "".join(plain)
+
+
+class _LabelParser:
+    """A parser with one token of look-ahead. A token is (symbol, text); words have the symbol 'word', the end ''."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _tokens(text)
+        self._position = 0
+
+    def parse(self) -> tuple[Requirement, ...]:
+        requirements: list[Requirement] = []
+        while True:
+            symbol, text = self._peek()
+            if not symbol:
+                return tuple(requirements)
+            if symbol not in ("word", "!"):
+                raise BadRequest(f"found '{text}', expected: !, identifier, or 'end of string'")
+            requirements.append(self._requirement())
+            symbol, text = self._next()
+            if not symbol:
+                return tuple(requirements)
+            if symbol != ",":
+                raise BadRequest(f"found '{text}', expected: ',' or 'end of string'")
+            symbol, text = self._peek()
+            if symbol not in ("word", "!"):
+                raise BadRequest(f"found '{text}', expected: identifier after ','")
+
+    def _requirement(self) -> Requirement:
+        negated = self._peek()[0] == "!"
+        if negated:
+            self._next()
+        symbol, key = self._next()
+        if symbol != "word":
+            raise _unparsed(f"found '{key}', expected: identifier")
+        if errors := key_errors(key):
+            # the field's path is a nil pointer there, and clients know the text so
+            raise _unparsed(f"<nil>: {_invalid(key, errors)}")
+        if negated:
+            return Requirement(key, "DoesNotExist")
+        if self._peek()[0] in ("", ","):
+            return Requirement(key, "Exists")
+        return self._binary(key)
+
+    def _binary(self, key: str) -> Requirement:
+        _, text = self._next()
+        operator = _BINARY.get(text)
+        if operator is None:
+            raise _unparsed(f"found '{text}', expected: {_OPERATORS_TEXT}")
+        values = tuple(sorted(self._set() if text in ("in", "notin") else {self._value()}))
+        problems = []
+        if not values:
+            problems.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
+        if operator in ("Gt", "Lt") and _int64(values[0]) is None:
+            why = "for 'Gt', 'Lt' operators, the value must be an integer"
+            problems.append(f"values[0]: {_invalid(values[0], [why])}")
+        for index, value in enumerate(values):
+            if errors := value_errors(value):
+                problems.append(f"values[{index}][{key}]: {_invalid(value, errors)}")
+        if problems:
+            raise _unparsed(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+        return Requirement(key, operator, values)
+
+    def _value(self) -> str:
+        symbol, text = self._peek()
+        if symbol in ("", ","):
+            return ""
+        self._next()
+        if symbol != "word":
+            raise _unparsed(f"found '{text}', expected: identifier")
+        return text
+
+    def _set(self) -> set[str]:
+        symbol, text = self._next()
+        if symbol != "(":
+            raise _unparsed(f"found '{text}' expected: '('")
+        values: set[str] = set()
+        if self._peek()[0] == ")":
+            self._next()
+            return values
+        while True:
+            symbol, text = self._peek()
+            if symbol == "word":
+                self._next()
+            values.add(text if symbol == "word" else "")
+            symbol, text = self._next()
+            if symbol == ")":
+                return values
+            if symbol != ",":
+                raise _unparsed(f"found '{text}', expected: ',' or ')'")
+
+    def _peek(self) -> tuple[str, str]:
+        return self._tokens[self._position] if self._position < len(self._tokens) else ("", "")
+
+    def _next(self) -> tuple[str, str]:
+        token = self._peek()
+        self._position += 1
+        return token
+
+
+def _tokens(text: str) -> list[tuple[str, str]]:
+    return [(found["symbol"] or "word", found[0]) for found in _TOKEN.finditer(text)]
+
+
+def _unparsed(why: str) -> BadRequest:
+    return BadRequest(f"unable to parse requirement: {why}")
+
+
+def _invalid(value: str, errors: Sequence[str]) -> str:
+    return f"Invalid value: {json.dumps(value, ensure_ascii=False)}: {'; '.join(errors)}"
+
+
+def _int64(text: str) -> int | None:
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None

@@ -1,0 +1,142 @@
+"""JSON patch and merge patch. Both leave what they are given unchanged (D82, D83)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import jsonpatch
+import jsonpointer
+
+from apiserver.json.values import MAX_OBJECT_NESTING, equal, nests_deeper
+from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, StatusError
+from apiserver.meta.resource import Object
+
+_MAX_OPERATIONS = 10_000
+# Values, and characters in them, that the copy operations of one patch may make: one that copies what it copied doubles
+# each time, and a long text is as long in every place. More values than these no object may hold.
+_MAX_COPIED = 20_000
+_MAX_COPIED_TEXT = 3 * 1024 * 1024
+_OPERANDS = {
+    "add": ("value",),
+    "remove": (),
+    "replace": ("value",),
+    "move": ("from",),
+    "copy": ("from",),
+    "test": ("value",),
+}
+
+
+class PatchFailed(StatusError):
+    """An operation cannot be applied, or a test fails. `operation` is None where it is not one of them."""
+
+    def __init__(self, operation: Mapping[str, Any] | None = None, document: Any = None) -> None:
+        text = "the server rejected our request due to an error in our request"
+        super().__init__(422, "Invalid", text, details={})
+        self.operation = operation
+        self.document = document
+        """What the operation was to be applied to, as far as it is known."""
+
+
+def merge_patch(obj: Any, patch: Any) -> Any:
+    """RFC 7396: `patch` over `obj`; a null removes, and what is no object replaces. Shares with `obj` what stays.
+
+    Raises BadRequest for a patch that nests too deeply.
+    """
+    if nests_deeper(patch, MAX_OBJECT_NESTING):
+        raise BadRequest(f"error decoding patch: nested too deeply: more than {MAX_OBJECT_NESTING} levels")
+    return _merged(obj, patch)
+
+
+def _merged(obj: Any, patch: Any) -> Any:
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    merged = dict(obj) if isinstance(obj, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = _merged(merged.get(key), value)
+    return merged
+
+
+def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> Object:
+    """RFC 6902: a copy of `obj` with `operations` applied in order. With `replace_adds`, what is replaced in an object
+    need not have been there, as in the library that Kubernetes uses.
+
+    Raises BadRequest for what is no patch, RequestEntityTooLarge for more than 10,000 operations, and PatchFailed.
+    """
+    document: Any = copy.deepcopy(obj)
+    copied = text = 0
+    operation: dict[str, Any] | None = None
+    try:
+        for operation in _checked(operations):
+            if operation["op"] == "test":
+                if not equal(_resolve(document, operation["path"]), operation["value"]):
+                    raise PatchFailed(operation, document)
+                continue
+            if operation["op"] == "copy":
+                for value in _values(_resolve(document, operation["from"])):
+                    copied += 1
+                    text += len(value) if isinstance(value, str) else 0
+                if copied > _MAX_COPIED or text > _MAX_COPIED_TEXT:
+                    raise PatchFailed
+            if operation["op"] == "replace" and replace_adds and _is_new_member(document, operation["path"]):
+                operation = {**operation, "op": "add"}
+            step: list[Any] = [copy.deepcopy(operation)]
+            document = jsonpatch.JsonPatch(step).apply(document, in_place=True)
+    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, LookupError, TypeError) as error:
+        raise PatchFailed(operation, document) from error
+    except RecursionError as error:
+        # operations can nest a document deeper than any of them is nested
+        raise PatchFailed from error
+    if not isinstance(document, dict) or nests_deeper(document, MAX_OBJECT_NESTING):
+        raise PatchFailed
+    return document
+
+
+def _checked(operations: Any) -> list[dict[str, Any]]:
+    """The operations, each complete. What is no list of objects is no patch; what an operation lacks makes it fail,
+    as it does in Go."""
+    if not isinstance(operations, list):
+        raise _malformed("a JSON patch must be a list of operations")
+    if len(operations) > _MAX_OPERATIONS:
+        limit = f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}, got {len(operations)}"
+        raise RequestEntityTooLarge(limit)
+    for index, operation in enumerate(operations):
+        if not isinstance(operation, dict):
+            raise _malformed(f"operation {index} must be an object")
+        if not all(isinstance(operation.get(key, ""), str) for key in ("op", "path", "from")):
+            raise _malformed(f"op, path and from of operation {index} must be strings")
+        operands = _OPERANDS.get(operation.get("op", ""))
+        if operands is None or not all(key in operation for key in ("path", *operands)):
+            raise PatchFailed(operation)
+        if nests_deeper(operation, MAX_OBJECT_NESTING):
+            raise _malformed(f"operation {index} is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
+    return operations
+
+
+def _is_new_member(document: Any, path: str) -> bool:
+    parent, _, name = path.rpartition("/")
+    found = jsonpointer.JsonPointer(parent).resolve(document, None)
+    return isinstance(found, dict) and jsonpointer.unescape(name) not in found
+
+
+def _resolve(document: Any, pointer: str) -> Any:
+    return jsonpointer.JsonPointer(pointer).resolve(document)
+
+
+def _values(value: Any) -> Iterator[Any]:
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        yield each
+        if isinstance(each, dict):
+            pending.extend(each.values())
+        elif isinstance(each, list):
+            pending.extend(each)
+
+
+def _malformed(why: str) -> BadRequest:
+    return BadRequest(f"error decoding patch: {why}")

@@ -1,0 +1,290 @@
+"""What a request's parameters ask for, checked. Pure functions of the query (and a DeleteOptions body)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from apiserver.meta import errors
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import GroupKind, Object
+from apiserver.meta.selectors import (
+    METADATA_FIELDS,
+    NAME,
+    FieldSelector,
+    LabelSelector,
+    Requirement,
+    parse_field_selector,
+    parse_label_selector,
+)
+from apiserver.request.query_numbers import integer, resource_version
+from apiserver.request.request_info import Query, RequestInfo
+
+EXACT = "Exact"
+NOT_OLDER_THAN = "NotOlderThan"
+
+_META = "meta.k8s.io"
+_MAX_MANAGER_BYTES = 128
+_FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
+_PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """`resource_version` is None where none is given; `match` is "", Exact or NotOlderThan; `limit` 0 is no limit."""
+
+    label_selector: LabelSelector = field(default_factory=LabelSelector)
+    field_selector: FieldSelector = field(default_factory=FieldSelector)
+    resource_version: int | None = None
+    match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchOptions:
+    """`send_initial_events` is None where the request does not say; `timeout_seconds` None asks for the default."""
+
+    label_selector: LabelSelector = field(default_factory=LabelSelector)
+    field_selector: FieldSelector = field(default_factory=FieldSelector)
+    resource_version: int | None = None
+    send_initial_events: bool | None = None
+    bookmarks: bool = False
+    timeout_seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """`field_manager` is never empty but for a User-Agent without a printable character; `force` is None if absent."""
+
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = "Warn"
+    force: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preconditions:
+    uid: str | None = None
+    resource_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOptions:
+    dry_run: bool = False
+    propagation_policy: str | None = None
+    orphan_dependents: bool | None = None
+    grace_period_seconds: int | None = None
+    preconditions: Preconditions = field(default_factory=Preconditions)
+
+
+def get_options(query: Query) -> int:
+    """The resourceVersion that a GET must not be older than, 0 for none. Raises BadRequest (D64, D65)."""
+    if query.flag("export"):
+        raise errors.BadRequest("the export parameter, deprecated since v1.14, is no longer supported")
+    return resource_version(query) or 0
+
+
+def list_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()) -> ListOptions:
+    """`selectable` are the fields besides those of metadata that field selectors know; so for watches.
+
+    Raises BadRequest (D54, D56 to D58, D64), Invalid (D55).
+    """
+    limit = integer(query, "limit") or 0
+    # a list has no use for it, but what is no number is refused all the same (D54)
+    integer(query, "timeoutSeconds")
+    match, token = query.get("resourceVersionMatch"), query.get("continue")
+    _refuse("ListOptions", _list_problems(query, match, token))
+    version = resource_version(query)
+    if token and version:
+        raise errors.BadRequest("specifying resource version is not allowed when using continue")
+    return ListOptions(
+        label_selector=parse_label_selector(query.get("labelSelector")),
+        field_selector=_field_selector(query, info, selectable),
+        resource_version=version,
+        match=match,
+        limit=max(limit, 0),
+        continue_token=token,
+    )
+
+
+def watch_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()) -> WatchOptions:
+    """Raises BadRequest (D54, D56 to D58, D64), Invalid (D55)."""
+    timeout = integer(query, "timeoutSeconds") or 0
+    send_initial_events = query.flag("sendInitialEvents")
+    _refuse("ListOptions", _watch_problems(query, send_initial_events))
+    return WatchOptions(
+        label_selector=parse_label_selector(query.get("labelSelector")),
+        field_selector=_field_selector(query, info, selectable),
+        resource_version=resource_version(query),
+        send_initial_events=send_initial_events,
+        bookmarks=bool(query.flag("allowWatchBookmarks")),
+        timeout_seconds=timeout if timeout > 0 else None,
+    )
+
+
+def create_options(query: Query, user_agent: str) -> WriteOptions:
+    """Raises Invalid (D66, D70, D71), as do the other write options."""
+    return _write_options("CreateOptions", query, user_agent, [])
+
+
+def update_options(query: Query, user_agent: str) -> WriteOptions:
+    return _write_options("UpdateOptions", query, user_agent, [])
+
+
+def patch_options(query: Query, user_agent: str, *, apply: bool) -> WriteOptions:
+    problems = []
+    if apply and not query.get("fieldManager"):
+        problems.append(errors.required("fieldManager", "is required for apply patch"))
+    if not apply and "force" in query:
+        problems.append(errors.forbidden("force", "may not be specified for non-apply patch"))
+    return _write_options("PatchOptions", query, user_agent, problems)
+
+
+def delete_options(query: Query, body: Object | None) -> DeleteOptions:
+    """The options of `body`, a DeleteOptions document; of the query if there is none (D87). Raises BadRequest for a
+    wrong type, Invalid (D70, D88)."""
+    document = _delete_query(query) if body is None else body
+    dry_run = _typed(document, "dryRun", list) or []
+    policy = _typed(document, "propagationPolicy", str)
+    orphan = _typed(document, "orphanDependents", bool)
+    preconditions = _typed(document, "preconditions", dict) or {}
+    problems = []
+    if orphan is not None and policy is not None:
+        why = "orphanDependents and deletionPropagation cannot be both set"
+        problems.append(errors.invalid("propagationPolicy", policy, why))
+    if policy is not None and policy not in _PROPAGATION_POLICIES:
+        problems.append(errors.not_supported("propagationPolicy", policy, (*_PROPAGATION_POLICIES, "nil")))
+    _refuse("DeleteOptions", [*problems, *_dry_run_problems(dry_run)])
+    return DeleteOptions(
+        dry_run=bool(dry_run),
+        propagation_policy=policy,
+        orphan_dependents=orphan,
+        grace_period_seconds=_typed(document, "gracePeriodSeconds", int),
+        preconditions=Preconditions(
+            uid=_typed(preconditions, "uid", str, "preconditions."),
+            resource_version=_typed(preconditions, "resourceVersion", str, "preconditions."),
+        ),
+    )
+
+
+def _list_problems(query: Query, match: str, token: str) -> list[FieldError]:
+    problems = []
+    version = query.get("resourceVersion")
+    if match:
+        if not version:
+            why = "resourceVersionMatch is forbidden unless resourceVersion is provided"
+            problems.append(errors.forbidden("resourceVersionMatch", why))
+        if token:
+            why = "resourceVersionMatch is forbidden when continue is provided"
+            problems.append(errors.forbidden("resourceVersionMatch", why))
+        if match not in (EXACT, NOT_OLDER_THAN):
+            problems.append(errors.not_supported("resourceVersionMatch", match, (EXACT, NOT_OLDER_THAN, "")))
+        if match == EXACT and version == "0":
+            why = 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+            problems.append(errors.forbidden("resourceVersionMatch", why))
+    if "sendInitialEvents" in query:
+        problems.append(errors.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"))
+    return problems
+
+
+def _watch_problems(query: Query, send_initial_events: bool | None) -> list[FieldError]:
+    problems = []
+    match = query.get("resourceVersionMatch")
+    if send_initial_events is not None and match != NOT_OLDER_THAN:
+        why = f"sendInitialEvents requires setting resourceVersionMatch to {NOT_OLDER_THAN}"
+        problems.append(errors.forbidden("resourceVersionMatch", why))
+    if match and send_initial_events is None:
+        why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+        problems.append(errors.forbidden("resourceVersionMatch", why))
+    if match and match != NOT_OLDER_THAN:
+        problems.append(errors.not_supported("resourceVersionMatch", match, (NOT_OLDER_THAN,)))
+    if query.get("continue"):
+        problems.append(errors.forbidden("continue", "continue is forbidden for watch"))
+    return problems
+
+
+def _field_selector(query: Query, info: RequestInfo, selectable: Iterable[str]) -> FieldSelector:
+    """The field selector, which a name in the path narrows to one object (D58, F28)."""
+    selector = parse_field_selector(query.get("fieldSelector"), (*METADATA_FIELDS, *selectable))
+    if info.collection_path:
+        return selector
+    if selector.empty:
+        return FieldSelector((Requirement(NAME, "In", (info.name,)),))
+    if selector.exact(NAME) != info.name:
+        raise errors.BadRequest("fieldSelector metadata.name doesn't match requested name")
+    return selector
+
+
+def _write_options(kind: str, query: Query, user_agent: str, problems: list[FieldError]) -> WriteOptions:
+    manager, validation = query.get("fieldManager"), query.get("fieldValidation")
+    dry_run = query.all("dryRun")
+    problems += _manager_problems(manager)
+    problems += _dry_run_problems(dry_run)
+    if validation not in _FIELD_VALIDATIONS:
+        problems.append(errors.not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
+    _refuse(kind, problems)
+    return WriteOptions(
+        dry_run=bool(dry_run),
+        field_manager=manager or _manager_of(user_agent),
+        field_validation=validation or "Warn",
+        force=query.flag("force"),
+    )
+
+
+def _manager_problems(manager: str) -> list[FieldError]:
+    problems = []
+    if len(manager.encode(errors="surrogatepass")) > _MAX_MANAGER_BYTES:
+        problems.append(errors.too_long("fieldManager", _MAX_MANAGER_BYTES))
+    position = 0
+    for character in manager:
+        if not character.isprintable():
+            why = f"invalid character U+{ord(character):04X} (at position {position})"
+            problems.append(errors.invalid("fieldManager", manager, why))
+        position += len(character.encode(errors="surrogatepass"))
+    return problems
+
+
+def _manager_of(user_agent: str) -> str:
+    """D71: the User-Agent up to its first slash, as far as it is printable and short."""
+    printable = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
+    return printable.encode()[:_MAX_MANAGER_BYTES].decode(errors="ignore")
+
+
+def _dry_run_problems(dry_run: list[Any]) -> list[FieldError]:
+    if all(value == "All" for value in dry_run):
+        return []
+    return [errors.not_supported("dryRun", dry_run, ("All",))]
+
+
+def _delete_query(query: Query) -> Object:
+    document: Object = {
+        "dryRun": query.all("dryRun"),
+        "gracePeriodSeconds": integer(query, "gracePeriodSeconds"),
+        "orphanDependents": query.flag("orphanDependents"),
+    }
+    if "propagationPolicy" in query:
+        document["propagationPolicy"] = query.get("propagationPolicy")
+    return document
+
+
+def _typed(document: Mapping[str, Any], name: str, kind: type, prefix: str = "") -> Any:
+    value = document.get(name)
+    if value is None or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool))):
+        return value
+    raise errors.BadRequest(f"DeleteOptions: {prefix}{name} must be {_TYPE_NAMES[kind]}")
+
+
+_TYPE_NAMES: Mapping[type, str] = {
+    list: "a list",
+    str: "a string",
+    bool: "a boolean",
+    dict: "an object",
+    int: "an integer",
+}
+
+
+def _refuse(kind: str, problems: list[FieldError]) -> None:
+    if problems:
+        raise errors.Invalid(GroupKind(_META, kind), "", problems)

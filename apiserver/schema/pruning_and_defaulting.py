@@ -1,0 +1,159 @@
+"""Structural schemas at work: unknown fields, pruning and defaults, as a CustomResourceDefinition treats them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Resource, Schema
+from apiserver.schema.object_meta import OBJECT_META
+from apiserver.schema.object_meta_types import metadata_type_error
+from apiserver.schema.validation import type_errors
+
+__all__ = [
+    "apply_defaults",
+    "metadata_type_error",
+    "object_schema",
+    "prune",
+    "type_errors",
+    "unknown_fields",
+]
+
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+
+
+def object_schema(resource: Resource) -> Schema:
+    """The schema of whole objects of a resource, with ObjectMeta inlined."""
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": OBJECT_META,
+            **resource.properties,
+        },
+    }
+    if resource.preserve_unknown_fields:
+        schema[_PRESERVE] = True
+    return schema
+
+
+def unknown_fields(schema: Schema, value: Any, path: str = "") -> list[str]:
+    """Paths of the fields that the schema does not have, in document order: 'spec.foo', 'spec.list[0].x' (D67)."""
+    return list(_unknown(schema, value, path))
+
+
+def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, each in value.items():
+            inside = f"{path}.{name}" if path else name
+            child = _child(schema, name)
+            if child is not None:
+                yield from _unknown(child, each, inside)
+            elif not _is_free(schema):
+                yield inside
+    elif isinstance(value, list) and (items := schema.get("items")):
+        for index, each in enumerate(value):
+            yield from _unknown(items, each, f"{path}[{index}]")
+
+
+def prune(schema: Schema, value: Any) -> Any:
+    """A copy of `value` without unknown fields. Metadata loses what is null or empty, as Go leaves it out (D52).
+
+    Raises BadRequest if what is kept nests deeper than MAX_OBJECT_NESTING.
+    """
+    pruned = _prune(schema, value, MAX_OBJECT_NESTING)
+    if isinstance(pruned, dict) and (schema.get("properties") or {}).get("metadata") is OBJECT_META:
+        metadata = pruned.get("metadata")
+        if isinstance(metadata, dict):
+            pruned["metadata"] = _tidy_metadata(metadata)
+    return pruned
+
+
+def _prune(schema: Schema, value: Any, depth: int) -> Any:
+    if not isinstance(value, (dict, list)):
+        return value
+    if depth <= 0:
+        raise BadRequest(f"the object is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
+    if isinstance(value, list):
+        items = schema.get("items")
+        return _copy(value, depth) if items is None else [_prune(items, each, depth - 1) for each in value]
+    pruned = {}
+    for name, each in value.items():
+        child = _child(schema, name)
+        if child is not None:
+            pruned[name] = _prune(child, each, depth - 1)
+        elif _is_free(schema):
+            pruned[name] = _copy(each, depth - 1)
+    return pruned
+
+
+def _copy(value: Any, depth: int) -> Any:
+    if nests_deeper(value, depth):
+        raise BadRequest(f"the object is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
+    return copy.deepcopy(value)
+
+
+def _tidy_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    tidy = {name: _tidy_field(name, value) for name, value in metadata.items()}
+    # an empty managedFields is a request of its own: it ends the tracking (G11)
+    return {name: value for name, value in tidy.items() if name == "managedFields" or value not in (None, "", {}, [])}
+
+
+def _tidy_field(name: str, value: Any) -> Any:
+    if name in ("labels", "annotations") and isinstance(value, dict):
+        return {key: "" if each is None else each for key, each in value.items()}
+    if name == "ownerReferences" and isinstance(value, list):
+        return [
+            {key: each for key, each in owner.items() if each is not None} if isinstance(owner, dict) else owner
+            for owner in value
+        ]
+    return value
+
+
+def apply_defaults(schema: Schema, value: Any) -> None:
+    """Fill in defaults, in place. A null where none may be is the default, or else nothing at all (D98)."""
+    if isinstance(value, list):
+        for each in value:
+            apply_defaults(schema.get("items") or {}, each)
+        return
+    if not isinstance(value, dict):
+        return
+    for name, child in (schema.get("properties") or {}).items():
+        if "default" in child and (name not in value or _is_unwanted_null(child, value[name])):
+            value[name] = copy.deepcopy(child["default"])
+    for name in list(value):
+        declared = _child(schema, name)
+        if declared is None:
+            continue
+        if _is_unwanted_null(declared, value[name]):
+            del value[name]
+        else:
+            apply_defaults(declared, value[name])
+
+
+def _is_unwanted_null(schema: Schema, value: Any) -> bool:
+    return value is None and not schema.get("nullable")
+
+
+def _child(schema: Schema, name: str) -> Schema | None:
+    """The schema of a key's value: that of the field, else that of all others."""
+    properties = schema.get("properties") or {}
+    if name in properties:
+        found: Schema = properties[name]
+        return found
+    additional = schema.get("additionalProperties")
+    return additional if isinstance(additional, Mapping) else None
+
+
+def _is_free(schema: Schema) -> bool:
+    """Whether keys that the schema does not declare are kept. An int-or-string that is an object is for validation."""
+    return bool(
+        schema.get(_PRESERVE)
+        or schema.get("additionalProperties") is True
+        or schema.get("x-kubernetes-int-or-string")
+        or ("type" not in schema and "properties" not in schema)
+    )

@@ -1,0 +1,122 @@
+"""build_app(): storages, filters and documents become one aiohttp application.
+
+There is a single route. What a path means is decided here, after authorization, so that a 404 or 405 comes as a
+Status and only to callers who may know (B16).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+from aiohttp.web_urldispatcher import Domain, MatchedSubAppResource, ResourceRoute, UrlMappingMatchInfo
+
+from apiserver.endpoints.installer import ApiGroup, Endpoint
+from apiserver.endpoints.responsewriters import json_response
+from apiserver.meta import errors
+from apiserver.request import request_info
+from apiserver.request.context import Filter, Handler, RequestContext, compose
+from apiserver.request.request_info import Query, RequestInfo
+
+Responder = Callable[[RequestContext], Awaitable[web.StreamResponse | None]]
+"""Answers a non-resource path, or None if the path is not its own."""
+
+_AUDIT_ID_LIMIT = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    """Everything that is served: endpoints by (group, version) and 'resource[/subresource]', and other paths."""
+
+    endpoints: Mapping[tuple[str, str], Mapping[str, Endpoint]]
+    responders: Sequence[Responder]
+    paths: Callable[[], Sequence[str]]
+
+
+def build_app(api: Api, filters: Sequence[Filter]) -> web.Application:
+    handler = compose(filters, _Dispatcher(api))
+    # bodies are limited by the handlers, which answer 413 as a Status
+    app = web.Application(client_max_size=0)
+
+    async def entry(http: web.Request) -> web.StreamResponse:
+        return await handler(_context(http))
+
+    app.router.register_resource(_Everything(entry))
+    return app
+
+
+class _Everything(MatchedSubAppResource):
+    """The single route. It is asked before aiohttp looks at the path itself: that takes a time that grows with the
+    square of a path's length, and finds nothing in paths with line breaks and in targets that are none."""
+
+    def __init__(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
+        super().__init__(Domain("everything"), web.Application())
+        self._route = ResourceRoute("*", handler, self, expect_handler=_expect)
+
+    async def resolve(self, request: web.Request) -> tuple[UrlMappingMatchInfo, set[str]]:
+        return UrlMappingMatchInfo({}, self._route), set()
+
+
+async def _expect(http: web.Request) -> None:
+    """What is expected beyond 100-continue is ignored, as RFC 9110 allows."""
+    if http.headers.get("Expect", "").lower() == "100-continue":
+        await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # the answer itself has not begun
+        http.writer.output_size = 0
+
+
+def endpoints_of(groups: Sequence[ApiGroup]) -> dict[tuple[str, str], Mapping[str, Endpoint]]:
+    return {(group.group, group.version): group.endpoints for group in groups}
+
+
+def _context(http: web.Request) -> RequestContext:
+    raw_path, _, raw_query = _target(http).partition("?")
+    query = Query(raw_query)
+    audit_id = http.headers.get("Audit-ID", "")[:_AUDIT_ID_LIMIT] or str(uuid.uuid4())
+    try:
+        info = request_info.parse(http.method, raw_path, query)
+    except ValueError:
+        info = RequestInfo(method=http.method, path=raw_path, verb=http.method.lower(), malformed=True)
+    return RequestContext(http=http, info=info, query=query, audit_id=audit_id)
+
+
+def _target(http: web.Request) -> str:
+    """The path and query as they were sent, without the scheme and host that a client may put before them."""
+    return http.raw_path if http.raw_path.startswith("/") else str(http.rel_url)
+
+
+class _Dispatcher:
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    async def __call__(self, context: RequestContext) -> web.StreamResponse:
+        info = context.info
+        if info.malformed:
+            # only now, as what is refused is counted, logged and audited like anything else (B19)
+            raise errors.BadRequest("the path of the request is not UTF-8")
+        if not info.is_resource:
+            return await self._document(context)
+        return await self._find(info)(context)
+
+    def _find(self, info: RequestInfo) -> Handler:
+        endpoints = self._api.endpoints.get((info.group, info.version), {})
+        name = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
+        endpoint = endpoints.get(name)
+        if endpoint is None or info.extra_parts or not endpoint.reachable(info):
+            raise errors.UnknownPath
+        handler = endpoint.handler(info)
+        if handler is None:
+            raise errors.MethodNotAllowed
+        return handler
+
+    async def _document(self, context: RequestContext) -> web.StreamResponse:
+        for responder in self._api.responders:
+            response = await responder(context)
+            if response is not None:
+                return response
+        if context.info.path.startswith(("/apis/", "/api/")) and context.info.path.strip("/").count("/") == 2:
+            raise errors.UnknownPath
+        code = 200 if context.info.path in ("/", "/index.html") else 404
+        return json_response(context, {"paths": list(self._api.paths())}, code=code, indent=True)

@@ -1,0 +1,117 @@
+"""/healthz, /livez and /readyz: named checks, in the words of k8s.io/apiserver's healthz (I3 to I5)."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from apiserver.request.context import RequestContext
+from apiserver.request.request_info import Query
+
+Check = Callable[[], Awaitable[str | None] | str | None]
+"""Raises to fail. What it raises is logged, and told to nobody but who asks for this one check. A text that it returns
+is what is worth knowing though the check passes: it is shown where the checks are listed."""
+
+ENDPOINTS = ("healthz", "livez", "readyz")
+READINESS = ("readyz",)
+
+_LOG = logging.getLogger("apiserver.health")
+_CHECK_SECONDS = 5.0
+_HEADERS = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    name: str
+    check: Check
+    endpoints: frozenset[str]
+
+
+class HealthChecks:
+    """Checks run in the order in which they were added. `ping` is always there."""
+
+    def __init__(self) -> None:
+        self._checks: list[_Named] = []
+        self.add("ping", lambda: None)
+
+    def add(self, name: str, check: Check, *, endpoints: Collection[str] = ENDPOINTS) -> None:
+        """Raises ValueError for a name that is taken."""
+        if any(each.name == name for each in self._checks):
+            raise ValueError(f"there is a health check {name} already")
+        self._checks.append(_Named(name, check, frozenset(endpoints)))
+
+    def paths(self) -> list[str]:
+        """All paths that `respond` answers."""
+        found = []
+        for endpoint in ENDPOINTS:
+            found.append(f"/{endpoint}")
+            found += sorted(f"/{endpoint}/{each.name}" for each in self._of(endpoint))
+        return found
+
+    async def respond(self, context: RequestContext) -> web.StreamResponse | None:
+        """The answer on a health path, None for other paths."""
+        endpoint, _, name = context.info.path.removeprefix("/").partition("/")
+        if endpoint not in ENDPOINTS or not context.info.path.startswith("/"):
+            return None
+        checks = self._of(endpoint)
+        if not name:
+            return await _answer_all(endpoint, checks, context.query)
+        for each in checks:
+            if each.name == name:
+                return await _answer_one(each)
+        return None
+
+    def _of(self, endpoint: str) -> list[_Named]:
+        return [each for each in self._checks if endpoint in each.endpoints]
+
+
+async def _answer_all(endpoint: str, checks: list[_Named], query: Query) -> web.Response:
+    excluded = set(query.all("exclude"))
+    lines, failed = [], []
+    for each in checks:
+        if each.name in excluded:
+            excluded.discard(each.name)
+            lines.append(f"[+]{each.name} excluded: ok")
+        else:
+            passed, said = await _run(each)
+            if not passed:
+                failed.append(f"{each.name}: {said}")
+                said = "reason withheld"
+            mark, state = ("+", "ok") if passed else ("-", "failed")
+            lines.append(f"[{mark}]{each.name} {state}" + (f": {said}" if said else ""))
+    if excluded:
+        names = ", ".join(json.dumps(name, ensure_ascii=False) for name in sorted(excluded))
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+    if failed:
+        _LOG.info("%s check failed", endpoint, extra={"failed": failed})
+        return _text("\n".join([*lines, f"{endpoint} check failed\n"]), 500)
+    if "verbose" not in query:
+        return _text("ok")
+    return _text("\n".join([*lines, f"{endpoint} check passed\n"]))
+
+
+async def _answer_one(named: _Named) -> web.Response:
+    passed, said = await _run(named)
+    return _text("ok") if passed else _text(f"internal server error: {said}\n", 500)
+
+
+async def _run(named: _Named) -> tuple[bool, str]:
+    """Whether the check passes, and what is wrong, or worth knowing."""
+    try:
+        async with asyncio.timeout(_CHECK_SECONDS):
+            result = named.check()
+            return True, (await result if inspect.isawaitable(result) else result) or ""
+    except TimeoutError:
+        return False, f"no answer within {_CHECK_SECONDS:g} s"
+    except Exception as error:
+        return False, str(error) or type(error).__name__
+
+
+def _text(body: str, code: int = 200) -> web.Response:
+    return web.Response(body=body.encode(), status=code, headers=_HEADERS)

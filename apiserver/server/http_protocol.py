@@ -1,0 +1,55 @@
+"""A connection of a client: what is not HTTP is answered by a Status too, and does not fill the log."""
+
+from __future__ import annotations
+
+import logging
+
+from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMethod, HttpProcessingError, InvalidURLError
+
+from apiserver.encoding.encoded_object import to_json
+from apiserver.encoding.negotiation import JSON
+from apiserver.meta import errors
+
+_LOG = logging.getLogger("apiserver.connection")
+
+
+class Connection(web.RequestHandler):
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """The answer to what never reached a handler, or to a handler's failure. It ends the connection."""
+        if isinstance(exc, HttpProcessingError):
+            _LOG.debug("malformed request from %s: %s", request.remote, _what(exc))
+        else:
+            _LOG.error("a connection of %s failed", request.remote, exc_info=exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("failed in the middle of the answer")
+        error = _error(exc, status)
+        headers = {"Content-Type": JSON, "Cache-Control": "no-cache, private", "Server": "apiserver"}
+        response = web.Response(body=to_json(error.status()) + b"\n", status=error.code, headers=headers)
+        response.force_close()
+        return response
+
+
+def _error(exc: BaseException | None, status: int) -> errors.StatusError:
+    if isinstance(exc, BadHttpMethod):
+        return errors.MethodNotAllowed()
+    if isinstance(exc, HttpProcessingError):
+        return errors.BadRequest(f"malformed request: {_what(exc)}")
+    if status == 504:
+        return errors.Timeout("request did not complete within the allotted timeout")
+    return errors.InternalError("the connection failed")
+
+
+def _what(exc: HttpProcessingError) -> str:
+    """What is wrong, without the bytes that are: they come from anybody."""
+    if isinstance(exc, InvalidURLError):
+        return "the target is no URL"
+    return exc.message.partition("\n")[0].partition(": b")[0].rstrip(":.")

@@ -1,0 +1,54 @@
+"""/version: which Kubernetes' API this server speaks (C34)."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+
+from aiohttp import web
+
+from apiserver.endpoints.static_document import Document, require_get, require_json
+from apiserver.request.context import RequestContext
+
+# Clients compare these with their own release (kubectl warns of a skew above one minor, Helm charts ask for a range),
+# so they name the Kubernetes release whose behaviour this server has, and both must be numbers (J26).
+MAJOR = "1"
+MINOR = "36"
+
+_NOT_IN_BUILD_METADATA = re.compile(r"[^0-9A-Za-z.-]+")
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def version_document(build: str) -> dict[str, str]:
+    """`build` names the program and its own version; it becomes the build metadata of a semantic version."""
+    machine = platform.machine()
+    return {
+        "major": MAJOR,
+        "minor": MINOR,
+        "gitVersion": f"v{MAJOR}.{MINOR}.0+{_NOT_IN_BUILD_METADATA.sub('-', build)}",
+        "gitCommit": "",
+        "gitTreeState": "",
+        "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "",
+        "compiler": platform.python_implementation(),
+        "platform": f"{platform.system().lower()}/{_MACHINES.get(machine, machine)}",
+    }
+
+
+class Version:
+    """Answers /version."""
+
+    def __init__(self, build: str) -> None:
+        self._document = Document(json.dumps(version_document(build), indent=2).encode())
+
+    async def respond(self, context: RequestContext) -> web.Response | None:
+        """None for another path. Raises NotAcceptable, MethodNotAllowed."""
+        if context.info.path.removesuffix("/") != "/version":
+            return None
+        require_get(context)
+        require_json(context)
+        return self._document.respond(context, {})
+
+    def paths(self) -> list[str]:
+        return ["/version"]

@@ -1,0 +1,151 @@
+"""Lists in parts: immutable states, ways back to older ones, and continue tokens (D60 to D62)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
+
+from apiserver.encoding.encoded_object import CachedObject
+from apiserver.meta.errors import BadRequest
+from apiserver.meta.resource import Key, Resource
+from apiserver.storage.event_history import Event
+from apiserver.storage.selection_predicate import Range
+from apiserver.storage.visibility import Places, ranges
+
+LATEST = -1
+"""A token's resourceVersion that stands for whatever is current when it is used."""
+
+_TOKEN_VERSION = "meta.k8s.io/v1"
+_by_key = attrgetter("key")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A list, or a part of one."""
+
+    items: Sequence[CachedObject]
+    resource_version: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All objects at one resourceVersion, in key order."""
+
+    rv: int
+    items: tuple[CachedObject, ...]
+
+    def within(self, keys: Range, resource: Resource, places: Places = None) -> Sequence[CachedObject]:
+        """The objects of a range of keys, in these places."""
+        if places is None:
+            return self._between(keys)
+        first, end = keys
+        found: list[CachedObject] = []
+        for start, stop in ranges(resource, places):
+            found += self._between((max(first, start), stop if end is None else min(end, stop)))
+        return found
+
+    def _between(self, keys: Range) -> Sequence[CachedObject]:
+        first, end = keys
+        low = bisect_left(self.items, first, key=_by_key)
+        high = len(self.items) if end is None else bisect_left(self.items, end, lo=low, key=_by_key)
+        return self.items[low:high]
+
+
+def rewind(state: State, events: Sequence[Event], rv: int) -> State:
+    """The state at `rv`, from a later one and all `events` between the two."""
+    objects = {obj.key: obj for obj in state.items}
+    for event in reversed(events):
+        if event.previous is None:
+            del objects[event.object.key]
+        else:
+            objects[event.object.key] = event.previous
+    return State(rv, tuple(sorted(objects.values(), key=_by_key)))
+
+
+class Snapshots:
+    """States that clients are walking through, kept by reference for five minutes.
+
+    Few are kept, because a state that is no longer here can be made again from the history.
+    """
+
+    _SECONDS = 300.0
+    _COUNT = 16
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._kept: OrderedDict[int, tuple[float, State]] = OrderedDict()
+
+    def keep(self, state: State) -> None:
+        self._kept[state.rv] = (self._clock() + self._SECONDS, state)
+        self._kept.move_to_end(state.rv)
+        while len(self._kept) > self._COUNT:
+            self._kept.popitem(last=False)
+
+    def get(self, rv: int) -> State | None:
+        self._drop_expired()
+        found = self._kept.get(rv)
+        return found[1] if found is not None else None
+
+    def _drop_expired(self) -> None:
+        now = self._clock()
+        for rv in [rv for rv, (expires, _) in self._kept.items() if expires <= now]:
+            del self._kept[rv]
+
+    def clear(self) -> None:
+        self._kept.clear()
+
+
+class Token(NamedTuple):
+    """Where a list goes on: at `start` in the state at `rv`."""
+
+    rv: int
+    start: Key
+
+
+def following(key: Key) -> Key:
+    """The first key that can come after `key`."""
+    return Key(key.namespace, f"{key.name}\0")
+
+
+def encode_token(token: Token) -> str:
+    namespace, name = token.start
+    start = f"{namespace}/{name}" if namespace else name
+    document = {"v": _TOKEN_VERSION, "rv": token.rv, "start": start}
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return base64.urlsafe_b64encode(text.encode(errors="replace")).rstrip(b"=").decode()
+
+
+def decode_token(text: str, *, namespaced: bool) -> Token:
+    """Raises BadRequest."""
+    try:
+        document = json.loads(base64.b64decode(_padded(text), altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, RecursionError) as error:
+        raise _invalid_token(str(error)) from error
+    if not isinstance(document, dict) or document.get("v") != _TOKEN_VERSION:
+        raise _invalid_token("server does not recognize this encoded version")
+    rv, start = document.get("rv"), document.get("start")
+    if not isinstance(rv, int) or isinstance(rv, bool) or rv < LATEST or rv == 0:
+        raise _invalid_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+    if not isinstance(start, str) or not start:
+        raise _invalid_token("missing start key")
+    namespace, slash, name = start.partition("/")
+    if bool(slash) != namespaced or "/" in name:
+        raise _invalid_token(f"invalid start key {start!r}")
+    return Token(rv, Key(namespace, name) if namespaced else Key("", namespace))
+
+
+def _padded(text: str) -> bytes:
+    return (text + "=" * (-len(text) % 4)).encode(errors="replace")
+
+
+def _invalid_token(why: str) -> BadRequest:
+    return BadRequest(f"continue key is not valid: {why}")

@@ -1,0 +1,339 @@
+"""The watch cache: the current objects of one kind, encoded, with their recent history; every read is served here.
+
+One writer feeds it synchronously, in resourceVersion order. Nothing here parses or encodes an object for a reader.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
+
+from apiserver.cooperative import in_slices
+from apiserver.encoding.encoded_object import CachedObject, at_version, encode
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Resource
+from apiserver.request.options import EXACT, ListOptions, WatchOptions
+from apiserver.storage import pagination as paging
+from apiserver.storage.event_history import Disclosure, Event, EventType, History, HistoryLimits
+from apiserver.storage.pagination import LATEST, Page, Snapshots, State, Token
+from apiserver.storage.pending_writes import Expectations
+from apiserver.storage.relist_events import difference
+from apiserver.storage.selection_predicate import Range, Selection
+from apiserver.storage.visibility import Places, Sight, SightChange
+from apiserver.storage.visibility_events import disclosures, disclosures_of_absence, unknown_since
+from apiserver.storage.wait_until import Progress
+from apiserver.storage.watcher import Start, Watch
+from apiserver.storage.watcher_index import Audience
+
+__all__ = ["CachedObject", "Event", "EventType", "HistoryLimits", "Watch", "WatchCache", "encode"]
+
+Listener = Callable[[Event], None]
+
+_DEFAULT_HISTORY = HistoryLimits()
+_READY_SECONDS = 2.0
+_CATCH_UP_SECONDS = 3.0
+_EXPIRED_TOKEN = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new list without "
+    "the continue parameter, or use the continue token in this response to retrieve the remainder of the results. "
+    "Continuing with the provided token results in an inconsistent list - objects that were created, modified, or "
+    "deleted between the time the first chunk was returned and now may show up in the list."
+)
+_by_key = attrgetter("key")
+
+
+class WatchCache:
+    def __init__(
+        self,
+        resource: Resource,
+        *,
+        history: HistoryLimits = _DEFAULT_HISTORY,
+        clock: Callable[[], float] = time.monotonic,
+        bookmark_interval: float = 60.0,
+    ) -> None:
+        """`bookmark_interval` is in seconds; up to a quarter of it is added by chance."""
+        self.resource = resource
+        self.ready = False
+        self.rv = 0
+        self._clock = clock
+        self._limits = history
+        self._bookmark_interval = bookmark_interval
+        self._index: dict[Key, CachedObject] = {}
+        self._items: list[CachedObject] = []
+        self._history = History(history, 0)
+        self._snapshots = Snapshots(clock)
+        self._expectations = Expectations(clock)
+        self._progress = Progress()
+        self._audience = Audience()
+        self._sights: dict[Watch, Callable[[], None]] = {}
+        self._listeners: list[Listener] = []
+
+    # What the writer calls.
+
+    def replace(self, objects: Sequence[CachedObject], rv: int) -> None:
+        """Hold exactly `objects`, as listed at `rv`: the difference becomes events. The first call makes the cache
+        ready. A list that contradicts what is held (an older one, of a restored host) ends all watches with 410."""
+        for _ in self._replacing(objects, rv):
+            pass
+
+    async def replace_in_slices(self, objects: Sequence[CachedObject], rv: int) -> None:
+        """The same, with turns for others in between, who see the changes one after the other."""
+        async for _ in in_slices(self._replacing(objects, rv), clock=self._clock):
+            pass
+
+    def _replacing(self, objects: Sequence[CachedObject], rv: int) -> Iterator[Event]:
+        events = difference(self.resource, self._index, self.rv, objects, rv, now=self._clock())
+        continues = self.ready and rv >= self.rv and all(event.rv > self.rv for event in events)
+        if not continues:
+            self._restart(rv)
+        for event in events:
+            self._commit(event, news=continues)
+            yield event
+        self.rv = rv
+        self.ready = True
+        self._progress.notify()
+
+    def apply(self, type_: EventType, obj: CachedObject) -> None:
+        """Take one change. A deletion's `obj` has the last content and the deletion's resourceVersion. What is not
+        later than the cache has been seen before and changes nothing (F17)."""
+        if obj.rv <= self.rv:
+            return
+        held = self._index.get(obj.key)
+        if type_ == "DELETED":
+            if held is not None:
+                self._commit(Event("DELETED", obj, held, self._clock()))
+        else:
+            if held is not None and held.uid != obj.uid:
+                # a deletion was not told of; it happened at some version in between (F19)
+                gone = at_version(self.resource, held, self.rv + 1)
+                self._commit(Event("DELETED", gone, held, self._clock()))
+                held = None
+            self._commit(Event("MODIFIED" if held is not None else "ADDED", obj, held, self._clock()))
+        self.advance(obj.rv)
+
+    def advance(self, rv: int) -> None:
+        """Nothing happened up to `rv` but what the cache knows: a bookmark of its source."""
+        self.rv = max(self.rv, rv)
+        self._progress.notify()
+
+    def subscribe(self, callback: Listener) -> Callable[[], None]:
+        """Have `callback` called, synchronously, with every change from now on; the result ends that."""
+        self._listeners.append(callback)
+        return lambda: self._listeners.remove(callback)
+
+    def expect(self, rv: int) -> None:
+        """The next read waits for `rv`: what this process wrote, it reads."""
+        self._expectations.version(rv)
+
+    def expect_gone(self, key: Key, uid: str) -> None:
+        """The same for a deletion whose resourceVersion is not known."""
+        self._expectations.gone(key, uid)
+
+    def close(self) -> None:
+        """End all watches cleanly."""
+        for watch in self._audience:
+            watch.end()
+
+    # What readers call.
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[CachedObject]:
+        return iter(tuple(self._items))
+
+    @property
+    def watchers(self) -> int:
+        return len(self._audience)
+
+    def items(self, namespace: str = "") -> Iterable[CachedObject]:
+        """The objects of a namespace ('' for all) in key order."""
+        end = Key(f"{namespace}\0", "") if namespace else None
+        return self._state().within((Key(namespace, ""), end), self.resource)
+
+    def peek(self, key: Key) -> CachedObject | None:
+        return self._index.get(key)
+
+    async def fresh(self) -> None:
+        """Wait for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (D63)."""
+        await self.wait_for(0)
+
+    async def wait_for(self, rv: int) -> None:
+        """Wait for `rv`, and for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (D63)."""
+
+        def arrived() -> bool:
+            return self.rv >= rv and self._expectations.met(self.rv, self._index)
+
+        if not arrived() and not await self._progress.until(arrived, _CATCH_UP_SECONDS):
+            raise errors.TooLargeResourceVersion(max(rv, self._expectations.rv, self.rv + 1), self.rv)
+
+    async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
+        """Raises TooManyRequests while the cache is being filled, TooLargeResourceVersion; so do list and watch."""
+        await self._filled()
+        await self.wait_for(at_least)
+        return self._index.get(key)
+
+    async def list(self, namespace: str, options: ListOptions, *, places: Places = None) -> Page:
+        """D59 to D62; what is elsewhere than in `places` is as if it were not there. Raises Expired, BadRequest for a
+        continue token that is none."""
+        await self._filled()
+        selection = Selection(namespace, options.label_selector, options.field_selector)
+        keys = selection.range(self.resource)
+        if options.continue_token:
+            token = paging.decode_token(options.continue_token, namespaced=self.resource.namespaced)
+            state = await self._state_of(token)
+            keys = max(keys[0], token.start), keys[1]
+            return self._page(state, keys, selection, options.limit, places)
+        rv = options.resource_version or 0
+        await self.wait_for(rv)
+        state = self._state()
+        if options.match == EXACT or (rv and options.limit and not options.match):
+            exact = self._state_at(rv)
+            if exact is None:
+                raise errors.Expired("The resourceVersion for the provided list is too old.")
+            state = exact
+        # resourceVersion "0" means whatever is at hand, and that is everything
+        limit = options.limit if options.resource_version != 0 else 0
+        return self._page(state, keys, selection, limit, places)
+
+    async def watch(self, namespace: str, options: WatchOptions, *, sight: Sight | None = None) -> Watch:
+        """F8 to F14; what is out of `sight` is as if it were not there. Raises Expired."""
+        await self._filled()
+        selection = Selection(namespace, options.label_selector, options.field_selector)
+        rv = options.resource_version or 0
+        initial = options.send_initial_events or (options.send_initial_events is None and not rv)
+        if initial:
+            await self.wait_for(rv)
+        places = sight.places if sight is not None else None
+        if initial:
+            start = self._start_with_state(selection, options, places)
+        else:
+            start = self._start_after(selection, rv, sight)
+        # from here to the entry into the audience nothing may be awaited, or a change would be missed (L9)
+        watch = Watch(
+            resource=self.resource,
+            selection=selection,
+            start=start,
+            position=lambda: self.rv,
+            closed=self._leave,
+            bookmark_interval=self._bookmark_interval if options.bookmarks else None,
+            timeout_seconds=options.timeout_seconds,
+            sight=sight,
+        )
+        self._audience.add(watch)
+        if sight is not None:
+            self._sights[watch] = sight.subscribe(lambda change: watch.disclose(self._disclosed(selection, change)))
+        return watch
+
+    def _leave(self, watch: Watch) -> None:
+        self._audience.discard(watch)
+        if end := self._sights.pop(watch, None):
+            end()
+
+    async def _filled(self) -> None:
+        if not self.ready and not await self._progress.until(lambda: self.ready, _READY_SECONDS):
+            raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
+
+    def _start_with_state(self, selection: Selection, options: WatchOptions, places: Places) -> Start:
+        items = self._selected(self._state(), selection.range(self.resource), selection, places)
+        return Start(initial=items, mark_end=options.bookmarks, after=self.rv)
+
+    def _start_after(self, selection: Selection, rv: int, sight: Sight | None) -> Start:
+        """A start at `rv`; at the present for 0."""
+        start = rv or self.rv
+        missed = self._history.after(start)
+        if missed is None:
+            raise errors.Expired(f"too old resource version: {rv} ({self._history.since})")
+        first, end = selection.range(self.resource)
+        concerned = [event for event in missed if first <= event.object.key and (end is None or event.object.key < end)]
+        if sight is None or not rv:
+            return Start(missed=concerned, after=start)
+        change = sight.since(rv, self._history.while_at(rv))
+        if change is None:
+            raise errors.Expired(f"too old resource version: {rv} (who may see what has changed too often since)")
+        at, unknown = self.rv, unknown_since(missed)
+        gone = disclosures_of_absence(self.resource, missed, change, at=at)
+        return Start(
+            missed=concerned, after=start, disclosed=[*gone, *self._disclosed(selection, change, unknown=unknown)]
+        )
+
+    def _disclosed(
+        self, selection: Selection, change: SightChange, *, unknown: Collection[Key] = ()
+    ) -> Sequence[Disclosure]:
+        objects = self._selected(self._state(), selection.range(self.resource), selection, change.places)
+        return disclosures(self.resource, objects, change, at=self.rv, unknown=unknown)
+
+    def _state(self) -> State:
+        return State(self.rv, tuple(self._items))
+
+    async def _state_of(self, token: Token) -> State:
+        if token.rv == LATEST:
+            await self.wait_for(0)
+            return self._state()
+        await self.wait_for(token.rv)
+        state = self._state_at(token.rv)
+        if state is None:
+            raise errors.Expired(_EXPIRED_TOKEN, continue_token=paging.encode_token(Token(LATEST, token.start)))
+        return state
+
+    def _state_at(self, rv: int) -> State | None:
+        """The state at `rv`, which is not in the future; None if it cannot be told any more."""
+        state = self._snapshots.get(rv)
+        if state is None:
+            events = self._history.after(rv)
+            if events is None:
+                return None
+            state = paging.rewind(self._state(), events, rv) if events else State(rv, tuple(self._items))
+        return state
+
+    def _selected(self, state: State, keys: Range, selection: Selection, places: Places) -> Sequence[CachedObject]:
+        items = state.within(keys, self.resource, places)
+        return items if selection.everything else [obj for obj in items if selection.matches(obj)]
+
+    def _page(self, state: State, keys: Range, selection: Selection, limit: int, places: Places) -> Page:
+        items = state.within(keys, self.resource, places)
+        total = len(items)
+        if not selection.everything:
+            items = [obj for obj in items if selection.matches(obj)]
+        if not limit or len(items) <= limit:
+            return Page(items, state.rv)
+        self._snapshots.keep(state)
+        shown = items[:limit]
+        token = paging.encode_token(Token(state.rv, paging.following(shown[-1].key)))
+        return Page(shown, state.rv, token, total - limit if selection.everything else None)
+
+    def _commit(self, event: Event, *, news: bool = True) -> None:
+        """Make `event` part of the state; with `news` of the history too, and tell the watches that it concerns."""
+        self._hold(event)
+        if news:
+            self.rv = event.rv
+            self._history.append(event)
+            for watch in self._audience.of(event.object.key):
+                watch.offer(event)
+                watch.cut_if_behind(self._history.since)
+        for listener in tuple(self._listeners):
+            listener(event)
+
+    def _hold(self, event: Event) -> None:
+        key = event.object.key
+        position = bisect_left(self._items, key, key=_by_key)
+        held = self._index.get(key)
+        if held is not None:
+            held.forget_blocks()
+        if event.type == "DELETED":
+            del self._index[key], self._items[position]
+            self._expectations.deleted(key, event.object.uid)
+        elif held is not None:
+            self._index[key] = self._items[position] = event.object
+        else:
+            self._index[key] = event.object
+            self._items.insert(position, event.object)
+
+    def _restart(self, rv: int) -> None:
+        # until all is as it was listed, there is no version of which it could be said
+        self.ready = False
+        self._history = History(self._limits, rv)
+        self._snapshots.clear()
+        for watch in self._audience:
+            watch.fail(errors.Expired(f"too old resource version: {self.rv} ({rv})"))

@@ -1,0 +1,34 @@
+"""The step that tells what is wrong with a Tenant's host though every write was admitted. It writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from admission.tenant.host_validation import MAX_LABEL_VALUE
+from controller.runtime.conditions import Finding
+from controller.tenant.observe import Observed
+from registry.names import host_errors
+
+
+def host_findings(observed: Observed) -> list[Finding]:
+    """HostTooLongForLabel, HostInvalid and HostConflict, while they hold. Other Tenants are not named (S-15)."""
+    host = observed.host
+    if host is None:
+        return []
+    findings = []
+    if len(host.value) > MAX_LABEL_VALUE:
+        why = f"{host.value} has {len(host.value)} characters; a label holds {MAX_LABEL_VALUE}"
+        findings.append(Finding("HostTooLongForLabel", "True", "TooLong", why))
+    if problems := host_errors(host.value):
+        findings.append(Finding("HostInvalid", "True", "NotADomain", f"{host.value}: {'; '.join(problems)}"))
+    if observed.shares_host:
+        findings.append(Finding("HostConflict", "True", "Duplicate", f"another tenant has the host {host.value}, too"))
+    return findings
+
+
+class HostStep:
+    name = "host"
+    condition = "HostReady"
+
+    async def run(self, observed: Observed) -> Sequence[Finding]:
+        return host_findings(observed)

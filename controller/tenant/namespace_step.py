@@ -1,0 +1,242 @@
+"""The step that makes a Tenant's Namespace, labels it, and keeps it so (R-054 to R-056, S-07)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+
+from admission.namespace_source import is_terminating
+from admission.tenant.host_validation import MAX_LABEL_VALUE
+from apiserver.meta.label_validation import value_errors
+from apiserver.meta.resource import Object
+from controller.runtime.apply import Apply, ForeignObject, additions
+from controller.runtime.conditions import Finding
+from controller.tenant.helm_ownership import CHART_CONFLICT, Chart, managed, tenant_release
+from controller.tenant.namespace_ownership import (
+    Ownership,
+    annotations_of_record,
+    conflict,
+    is_of_former,
+    may_be_deleted,
+    ownership,
+)
+from controller.tenant.observe import Observed
+from registry.cluster.interface import NAMESPACES
+from registry.names import (
+    ANCESTOR_LABEL_PREFIX,
+    GATEWAY_ATTACHED_BY_ANNOTATION,
+    GATEWAY_LABEL,
+    HOST_LABEL,
+    NAMESPACE_LABEL_PREFIX,
+    NO_DELETE_LABEL,
+    SCHEDULING_CLASS_LABEL,
+    host_errors,
+)
+from registry.tenant.inheritance import NO_SERVICES, Services
+from registry.tenant.summary import TenantFacts
+from registry.tenant.types import EffectiveHost
+
+READY = "NamespaceReady"
+# A condition shows what is wrong, and not all of it.
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inherited:
+    """What the labels of a Namespace say besides its place: of the Tenant, or of an ancestor.
+
+    `gateway` is the workload namespace of the Gateway's owner, empty if the tree gives none.
+    """
+
+    host: EffectiveHost | None = None
+    services: Services = NO_SERVICES
+    gateway: str = ""
+    scheduling_class: str = ""
+
+
+def render_namespace(
+    facts: TenantFacts,
+    ancestors: Sequence[TenantFacts],
+    inherited: Inherited,
+    *,
+    parent: Object | None = None,
+    current: Object | None = None,
+) -> Object:
+    """The Namespace of a Tenant, as a merge patch: None is what must not be there (R-054 to R-074).
+
+    `parent` is the Namespace of the parent, `current` the Namespace as it is. All ancestor labels are ours: one that
+    names somebody else would open the tenant to them, and goes.
+    """
+    held = _strings(current, "labels")
+    labels: dict[str, str | None] = {
+        HOST_LABEL: host_label(inherited.host),
+        SCHEDULING_CLASS_LABEL: scheduling_class_label(inherited.scheduling_class),
+    }
+    labels |= {NAMESPACE_LABEL_PREFIX + name: owner or None for name, owner in inherited.services.by_name().items()}
+    labels |= {key: None for key in held if key.startswith(ANCESTOR_LABEL_PREFIX)}
+    labels |= {ANCESTOR_LABEL_PREFIX + each.namespace: "" for each in (facts, *ancestors)}
+    if facts.is_root:
+        labels[NO_DELETE_LABEL] = "true"
+    metadata: Object = {"name": facts.namespace, "labels": labels}
+    if inherited.gateway:
+        labels[GATEWAY_LABEL] = inherited.gateway
+        metadata["annotations"] = {GATEWAY_ATTACHED_BY_ANNOTATION: None}
+    elif not _is_attached(current):
+        labels[GATEWAY_LABEL] = None
+    metadata["labels"] = dict(sorted(labels.items()))
+    if parent is not None:
+        owner = parent["metadata"]
+        metadata["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "Namespace", "name": owner["name"], "uid": owner["uid"]}
+        ]
+    return {"metadata": metadata}
+
+
+def host_label(host: EffectiveHost | None) -> str | None:
+    """None for a host that no label can hold, or that is no domain (N-6)."""
+    if host is None or len(host.value) > MAX_LABEL_VALUE or host_errors(host.value):
+        return None
+    return host.value
+
+
+def scheduling_class_label(name: str) -> str | None:
+    """None for a name that no label can hold."""
+    return name if name and not value_errors(name) else None
+
+
+def _is_attached(namespace: Object | None) -> bool:
+    """Whether the gateway label is the gateway part's: where the tree gives no owner, it stays as it is."""
+    return GATEWAY_ATTACHED_BY_ANNOTATION in _strings(namespace, "annotations")
+
+
+def _strings(namespace: Object | None, field: str) -> Mapping[str, str]:
+    return (namespace["metadata"].get(field) or {}) if namespace is not None else {}
+
+
+def contradictions(desired: Object, current: Object) -> list[str]:
+    """The labels of a Namespace that somebody else manages whose values are not ours. The chart writes empty ones."""
+    held, wanted = _strings(current, "labels"), desired["metadata"]["labels"]
+    return sorted(key for key in wanted.keys() & held.keys() if _said(key, held[key]) != _said(key, wanted[key]))
+
+
+def _said(key: str, value: str | None) -> str | None:
+    return (value or None) if key.startswith(NAMESPACE_LABEL_PREFIX) else value
+
+
+def helm_additions(desired: Object, current: Object) -> Object:
+    """What we write on a Namespace that Helm manages: what is missing, and the gateway label that is not Helm's but the
+    gateway part's."""
+    added = additions(desired, current)
+    if desired["metadata"]["labels"].get(GATEWAY_LABEL) and _is_attached(current):
+        metadata = added.setdefault("metadata", {})
+        metadata["labels"] = {**metadata.get("labels", {}), GATEWAY_LABEL: desired["metadata"]["labels"][GATEWAY_LABEL]}
+        metadata["annotations"] = {**metadata.get("annotations", {}), GATEWAY_ATTACHED_BY_ANNOTATION: None}
+    return added
+
+
+def obstacle(observed: Observed) -> Finding | None:
+    """What keeps us from writing the Namespace at present. Its end is an event that leads back here."""
+    facts = observed.facts
+    if observed.shares_namespace:
+        return Finding(READY, "False", "NamespaceConflict", f'namespace "{facts.namespace}" is an older tenant\'s')
+    if observed.namespace is not None and is_terminating(observed.namespace):
+        return Finding(READY, "False", "NamespaceTerminating", f'namespace "{facts.namespace}" is being deleted')
+    if is_of_former(observed.namespace, facts):
+        why = f'namespace "{facts.namespace}" is a former tenant\'s, and is about to be deleted'
+        return Finding(READY, "False", "NamespaceOfFormerTenant", why)
+    if facts.is_root:
+        return None
+    if not observed.ancestors:
+        why = f'namespace "{facts.key.namespace}" is not the workload namespace of a tenant'
+        return Finding(READY, "False", "ParentNotFound", why)
+    if observed.parent_namespace is None or is_terminating(observed.parent_namespace):
+        why = f'namespace "{facts.key.namespace}" does not exist, or is being deleted'
+        return Finding(READY, "False", "ParentNamespaceNotReady", why)
+    return None
+
+
+class _NamespaceOwner:
+    def __init__(self, facts: TenantFacts) -> None:
+        self._facts = facts
+
+    def refusal(self, current: Object) -> str:
+        return conflict(self._facts) if ownership(current, self._facts) is Ownership.FOREIGN else ""
+
+
+class NamespaceStep:
+    """Findings: NamespaceReady, and while they hold, NamespaceConflict and ChartConflict."""
+
+    name = "namespace"
+    condition = READY
+
+    def __init__(
+        self, *, apply: Apply, now: Callable[[], datetime], chart: Callable[[], Chart] = lambda: "none"
+    ) -> None:
+        self._apply = apply
+        self._now = now
+        self._chart = chart
+
+    async def run(self, observed: Observed) -> Sequence[Finding]:
+        if (found := obstacle(observed)) is not None:
+            return _refused(found)
+        facts = observed.facts
+        owner = _NamespaceOwner(facts)
+        try:
+            await self._apply.ensure(
+                NAMESPACES, partial(self._desire, observed), observed=observed.namespace, owner=owner
+            )
+        except ForeignObject as e:
+            return _refused(Finding(READY, "False", "NamespaceConflict", str(e)))
+        ready = Finding(READY, "True", "Reconciled", f'namespace "{facts.namespace}" is as wanted')
+        return [ready, *_scheduling(observed), *_chart(observed)]
+
+    def _desire(self, observed: Observed, current: Object | None) -> Object:
+        facts, desired = observed.facts, _render(observed, current)
+        if current is not None and ownership(current, facts) is Ownership.HELM:
+            return helm_additions(desired, current)
+        if current is None and not facts.is_root:
+            annotations = desired["metadata"].get("annotations", {})
+            desired["metadata"]["annotations"] = {**annotations, **annotations_of_record(facts, self._now())}
+        # what was adopted, and the root, must not go with a release
+        if self._chart() == "flux" and not facts.is_root and (current is None or may_be_deleted(current)):
+            return managed(desired, tenant_release(facts))
+        return desired
+
+
+def _render(observed: Observed, current: Object | None) -> Object:
+    inherited = Inherited(
+        host=observed.host,
+        services=observed.services,
+        gateway=observed.gateway.namespace,
+        scheduling_class=observed.scheduling_class,
+    )
+    return render_namespace(
+        observed.facts, observed.ancestors, inherited, parent=observed.parent_namespace, current=current
+    )
+
+
+def _refused(finding: Finding) -> Sequence[Finding]:
+    if finding.reason != "NamespaceConflict":
+        return [finding]
+    return [finding, Finding("NamespaceConflict", "True", "NotOwned", finding.message)]
+
+
+def _scheduling(observed: Observed) -> Sequence[Finding]:
+    if not observed.scheduling_class or scheduling_class_label(observed.scheduling_class):
+        return []
+    why = f"the name of the scheduling class in effect is no value of a label: {observed.scheduling_class[:_SHOWN]}"
+    return [Finding("SchedulingClassInvalid", "True", "NotALabel", why)]
+
+
+def _chart(observed: Observed) -> Sequence[Finding]:
+    """Of a Namespace that Helm manages we write only what Helm does not: a difference is told, not fought over."""
+    current = observed.namespace
+    if current is None or ownership(current, observed.facts) is not Ownership.HELM:
+        return []
+    labels = contradictions(_render(observed, current), current)
+    if not labels:
+        return []
+    why = f"the tenant's chart gives the namespace other values of these labels, and keeps them: {', '.join(labels)}"
+    return [Finding(CHART_CONFLICT, "True", "LabelsDiffer", why)]

@@ -1,0 +1,68 @@
+"""What the reconciler of Tenants knows when it decides: one frozen value, and where the parts of it come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from apiserver.meta.resource import Key, Object
+from registry.names import release_name
+from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
+from registry.tenant.summary import TenantFacts
+from registry.tenant.tree import TenantTree, effective_gateway, effective_host
+from registry.tenant.types import EffectiveGateway, EffectiveHost
+
+
+class Lister(Protocol):
+    """The store of an informer."""
+
+    def get(self, key: Key) -> Object | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """`ancestors` are nearest first. `shares_host` tells whether another Tenant has the same effective host,
+    `shares_namespace` whether an older one has the same workload namespace."""
+
+    facts: TenantFacts
+    release: Object
+    ancestors: Sequence[TenantFacts]
+    host: EffectiveHost | None
+    gateway: EffectiveGateway
+    shares_host: bool
+    shares_namespace: bool
+    namespace: Object | None
+    parent_namespace: Object | None
+    services: Services = NO_SERVICES
+    scheduling_class: str = ""
+
+
+class Observer:
+    def __init__(self, *, tree: TenantTree, releases: Lister, namespaces: Lister) -> None:
+        """`releases` are HelmReleases by their own keys, status included; `namespaces` are by ('', name)."""
+        self._tree = tree
+        self._releases = releases
+        self._namespaces = namespaces
+
+    def observe(self, key: Key) -> Observed | None:
+        """None for a Tenant that does not exist."""
+        facts = self._tree.get(key)
+        release = self._releases.get(Key(key.namespace, release_name(key.name)))
+        if facts is None or release is None:
+            return None
+        host = effective_host(self._tree, facts)
+        owner, ancestors = self._tree.by_namespace(facts.namespace), self._tree.ancestors(facts)
+        return Observed(
+            facts=facts,
+            release=release,
+            ancestors=ancestors,
+            host=host,
+            gateway=effective_gateway(self._tree, facts),
+            shares_host=host is not None and len(self._tree.tenants_with_host(host.value)) > 1,
+            shares_namespace=owner is not None and owner.key != key,
+            namespace=self._namespaces.get(Key("", facts.namespace)),
+            parent_namespace=None if facts.is_root else self._namespaces.get(Key("", key.namespace)),
+            services=effective_services(facts, ancestors),
+            scheduling_class=effective_scheduling_class(facts, ancestors),
+        )

@@ -1,0 +1,58 @@
+"""Takes away the Namespaces of Tenants that are gone: the net under the finalizer.
+
+A Tenant may have gone without it: taken off by hand, never set where no controller ran, or let go before the new
+Namespace was seen. A Namespace that we made goes when the host, asked now, has no HelmRelease of the recorded uid.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Protocol
+
+from admission.namespace_source import is_terminating
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from controller.runtime.apply import Apply
+from controller.tenant.namespace_ownership import may_be_deleted, record
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, Host
+from registry.names import release_name
+from registry.tenant.tree import TenantTree
+
+_logger = logging.getLogger(__name__)
+
+
+class RecordedNamespaces(Protocol):
+    def recorded(self, tenant: Key) -> Sequence[Object]:
+        """The Namespaces whose record names this Tenant."""
+        ...
+
+
+class Cleanup:
+    def __init__(self, *, apply: Apply, host: Host, tree: TenantTree, namespaces: RecordedNamespaces) -> None:
+        self._apply = apply
+        self._host = host
+        self._tree = tree
+        self._namespaces = namespaces
+
+    async def run(self, tenant: Key) -> None:
+        """Raises the host's StatusError, NotLeading."""
+        for namespace in self._namespaces.recorded(tenant):
+            written = record(namespace)
+            if written is None or is_terminating(namespace) or not may_be_deleted(namespace):
+                continue
+            facts = self._tree.get(tenant)
+            if (facts is not None and facts.uid == written.uid) or await self._exists(tenant, written.uid):
+                continue
+            _logger.info("deleting namespace %s: its tenant %s/%s is gone", namespace["metadata"]["name"], *tenant)
+            await self._apply.delete(NAMESPACES, namespace)
+
+    async def _exists(self, tenant: Key, uid: str) -> bool:
+        try:
+            release = await self._host.get(HELMRELEASES, tenant.namespace, release_name(tenant.name))
+        except StatusError as e:
+            # any other 404 says that HelmReleases are not served at all, and nothing about this one
+            if e.code == 404 and e.reason == "NotFound" and (e.details or {}).get("name"):
+                return False
+            raise
+        return bool(release["metadata"].get("uid") == uid)

@@ -1,0 +1,109 @@
+"""Makes the root Tenant where it is missing: Namespace tenant-root, and in it HelmRelease tenant-root (R-057).
+
+Its domain is the process's root host; its own `spec.host` stays empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from admission.namespace_source import is_terminating
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from apiserver.storage.watch_cache import Event
+from controller.runtime.apply import Apply, ForeignObject
+from controller.tenant.namespace_step import Inherited, render_namespace
+from controller.tenant.observe import Lister
+from controller.tenant.watches import Enqueue
+from registry.cluster.event_handlers import Handler
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, Host
+from registry.names import ROOT_NAME, ROOT_NAMESPACE, release_name
+from registry.tenant.convert import NotATenant, key_of, shown_spec, to_release
+from registry.tenant.inheritance import effective_services
+from registry.tenant.release_settings import ReleaseSettings
+from registry.tenant.summary import TenantFacts
+from registry.tenant.tree import TenantTree
+from registry.tenant.types import EffectiveHost
+
+ROOT = Key(ROOT_NAMESPACE, ROOT_NAME)
+
+
+def render_root_namespace(root_host: str) -> Object:
+    host = EffectiveHost(value=root_host, namespace=ROOT_NAMESPACE) if root_host else None
+    root = TenantFacts(key=ROOT, namespace=ROOT_NAMESPACE)
+    return render_namespace(root, (), Inherited(host=host, services=effective_services(root, ())))
+
+
+def render_root_release(settings: ReleaseSettings) -> Object:
+    tenant = {"metadata": {"name": ROOT_NAME, "namespace": ROOT_NAMESPACE}, "spec": shown_spec(None)}
+    return to_release(tenant, None, settings)
+
+
+class RootReconciler:
+    """The reconciler of the one key ROOT. Nothing is made anew while the old one is being deleted."""
+
+    def __init__(
+        self,
+        *,
+        apply: Apply,
+        host: Host,
+        tree: TenantTree,
+        namespaces: Lister,
+        settings: Callable[[], ReleaseSettings],
+    ) -> None:
+        self._apply = apply
+        self._host = host
+        self._tree = tree
+        self._namespaces = namespaces
+        self._settings = settings
+
+    async def reconcile(self, key: Key) -> None:
+        namespace = self._namespaces.get(Key("", ROOT_NAMESPACE))
+        if namespace is None:
+            namespace = await self._make_namespace()
+        if not is_terminating(namespace) and self._tree.get(ROOT) is None:
+            await self._make_release()
+
+    async def _make_namespace(self) -> Object:
+        try:
+            return await self._apply.create(NAMESPACES, render_root_namespace(self._tree.root_host))
+        except StatusError as e:
+            if e.reason != "AlreadyExists":
+                raise
+            return await self._host.get(NAMESPACES, "", ROOT_NAMESPACE)
+
+    async def _make_release(self) -> None:
+        try:
+            await self._apply.create(HELMRELEASES, render_root_release(self._settings()))
+        except StatusError as e:
+            if e.reason != "AlreadyExists":
+                raise
+            await self._check_existing()
+
+    async def _check_existing(self) -> None:
+        """The cache may not have it yet. Raises ForeignObject if it is no Tenant's."""
+        name = release_name(ROOT_NAME)
+        try:
+            key_of(await self._host.get(HELMRELEASES, ROOT_NAMESPACE, name))
+        except NotATenant as e:
+            why = f"HelmRelease {ROOT_NAMESPACE}/{name} exists without the labels of a tenant; add them, or delete it"
+            raise ForeignObject(why) from e
+
+
+class RootEvents(Handler):
+    """What leads to the root being looked at: a listener of the Tenants' watch cache, and a handler of the informer of
+    Namespaces."""
+
+    def __init__(self, *, enqueue: Enqueue) -> None:
+        self._enqueue = enqueue
+
+    def on_event(self, event: Event) -> None:
+        if event.type == "DELETED" and event.object.key == ROOT:
+            self._enqueue(ROOT)
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        self._enqueue(ROOT)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        if type == "DELETED" and obj["metadata"]["name"] == ROOT_NAMESPACE:
+            self._enqueue(ROOT)

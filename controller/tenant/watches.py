@@ -1,0 +1,189 @@
+"""From what happens at the host to the Tenants that have to be looked at. Each change leads to those it can concern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from apiserver.storage.watch_cache import Event
+from controller.tenant.namespace_ownership import record
+from controller.tenant.observe import Lister
+from registry.cluster.event_handlers import Handler, Taker
+from registry.multimap import Multimap
+from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
+from registry.tenant.summary import TenantFacts, facts_of
+from registry.tenant.tree import TenantTree, effective_gateway, effective_host
+
+Enqueue = Callable[[Key], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Inherited:
+    """What a Tenant has of its place in the tree."""
+
+    host: str
+    gateway: str
+    services: Services
+    scheduling_class: str
+    ancestors: tuple[str, ...]
+
+
+_NOTHING = _Inherited("", "", NO_SERVICES, "", ())
+
+
+class TenantEvents:
+    """A listener of the Tenants' watch cache, to be subscribed after the tree: it looks at what an event made of it."""
+
+    def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
+        self._tree = tree
+        self._enqueue = enqueue
+        self._seen: dict[Key, _Inherited] = {}
+
+    def on_event(self, event: Event) -> None:
+        key = event.object.key
+        self._enqueue(key)
+        facts = self._tree.get(key)
+        if facts is None:
+            namespace = facts_of(event.object.object()).namespace
+            self._forget(key)
+            heir = self._tree.by_namespace(namespace)
+            if heir is not None:
+                self._enqueue(heir.key)
+            self._refresh(self._below(namespace))
+        elif self._update(facts):
+            self._refresh(self._tree.descendants(facts))
+
+    def _below(self, namespace: str) -> Iterable[TenantFacts]:
+        for child in self._tree.children(namespace):
+            yield child
+            yield from self._tree.descendants(child)
+
+    def _refresh(self, tenants: Iterable[TenantFacts]) -> None:
+        for facts in tenants:
+            if self._update(facts):
+                self._enqueue(facts.key)
+
+    def _update(self, facts: TenantFacts) -> bool:
+        """Take down what the Tenant inherits; whether that is new."""
+        host = effective_host(self._tree, facts)
+        ancestors = self._tree.ancestors(facts)
+        now = _Inherited(
+            host.value if host is not None else "",
+            effective_gateway(self._tree, facts).namespace,
+            effective_services(facts, ancestors),
+            effective_scheduling_class(facts, ancestors),
+            tuple(each.namespace for each in ancestors),
+        )
+        before = self._seen.get(facts.key, _NOTHING)
+        self._seen[facts.key] = now
+        if before.host != now.host:
+            self._enqueue_holders(before.host, now.host)
+        return before != now
+
+    def _forget(self, key: Key) -> None:
+        self._enqueue_holders(self._seen.pop(key, _NOTHING).host)
+
+    def _enqueue_holders(self, *hosts: str) -> None:
+        """Whoever has one of these hosts may have come to share it, or to have it alone."""
+        for host in hosts:
+            for each in self._tree.tenants_with_host(host) if host else ():
+                self._enqueue(each.key)
+
+
+class NamespaceEvents(Taker):
+    """A handler of the informer of Namespaces, and the index of their records."""
+
+    def __init__(self, *, tree: TenantTree, namespaces: Lister, enqueue: Enqueue) -> None:
+        """`namespaces` is the store of the same informer."""
+        self._tree = tree
+        self._namespaces = namespaces
+        self._enqueue = enqueue
+        self._tenant_of: dict[str, Key | None] = {}
+        self._recorded: Multimap[Key, str] = Multimap()
+
+    def recorded(self, tenant: Key) -> Sequence[Object]:
+        """The Namespaces whose record names this Tenant, by name."""
+        found = (self._namespaces.get(Key("", name)) for name in sorted(self._recorded[tenant]))
+        return [namespace for namespace in found if namespace is not None]
+
+    def tenants(self) -> Iterable[Key]:
+        """Every Tenant that a record names, whether or not it exists."""
+        return iter(self._recorded)
+
+    def _known(self) -> Iterable[Key]:
+        return (Key("", name) for name in self._tenant_of)
+
+    def _take(self, key: Key, obj: Object | None) -> None:
+        name = key.name
+        # children refer to their parent's Namespace by its uid: only its coming and going concerns them
+        children = obj is None or name not in self._tenant_of
+        self._concern(name, children=children)
+        if obj is None:
+            self._index(name, None)
+            self._tenant_of.pop(name, None)
+            return
+        written = record(obj)
+        self._index(name, written.tenant if written is not None else None)
+        self._concern(name, children=False)
+
+    def _concern(self, name: str, *, children: bool) -> None:
+        owner = self._tree.by_namespace(name)
+        if owner is not None:
+            self._enqueue(owner.key)
+        recorded = self._tenant_of.get(name)
+        if recorded is not None:
+            self._enqueue(recorded)
+        for child in self._tree.children(name) if children else ():
+            self._enqueue(child.key)
+
+    def _index(self, name: str, tenant: Key | None) -> None:
+        before = self._tenant_of.get(name)
+        if before is not None and before != tenant:
+            self._recorded.discard(before, name)
+        self._tenant_of[name] = tenant
+        if tenant is not None:
+            self._recorded.add(tenant, name)
+
+
+class GatewayOwners(Handler):
+    """A handler of the informer of TenantGateways: once the host has the kind, whoever asks for one is to get it."""
+
+    def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
+        self._tree = tree
+        self._enqueue = enqueue
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        self._tell()
+
+    def unreachable(self, error: StatusError | None) -> None:
+        if error is None:
+            self._tell()
+
+    def _tell(self) -> None:
+        for facts in self._tree:
+            if facts.gateway:
+                self._enqueue(facts.key)
+
+
+class ContentEvents:
+    """From a Namespace with something in it that is not as it was to the Tenants that it concerns."""
+
+    def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
+        self.tree = tree
+        self.enqueue = enqueue
+
+    def concern(self, namespace: str) -> None:
+        """The Tenant whose workload namespace it is."""
+        owner = self.tree.by_namespace(namespace)
+        if owner is not None:
+            self.enqueue(owner.key)
+
+    def concern_heirs(self, namespace: str) -> None:
+        """The children of that Tenant; of the root, whose Secret is what it carries on itself, the root as well."""
+        owner = self.tree.by_namespace(namespace)
+        if owner is not None and owner.is_root:
+            self.enqueue(owner.key)
+        for child in self.tree.children(namespace):
+            self.enqueue(child.key)

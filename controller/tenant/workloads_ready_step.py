@@ -1,0 +1,76 @@
+"""What runs in a Tenant's Namespace: the condition WorkloadsReady, and the number of external addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from apiserver.meta.resource import Object
+from controller.runtime.conditions import Finding, listed
+from controller.tenant.observe import Observed
+from registry.cluster.event_handlers import ByNamespace
+from registry.cluster.interface import HostResource
+
+WORKLOADS_READY = "WorkloadsReady"
+WORKLOADMONITORS = HostResource("cozystack.io", "v1alpha1", "workloadmonitors", "WorkloadMonitor")
+
+
+def has_external_address(service: Object) -> bool:
+    """Whether it is of type LoadBalancer, and has an ingress address."""
+    if (service.get("spec") or {}).get("type") != "LoadBalancer":
+        return False
+    ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
+    return any(isinstance(each, dict) and (each.get("ip") or each.get("hostname")) for each in ingress)
+
+
+def is_operational(monitor: Object) -> bool | None:
+    """As Cozystack's controller says in `status.operational`: False while fewer replicas are ready than
+    `spec.minReplicas`. None while it has not said."""
+    said = (monitor.get("status") or {}).get("operational")
+    return said if isinstance(said, bool) else None
+
+
+class Workloads:
+    """The index of Services with an external address, and of WorkloadMonitors where the host has that kind."""
+
+    def __init__(self, *, concern: Callable[[str], None]) -> None:
+        self.services = ByNamespace(lambda service: has_external_address(service) or None, concern=concern)
+        self.monitors = ByNamespace(_operational, concern=concern)
+
+    def external_ips(self, namespace: str) -> int:
+        return len(self.services.values(namespace))
+
+    def finding(self, namespace: str) -> Finding | None:
+        """None for a Namespace without WorkloadMonitors: nobody says anything of its workloads then."""
+        return workloads_finding(self.monitors.values(namespace))
+
+
+def workloads_finding(monitors: Mapping[str, str]) -> Finding | None:
+    """`monitors` are "True", "False" or "Unknown", by name."""
+    if not monitors:
+        return None
+    failing = sorted(name for name, operational in monitors.items() if operational == "False")
+    if failing:
+        return Finding(WORKLOADS_READY, "False", "WorkloadsNotOperational", f"not operational: {listed(failing)}")
+    waiting = sorted(name for name, operational in monitors.items() if operational == "Unknown")
+    if waiting:
+        return Finding(WORKLOADS_READY, "Unknown", "Pending", f"not known yet: {listed(waiting)}")
+    return Finding(WORKLOADS_READY, "True", "WorkloadsOperational", "all workloads are operational")
+
+
+class WorkloadsStep:
+    """Finding: WorkloadsReady. It writes nothing."""
+
+    name = "workloads"
+    condition = WORKLOADS_READY
+
+    def __init__(self, *, workloads: Workloads) -> None:
+        self._workloads = workloads
+
+    async def run(self, observed: Observed) -> Sequence[Finding]:
+        found = self._workloads.finding(observed.facts.namespace)
+        return [found] if found is not None else []
+
+
+def _operational(monitor: Object) -> str:
+    said = is_operational(monitor)
+    return "Unknown" if said is None else str(said)

@@ -1,0 +1,129 @@
+"""The Issuer of a TenantGateway: its own ACME account. Pure: a desired object as controller.runtime.apply takes it.
+
+What the settings do not name is None, so that a field of the former settings does not stay.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from apiserver.meta.resource import Object
+from controller.tenantgateway.model import GatewayFacts
+from controller.tenantgateway.names import account_secret_name, issuer_name, metadata, tenantgateway_labels
+from controller.tenantgateway.render.redirect import http_listener
+
+DEFAULT_PROVIDER = "cloudflare"
+_PEM = "-----BEGIN"
+
+
+class AcmeServer(Protocol):
+    """Where certificates are ordered. `ca_bundle` is PEM, or base64 of it; `email` and `ca_bundle` may be empty."""
+
+    @property
+    def server(self) -> str: ...
+    @property
+    def email(self) -> str: ...
+    @property
+    def ca_bundle(self) -> str: ...
+
+
+class IssuerNotRenderable(ValueError):
+    """The TenantGateway lacks what an Issuer needs; the text names the field."""
+
+
+def render_issuer(gateway: GatewayFacts, acme: AcmeServer) -> Object:
+    """R-141 to R-148, R-160 to R-173, C-16, C-17. The mode existingSecret needs no Issuer.
+
+    Raises IssuerNotRenderable.
+    """
+    name = gateway.key.name
+    return {
+        "metadata": metadata(gateway, issuer_name(name), tenantgateway_labels(gateway)),
+        "spec": {
+            "acme": {
+                "server": acme.server,
+                "email": acme.email or None,
+                "caBundle": _base64(acme.ca_bundle) or None,
+                "privateKeySecretRef": {"name": account_secret_name(name)},
+                "solvers": [_solver(gateway)],
+            },
+        },
+    }
+
+
+def _solver(gateway: GatewayFacts) -> Object:
+    if gateway.cert_mode == "http01":
+        return {"http01": {"gatewayHTTPRoute": {"parentRefs": [http_listener(gateway)]}}, "dns01": None}
+    block = gateway.dns01 or {}
+    provider = str(block.get("provider") or DEFAULT_PROVIDER)
+    if provider not in _PROVIDERS:
+        raise IssuerNotRenderable(f'spec.dns01.provider "{provider}" is none of {", ".join(_PROVIDERS)}')
+    settings = block.get(provider)
+    rendered = _PROVIDERS[provider](settings if isinstance(settings, Mapping) else {})
+    return {"dns01": {provider: rendered}, "http01": None}
+
+
+def _cloudflare(settings: Mapping[str, object]) -> Object:
+    default = {"name": "cloudflare-api-token-secret", "key": "api-token"}
+    return {"apiTokenSecretRef": _secret(settings.get("apiTokenSecretRef"), default)}
+
+
+def _route53(settings: Mapping[str, object]) -> Object:
+    """Without a Secret the credentials are cert-manager's own: IRSA, or the instance's profile (R-163)."""
+    secret = settings.get("secretAccessKeySecretRef")
+    return {
+        "region": _required(settings, "route53", "region"),
+        "accessKeyID": _text(settings, "accessKeyID") or None,
+        "secretAccessKeySecretRef": _optional_secret(secret, "secret-access-key"),
+    }
+
+
+def _digitalocean(settings: Mapping[str, object]) -> Object:
+    default = {"name": "digitalocean-api-token-secret", "key": "access-token"}
+    return {"tokenSecretRef": _secret(settings.get("tokenSecretRef"), default)}
+
+
+def _rfc2136(settings: Mapping[str, object]) -> Object:
+    """Only the name server is needed to render (R-166 to R-168)."""
+    return {
+        "nameserver": _required(settings, "rfc2136", "nameserver"),
+        "tsigKeyName": _text(settings, "tsigKeyName") or None,
+        "tsigAlgorithm": _text(settings, "tsigAlgorithm") or "HMACSHA256",
+        "tsigSecretSecretRef": _optional_secret(settings.get("tsigSecretSecretRef"), "tsig-secret-key"),
+    }
+
+
+_PROVIDERS: Mapping[str, Callable[[Mapping[str, object]], Object]] = {
+    "cloudflare": _cloudflare,
+    "route53": _route53,
+    "digitalocean": _digitalocean,
+    "rfc2136": _rfc2136,
+}
+
+
+def _secret(reference: object, default: Mapping[str, str]) -> Object:
+    given = reference if isinstance(reference, Mapping) else {}
+    return {"name": _text(given, "name") or default["name"], "key": _text(given, "key") or default["key"]}
+
+
+def _optional_secret(reference: object, key: str) -> Object | None:
+    given = reference if isinstance(reference, Mapping) else {}
+    return {"name": name, "key": _text(given, "key") or key} if (name := _text(given, "name")) else None
+
+
+def _required(settings: Mapping[str, object], provider: str, field: str) -> str:
+    if not (value := _text(settings, field)):
+        raise IssuerNotRenderable(f"spec.dns01.{provider}.{field} must not be empty")
+    return value
+
+
+def _text(settings: Mapping[str, object], field: str) -> str:
+    value = settings.get(field)
+    return value if isinstance(value, str) else ""
+
+
+def _base64(ca_bundle: str) -> str:
+    """As JSON has the bytes of a PEM file."""
+    return base64.b64encode(ca_bundle.encode()).decode() if _PEM in ca_bundle else ca_bundle

@@ -1,0 +1,45 @@
+"""The HTTPRoute that sends what arrives on port 80 to HTTPS. Pure: a desired object as controller.runtime.apply takes
+it."""
+
+from __future__ import annotations
+
+from apiserver.meta.resource import Object
+from controller.tenantgateway.model import GatewayFacts
+from controller.tenantgateway.names import (
+    GATEWAY_API_GROUP,
+    HTTP_LISTENER,
+    metadata,
+    redirect_name,
+    tenantgateway_labels,
+)
+
+
+def render_redirect(gateway: GatewayFacts) -> Object:
+    """R-183 to R-187: in every mode, and for every hostname and path, so that any other route comes before it."""
+    return {
+        "metadata": metadata(gateway, redirect_name(gateway.key.name), tenantgateway_labels(gateway)),
+        "spec": {
+            "parentRefs": [http_listener(gateway)],
+            "hostnames": None,
+            "rules": [
+                {
+                    "matches": [{"path": {"type": "PathPrefix", "value": "/"}}],
+                    "filters": [
+                        {"type": "RequestRedirect", "requestRedirect": {"scheme": "https", "statusCode": 301}},
+                    ],
+                    "backendRefs": None,
+                },
+            ],
+        },
+    }
+
+
+def http_listener(gateway: GatewayFacts) -> Object:
+    """The parentRef of a route on port 80 of the Gateway."""
+    return {
+        "group": GATEWAY_API_GROUP,
+        "kind": "Gateway",
+        "namespace": gateway.key.namespace,
+        "name": gateway.key.name,
+        "sectionName": HTTP_LISTENER,
+    }

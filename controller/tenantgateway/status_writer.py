@@ -1,0 +1,60 @@
+"""Writes the status of TenantGateways, where it differs, and tells people what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from apiserver.meta.resource import Object
+from controller.runtime.apply import Apply
+from controller.runtime.conditions import condition
+from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenantgateway.index import TenantGateways
+from controller.tenantgateway.status import READY, Found, render_status
+
+_RECONCILE = "Reconcile"
+# That another gateway has a namespace is as it should be.
+_INFORMATION = frozenset(("AttachedElsewhere",))
+# What a Gateway goes through before it serves.
+_WAITING = frozenset(("GatewayNotAccepted", "GatewayNotProgrammed", "ListenersNotReady", "CertificatesNotReady"))
+
+
+class StatusWriter:
+    def __init__(
+        self, *, apply: Apply, tenantgateways: TenantGateways, recorder: Recorder, now: Callable[[], str]
+    ) -> None:
+        self._apply = apply
+        self._tenantgateways = tenantgateways
+        self._recorder = recorder
+        self._now = now
+
+    async def write(self, obj: Object, found: Found) -> None:
+        """`obj` is the TenantGateway as it is. Raises the host's StatusError."""
+        status = render_status(found, now=self._now())
+        before = obj.get("status")
+        if status == before:
+            return
+        written = await self._apply.write_status(TENANTGATEWAYS, obj, status)
+        if written is None:
+            return
+        self._tenantgateways.wrote(written)
+        regarding = Regarding.of(TENANTGATEWAYS, obj)
+        for occurrence in occurrences((before or {}).get("conditions"), status["conditions"]):
+            self._recorder.record(regarding, occurrence)
+
+
+def occurrences(before: object, after: Sequence[Mapping[str, Any]]) -> Iterator[Occurrence]:
+    """What of the conditions is news. `before` are those that were there, whatever that may be."""
+    for each in after:
+        type_, status, reason, message = (str(each[field]) for field in ("type", "status", "reason", "message"))
+        former = condition(before, type_)
+        # while it waits, what it waits for changes all the time
+        news = ("status", "reason") if reason in _WAITING else ("status", "reason", "message")
+        if former is not None and all(former.get(field) == each[field] for field in news):
+            continue
+        if type_ == READY:
+            normal = status == "True" or reason in _WAITING
+            yield Occurrence("Normal" if normal else "Warning", reason, _RECONCILE, message)
+        else:
+            yield Occurrence("Normal" if type_ in _INFORMATION else "Warning", type_, _RECONCILE, message)

@@ -1,0 +1,347 @@
+"""Host over HTTP: kubernetes-asyncio's configuration, TLS and credentials, and raw JSON instead of generated models.
+
+Nothing is tried twice here, but for a call whose credentials had to be renewed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import aiohttp
+from aiohttp import ClientResponse, ClientTimeout
+from yarl import URL
+
+from apiserver.json import deep as deepjson
+from apiserver.meta import errors
+from apiserver.meta.resource import Object
+from registry.cluster.connection import Observe, environment_proxy, load_in_cluster, load_kubeconfig, open_session
+from registry.cluster.interface import HostResource, HostUnreachable, NotServed, WatchEvent
+from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
+from registry.cluster.list_decoder import ListItems
+from registry.cluster.watch_decoder import Frames
+
+_CONNECT_TIMEOUT = 10.0
+_REQUEST_TIMEOUT = 30.0
+# A host sends a bookmark about every minute: a stream that is silent for longer may be a dead connection.
+_WATCH_SILENCE = 100.0
+_TOKEN_SECONDS = 30.0
+_POOL = 100
+_PAGE = 500
+_USER_AGENT = "tenant-apiserver"
+# What kube-apiserver says of a path that begins with a group that it does not have.
+_UNKNOWN_PATH = b"404 page not found"
+_NOT_ACCEPTED = "the host API does not accept the credentials of this server"
+# What goes wrong between two machines; ValueError is a body that is not JSON.
+_FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
+# Parsing this much of a list takes some milliseconds.
+_CHUNK = 128 * 1024
+
+Refresh = Callable[[], Awaitable[None]]
+
+
+def _unobserved(method: str, host: str, code: int | None) -> None:
+    pass
+
+
+class HostClient:
+    """A Host. Watches have connections of their own, so that they never keep a call waiting.
+
+    `refresh` renews the configuration's credentials; it is called when the host no longer accepts them. `observe` is
+    told of every request.
+    """
+
+    def __init__(
+        self, configuration: Configuration, *, refresh: Refresh | None = None, observe: Observe = _unobserved
+    ) -> None:
+        self._configuration = configuration
+        self._refresh = refresh
+        self._token_checked = float("-inf")
+        self._base = (configuration.host or "").rstrip("/")
+        self._transports = (
+            RESTClientObject(configuration, maxsize=_POOL),
+            RESTClientObject(configuration, maxsize=0),
+        )
+        self._calls, self._watches = (open_session(transport, observe) for transport in self._transports)
+        self._server_hostname = configuration.tls_server_name
+        self._proxy = configuration.proxy or environment_proxy(URL(self._base))
+
+    @classmethod
+    async def connect(cls, kubeconfig: Path | None = None, *, observe: Observe = _unobserved) -> HostClient:
+        """A client of the cluster that `kubeconfig` names, else of the cluster that this process runs in, else of the
+        one that kubectl would use. Raises ValueError if there is none."""
+        configuration = Configuration()
+        if kubeconfig is None and await asyncio.to_thread(load_in_cluster, configuration):
+            return cls(configuration, observe=observe)
+
+        async def load() -> None:
+            await load_kubeconfig(configuration, kubeconfig)
+
+        await load()
+        try:
+            return cls(configuration, refresh=load, observe=observe)
+        except OSError as e:
+            raise ValueError(f"no usable kubeconfig: CA, client certificate or key: {e}") from e
+
+    async def close(self) -> None:
+        for session in (self._calls, self._watches):
+            await session.close()
+        for transport in self._transports:
+            await transport.close()
+
+    async def get(self, res: HostResource, namespace: str, name: str) -> Object:
+        return await self._call("GET", res.path(namespace, name))
+
+    async def list(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        limit: int = 0,
+        continue_token: str = "",
+    ) -> Object:
+        query = {
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "resourceVersion": resource_version,
+            "limit": str(limit or ""),
+            "continue": continue_token,
+        }
+        return await self._call("GET", res.path(namespace), query=query)
+
+    async def each(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        take: Callable[[Object], None],
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> str:
+        selection = {"labelSelector": label_selector, "fieldSelector": field_selector}
+        # a limit means something else beside a version of one's own: exactly that one
+        known = resource_version not in ("", "0")
+        start = {"resourceVersionMatch": "NotOlderThan"} if known else {"limit": str(_PAGE)}
+        url = self._url(res.path(namespace), {**selection, **start, "resourceVersion": resource_version})
+        metadata = await self._authorized(partial(self._walk, url, take))
+        version: str = metadata["resourceVersion"]
+        while token := metadata.get("continue"):
+            url = self._url(res.path(namespace), {**selection, "limit": str(_PAGE), "continue": token})
+            metadata = await self._authorized(partial(self._walk, url, take))
+        return version
+
+    async def create(
+        self, res: HostResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
+    ) -> Object:
+        path = res.path(namespace or obj["metadata"].get("namespace", ""))
+        return await self._call("POST", path, query=_write_query(dry_run, field_manager), body=obj)
+
+    async def update(
+        self, res: HostResource, obj: Object, *, subresource: str = "", dry_run: bool = False, field_manager: str = ""
+    ) -> Object:
+        metadata = obj["metadata"]
+        path = res.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        return await self._call("PUT", path, query=_write_query(dry_run, field_manager), body=obj)
+
+    async def patch(
+        self,
+        res: HostResource,
+        namespace: str,
+        name: str,
+        body: Any,
+        *,
+        content_type: str,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
+        force: bool = False,
+    ) -> Object:
+        query = _write_query(dry_run, field_manager) | {"force": "true" if force else ""}
+        path = res.path(namespace, name, subresource)
+        return await self._call("PATCH", path, query=query, body=body, content_type=content_type)
+
+    async def delete(
+        self, res: HostResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
+    ) -> Object:
+        body = {"kind": "DeleteOptions", "apiVersion": "v1", **options} if options else None
+        return await self._call("DELETE", res.path(namespace, name), body=body)
+
+    async def discover(self, api_version: str) -> Object:
+        """The APIResourceList of a version of a group. Raises StatusError, a 404 if the host has no such version."""
+        group, _, version = api_version.rpartition("/")
+        path = HostResource(group, version, "", "").path().rstrip("/")
+        return await self._call("GET", path)
+
+    async def review(self, path: str, body: Object) -> Object:
+        return await self._call("POST", path, body=body)
+
+    async def watch(
+        self,
+        res: HostResource,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        label_selector: str = "",
+        field_selector: str = "",
+        send_initial_events: bool = False,
+        timeout_seconds: int = 300,
+    ) -> AsyncIterator[WatchEvent]:
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+            "timeoutSeconds": str(timeout_seconds),
+        }
+        if send_initial_events:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        url = self._url(res.path(namespace), query)
+        async with aclosing(self._stream(url)) as events:
+            async for event in events:
+                yield event
+
+    async def _stream(self, url: URL) -> AsyncGenerator[WatchEvent, None]:
+        timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_WATCH_SILENCE)
+        frames = Frames()
+        streaming = False
+        try:
+            headers = await self._headers("")
+            async with self._watches.get(url, headers=headers, **self._options(timeout)) as response:
+                if response.status != 200:
+                    await self._answer(response)
+                    raise HostUnreachable
+                streaming = True
+                async for chunk in response.content.iter_any():
+                    for event in frames.feed(chunk):
+                        yield event
+        except _Unauthorized as e:
+            await self._renew(e)
+            raise HostUnreachable(_NOT_ACCEPTED) from e
+        except _FAILURES as e:
+            # a stream that falls silent has ended; whether the host is still there, the next call finds out
+            if not (streaming and isinstance(e, aiohttp.SocketTimeoutError)):
+                raise HostUnreachable from e
+
+    async def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        url = self._url(path, query or {})
+        data = deepjson.dumps(body) if body is not None else None
+        return await self._authorized(partial(self._send, method, url, data, content_type))
+
+    async def _authorized(self, send: Callable[[], Awaitable[Object]]) -> Object:
+        """What `send` gives, with renewed credentials if the host does not take those that there are."""
+        try:
+            return await send()
+        except _Unauthorized as e:
+            await self._renew(e)
+        try:
+            return await send()
+        except _Unauthorized as e:
+            raise HostUnreachable(_NOT_ACCEPTED) from e
+
+    async def _send(self, method: str, url: URL, data: bytes | None, content_type: str) -> Object:
+        timeout = ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=_CONNECT_TIMEOUT)
+        try:
+            headers = await self._headers(content_type if data is not None else "")
+            async with self._calls.request(
+                method, url, data=data, headers=headers, **self._options(timeout)
+            ) as response:
+                return await self._answer(response)
+        except _FAILURES as e:
+            raise HostUnreachable from e
+
+    async def _walk(self, url: URL, take: Callable[[Object], None]) -> Object:
+        """Give each item of a list to `take`; the metadata of the list."""
+        timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_REQUEST_TIMEOUT)
+        items = ListItems()
+        try:
+            headers = await self._headers("")
+            async with self._calls.get(url, headers=headers, **self._options(timeout)) as response:
+                if response.status != 200:
+                    return await self._answer(response)
+                async for chunk in response.content.iter_chunked(_CHUNK):
+                    for item in items.feed(chunk):
+                        take(item)
+                    # what has arrived already is given out without a pause
+                    await asyncio.sleep(0)
+                return items.metadata()
+        except _FAILURES as e:
+            raise HostUnreachable from e
+
+    async def _answer(self, response: ClientResponse) -> Object:
+        """The document of an answer. Raises the StatusError that it is, and ValueError if it is no document."""
+        body = await response.read()
+        if response.status == 401:
+            raise _Unauthorized
+        if response.status == 404 and body.strip() == _UNKNOWN_PATH:
+            raise NotServed
+        document = deepjson.loads(body)
+        if not isinstance(document, dict):
+            raise ValueError("the host's answer is not an object")
+        if response.status >= 300:
+            if document.get("kind") != "Status":
+                raise ValueError(f"the host's answer {response.status} is not a Status")
+            raise errors.from_status(document, response.status)
+        return document
+
+    async def _renew(self, refused: _Unauthorized) -> None:
+        if self._refresh is None:
+            raise HostUnreachable(_NOT_ACCEPTED) from refused
+        try:
+            await self._refresh()
+        except _FAILURES as e:
+            raise HostUnreachable(_NOT_ACCEPTED) from e
+
+    async def _headers(self, content_type: str) -> dict[str, str]:
+        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
+        if content_type:
+            headers["Content-Type"] = content_type
+        await self._follow_token()
+        if token := self._configuration.api_key.get("BearerToken"):
+            headers["Authorization"] = token
+        elif self._configuration.username:
+            headers["Authorization"] = self._configuration.get_basic_auth_token()
+        return headers
+
+    async def _follow_token(self) -> None:
+        """Let the configuration look for a rotated service account token now and then."""
+        hook, now = self._configuration.refresh_api_key_hook, asyncio.get_running_loop().time()
+        if hook is not None and now >= self._token_checked + _TOKEN_SECONDS:
+            self._token_checked = now
+            await asyncio.to_thread(cast(Callable[[Configuration], object], hook), self._configuration)
+
+    def _options(self, timeout: ClientTimeout) -> dict[str, Any]:
+        options: dict[str, Any] = {"timeout": timeout, "allow_redirects": False}
+        if self._proxy:
+            options["proxy"] = self._proxy
+        if self._server_hostname:
+            options["server_hostname"] = self._server_hostname
+        return options
+
+    def _url(self, path: str, query: Mapping[str, str]) -> URL:
+        given = {name: value for name, value in query.items() if value}
+        return URL(self._base + path, encoded=True).with_query(given)
+
+
+class _Unauthorized(Exception):
+    """The host does not know who this server is: never the fault of the caller that is being served."""
+
+
+def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:
+    return {"dryRun": "All" if dry_run else "", "fieldManager": field_manager}

@@ -1,0 +1,125 @@
+"""The embedded host's API: a backend for each version of each kind, and the storages that are served by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from apiserver import rest
+from apiserver.meta.resource import Resource, field_at, fields_at
+from apiserver.storage.watch_cache import WatchCache
+from registry.embedded.kinds.control_plane import CONTROL_KINDS
+from registry.embedded.kinds.core import CORE_KINDS, EVENT, NAMESPACE, REFERENCE_FIELDS
+from registry.embedded.kinds.event_conversion import EventsForm
+from registry.embedded.kinds.kind import Kind
+from registry.embedded.kinds.platform import PLATFORM_KINDS
+from registry.embedded.storage.escalation_check import BindingGuard, RoleGuard
+from registry.embedded.storage.storages import Guard, GuardedStore, NamespaceStorage, SubresourceStorage
+from registry.embedded.storage.strategies import KindStrategy, SubresourceStrategy
+from registry.generic.store import Store
+from registry.rbac import role_index as rbac
+from registry.rbac.role_index import RoleIndex
+from registry.sqlite.backend import SqliteBackend
+from registry.sqlite.database import Database
+
+KINDS: Sequence[Kind] = (*CORE_KINDS, *CONTROL_KINDS, *PLATFORM_KINDS)
+
+_EVENTS = replace(
+    EVENT,
+    group="events.k8s.io",
+    cells=lambda event: EVENT.cells(EventsForm().store(event)),
+    selectable={
+        **{f"regarding.{field}": field_at(f"regarding.{field}") for field in REFERENCE_FIELDS},
+        **fields_at("reason", "reportingController", "type"),
+    },
+    properties=EventsForm().show(dict(EVENT.properties)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostGroup:
+    """A version of a group, with its storages keyed 'resource' or 'resource/subresource'."""
+
+    group: str
+    version: str
+    storages: Mapping[str, rest.Storage]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A version of a kind and where it is kept."""
+
+    kind: Kind
+    backend: SqliteBackend
+
+
+def serve_kinds(database: Database, caches: Callable[[Resource], WatchCache] = WatchCache) -> list[Served]:
+    """A backend for every version of every kind; the first of a storage is the version that is preferred."""
+    served = [
+        Served(kind, _backend(database, kind, resource, caches)) for kind in KINDS for resource in kind.resources()
+    ]
+    for resource in _EVENTS.resources():
+        backend = SqliteBackend(
+            database=database,
+            resource=resource,
+            cache=caches(resource),
+            storage=str(EVENT.group_resource),
+            form=EventsForm(),
+        )
+        served.append(Served(_EVENTS, backend))
+    return served
+
+
+def primary_backends(served: Iterable[Served]) -> dict[str, SqliteBackend]:
+    """One backend for each storage."""
+    backends: dict[str, SqliteBackend] = {}
+    for each in served:
+        backends.setdefault(each.backend.storage, each.backend)
+    return backends
+
+
+def storages_of(served: Iterable[Served], index: RoleIndex) -> dict[tuple[str, str], dict[str, rest.Storage]]:
+    """The storages by (group, version) and 'resource[/subresource]', in the order of the kinds."""
+    groups: dict[tuple[str, str], dict[str, rest.Storage]] = {}
+    for each in served:
+        resource = each.backend.resource
+        groups.setdefault((resource.group, resource.version), {}).update(_storages(each, index))
+    return groups
+
+
+def _backend(
+    database: Database, kind: Kind, resource: Resource, caches: Callable[[Resource], WatchCache]
+) -> SqliteBackend:
+    return SqliteBackend(database=database, resource=resource, cache=caches(resource), termination=kind.termination)
+
+
+def _storages(served: Served, index: RoleIndex) -> dict[str, rest.Storage]:
+    kind, backend = served.kind, served.backend
+    resource, plural = backend.resource, kind.plural
+    strategy = KindStrategy(kind, resource)
+    guard = _guard(resource, index)
+    store = (
+        GuardedStore(backend=backend, strategy=strategy, guard=guard)
+        if guard
+        else Store(backend=backend, strategy=strategy)
+    )
+    storages: dict[str, rest.Storage] = {plural: NamespaceStorage(store) if kind is NAMESPACE else store}
+    if kind.status:
+        storages[f"{plural}/status"] = _subresource(backend, "status")
+    if kind is NAMESPACE:
+        storages[f"{plural}/finalize"] = _subresource(backend, "spec")
+    return storages
+
+
+def _subresource(backend: SqliteBackend, field: str) -> SubresourceStorage:
+    metadata = ("labels", "annotations") if backend.resource.group_resource == ("", "namespaces") else ()
+    strategy = SubresourceStrategy(backend.resource, field=field, metadata=metadata)
+    return SubresourceStorage(Store(backend=backend, strategy=strategy))
+
+
+def _guard(resource: Resource, index: RoleIndex) -> Guard | None:
+    if resource.group != rbac.GROUP:
+        return None
+    if resource.plural in ("roles", "clusterroles"):
+        return RoleGuard(index, resource)
+    return BindingGuard(index, resource)

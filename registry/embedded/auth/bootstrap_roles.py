@@ -1,0 +1,140 @@
+"""The ClusterRoles and bindings that every Kubernetes cluster has, as far as the embedded host has a use for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from apiserver.authentication.authenticator import AUTHENTICATED, UNAUTHENTICATED
+from apiserver.authorization.authorizer import MASTERS
+from apiserver.meta.resource import Object
+from registry.rbac import role_index as rbac
+from registry.rbac.escalation import EVERYTHING
+from registry.rbac.role_index import Rule, rule_document
+from registry.tenant.cluster_roles import TENANT_ROLES, TENANTS_VISIBLE, TENANTS_VISIBLE_RULES
+
+AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
+_AGGREGATE = "rbac.authorization.k8s.io/aggregate-to-"
+
+_READ = ("get", "list", "watch")
+_WRITE = ("create", "update", "patch", "delete", "deletecollection")
+_VIEWED = ("configmaps", "services", "serviceaccounts", "resourcequotas", "limitranges", "events", "namespaces")
+_EDITED = ("configmaps", "secrets", "services", "serviceaccounts")
+_PUBLIC = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+_DISCOVERY = (*_PUBLIC, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/openapi/*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemRole:
+    """`aggregates` names the role that this one adds to, `aggregated` is set if others add to this one."""
+
+    rules: Sequence[Rule] = ()
+    aggregates: str = ""
+    aggregated: bool = False
+
+
+_ROLES: Mapping[str, SystemRole] = {
+    "cluster-admin": SystemRole(rules=EVERYTHING),
+    "system:discovery": SystemRole(rules=(Rule(verbs=("get",), paths=_DISCOVERY),)),
+    "system:public-info-viewer": SystemRole(rules=(Rule(verbs=("get",), paths=_PUBLIC),)),
+    "system:monitoring": SystemRole(
+        rules=(
+            Rule(
+                verbs=("get",),
+                paths=("/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/readyz", "/readyz/*"),
+            ),
+        )
+    ),
+    "system:basic-user": SystemRole(
+        rules=(
+            Rule(
+                verbs=("create",),
+                groups=("authorization.k8s.io",),
+                resources=("selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+            ),
+            Rule(verbs=("create",), groups=("authentication.k8s.io",), resources=("selfsubjectreviews",)),
+        )
+    ),
+    "system:auth-delegator": SystemRole(
+        rules=(
+            Rule(verbs=("create",), groups=("authentication.k8s.io",), resources=("tokenreviews",)),
+            Rule(verbs=("create",), groups=("authorization.k8s.io",), resources=("subjectaccessreviews",)),
+        )
+    ),
+    "system:aggregate-to-view": SystemRole(
+        rules=(Rule(verbs=_READ, groups=("",), resources=_VIEWED),), aggregates="view"
+    ),
+    "system:aggregate-to-edit": SystemRole(
+        rules=(
+            Rule(verbs=_READ, groups=("",), resources=("secrets",)),
+            Rule(verbs=_WRITE, groups=("",), resources=_EDITED),
+            Rule(verbs=("create",), groups=("",), resources=("serviceaccounts/token",)),
+            Rule(verbs=("impersonate",), groups=("",), resources=("serviceaccounts",)),
+            Rule(verbs=(*_READ, *_WRITE), groups=("coordination.k8s.io",), resources=("leases",)),
+        ),
+        aggregates="edit",
+    ),
+    "system:aggregate-to-admin": SystemRole(
+        rules=(
+            Rule(verbs=("create",), groups=("authorization.k8s.io",), resources=("localsubjectaccessreviews",)),
+            Rule(verbs=(*_READ, *_WRITE), groups=(rbac.GROUP,), resources=("roles", "rolebindings")),
+        ),
+        aggregates="admin",
+    ),
+    "view": SystemRole(aggregated=True, aggregates="edit"),
+    "edit": SystemRole(aggregated=True, aggregates="admin"),
+    "admin": SystemRole(aggregated=True),
+    **{name: SystemRole(rules=rules) for name, rules in TENANT_ROLES.items()},
+    TENANTS_VISIBLE: SystemRole(rules=tuple(TENANTS_VISIBLE_RULES)),
+}
+# ClusterRole -> groups
+_BINDINGS: Mapping[str, Sequence[str]] = {
+    "cluster-admin": (MASTERS,),
+    "system:discovery": (AUTHENTICATED,),
+    "system:basic-user": (AUTHENTICATED,),
+    "system:public-info-viewer": (AUTHENTICATED, UNAUTHENTICATED),
+    "system:monitoring": ("system:monitoring",),
+    TENANTS_VISIBLE: (AUTHENTICATED,),
+}
+AUTHENTICATION_CONFIGMAP = "extension-apiserver-authentication"
+_AUTHENTICATION_READER = Rule(verbs=_READ, groups=("",), resources=("configmaps",), names=(AUTHENTICATION_CONFIGMAP,))
+
+
+def cluster_roles() -> list[Object]:
+    return [_cluster_role(name, role) for name, role in _ROLES.items()]
+
+
+def cluster_role_bindings() -> list[Object]:
+    return [_cluster_role_binding(name, groups) for name, groups in _BINDINGS.items()]
+
+
+def roles() -> list[Object]:
+    metadata = _metadata(f"{AUTHENTICATION_CONFIGMAP}-reader")
+    metadata["namespace"] = "kube-system"
+    return [{"metadata": metadata, "rules": [rule_document(_AUTHENTICATION_READER)]}]
+
+
+def _cluster_role(name: str, role: SystemRole) -> Object:
+    metadata = _metadata(name)
+    if role.aggregates:
+        metadata["labels"][f"{_AGGREGATE}{role.aggregates}"] = "true"
+    if not role.aggregated:
+        return {"metadata": metadata, "rules": [rule_document(rule) for rule in role.rules]}
+    selectors = [{"matchLabels": {f"{_AGGREGATE}{name}": "true"}}]
+    return {"metadata": metadata, "aggregationRule": {"clusterRoleSelectors": selectors}, "rules": []}
+
+
+def _cluster_role_binding(name: str, groups: Sequence[str]) -> Object:
+    return {
+        "metadata": _metadata(name),
+        "roleRef": {"apiGroup": rbac.GROUP, "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "Group", "apiGroup": rbac.GROUP, "name": group} for group in groups],
+    }
+
+
+def _metadata(name: str) -> Object:
+    return {
+        "name": name,
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+        "annotations": {AUTOUPDATE: "true"},
+    }

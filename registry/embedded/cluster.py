@@ -1,0 +1,146 @@
+"""The embedded host as a whole: opened, it holds everything; run, it does what Kubernetes' controllers would do.
+
+It serves for trying out, for development and for CI.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from apiserver.authorization.authorizer import Authorizer
+from apiserver.meta.resource import GroupKind
+from apiserver.storage.event_history import HistoryLimits
+from apiserver.storage.watch_cache import WatchCache
+from registry import names
+from registry.embedded.api_groups import HostGroup, Served, primary_backends, serve_kinds, storages_of
+from registry.embedded.auth.bound_tokens import BoundTokens
+from registry.embedded.auth.jwt import SigningKey
+from registry.embedded.auth.rbac_authorizer import RbacAuthorizer, RoleFeed
+from registry.embedded.auth.secret_tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
+from registry.embedded.auth.token_authenticator import Bearers, TokenAuthenticator
+from registry.embedded.bootstrap import bootstrap
+from registry.embedded.controllers.clusterrole_aggregation import RoleAggregation
+from registry.embedded.controllers.default_serviceaccount import DefaultAccounts
+from registry.embedded.controllers.event_ttl import EventExpiry
+from registry.embedded.controllers.garbage_collector import GarbageCollector
+from registry.embedded.controllers.namespace_lifecycle import NamespaceLifecycle
+from registry.embedded.controllers.ownership_graph import OwnerKind
+from registry.embedded.kinds.core import EVENT
+from registry.embedded.storage.reviews import review_storages
+from registry.embedded.storage.token_request import TokenStorage
+from registry.generic.backend import Backend
+from registry.rbac.role_index import RoleIndex
+from registry.sqlite.backend import NAMESPACES
+from registry.sqlite.database import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """`authentication` is the data of the ConfigMap extension-apiserver-authentication, `ca` is PEM of who signs the
+    server's certificate, `signing_key` what the tokens of service accounts are signed with."""
+
+    authentication: Mapping[str, str]
+    ca: str
+    signing_key: SigningKey
+
+
+class EmbeddedHost:
+    """`open`, then `groups`, `authorizer` and `authenticator` are of use, then `run` until the end, then `close`."""
+
+    def __init__(self, *, path: Path, trust: Trust, history: HistoryLimits | None = None) -> None:
+        """`history` is that of each kind."""
+        self._trust = trust
+        self._database = Database(path)
+        self._served = serve_kinds(self._database, partial(WatchCache, history=history or HistoryLimits()))
+        self._backends = primary_backends(self._served)
+        self._index = RoleIndex()
+        accounts, secrets = self._backends[SERVICEACCOUNTS], self._backends[SECRETS]
+        self._tokens = TokenDirectory(database=self._database, accounts=accounts)
+        self._bound_tokens = BoundTokens(key=trust.signing_key, accounts=accounts, secrets=secrets)
+        self._bearers = Bearers(kept=self._tokens, bound=self._bound_tokens)
+        self._roles = RoleFeed(database=self._database, index=self._index)
+        self._lifecycle = NamespaceLifecycle(database=self._database, backends=self._backends)
+        self._garbage = GarbageCollector(
+            database=self._database, backends=self._backends, kinds=_owner_kinds(self._served)
+        )
+        self._aggregation = RoleAggregation(database=self._database, backends=self._backends)
+        self._token_controller = TokenController(database=self._database, backends=self._backends, ca=trust.ca)
+        self._default_accounts = DefaultAccounts(database=self._database, backends=self._backends)
+        self._expiry = EventExpiry(self._backends[str(EVENT.group_resource)])
+
+    @property
+    def index(self) -> RoleIndex:
+        """The stored roles and bindings."""
+        return self._index
+
+    @property
+    def authorizer(self) -> Authorizer:
+        return RbacAuthorizer(self._index)
+
+    @property
+    def authenticator(self) -> TokenAuthenticator:
+        """Knows service account tokens."""
+        return TokenAuthenticator(self._bearers)
+
+    @property
+    def caches(self) -> Sequence[WatchCache]:
+        """For metrics."""
+        return [each.backend.cache for each in self._served]
+
+    @property
+    def namespaces(self) -> Backend:
+        """Where Namespaces are kept."""
+        return self._backends[NAMESPACES]
+
+    async def open(self) -> None:
+        """Raises DatabaseUnusable."""
+        await self._database.open()
+        for each in self._served:
+            await each.backend.load()
+        self._roles.load(self._backends)
+        self._tokens.load(self._backends[SECRETS])
+        await bootstrap(self._backends, authentication=self._trust.authentication)
+
+    def groups(self, authorizer: Authorizer) -> list[HostGroup]:
+        """What is to be served. `authorizer` answers access reviews: the one that requests are judged by."""
+        groups = storages_of(self._served, self._index)
+        for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._bearers).items():
+            groups.setdefault((storage.resource.group, "v1"), {})[plural] = storage
+        groups["", "v1"][f"{SERVICEACCOUNTS}/token"] = TokenStorage(self._bound_tokens)
+        return [HostGroup(group, version, storages) for (group, version), storages in groups.items()]
+
+    async def run(self) -> None:
+        """Until cancelled; the first part to fail ends all."""
+        parts = (
+            self._lifecycle,
+            self._garbage,
+            self._aggregation,
+            self._token_controller,
+            self._default_accounts,
+        )
+        for part in parts:
+            part.load()
+        async with asyncio.TaskGroup() as tasks:
+            for part in parts:
+                tasks.create_task(part.run(), name=type(part).__name__)
+            tasks.create_task(self._expiry.run(), name=type(self._expiry).__name__)
+
+    async def close(self) -> None:
+        """End the watches, write what waits, and let go of the file."""
+        for cache in self.caches:
+            cache.close()
+        await self._database.close()
+
+
+def _owner_kinds(served: Sequence[Served]) -> dict[GroupKind, OwnerKind]:
+    kinds = {
+        each.backend.resource.group_kind: OwnerKind(each.backend.storage, each.backend.resource.namespaced)
+        for each in served
+    }
+    # a Tenant is its HelmRelease, uid and all
+    tenant = GroupKind(names.GROUP, names.KIND)
+    return {**kinds, tenant: OwnerKind("helmreleases.helm.toolkit.fluxcd.io", True, names.release_name)}

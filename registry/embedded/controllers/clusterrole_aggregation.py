@@ -1,0 +1,68 @@
+"""ClusterRoles with an aggregationRule hold the rules of those that their selectors choose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from apiserver.meta.resource import Object
+from apiserver.meta.selectors import LabelSelector, Requirement
+from registry.embedded.auth.rbac_authorizer import CLUSTERROLES
+from registry.embedded.worker import Worker
+from registry.sqlite.backend import SqliteBackend
+from registry.sqlite.database import Change, Database
+
+
+class RoleAggregation:
+    def __init__(self, *, database: Database, backends: Mapping[str, SqliteBackend]) -> None:
+        self._database = database
+        self._backend = backends[CLUSTERROLES]
+        self._worker: Worker[str] = Worker("aggregation of ClusterRoles", self._process)
+
+    def load(self) -> None:
+        self._worker.add(CLUSTERROLES)
+        self._database.subscribe(self._hear)
+
+    async def run(self) -> None:
+        await self._worker.run()
+
+    async def join(self) -> None:
+        await self._worker.join()
+
+    def _hear(self, change: Change) -> None:
+        if change.place.resource == CLUSTERROLES:
+            self._worker.add(CLUSTERROLES)
+
+    async def _process(self, _: str) -> None:
+        roles = [cached.object() for cached in self._backend.cache]
+        for cached in list(self._backend.cache):
+            role = cached.object()
+            if not role.get("aggregationRule"):
+                continue
+            rules = aggregated_rules(role, roles)
+            if rules != (role.get("rules") or []):
+                await self._backend.update(cached.key, {**role, "rules": rules}, role, dry_run=False)
+
+
+def aggregated_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
+    """The rules of the roles that `role` chooses, in order of their names; each rule once."""
+    rule = role.get("aggregationRule") or {}
+    selectors = [selector_of(each) for each in rule.get("clusterRoleSelectors") or ()]
+    rules: list[Object] = []
+    for other in sorted(roles, key=lambda each: str(each["metadata"]["name"])):
+        if other["metadata"]["uid"] == role["metadata"]["uid"]:
+            continue
+        labels = other["metadata"].get("labels") or {}
+        if any(selector.matches(labels) for selector in selectors):
+            rules += [each for each in other.get("rules") or () if each not in rules]
+    return rules
+
+
+def selector_of(document: Mapping[str, object]) -> LabelSelector:
+    """A metav1.LabelSelector."""
+    labels, expressions = document.get("matchLabels"), document.get("matchExpressions")
+    requirements = []
+    if isinstance(labels, dict):
+        requirements += [Requirement(key, "In", (value,)) for key, value in labels.items()]
+    for each in expressions if isinstance(expressions, list) else ():
+        requirements.append(Requirement(each.get("key", ""), each.get("operator", ""), tuple(each.get("values") or ())))
+    return LabelSelector(tuple(requirements))

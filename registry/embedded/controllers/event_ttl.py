@@ -1,0 +1,63 @@
+"""Events are forgotten an hour after they were written last, as on a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Object
+from apiserver.request.options import DeleteOptions
+from registry.sqlite.backend import SqliteBackend
+
+_KEPT_SECONDS = 3600.0
+_PAUSE_SECONDS = 60.0
+
+
+class EventExpiry:
+    def __init__(self, backend: SqliteBackend, *, clock: Callable[[], float] = time.time) -> None:
+        """`clock` gives seconds of the epoch."""
+        self._backend = backend
+        self._clock = clock
+
+    async def run(self) -> None:
+        while True:
+            await self.sweep()
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def sweep(self) -> None:
+        """Delete what is too old now."""
+        before = self._clock() - _KEPT_SECONDS
+        for cached in list(self._backend.cache):
+            obj = cached.object()
+            if last_written(obj) < before:
+                await self._delete(cached.key, obj)
+
+    async def _delete(self, key: Key, obj: Object) -> None:
+        try:
+            await self._backend.delete(key, obj, DeleteOptions())
+        except (errors.Conflict, errors.NotFound):
+            # written again, or gone, meanwhile
+            return
+
+
+def last_written(obj: Object) -> float:
+    """When an Event of the core group was written last, in seconds of the epoch; without a time it is old."""
+    return max(_times(obj), default=0.0)
+
+
+def _times(obj: Object) -> Iterator[float]:
+    series = obj.get("series") or {}
+    texts = (
+        obj["metadata"].get("creationTimestamp"),
+        obj.get("lastTimestamp"),
+        obj.get("eventTime"),
+        series.get("lastObservedTime") if isinstance(series, dict) else None,
+    )
+    for text in texts:
+        try:
+            yield datetime.fromisoformat(text).timestamp() if isinstance(text, str) else 0.0
+        except ValueError:
+            continue

@@ -1,0 +1,143 @@
+"""The garbage collector: what has lost all its owners goes, in the order that propagation asks for (J44 to J47)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apiserver.meta.resource import GroupKind, Object
+from apiserver.request.options import DeleteOptions
+from registry.embedded.controllers.ownership_graph import (
+    Action,
+    Await,
+    Collect,
+    Finish,
+    Node,
+    Orphan,
+    OwnerKind,
+    OwnershipGraph,
+    Release,
+    node_of,
+)
+from registry.embedded.worker import Worker
+from registry.sqlite.backend import SqliteBackend
+from registry.sqlite.database import Change, Database
+from registry.sqlite.statements import Place
+
+
+class GarbageCollector:
+    """`backends` has one backend for each storage; `kinds` tells of all kinds that an ownerReference may name."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        backends: Mapping[str, SqliteBackend],
+        kinds: Mapping[GroupKind, OwnerKind],
+    ) -> None:
+        self._database = database
+        self._backends = backends
+        self._graph = OwnershipGraph(kinds)
+        self._worker: Worker[str] = Worker("garbage collection", self._process)
+
+    def load(self) -> None:
+        """Take in what is stored, and follow it from then on. The backends are loaded."""
+        for storage, backend in self._backends.items():
+            for cached in backend.cache:
+                self._graph.put(node_of(Place(storage, cached.key), cached.object()))
+        for backend in self._backends.values():
+            for cached in backend.cache:
+                self._worker.add(cached.uid)
+        self._database.subscribe(self._hear)
+
+    async def run(self) -> None:
+        await self._worker.run()
+
+    async def join(self) -> None:
+        """Until everything known so far is dealt with."""
+        await self._worker.join()
+
+    def _hear(self, change: Change) -> None:
+        node = node_of(change.place, change.object)
+        before = self._graph.node(node.uid)
+        # an owner that waits looks again whenever one of its dependents changes
+        owners = {reference.uid for each in (before, node) if each is not None for reference in each.owners}
+        if change.type == "DELETED":
+            self._graph.drop(node.uid)
+        else:
+            self._graph.put(node)
+            if node.owners or node.deleting:
+                self._worker.add(node.uid)
+        if change.type == "DELETED" or node.waits_for_dependents:
+            self._add(self._graph.dependents(node.uid))
+        for uid in owners:
+            owner = self._graph.node(uid)
+            if owner is not None and owner.deleting:
+                self._worker.add(uid)
+
+    def _add(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self._worker.add(node.uid)
+
+    async def _process(self, uid: str) -> None:
+        action = self._graph.decide(uid)
+        node = self._graph.node(uid)
+        if action is not None and node is not None:
+            await self._act(node, action)
+
+    async def _act(self, node: Node, action: Action) -> None:
+        match action:
+            case Await(dependents):
+                self._add([each for each in dependents if not each.deleting])
+            case Orphan(dependents):
+                for dependent in dependents:
+                    await self._detach(dependent, (node.uid,))
+            case Release(uids):
+                await self._detach(node, uids)
+            case Finish(finalizer):
+                await self._finish(node, finalizer)
+            case Collect():
+                await self._collect(node, action)
+
+    async def _collect(self, node: Node, action: Collect) -> None:
+        for uid in action.gone:
+            # the graph hears of an object a moment after it is stored
+            if await self._database.holds(uid):
+                self._worker.add(node.uid)
+                return
+        backend, current = await self._current(node)
+        if current is None:
+            return
+        if action.unblock:
+            references = current["metadata"].get("ownerReferences") or ()
+            freed = [{**reference, "blockOwnerDeletion": False} for reference in references]
+            current = await self._update(backend, node, current, {"ownerReferences": freed})
+        await backend.delete(node.place.key, current, DeleteOptions(propagation_policy=action.policy))
+
+    async def _detach(self, node: Node, uids: Sequence[str]) -> None:
+        backend, current = await self._current(node)
+        if current is not None:
+            references = current["metadata"].get("ownerReferences") or ()
+            kept = [reference for reference in references if reference.get("uid") not in uids]
+            await self._update(backend, node, current, {"ownerReferences": kept})
+
+    async def _finish(self, node: Node, finalizer: str) -> None:
+        backend, current = await self._current(node)
+        if current is not None:
+            kept = [each for each in current["metadata"].get("finalizers") or () if each != finalizer]
+            await self._update(backend, node, current, {"finalizers": kept})
+
+    async def _current(self, node: Node) -> tuple[SqliteBackend, Object | None]:
+        """The stored object, None if it is no longer the one that was judged."""
+        backend = self._backends[node.place.resource]
+        current = await backend.read(node.place.key, live=True)
+        if current is not None and current["metadata"]["uid"] != node.uid:
+            current = None
+        return backend, current
+
+    async def _update(
+        self, backend: SqliteBackend, node: Node, current: Object, fields: Mapping[str, list[Any]]
+    ) -> Object:
+        metadata = {**current["metadata"], **fields}
+        new = {**current, "metadata": {name: value for name, value in metadata.items() if value != []}}
+        return await backend.update(node.place.key, new, current, dry_run=False)

@@ -1,0 +1,232 @@
+"""The kinds that rule the API itself: RBAC, admission, aggregation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from apiserver.meta.resource import Column, Schema
+from registry.embedded.kinds import schema_builders as schemas
+from registry.embedded.kinds import table_cells as cells
+from registry.embedded.kinds.kind import CREATED_AT, Kind
+from registry.embedded.kinds.path_segment_name import path_segment_errors
+from registry.embedded.kinds.rbac_validation import BindingRules, RoleRules
+from registry.embedded.kinds.schema_builders import (
+    INTEGER,
+    STRING,
+    STRINGS,
+    defaulting,
+    list_of,
+    loose,
+    merged_list,
+    struct,
+)
+from registry.rbac import role_index as rbac
+
+_ADMISSION = "admissionregistration.k8s.io"
+
+_RULE = struct(
+    {
+        "verbs": STRINGS,
+        "apiGroups": STRINGS,
+        "resources": STRINGS,
+        "resourceNames": STRINGS,
+        "nonResourceURLs": STRINGS,
+    }
+)
+_OPERATOR = {"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]}
+_SELECTOR = struct(
+    {
+        "matchLabels": schemas.STRING_MAP,
+        "matchExpressions": list_of(
+            struct({"key": STRING, "operator": _OPERATOR, "values": STRINGS}, required=("key", "operator")),
+            **{"x-kubernetes-list-type": "atomic"},
+        ),
+    },
+    **schemas.ATOMIC,
+)
+_RULES = list_of(_RULE, **{"x-kubernetes-list-type": "atomic"})
+_SUBJECT = struct({"kind": STRING, "apiGroup": STRING, "name": STRING, "namespace": STRING})
+_BINDING = {
+    "subjects": list_of(_SUBJECT, **{"x-kubernetes-list-type": "atomic"}),
+    "roleRef": struct(
+        {"apiGroup": STRING, "kind": STRING, "name": STRING},
+        **{"x-kubernetes-map-type": "atomic"},
+    ),
+}
+_BINDING_COLUMNS = (
+    Column("Role", description="What is granted."),
+    Column("Users", description="Users to whom it is granted.", priority=1),
+    Column("Groups", description="Groups to which it is granted.", priority=1),
+    Column("ServiceAccounts", description="Service accounts to which it is granted.", priority=1),
+)
+
+ROLE = Kind(
+    group=rbac.GROUP,
+    kind="Role",
+    plural="roles",
+    description="Role is a set of permissions in a namespace.",
+    name_errors=path_segment_errors,
+    properties={"rules": _RULES},
+    own_columns=True,
+    columns=CREATED_AT,
+    cells=cells.created_at,
+    rules=RoleRules(namespaced=True),
+)
+CLUSTERROLE = Kind(
+    group=rbac.GROUP,
+    kind="ClusterRole",
+    plural="clusterroles",
+    namespaced=False,
+    description="ClusterRole is a set of permissions that is granted in one namespace or in all.",
+    name_errors=path_segment_errors,
+    properties={"rules": _RULES, "aggregationRule": struct({"clusterRoleSelectors": list_of(_SELECTOR)})},
+    own_columns=True,
+    columns=CREATED_AT,
+    cells=cells.created_at,
+    rules=RoleRules(namespaced=False),
+)
+ROLEBINDING = Kind(
+    group=rbac.GROUP,
+    kind="RoleBinding",
+    plural="rolebindings",
+    description="RoleBinding grants a role in a namespace.",
+    name_errors=path_segment_errors,
+    properties=_BINDING,
+    columns=_BINDING_COLUMNS,
+    cells=cells.binding,
+    rules=BindingRules(namespaced=True),
+)
+CLUSTERROLEBINDING = Kind(
+    group=rbac.GROUP,
+    kind="ClusterRoleBinding",
+    plural="clusterrolebindings",
+    namespaced=False,
+    description="ClusterRoleBinding grants a role in all namespaces.",
+    name_errors=path_segment_errors,
+    properties=_BINDING,
+    columns=_BINDING_COLUMNS,
+    cells=cells.binding,
+    rules=BindingRules(namespaced=False),
+)
+_NAMED = loose({"name": STRING}, required=("name",))
+_MATCH_CONDITIONS = merged_list(_NAMED, "name")
+_OPERATION_RULES = list_of(
+    loose(
+        {
+            "scope": defaulting("*"),
+            **dict.fromkeys(("operations", "apiGroups", "apiVersions", "resources", "resourceNames"), STRINGS),
+        }
+    ),
+    **{"x-kubernetes-list-type": "atomic"},
+)
+_MATCHING = {
+    "matchPolicy": defaulting("Equivalent"),
+    "namespaceSelector": defaulting({}, _SELECTOR),
+    "objectSelector": defaulting({}, _SELECTOR),
+}
+_MATCH_RESOURCES = loose(
+    {**_MATCHING, "resourceRules": _OPERATION_RULES, "excludeResourceRules": _OPERATION_RULES}, **schemas.ATOMIC
+)
+_SERVICE_PORT = defaulting(443, INTEGER)
+_WEBHOOK: Mapping[str, Schema] = {
+    **_MATCHING,
+    "name": STRING,
+    "failurePolicy": defaulting("Fail"),
+    "timeoutSeconds": defaulting(10, INTEGER),
+    "rules": _OPERATION_RULES,
+    "matchConditions": _MATCH_CONDITIONS,
+    "sideEffects": STRING,
+    "admissionReviewVersions": STRINGS,
+    "clientConfig": loose(
+        {
+            "url": STRING,
+            "caBundle": {"type": "string", "format": "byte"},
+            "service": loose({"name": STRING, "namespace": STRING, "path": STRING, "port": _SERVICE_PORT}),
+        }
+    ),
+}
+_MUTATING: Mapping[str, Schema] = {**_WEBHOOK, "reinvocationPolicy": defaulting("Never")}
+_POLICY_SPEC = loose(
+    {
+        "failurePolicy": defaulting("Fail"),
+        "matchConstraints": _MATCH_RESOURCES,
+        "matchConditions": _MATCH_CONDITIONS,
+        "variables": merged_list(_NAMED, "name"),
+    }
+)
+
+
+def _webhooks(properties: Mapping[str, Schema]) -> Mapping[str, Schema]:
+    return {"webhooks": merged_list(loose(properties, required=("name",)), "name")}
+
+
+CONTROL_KINDS = (
+    ROLE,
+    CLUSTERROLE,
+    ROLEBINDING,
+    CLUSTERROLEBINDING,
+    Kind(
+        group=_ADMISSION,
+        kind="ValidatingAdmissionPolicy",
+        plural="validatingadmissionpolicies",
+        namespaced=False,
+        description="ValidatingAdmissionPolicy says what may be written, in CEL.",
+        status=True,
+        initial_status={},
+        generation=True,
+        properties={"spec": _POLICY_SPEC, "status": schemas.STATUS},
+        columns=(
+            Column("Validations", "integer", description="How many expressions there are."),
+            Column("ParamKind", description="Kind of its parameters."),
+        ),
+        cells=cells.admissionpolicy,
+    ),
+    Kind(
+        group=_ADMISSION,
+        kind="ValidatingAdmissionPolicyBinding",
+        plural="validatingadmissionpolicybindings",
+        namespaced=False,
+        description="ValidatingAdmissionPolicyBinding puts a policy into effect.",
+        generation=True,
+        properties={"spec": loose({"matchResources": _MATCH_RESOURCES, "validationActions": schemas.STRING_SET})},
+        columns=(Column("PolicyName", description="The policy."), Column("ParamRef", description="Its parameters.")),
+        cells=cells.admissionpolicybinding,
+    ),
+    Kind(
+        group=_ADMISSION,
+        kind="ValidatingWebhookConfiguration",
+        plural="validatingwebhookconfigurations",
+        namespaced=False,
+        description="ValidatingWebhookConfiguration names webhooks that may refuse a write.",
+        generation=True,
+        properties=_webhooks(_WEBHOOK),
+        columns=(Column("Webhooks", "integer", description="How many there are."),),
+        cells=cells.webhooks,
+    ),
+    Kind(
+        group=_ADMISSION,
+        kind="MutatingWebhookConfiguration",
+        plural="mutatingwebhookconfigurations",
+        namespaced=False,
+        description="MutatingWebhookConfiguration names webhooks that may change what is written.",
+        generation=True,
+        properties=_webhooks(_MUTATING),
+        columns=(Column("Webhooks", "integer", description="How many there are."),),
+        cells=cells.webhooks,
+    ),
+    Kind(
+        group="apiregistration.k8s.io",
+        kind="APIService",
+        plural="apiservices",
+        namespaced=False,
+        categories=("api-extensions",),
+        description="APIService tells who serves a version of a group.",
+        status=True,
+        properties={"spec": loose({"service": loose({"port": _SERVICE_PORT})}), "status": schemas.STATUS},
+        columns=(
+            Column("Service", description="The Service that is asked."),
+            Column("Available", description="Whether it answers."),
+        ),
+        cells=cells.apiservice,
+    ),
+)

@@ -1,0 +1,240 @@
+"""The core group's kinds, Leases and Events."""
+
+from __future__ import annotations
+
+from apiserver.meta.object_meta import dns1123_label_errors
+from apiserver.meta.resource import Column, Object, field_at, fields_at
+from registry.embedded.kinds import core_validation as corerules
+from registry.embedded.kinds import quota_validation as quotarules
+from registry.embedded.kinds import schema_builders as schemas
+from registry.embedded.kinds import table_cells as cells
+from registry.embedded.kinds.kind import CREATED_AT, Kind
+from registry.embedded.kinds.schema_builders import (
+    ANYTHING,
+    BOOLEAN,
+    INTEGER,
+    STRING,
+    STRING_MAP,
+    list_of,
+    loose,
+    merged_list,
+    struct,
+)
+
+_REFERENCE = loose({"name": STRING, "namespace": STRING, "uid": STRING})
+
+NAMESPACE = Kind(
+    group="",
+    kind="Namespace",
+    plural="namespaces",
+    namespaced=False,
+    short_names=("ns",),
+    description="Namespace is a scope for names.",
+    status=True,
+    initial_status={"phase": "Active"},
+    fixed=("spec",),
+    name_errors=dns1123_label_errors,
+    properties={
+        "spec": struct({"finalizers": schemas.STRINGS}),
+        "status": struct({"phase": STRING, "conditions": schemas.CONDITIONS}),
+    },
+    selectable=fields_at("status.phase"),
+    columns=(Column("Status", description="The status of the namespace."),),
+    cells=cells.namespace,
+    rules=corerules.NamespaceRules(),
+    termination=corerules.NamespaceTermination(),
+)
+SECRET = Kind(
+    group="",
+    kind="Secret",
+    plural="secrets",
+    description="Secret holds a small amount of data that is not for everybody.",
+    properties={
+        "type": STRING,
+        "data": schemas.BYTES_MAP,
+        "stringData": STRING_MAP,
+        "immutable": BOOLEAN,
+    },
+    selectable=fields_at("type"),
+    columns=(Column("Type", description="What the data is for."), Column("Data", "integer", description="Entries.")),
+    cells=cells.secret,
+    rules=corerules.SecretRules(),
+)
+CONFIGMAP = Kind(
+    group="",
+    kind="ConfigMap",
+    plural="configmaps",
+    short_names=("cm",),
+    description="ConfigMap holds configuration data.",
+    properties={"data": STRING_MAP, "binaryData": schemas.BYTES_MAP, "immutable": BOOLEAN},
+    columns=(Column("Data", "integer", description="Entries."),),
+    cells=cells.configmap,
+    rules=corerules.ConfigMapRules(),
+)
+SERVICEACCOUNT = Kind(
+    group="",
+    kind="ServiceAccount",
+    plural="serviceaccounts",
+    short_names=("sa",),
+    description="ServiceAccount is who a process is.",
+    properties={
+        "secrets": merged_list(_REFERENCE, "name"),
+        "imagePullSecrets": list_of(struct({"name": STRING}), **{"x-kubernetes-list-type": "atomic"}),
+        "automountServiceAccountToken": BOOLEAN,
+    },
+)
+_PORT = struct(
+    {
+        "name": STRING,
+        "protocol": {"type": "string", "default": "TCP"},
+        "port": INTEGER,
+        "targetPort": schemas.INT_OR_STRING,
+        "nodePort": INTEGER,
+        "appProtocol": STRING,
+    },
+    required=("port",),
+)
+_SERVICE_STRINGS = (
+    *("type", "clusterIP", "externalName", "loadBalancerIP", "loadBalancerClass", "sessionAffinity"),
+    *("externalTrafficPolicy", "internalTrafficPolicy", "ipFamilyPolicy", "trafficDistribution"),
+)
+SERVICE = Kind(
+    group="",
+    kind="Service",
+    plural="services",
+    short_names=("svc",),
+    categories=("all",),
+    description="Service names a set of addresses.",
+    status=True,
+    initial_status={"loadBalancer": {}},
+    properties={
+        "spec": struct(
+            {
+                **dict.fromkeys(_SERVICE_STRINGS, STRING),
+                **dict.fromkeys(("publishNotReadyAddresses", "allocateLoadBalancerNodePorts"), BOOLEAN),
+                **dict.fromkeys(("clusterIPs", "ipFamilies", "loadBalancerSourceRanges"), schemas.STRINGS),
+                "healthCheckNodePort": INTEGER,
+                "sessionAffinityConfig": struct({"clientIP": struct({"timeoutSeconds": INTEGER})}),
+                "ports": merged_list(_PORT, "port", "protocol"),
+                "selector": {**STRING_MAP, **schemas.ATOMIC},
+                "externalIPs": schemas.STRINGS,
+            }
+        ),
+        "status": schemas.STATUS,
+    },
+    selectable=fields_at("spec.clusterIP", "spec.type"),
+    columns=(
+        Column("Type", description="How the service is reached."),
+        Column("Cluster-IP", description="Address inside of the cluster."),
+        Column("External-IP", description="Addresses outside of the cluster."),
+        Column("Port(s)", description="Ports and their protocols."),
+        Column("Selector", description="Labels of the pods behind it.", priority=1),
+    ),
+    cells=cells.service,
+    rules=corerules.ServiceRules(),
+)
+RESOURCEQUOTA = Kind(
+    group="",
+    kind="ResourceQuota",
+    plural="resourcequotas",
+    short_names=("quota",),
+    description="ResourceQuota limits what a namespace may use.",
+    status=True,
+    properties={
+        "spec": struct({"hard": schemas.QUANTITIES, "scopes": schemas.STRINGS, "scopeSelector": ANYTHING}),
+        "status": struct({"hard": schemas.QUANTITIES, "used": schemas.QUANTITIES}),
+    },
+    columns=(Column("Request", description="What is used of what may be."), Column("Limit", description="Of limits.")),
+    cells=cells.resourcequota,
+    rules=quotarules.QuotaRules(),
+)
+_LIMIT = struct({"type": STRING, **dict.fromkeys(quotarules.LIMIT_MAPS, schemas.QUANTITIES)})
+LIMITRANGE = Kind(
+    group="",
+    kind="LimitRange",
+    plural="limitranges",
+    short_names=("limits",),
+    description="LimitRange bounds and defaults what a single object of a namespace may use.",
+    properties={"spec": struct({"limits": list_of(_LIMIT, **{"x-kubernetes-list-type": "atomic"})})},
+    own_columns=True,
+    columns=CREATED_AT,
+    cells=cells.created_at,
+    rules=quotarules.LimitRangeRules(),
+)
+REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+_OBJECT_REFERENCE = struct(dict.fromkeys(REFERENCE_FIELDS, STRING), **schemas.ATOMIC)
+
+
+def _event_source(event: Object) -> str:
+    """Who reported, in Events of the old kind and of the new one."""
+    return field_at("source.component")(event) or field_at("reportingComponent")(event)
+
+
+EVENT = Kind(
+    group="",
+    kind="Event",
+    plural="events",
+    short_names=("ev",),
+    description="Event tells of something that happened. It is kept for an hour.",
+    properties={
+        "involvedObject": _OBJECT_REFERENCE,
+        "related": _OBJECT_REFERENCE,
+        **dict.fromkeys(("reason", "message", "type", "action", "reportingComponent", "reportingInstance"), STRING),
+        **dict.fromkeys(("firstTimestamp", "lastTimestamp", "eventTime"), STRING),
+        "count": INTEGER,
+        "source": struct({"component": STRING, "host": STRING}),
+        "series": struct({"count": INTEGER, "lastObservedTime": STRING}),
+    },
+    selectable={
+        **{f"involvedObject.{field}": field_at(f"involvedObject.{field}") for field in REFERENCE_FIELDS},
+        **fields_at("reason", "reportingComponent", "type"),
+        "source": _event_source,
+    },
+    own_columns=True,
+    columns=(
+        Column("Last Seen", description="How long ago it happened last."),
+        Column("Type", description="Normal or Warning."),
+        Column("Reason", description="Why, in one word."),
+        Column("Object", description="What it is about."),
+        Column("Subobject", description="The part of it.", priority=1),
+        Column("Source", description="Who tells.", priority=1),
+        Column("Message", description="What happened."),
+        Column("First Seen", description="How long ago it happened first.", priority=1),
+        Column("Count", description="How often it has happened.", priority=1),
+        Column("Name", format="name", description="Name of the Event.", priority=1),
+    ),
+    cells=cells.event,
+)
+LEASE = Kind(
+    group="coordination.k8s.io",
+    kind="Lease",
+    plural="leases",
+    description="Lease tells who does something at present, and until when.",
+    properties={
+        "spec": struct(
+            {
+                "holderIdentity": STRING,
+                "preferredHolder": STRING,
+                "strategy": STRING,
+                "leaseDurationSeconds": INTEGER,
+                "acquireTime": STRING,
+                "renewTime": STRING,
+                "leaseTransitions": INTEGER,
+            }
+        )
+    },
+    columns=(Column("Holder", description="Who holds it."),),
+    cells=cells.lease,
+)
+
+CORE_KINDS = (
+    NAMESPACE,
+    SECRET,
+    CONFIGMAP,
+    SERVICEACCOUNT,
+    SERVICE,
+    RESOURCEQUOTA,
+    LIMITRANGE,
+    EVENT,
+    LEASE,
+)

@@ -1,0 +1,95 @@
+"""Defaults and validation of ResourceQuotas and LimitRanges: quantities in one spelling, known keys. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from apiserver.meta import errors
+from apiserver.meta.errors import FieldError
+from apiserver.meta.label_validation import key_errors
+from apiserver.meta.resource import Object
+from registry import quantity
+from registry.embedded.kinds.kind import AnyContent
+
+LIMIT_MAPS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+"""The fields of an element of spec.limits that hold quantities."""
+
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_COUNTED = (
+    *("pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers"),
+    *("resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"),
+)
+# what a ResourceQuota can bound besides names with a domain
+_STANDARD = frozenset(
+    (
+        *_COMPUTE,
+        *(f"{part}.{name}" for part in ("requests", "limits") for name in _COMPUTE),
+        "requests.storage",
+        *_COUNTED,
+    )
+)
+
+
+class QuotaRules(AnyContent):
+    def default(self, obj: Object) -> None:
+        spec = obj.get("spec") or {}
+        if spec.get("hard"):
+            obj["spec"] = {**spec, "hard": _canonical(spec["hard"])}
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        hard = (obj.get("spec") or {}).get("hard") or {}
+        names = [problem for key in hard for problem in _name_errors(key, f"spec.hard[{key}]")]
+        return names + (_quantity_errors("spec.hard", hard) or _negative_errors("spec.hard", hard))
+
+
+class LimitRangeRules(AnyContent):
+    def default(self, obj: Object) -> None:
+        spec = obj.get("spec") or {}
+        if spec.get("limits"):
+            limits = [
+                {name: _canonical(value) if name in LIMIT_MAPS else value for name, value in limit.items()}
+                for limit in spec["limits"]
+            ]
+            obj["spec"] = {**spec, "limits": limits}
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        limits = (obj.get("spec") or {}).get("limits") or []
+        return [
+            problem
+            for index, limit in enumerate(limits)
+            for name in LIMIT_MAPS
+            for problem in _quantity_errors(f"spec.limits[{index}].{name}", limit.get(name) or {})
+        ]
+
+
+def _name_errors(key: str, path: str) -> list[FieldError]:
+    if "/" in key:
+        return [errors.invalid(path, key, why) for why in key_errors(key)]
+    if key in _STANDARD or key.removeprefix("requests.").startswith("hugepages-"):
+        return []
+    whys = ["must be a standard resource type or fully qualified"] if key != "storage" else []
+    return [errors.invalid(path, key, why) for why in (*whys, "must be a standard resource for quota")]
+
+
+def _canonical(quantities: Any) -> Any:
+    """What is no quantity stays, for validation to find."""
+    return {key: value if _quantity_error(value) else quantity.canonical(value) for key, value in quantities.items()}
+
+
+def _quantity_errors(path: str, quantities: Mapping[str, Any]) -> list[FieldError]:
+    found = ((key, value, _quantity_error(value)) for key, value in quantities.items())
+    return [errors.invalid(f"{path}[{key}]", value, why) for key, value, why in found if why]
+
+
+def _negative_errors(path: str, quantities: Mapping[str, Any]) -> list[FieldError]:
+    why = "must be greater than or equal to 0"
+    return [errors.invalid(f"{path}[{k}]", each, why) for k, each in quantities.items() if quantity.parse(each) < 0]
+
+
+def _quantity_error(value: str | int) -> str:
+    try:
+        quantity.parse(value)
+    except ValueError as error:
+        return str(error)
+    return ""

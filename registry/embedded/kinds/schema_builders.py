@@ -1,0 +1,74 @@
+"""Pieces of schemas that the embedded host's kinds are made of.
+
+A kind is described where that changes what happens: what server-side apply merges by key, what is defaulted, and what
+is checked. The rest is kept as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from apiserver.meta.resource import Schema
+
+STRING: Schema = {"type": "string"}
+BOOLEAN: Schema = {"type": "boolean"}
+INTEGER: Schema = {"type": "integer"}
+STRINGS: Schema = {"type": "array", "items": STRING, "x-kubernetes-list-type": "atomic"}
+STRING_SET: Schema = {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"}
+STRING_MAP: Schema = {"type": "object", "additionalProperties": STRING}
+BYTES_MAP: Schema = {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}}
+ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+ATOMIC: Schema = {"x-kubernetes-map-type": "atomic"}
+"""Makes an object one value for server-side apply."""
+INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True}
+QUANTITIES: Schema = {"type": "object", "additionalProperties": INT_OR_STRING}
+
+
+def struct(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **more: Any) -> Schema:
+    """An object with these fields and no others."""
+    schema: dict[str, Any] = {"type": "object", "properties": dict(properties), **more}
+    if required:
+        schema["required"] = list(required)
+    return schema
+
+
+def loose(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **more: Any) -> Schema:
+    """An object of which these fields are known, and others kept."""
+    return {**struct(properties, required=required, **more), "x-kubernetes-preserve-unknown-fields": True}
+
+
+def defaulting(default: Any, schema: Schema = STRING) -> Schema:
+    return {**schema, "default": default}
+
+
+def list_of(items: Schema, **more: Any) -> Schema:
+    return {"type": "array", "items": items, **more}
+
+
+def list_map(items: Schema, *keys: str) -> Schema:
+    """A list that server-side apply merges by `keys`."""
+    return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
+
+
+def merged_list(items: Schema, *keys: str) -> Schema:
+    """A list that server-side apply merges by `keys`, and a strategic merge patch by the first of them."""
+    hints = {"x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": keys[0]}
+    return {**list_map(items, *keys), **hints}
+
+
+CONDITIONS: Schema = merged_list(
+    loose(
+        {
+            "type": STRING,
+            "status": STRING,
+            "observedGeneration": INTEGER,
+            "lastTransitionTime": STRING,
+            "reason": STRING,
+            "message": STRING,
+        },
+        required=("type", "status"),
+    ),
+    "type",
+)
+STATUS: Schema = loose({"conditions": CONDITIONS})

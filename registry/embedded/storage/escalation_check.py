@@ -1,0 +1,85 @@
+"""RBAC's own rule: nobody makes a role, or binds one, that holds more than they hold themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apiserver.authorization.authorizer import MASTERS, AccessAttributes
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Object, Resource
+from apiserver.request.context import RequestContext, User
+from registry.rbac.escalation import EVERYTHING, describe, uncovered
+from registry.rbac.role_index import GROUP, RoleIndex, Rule, parse_binding, parse_rules, place
+
+
+@dataclass(frozen=True, slots=True)
+class RoleGuard:
+    """Of Roles and ClusterRoles. The verb `escalate` on the role lifts it."""
+
+    index: RoleIndex
+    resource: Resource
+
+    def __call__(self, context: RequestContext, new: Object, old: Object | None) -> None:
+        """Raises Forbidden."""
+        if old is not None and _same(new, old, ("rules", "aggregationRule")):
+            return
+        metadata = new["metadata"]
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        user = context.user
+        if _may(self.index, user, "escalate", self.resource.plural, name, namespace):
+            return
+        wanted = list(parse_rules(new.get("rules")))
+        if new.get("aggregationRule"):
+            # whoever labels a ClusterRole decides what this one holds
+            wanted += EVERYTHING
+        _refuse_more(self.index, user, namespace, wanted, self.resource, name)
+
+
+@dataclass(frozen=True, slots=True)
+class BindingGuard:
+    """Of RoleBindings and ClusterRoleBindings. The verb `bind` on the role lifts it."""
+
+    index: RoleIndex
+    resource: Resource
+
+    def __call__(self, context: RequestContext, new: Object, old: Object | None) -> None:
+        """Raises Forbidden, and NotFound for a role that does not exist."""
+        if old is not None and _same(new, old, ("roleRef", "subjects")):
+            return
+        binding = parse_binding(new)
+        if binding is None:
+            return
+        role, (namespace, name), user = place(binding.role), place(binding.key), context.user
+        plural = "roles" if role.namespace else "clusterroles"
+        if _may(self.index, user, "bind", plural, role.name, namespace):
+            return
+        rules = self.index.rules_of(binding.role)
+        if rules is None:
+            raise errors.NotFound(GroupResource(GROUP, plural), role.name)
+        _refuse_more(self.index, user, namespace, rules, self.resource, name)
+
+
+def _may(index: RoleIndex, user: User, verb: str, plural: str, role: str, namespace: str) -> bool:
+    if MASTERS in user.groups:
+        return True
+    access = AccessAttributes(
+        user=user, verb=verb, group=GROUP, version="v1", resource=plural, namespace=namespace, name=role
+    )
+    return index.decide(access).allowed
+
+
+def _refuse_more(
+    index: RoleIndex, user: User, namespace: str, wanted: Sequence[Rule], resource: Resource, name: str
+) -> None:
+    missing = uncovered(index.rules_for(user, namespace), wanted)
+    if not missing:
+        return
+    groups = " ".join(f'"{group}"' for group in user.groups)
+    lines = "\n".join(describe(rule) for rule in missing)
+    why = f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions not currently held:\n{lines}'
+    raise errors.Forbidden(resource.group_resource, name, why)
+
+
+def _same(new: Object, old: Object, fields: Sequence[str]) -> bool:
+    return all(new.get(field) == old.get(field) for field in fields)

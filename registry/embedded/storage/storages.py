@@ -1,0 +1,141 @@
+"""Storages that offer less than the generic store, or guard it. A class line lists the verbs that are served."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from apiserver import rest
+from apiserver.encoding.encoded_object import CachedObject
+from apiserver.meta import errors
+from apiserver.meta.resource import Key, Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.request.options import DeleteOptions, ListOptions, WatchOptions
+from apiserver.storage.pagination import Page
+from apiserver.storage.watcher import Watch
+from registry.generic.backend import Backend
+from registry.generic.store import Store
+from registry.generic.strategy import Strategy
+
+IMMORTAL = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
+
+Guard = Callable[[RequestContext, Object, Object | None], None]
+"""(context, new object, old object): raises StatusError to refuse what the caller may not do with this content."""
+
+
+class SubresourceStorage(rest.Getter, rest.Updater):
+    """The subresource `status`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def resource(self) -> Resource:
+        return self._store.resource
+
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        return await self._store.get(context, key, at_least=at_least)
+
+    async def update(
+        self,
+        context: RequestContext,
+        key: Key,
+        change: rest.Change,
+        validate: rest.Validate,
+        *,
+        dry_run: bool,
+        validate_create: rest.Validate | None = None,
+    ) -> tuple[Object, bool]:
+        # a subresource never makes the object
+        return await self._store.update(context, key, change, validate, dry_run=dry_run)
+
+
+class NamespaceStorage(
+    rest.Getter,
+    rest.Lister,
+    rest.Watcher,
+    rest.Creater,
+    rest.Updater,
+    rest.GracefulDeleter,
+):
+    """Namespaces. They are not deleted all at once, and those that everything relies on are not deleted at all."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @property
+    def resource(self) -> Resource:
+        return self._store.resource
+
+    async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
+        return await self._store.get(context, key, at_least=at_least)
+
+    async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
+        return await self._store.list(context, namespace, options)
+
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+        return await self._store.watch(context, namespace, options)
+
+    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+        return await self._store.create(context, obj, validate, dry_run=dry_run)
+
+    async def update(
+        self,
+        context: RequestContext,
+        key: Key,
+        change: rest.Change,
+        validate: rest.Validate,
+        *,
+        dry_run: bool,
+        validate_create: rest.Validate | None = None,
+    ) -> tuple[Object, bool]:
+        return await self._store.update(
+            context, key, change, validate, dry_run=dry_run, validate_create=validate_create
+        )
+
+    async def delete(
+        self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.Validate
+    ) -> rest.Deleted:
+        if key.name in IMMORTAL:
+            raise errors.Forbidden(self.resource.group_resource, key.name, "this namespace may not be deleted")
+        return await self._store.delete(context, key, options, validate)
+
+
+class GuardedStore(Store):
+    """A store whose content may be more than its writer is entitled to."""
+
+    def __init__(self, *, backend: Backend, strategy: Strategy, guard: Guard) -> None:
+        super().__init__(backend=backend, strategy=strategy)
+        self._guard = guard
+
+    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+        return await super().create(context, obj, self._guarded(context, validate), dry_run=dry_run)
+
+    async def update(
+        self,
+        context: RequestContext,
+        key: Key,
+        change: rest.Change,
+        validate: rest.Validate,
+        *,
+        dry_run: bool,
+        validate_create: rest.Validate | None = None,
+    ) -> tuple[Object, bool]:
+        return await super().update(
+            context,
+            key,
+            change,
+            self._guarded(context, validate),
+            dry_run=dry_run,
+            validate_create=validate_create,
+        )
+
+    def _guarded(self, context: RequestContext, validate: rest.Validate) -> rest.Validate:
+        @asynccontextmanager
+        async def guarded(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+            if new is not None:
+                self._guard(context, new, old)
+            async with validate(new, old):
+                yield
+
+        return guarded

@@ -1,0 +1,115 @@
+"""The Strategy of every kind of the embedded host, and of the subresources status and finalize. Pure."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from apiserver.meta import errors
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import Object, Resource
+from apiserver.schema.pruning_and_defaulting import type_errors
+from registry.embedded.kinds.kind import Kind
+
+_OWN_FIELDS = ("apiVersion", "kind", "metadata")
+
+
+class KindStrategy:
+    """The object itself. Status, where it is a subresource, is not written through here (D53)."""
+
+    def __init__(self, kind: Kind, resource: Resource) -> None:
+        self._kind = kind
+        self._resource = resource
+
+    @property
+    def resource(self) -> Resource:
+        return self._resource
+
+    def prepare_for_create(self, obj: Object) -> None:
+        kind = self._kind
+        if kind.status:
+            _put(obj, "status", kind.initial_status)
+        obj["metadata"].pop("generation", None)
+        if kind.generation:
+            obj["metadata"]["generation"] = 1
+        if not kind.type_errors(obj):
+            kind.rules.initialize(obj)
+            kind.rules.default(obj)
+
+    def prepare_for_update(self, new: Object, old: Object) -> None:
+        kind = self._kind
+        kept = (*kind.fixed, "status") if kind.status else kind.fixed
+        for field in kept:
+            _put(new, field, old.get(field))
+        kind.default(new)
+        if kind.generation and _content(new) != _content(old):
+            new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
+
+    def name_errors(self, obj: Object) -> list[FieldError]:
+        name = obj["metadata"]["name"]
+        return [errors.invalid("metadata.name", name, text) for text in self._kind.name_errors(name)]
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        missing = [errors.required(field) for field in self._kind.required if field not in obj]
+        problems = [*missing, *self._kind.type_errors(obj)]
+        return problems or self._kind.rules.validate(obj)
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        problems = self.validate(new)
+        return problems or self._kind.rules.validate_update(new, old)
+
+    def warnings(self, obj: Object) -> list[str]:
+        return []
+
+
+class SubresourceStrategy:
+    """A subresource that writes one field of the object (D53) and, as those of Namespaces do, what is in `metadata`."""
+
+    def __init__(self, resource: Resource, *, field: str, metadata: Sequence[str] = ()) -> None:
+        self._resource = resource
+        self._field = field
+        # who wrote the field is told of this write; the resourceVersion is the one that the write is bound to
+        self._metadata = ("managedFields", "resourceVersion", *metadata)
+
+    @property
+    def resource(self) -> Resource:
+        return self._resource
+
+    def prepare_for_create(self, obj: Object) -> None:
+        raise errors.ResourceMethodNotAllowed(self._resource.group_resource, "create")
+
+    def prepare_for_update(self, new: Object, old: Object) -> None:
+        wanted, metadata = new.get(self._field), new["metadata"]
+        new.clear()
+        new.update(copy.deepcopy(old))
+        _put(new, self._field, wanted)
+        for name in self._metadata:
+            _put(new["metadata"], name, metadata.get(name))
+
+    def name_errors(self, obj: Object) -> list[FieldError]:
+        return []
+
+    def validate(self, obj: Object) -> list[FieldError]:
+        schema = self._resource.properties.get(self._field)
+        if schema is None or self._field not in obj:
+            return []
+        return type_errors(schema, obj[self._field], self._field)
+
+    def validate_update(self, new: Object, old: Object) -> list[FieldError]:
+        return self.validate(new)
+
+    def warnings(self, obj: Object) -> list[str]:
+        return []
+
+
+def _content(obj: Object) -> Object:
+    return {name: value for name, value in obj.items() if name not in (*_OWN_FIELDS, "status")}
+
+
+def _put(obj: Object, field: str, value: Any) -> None:
+    """Set a field to a copy, or drop it for None."""
+    if value is None:
+        obj.pop(field, None)
+    else:
+        obj[field] = copy.deepcopy(value)

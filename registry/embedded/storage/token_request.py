@@ -1,0 +1,109 @@
+"""The subresource `token` of service accounts: a token is asked for, not stored (`kubectl create token`)."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from apiserver import rest
+from apiserver.meta import errors
+from apiserver.meta.errors import FieldError
+from apiserver.meta.resource import GroupKind, GroupResource, Key, Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.schema.pruning_and_defaulting import type_errors
+from registry.embedded.auth.bound_tokens import AUDIENCE, Binding, BoundTokens
+from registry.embedded.kinds.reviews import TOKEN_REQUEST
+
+_ACCOUNTS = GroupResource("", "serviceaccounts")
+_SECRETS = GroupResource("", "secrets")
+_SECONDS = 3600
+_LEAST_SECONDS = 600
+_MOST_SECONDS = 1 << 32
+# Kubernetes can bind tokens to these as well; here there never are any
+_ABSENT = {"Pod": "pods", "Node": "nodes"}
+
+
+class TokenStorage(rest.Creater):
+    def __init__(self, tokens: BoundTokens) -> None:
+        self._tokens = tokens
+
+    @property
+    def resource(self) -> Resource:
+        return TOKEN_REQUEST
+
+    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+        key = Key(context.info.namespace, context.info.name)
+        account = await self._tokens.accounts.read(key, live=True)
+        if account is None:
+            raise errors.NotFound(_ACCOUNTS, key.name)
+        metadata = obj["metadata"]
+        if metadata.get("name", key.name) != key.name:
+            why = "must match the service account name if specified"
+            problem = errors.invalid("metadata.name", metadata["name"], why)
+            raise errors.Invalid(TOKEN_REQUEST.group_kind, key.name, [problem])
+        spec = obj.get("spec") or {}
+        if problems := _problems(spec):
+            raise errors.Invalid(TOKEN_REQUEST.group_kind, "", problems)
+        wanted = {
+            **spec,
+            "audiences": spec.get("audiences") or [AUDIENCE],
+            "expirationSeconds": spec.get("expirationSeconds", _SECONDS),
+            "boundObjectRef": spec.get("boundObjectRef"),
+        }
+        bound = await self._bound(key.namespace, wanted["boundObjectRef"])
+        kept = {name: account["metadata"][name] for name in ("name", "namespace", "uid")}
+        request = {**obj, "metadata": {**metadata, **kept, "creationTimestamp": _text(self._tokens.clock())}}
+        request["spec"] = wanted
+        async with validate(request, None):
+            token, end = self._tokens.issue(
+                key,
+                account["metadata"]["uid"],
+                audiences=wanted["audiences"],
+                seconds=wanted["expirationSeconds"],
+                bound=bound,
+            )
+        return {**request, "status": {"token": token, "expirationTimestamp": _text(end)}}
+
+    async def _bound(self, namespace: str, reference: dict[str, Any] | None) -> Binding | None:
+        """Raises BadRequest, NotFound, Conflict."""
+        if reference is None:
+            return None
+        kind, name, uid = (reference.get(field, "") for field in ("kind", "name", "uid"))
+        if kind != "Secret" and kind not in _ABSENT:
+            raise errors.BadRequest(f"cannot bind token to object of type {_type_of(reference)}")
+        if not name:
+            raise errors.BadRequest("Name parameter required.")
+        if kind != "Secret":
+            raise errors.NotFound(GroupResource("", _ABSENT[kind]), name)
+        secret = await self._tokens.secrets.read(Key(namespace, name), live=True)
+        if secret is None:
+            raise errors.NotFound(_SECRETS, name)
+        held: str = secret["metadata"]["uid"]
+        if uid and uid != held:
+            why = (
+                f"the UID in the bound object reference ({uid}) does not match the UID in record. "
+                "The object might have been deleted and then recreated"
+            )
+            raise errors.Conflict(GroupKind("", kind), name, why)
+        return Binding(name, held)
+
+
+def _problems(spec: Object) -> list[FieldError]:
+    if problems := type_errors(TOKEN_REQUEST.properties["spec"], spec, "spec"):
+        return problems
+    seconds = spec.get("expirationSeconds", _SECONDS)
+    path = "spec.expirationSeconds"
+    if seconds < _LEAST_SECONDS:
+        return [errors.invalid(path, seconds, "may not specify a duration less than 10 minutes")]
+    if seconds > _MOST_SECONDS:
+        return [errors.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
+    return []
+
+
+def _type_of(reference: dict[str, Any]) -> str:
+    group, _, version = str(reference.get("apiVersion", "")).rpartition("/")
+    return f"{group}/{version}, Kind={reference.get('kind', '')}"
+
+
+def _text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,298 @@
+"""RBAC, decided: rules, an index of roles and bindings, and who may do what by them. No I/O.
+
+The embedded host authorizes by this, and whoever has to know what a user may see asks the same functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, NewType
+
+from apiserver.authorization.authorizer import AccessAttributes, Decision
+from apiserver.meta.resource import Key, Object
+from apiserver.request.context import User
+from registry.multimap import Multimap
+
+GROUP = "rbac.authorization.k8s.io"
+ALL = "*"
+
+_SERVICE_ACCOUNT = "system:serviceaccount"
+_SHARED = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A PolicyRule. It is about resources, or about `paths`."""
+
+    verbs: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    def allows(self, access: AccessAttributes) -> bool:
+        if not _has(self.verbs, access.verb):
+            return False
+        if not access.is_resource:
+            return any(path_matches(path, access.path) for path in self.paths)
+        return (
+            _has(self.groups, access.group)
+            and resource_matches(self.resources, access.resource, access.subresource)
+            and (not self.names or access.name in self.names)
+        )
+
+
+# There are many of these for each tenant, and the garbage collector, which stops everybody, passes strings by.
+
+Subject = NewType("Subject", str)
+"""As whom a binding means a user: `subject` makes it, `kind_and_name` takes it apart."""
+
+RoleKey = NewType("RoleKey", str)
+"""Which Role or ClusterRole: `role` makes it, `place` takes it apart."""
+
+BindingKey = NewType("BindingKey", str)
+"""Which RoleBinding or ClusterRoleBinding: `binding` makes it, `place` takes it apart."""
+
+
+class Binding(NamedTuple):
+    key: BindingKey
+    role: RoleKey
+    subjects: tuple[Subject, ...]
+
+    @property
+    def namespace(self) -> str:
+        """Empty for a ClusterRoleBinding."""
+        return place(self.key).namespace
+
+
+class Grant(NamedTuple):
+    """What a user holds by one binding, through one of its subjects."""
+
+    binding: Binding
+    subject: Subject
+    rules: Sequence[Rule]
+
+
+class RoleIndex:
+    """Roles and bindings, kept one object at a time. Bindings are found by subject, so that the number of tenants
+    does not count."""
+
+    def __init__(self) -> None:
+        self._rules: dict[RoleKey, tuple[Rule, ...]] = {}
+        # their roles and subjects
+        self._bindings: dict[BindingKey, tuple[RoleKey, tuple[Subject, ...]]] = {}
+        self._by_subject: Multimap[Subject, BindingKey] = Multimap()
+        self._by_role: Multimap[RoleKey, BindingKey] = Multimap()
+
+    def put_role(self, key: RoleKey, rules: Iterable[Rule]) -> None:
+        self._rules[key] = tuple(rules)
+
+    def drop_role(self, key: RoleKey) -> None:
+        self._rules.pop(key, None)
+
+    def rules_of(self, key: RoleKey) -> Sequence[Rule] | None:
+        """None if there is no such role."""
+        return self._rules.get(key)
+
+    @property
+    def roles(self) -> Iterable[RoleKey]:
+        return self._rules.keys()
+
+    @property
+    def bindings(self) -> Iterable[BindingKey]:
+        return self._bindings.keys()
+
+    def put_binding(self, binding: Binding) -> None:
+        self.drop_binding(binding.key)
+        self._bindings[binding.key] = binding.role, binding.subjects
+        for subject in binding.subjects:
+            self._by_subject.add(subject, binding.key)
+        self._by_role.add(binding.role, binding.key)
+
+    def drop_binding(self, key: BindingKey) -> None:
+        role, subjects = self._bindings.pop(key, (None, ()))
+        for subject in subjects:
+            self._by_subject.discard(subject, key)
+        if role is not None:
+            self._by_role.discard(role, key)
+
+    def binding(self, key: BindingKey) -> Binding | None:
+        return Binding(key, *self._bindings[key]) if key in self._bindings else None
+
+    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterator[Binding]:
+        """All of a subject, or those in one namespace, '' for those of the cluster."""
+        within = "" if namespace is None else f"{namespace}/"
+        for key in self._by_subject[subject]:
+            if key.startswith(within):
+                yield Binding(key, *self._bindings[key])
+
+    def bound_to(self, role: RoleKey) -> Iterator[Binding]:
+        return (Binding(key, *self._bindings[key]) for key in self._by_role[role])
+
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+        """What `user` holds in the whole cluster, then what they hold in `namespace`, if one is given."""
+        scopes = ("", namespace) if namespace else ("",)
+        for scope in scopes:
+            for subject in subjects_of(user):
+                for binding in self.bindings_of(subject, scope):
+                    if (rules := self._rules.get(binding.role)) is not None:
+                        yield Grant(binding, subject, rules)
+
+    def rules_for(self, user: User, namespace: str) -> list[Rule]:
+        """Every rule that counts for `user` in a namespace, '' for the cluster alone; each once."""
+        return list(dict.fromkeys(rule for grant in self.grants(user, namespace) for rule in grant.rules))
+
+    def decide(self, access: AccessAttributes) -> Decision:
+        """Allowed, or no opinion: RBAC never denies."""
+        namespace = access.namespace if access.is_resource else ""
+        for grant in self.grants(access.user, namespace):
+            if any(rule.allows(access) for rule in grant.rules):
+                return Decision(allowed=True, reason=_reason(grant))
+        return Decision()
+
+
+@lru_cache(maxsize=_SHARED)
+def subject(kind: str, name: str) -> Subject:
+    """`kind` is User or Group. A ServiceAccount is the user that it acts as."""
+    return Subject(f"{kind}:{name}")
+
+
+def kind_and_name(subject: Subject) -> tuple[str, str]:
+    kind, _, name = subject.partition(":")
+    return kind, name
+
+
+def role(namespace: str, name: str) -> RoleKey:
+    """A ClusterRole's namespace is empty."""
+    return RoleKey(f"{namespace}/{name}")
+
+
+def binding(namespace: str, name: str) -> BindingKey:
+    """A ClusterRoleBinding's namespace is empty."""
+    return BindingKey(f"{namespace}/{name}")
+
+
+def place(key: RoleKey | BindingKey) -> Key:
+    namespace, _, name = key.partition("/")
+    return Key(namespace, name)
+
+
+def resource_matches(resources: Sequence[str], resource: str, subresource: str) -> bool:
+    if ALL in resources:
+        return True
+    if not subresource:
+        return resource in resources
+    return f"{resource}/{subresource}" in resources or f"{ALL}/{subresource}" in resources
+
+
+def path_matches(pattern: str, path: str) -> bool:
+    """A pattern is a path, or ends in `*`."""
+    return path.startswith(pattern[:-1]) if pattern.endswith(ALL) else path == pattern
+
+
+def parse_rules(document: object) -> tuple[Rule, ...]:
+    """The rules of a Role or ClusterRole. What is not well-formed grants nothing."""
+    items = document if isinstance(document, list) else []
+    return tuple(_rule(item) for item in items if isinstance(item, dict))
+
+
+def role_key(reference: Mapping[str, Any], namespace: str) -> RoleKey | None:
+    """The role that a roleRef names, seen from a binding in `namespace`; None if no role can be meant."""
+    name, kind = reference.get("name"), reference.get("kind")
+    if reference.get("apiGroup", GROUP) != GROUP or not isinstance(name, str):
+        return None
+    if kind == "ClusterRole":
+        return _cluster_role(name)
+    return role(namespace, name) if kind == "Role" and namespace else None
+
+
+def parse_binding(obj: Object) -> Binding | None:
+    """A RoleBinding or ClusterRoleBinding; None if it can grant nothing."""
+    metadata = obj["metadata"]
+    namespace = metadata.get("namespace", "")
+    bound = role_key(obj.get("roleRef") or {}, namespace)
+    if bound is None:
+        return None
+    subjects = [_subject(item, namespace) for item in obj.get("subjects") or () if isinstance(item, dict)]
+    meant = tuple(dict.fromkeys(subject for subject in subjects if subject is not None))
+    return Binding(binding(namespace, metadata["name"]), bound, _shared(meant))
+
+
+def service_account_user(
+    namespace: str, name: str, uid: str = "", *, extra: Mapping[str, tuple[str, ...]] | None = None
+) -> User:
+    """The user that a ServiceAccount is."""
+    groups = (f"{_SERVICE_ACCOUNT}s", f"{_SERVICE_ACCOUNT}s:{namespace}")
+    return User(name=f"{_SERVICE_ACCOUNT}:{namespace}:{name}", uid=uid, groups=groups, extra=extra or {})
+
+
+def rule_document(rule: Rule) -> Object:
+    """The rule as a PolicyRule."""
+    fields = {
+        "verbs": rule.verbs,
+        "apiGroups": rule.groups,
+        "resources": rule.resources,
+        "resourceNames": rule.names,
+        "nonResourceURLs": rule.paths,
+    }
+    return {name: list(values) for name, values in fields.items() if values}
+
+
+def subjects_of(user: User) -> Iterator[Subject]:
+    """As whom bindings may mean this user."""
+    yield subject("User", user.name)
+    for group in dict.fromkeys(user.groups):
+        yield subject("Group", group)
+
+
+# Bindings of thousands of tenants name the same few roles, and those of one tenant the same subjects.
+
+
+@lru_cache(maxsize=_SHARED)
+def _cluster_role(name: str) -> RoleKey:
+    return role("", name)
+
+
+@lru_cache(maxsize=_SHARED)
+def _shared(subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
+    return subjects
+
+
+def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
+    kind, name = item.get("kind"), item.get("name")
+    if not isinstance(name, str) or not name:
+        return None
+    if kind in ("User", "Group"):
+        return subject(kind, name)
+    home = item.get("namespace") or namespace
+    return subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
+
+
+def _rule(item: Mapping[str, Any]) -> Rule:
+    return Rule(
+        verbs=_strings(item.get("verbs")),
+        groups=_strings(item.get("apiGroups")),
+        resources=_strings(item.get("resources")),
+        names=_strings(item.get("resourceNames")),
+        paths=_strings(item.get("nonResourceURLs")),
+    )
+
+
+def _strings(value: object) -> tuple[str, ...]:
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()
+
+
+def _has(values: Sequence[str], value: str) -> bool:
+    return ALL in values or value in values
+
+
+def _reason(grant: Grant) -> str:
+    bound, bound_to = place(grant.binding.key), place(grant.binding.role)
+    bound_by = (
+        f'RoleBinding "{bound.name}/{bound.namespace}"' if bound.namespace else f'ClusterRoleBinding "{bound.name}"'
+    )
+    role_kind = "Role" if bound_to.namespace else "ClusterRole"
+    kind, name = kind_and_name(grant.subject)
+    return f'RBAC: allowed by {bound_by} of {role_kind} "{bound_to.name}" to {kind} "{name}"'

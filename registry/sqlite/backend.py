@@ -1,0 +1,176 @@
+"""One kind in the database, as the generic store wants it; several versions of a kind share what is stored."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from apiserver import rest
+from apiserver.encoding.encoded_object import encode
+from apiserver.meta import errors
+from apiserver.meta import object_meta as meta
+from apiserver.meta.resource import GroupResource, Key, Object, Resource
+from apiserver.request.context import RequestContext
+from apiserver.request.options import DeleteOptions
+from apiserver.storage.watch_cache import WatchCache
+from registry.generic import deletion
+from registry.generic.deletion import ByFinalizers, Termination
+from registry.sqlite.database import Change, Database, Refused, Write, object_of
+from registry.sqlite.statements import Place, Refusal
+
+NAMESPACES = "namespaces"
+_NAMESPACE = GroupResource("", NAMESPACES)
+
+
+class Form(Protocol):
+    """How one version of a kind looks, and how it is stored. Pure; the argument is not changed."""
+
+    def show(self, stored: Object) -> Object: ...
+
+    def store(self, shown: Object) -> Object: ...
+
+
+class SameForm:
+    def show(self, stored: Object) -> Object:
+        return stored
+
+    def store(self, shown: Object) -> Object:
+        return shown
+
+
+class SqliteBackend:
+    """`storage` names what is stored, by default the resource and its group; versions that share it differ in their
+    apiVersion, and by `form`."""
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        resource: Resource,
+        cache: WatchCache,
+        storage: str = "",
+        form: Form | None = None,
+        termination: Termination | None = None,
+    ) -> None:
+        self._database = database
+        self.resource = resource
+        self._cache = cache
+        self.storage = storage or str(resource.group_resource)
+        self._form: Form = form or SameForm()
+        self._termination: Termination = termination or ByFinalizers()
+
+    @property
+    def cache(self) -> WatchCache:
+        return self._cache
+
+    async def load(self) -> None:
+        """Fill the cache from the database, and follow it from then on; to be called once, before any write."""
+        rows, revision = await self._database.rows(self.storage)
+        self._cache.replace([encode(self.resource, self._form.show(object_of(row))) for row in rows], revision)
+        self._database.subscribe(self._hear)
+
+    def before_read(self, context: RequestContext) -> None:
+        """The cache is never out of date: nobody else writes."""
+
+    async def read(self, key: Key, *, live: bool) -> Object | None:
+        if not live:
+            cached = self._cache.peek(key)
+            return None if cached is None else cached.object()
+        row = await self._database.row(Place(self.storage, key))
+        return None if row is None else self._shown(object_of(row))
+
+    async def confirm_absent(self, key: Key) -> bool:
+        return True
+
+    async def create(self, obj: Object, *, dry_run: bool, context: RequestContext | None = None) -> Object:
+        """Raises AlreadyExists; Forbidden and NotFound for a namespace that takes nothing new (H5)."""
+        metadata = dict(obj["metadata"])
+        metadata.pop("resourceVersion", None)
+        metadata.setdefault("uid", meta.new_uid())
+        metadata.setdefault("creationTimestamp", meta.now_rfc3339())
+        key = self._key(metadata)
+        parent = Place(NAMESPACES, Key("", key.namespace)) if self.resource.namespaced else None
+        write = Write(
+            type="ADDED",
+            place=Place(self.storage, key),
+            object=self._stored({**obj, "metadata": metadata}),
+            parent=parent,
+            dry_run=dry_run,
+        )
+        return await self._write(write)
+
+    async def update(
+        self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext | None = None
+    ) -> Object:
+        """Raises Conflict, NotFound. Without its last finalizer, an object on its way out is gone (D79)."""
+        leaving = bool(new["metadata"].get("deletionTimestamp")) and not self._termination.held(new)
+        write = Write(
+            type="DELETED" if leaving else "MODIFIED",
+            place=Place(self.storage, key),
+            object=self._stored(new),
+            expected=int(current["metadata"]["resourceVersion"]),
+            dry_run=dry_run,
+        )
+        return await self._write(write)
+
+    async def delete(
+        self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext | None = None
+    ) -> rest.Deleted:
+        """Raises Conflict, NotFound."""
+        outcome = deletion.delete(current, options, self._termination, now=meta.now_rfc3339())
+        if not outcome.changed:
+            return rest.Deleted(current, gone=False)
+        write = Write(
+            type="DELETED" if outcome.gone else "MODIFIED",
+            place=Place(self.storage, key),
+            object=self._stored(outcome.object),
+            expected=int(current["metadata"]["resourceVersion"]),
+            dry_run=options.dry_run,
+        )
+        return rest.Deleted(await self._write(write), gone=outcome.gone)
+
+    async def _write(self, write: Write) -> Object:
+        try:
+            return self._shown(await self._database.write(write))
+        except Refused as refused:
+            raise self._error(refused.why, write.place.key) from refused
+
+    def _error(self, why: Refusal, key: Key) -> errors.StatusError:
+        resource = self.resource.group_resource
+        match why:
+            case Refusal.EXISTS | Refusal.EXISTS_DELETING:
+                return errors.AlreadyExists(resource, key.name, deleting=why is Refusal.EXISTS_DELETING)
+            case Refusal.MISSING:
+                return errors.NotFound(resource, key.name)
+            case Refusal.MOVED:
+                return errors.Conflict(resource, key.name)
+            case Refusal.PARENT_MISSING:
+                return errors.NotFound(_NAMESPACE, key.namespace)
+            case Refusal.PARENT_DELETING:
+                return _terminating(resource, key)
+
+    def _hear(self, change: Change) -> None:
+        if change.place.resource != self.storage:
+            self._cache.advance(change.rv)
+            return
+        self._cache.apply(change.type, encode(self.resource, self._form.show(change.object)))
+
+    def _shown(self, stored: Object) -> Object:
+        shown = self._form.show(stored)
+        return {**shown, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
+
+    def _stored(self, shown: Object) -> Object:
+        stored = self._form.store(shown)
+        return {name: value for name, value in stored.items() if name not in ("apiVersion", "kind")}
+
+    def _key(self, metadata: Object) -> Key:
+        return Key(metadata.get("namespace", "") if self.resource.namespaced else "", metadata["name"])
+
+
+def _terminating(resource: GroupResource, key: Key) -> errors.Forbidden:
+    cause = {
+        "reason": "NamespaceTerminating",
+        "message": f"namespace {key.namespace} is being terminated",
+        "field": "metadata.namespace",
+    }
+    why = f"unable to create new content in namespace {key.namespace} because it is being terminated"
+    return errors.Forbidden(resource, key.name, why, causes=[cause])

@@ -1,0 +1,203 @@
+"""The tables of the embedded host, as SQL. Synchronous: sqlite.py calls this from its one thread.
+
+`objects` holds the current state of every object, `revision` the resourceVersion that was given out last, for all
+kinds together. It never goes back, not over deletions, and not over a restart.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from apiserver.meta.resource import Key
+
+# "k8s1", so that a file of something else is told from one of ours
+_APPLICATION_ID = 0x6B387331
+_FORMAT = 1
+_SCHEMA = (
+    """CREATE TABLE objects (
+        resource TEXT NOT NULL, namespace TEXT NOT NULL, name TEXT NOT NULL, uid TEXT NOT NULL,
+        rv INTEGER NOT NULL, deleting INTEGER NOT NULL, data BLOB NOT NULL,
+        PRIMARY KEY (resource, namespace, name))""",
+    "CREATE INDEX objects_by_uid ON objects (uid)",
+    "CREATE TABLE revision (id INTEGER PRIMARY KEY CHECK (id = 1), value INTEGER NOT NULL)",
+    # a list at resourceVersion 0 would mean "whatever is at hand", so counting starts at 1
+    "INSERT INTO revision VALUES (1, 1)",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_FORMAT}",
+)
+
+
+class DatabaseUnusable(Exception):
+    """The file cannot be opened, is damaged, is not ours, or another process has it open."""
+
+
+class Refusal(enum.Enum):
+    """Why a change was not made."""
+
+    EXISTS = enum.auto()
+    EXISTS_DELETING = enum.auto()
+    MISSING = enum.auto()
+    MOVED = enum.auto()
+    PARENT_MISSING = enum.auto()
+    PARENT_DELETING = enum.auto()
+
+
+class Row(NamedTuple):
+    """`data` is the object as JSON, without its resourceVersion."""
+
+    key: Key
+    rv: int
+    data: bytes
+
+
+class Place(NamedTuple):
+    resource: str
+    key: Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """One change of one object.
+
+    `expected` is the resourceVersion that must be stored, None if nothing may be. Without `data` the object is
+    deleted. `parent` must be stored and not be on its way out. A dry run is judged and not made.
+    """
+
+    place: Place
+    expected: int | None
+    uid: str = ""
+    data: bytes | None = None
+    deleting: bool = False
+    parent: Place | None = None
+    dry_run: bool = False
+
+
+class Tables:
+    """An open database. Everything but `open` and `close` happens inside a transaction that the caller frames."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.revision = _number(connection, "SELECT value FROM revision")
+
+    @classmethod
+    def open(cls, path: Path) -> Tables:
+        """Raises DatabaseUnusable."""
+        try:
+            # Secrets are in there; SQLite gives its other files the mode of this one
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+            connection = sqlite3.connect(path, isolation_level=None, timeout=2)
+        except (OSError, sqlite3.Error) as error:
+            raise DatabaseUnusable(f"{path} cannot be opened: {error}") from error
+        try:
+            _prepare(connection, path)
+            return cls(connection)
+        except sqlite3.Error as error:
+            connection.close()
+            if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
+                raise DatabaseUnusable(f"{path} is in use by another process") from error
+            raise DatabaseUnusable(f"{path} cannot be used: {error}") from error
+        except DatabaseUnusable:
+            connection.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
+
+    def begin(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """On return, everything is on disk."""
+        self._connection.execute("UPDATE revision SET value = ?", (self.revision,))
+        self._connection.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self.revision = _number(self._connection, "SELECT value FROM revision")
+
+    def rows(self, resource: str) -> Sequence[Row]:
+        """All objects of a resource, in key order."""
+        query = "SELECT namespace, name, rv, data FROM objects WHERE resource = ? ORDER BY namespace, name"
+        return [Row(Key(row[0], row[1]), row[2], row[3]) for row in self._connection.execute(query, (resource,))]
+
+    def row(self, place: Place) -> Row | None:
+        query = "SELECT rv, data FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
+        found = self._connection.execute(query, (place.resource, *place.key)).fetchone()
+        return None if found is None else Row(place.key, found[0], found[1])
+
+    def holds(self, uid: str) -> bool:
+        return self._connection.execute("SELECT 1 FROM objects WHERE uid = ?", (uid,)).fetchone() is not None
+
+    def apply(self, mutation: Mutation) -> int | Refusal:
+        """The new resourceVersion; 0 for a dry run."""
+        refusal = self._judge(mutation)
+        if refusal is not None:
+            return refusal
+        if mutation.dry_run:
+            return 0
+        self.revision += 1
+        place = mutation.place
+        if mutation.data is None:
+            query = "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
+            self._connection.execute(query, (place.resource, *place.key))
+        else:
+            values = (place.resource, *place.key, mutation.uid, self.revision, mutation.deleting, mutation.data)
+            self._connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", values)
+        return self.revision
+
+    def _judge(self, mutation: Mutation) -> Refusal | None:
+        stored = self._state(mutation.place)
+        if mutation.expected is not None:
+            if stored is None:
+                return Refusal.MISSING
+            return None if stored[0] == mutation.expected else Refusal.MOVED
+        if mutation.parent is not None:
+            parent = self._state(mutation.parent)
+            if parent is None:
+                return Refusal.PARENT_MISSING
+            if parent[1]:
+                return Refusal.PARENT_DELETING
+        if stored is not None:
+            return Refusal.EXISTS_DELETING if stored[1] else Refusal.EXISTS
+        return None
+
+    def _state(self, place: Place) -> tuple[int, bool] | None:
+        """resourceVersion, and whether the object is on its way out."""
+        query = "SELECT rv, deleting FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
+        found = self._connection.execute(query, (place.resource, *place.key)).fetchone()
+        return None if found is None else (found[0], bool(found[1]))
+
+
+def _prepare(connection: sqlite3.Connection, path: Path) -> None:
+    # held until the connection is closed: two processes with caches of their own would not see each other's writes
+    connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("BEGIN IMMEDIATE")
+    if not _number(connection, "SELECT count(*) FROM sqlite_master"):
+        for statement in _SCHEMA:
+            connection.execute(statement)
+    connection.execute("COMMIT")
+    if _number(connection, "PRAGMA application_id") != _APPLICATION_ID:
+        raise DatabaseUnusable(f"{path} is a database of something else")
+    found = _number(connection, "PRAGMA user_version")
+    if found != _FORMAT:
+        raise DatabaseUnusable(f"{path} has format {found}, and this version reads format {_FORMAT}")
+    problems = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
+    if problems != ["ok"]:
+        # SQLite tells of several problems in a text of several lines
+        lines = [line for problem in problems for line in problem.splitlines() if line]
+        raise DatabaseUnusable(f"{path} is damaged: {'; '.join(lines)}")
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    value: int = connection.execute(query).fetchone()[0]
+    return value

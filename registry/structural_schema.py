@@ -1,0 +1,59 @@
+"""Structural OpenAPI schemas from pydantic models: no references, no unions, no titles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from apiserver.meta.resource import Schema
+
+INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True}
+
+
+def structural_schema(model: type[BaseModel]) -> Schema:
+    """The schema of `model` by alias. `X | None` becomes X, `int | str` becomes int-or-string; a default stays.
+
+    Raises ValueError for a model that no structural schema can describe.
+    """
+    document = model.model_json_schema(by_alias=True, mode="validation")
+    definitions = document.pop("$defs", {})
+    return _structural(document, definitions)
+
+
+def _structural(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" in node:
+        target = definitions[node["$ref"].rpartition("/")[2]]
+        return _structural({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
+    if "anyOf" in node:
+        rest = {key: value for key, value in node.items() if key != "anyOf"}
+        return _structural({**_one_of(node["anyOf"]), **rest}, definitions)
+    schema: dict[str, Any] = {}
+    for key, value in node.items():
+        match key:
+            case "title":
+                continue
+            case "properties":
+                schema[key] = {name: _structural(each, definitions) for name, each in value.items()}
+            case "items":
+                schema[key] = _structural(value, definitions)
+            case "additionalProperties":
+                # unknown fields are pruned wherever no schema is given for them: a boolean says nothing more
+                if isinstance(value, dict):
+                    schema[key] = _structural(value, definitions)
+            case "default" if value is None:
+                continue
+            case "const" | "oneOf" | "allOf" | "prefixItems":
+                raise ValueError(f"{key} has no structural form")
+            case _:
+                schema[key] = value
+    return schema
+
+
+def _one_of(choices: list[dict[str, Any]]) -> dict[str, Any]:
+    some = [choice for choice in choices if choice.get("type") != "null"]
+    if len(some) == 1:
+        return some[0]
+    if {choice.get("type") for choice in some} == {"integer", "string"}:
+        return dict(INT_OR_STRING)
+    raise ValueError("a union has no structural form")

@@ -1,0 +1,153 @@
+"""A Tenant's metadata in that of its HelmRelease, both ways. Pure.
+
+The user's labels and annotations are stored under `apps.cozystack.io-<key>`. Those whose key would then be too long
+are kept together in one JSON annotation, so that every key that is legal on a Tenant works.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import orjson
+
+from apiserver.json import deep as deepjson
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
+from registry.names import (
+    APP_VERSION_ANNOTATION,
+    HIDDEN_FINALIZERS,
+    LONG_KEYS_ANNOTATION,
+    MANAGED_FIELDS_ANNOTATION,
+    stored_key,
+    user_key,
+)
+
+_AS_IT_IS = (
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+)
+
+
+def strings(value: object) -> dict[str, str]:
+    """The entries of a map of strings, whatever else is in it."""
+    if not isinstance(value, dict):
+        return {}
+    return {key: each for key, each in value.items() if isinstance(key, str) and isinstance(each, str)}
+
+
+def document(annotations: Mapping[str, str], key: str) -> Any:
+    """The JSON that a hidden annotation holds, None if it is missing, damaged, or nested more than any object."""
+    text = annotations.get(key, "")
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return None
+    return None if deepjson.may_be_deep(text) and nests_deeper(value, MAX_OBJECT_NESTING) else value
+
+
+def user_labels(metadata: Mapping[str, Any]) -> dict[str, str]:
+    return _of_user(strings(metadata.get("labels")), _long_keys(metadata, "labels"))
+
+
+def user_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
+    return _of_user(strings(metadata.get("annotations")), _long_keys(metadata, "annotations"))
+
+
+def _long_keys(metadata: Mapping[str, Any], field: str) -> dict[str, str]:
+    held = document(strings(metadata.get("annotations")), LONG_KEYS_ANNOTATION)
+    return strings(held.get(field)) if isinstance(held, dict) else {}
+
+
+def _of_user(stored: Mapping[str, str], long_keys: Mapping[str, str]) -> dict[str, str]:
+    shown = {key: value for each, value in stored.items() if (key := user_key(each)) is not None}
+    return shown | {key: value for key, value in long_keys.items() if stored_key(key) is None}
+
+
+def shown_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+    """The metadata of the Tenant `name` that the HelmRelease with `metadata` holds. Shares nothing with that."""
+    shown: dict[str, Any] = {"name": name, "namespace": metadata.get("namespace", "")}
+    shown |= {field: deepcopy(metadata[field]) for field in _AS_IT_IS if metadata.get(field) not in (None, "", [])}
+    finalizers = [each for each in metadata.get("finalizers") or () if each not in HIDDEN_FINALIZERS]
+    managed = document(strings(metadata.get("annotations")), MANAGED_FIELDS_ANNOTATION)
+    optional: dict[str, Any] = {
+        "labels": user_labels(metadata),
+        "annotations": user_annotations(metadata),
+        "finalizers": finalizers,
+        "managedFields": managed if isinstance(managed, list) else [],
+    }
+    return shown | {field: value for field, value in optional.items() if value}
+
+
+def stored_metadata(wanted: Mapping[str, Any], current: Mapping[str, Any], *, app_version: str) -> dict[str, Any]:
+    """`current`, metadata of a HelmRelease, with what the Tenant's metadata `wanted` owns of it, and nothing else."""
+    metadata = dict(current)
+    labels, long_labels = _to_store(strings(wanted.get("labels")))
+    annotations, long_annotations = _to_store(strings(wanted.get("annotations")))
+    metadata["labels"] = _foreign(current.get("labels")) | labels
+    metadata["annotations"] = _foreign(current.get("annotations")) | annotations
+    both = (("annotations", long_annotations), ("labels", long_labels))
+    long_keys = {field: dict(sorted(held.items())) for field, held in both if held}
+    _set(metadata["annotations"], LONG_KEYS_ANNOTATION, _text(long_keys))
+    _set(metadata["annotations"], APP_VERSION_ANNOTATION, app_version)
+    _set(metadata["annotations"], MANAGED_FIELDS_ANNOTATION, "")
+    _set(metadata["annotations"], MANAGED_FIELDS_ANNOTATION, _managed_fields(wanted, metadata["annotations"]))
+    metadata["finalizers"] = _finalizers(wanted.get("finalizers") or (), current.get("finalizers") or ())
+    metadata["ownerReferences"] = list(wanted.get("ownerReferences") or ())
+    metadata["generateName"] = wanted.get("generateName") or ""
+    for field in ("labels", "annotations", "finalizers", "ownerReferences", "generateName"):
+        if not metadata[field]:
+            del metadata[field]
+    return metadata
+
+
+def _foreign(stored: object) -> dict[str, str]:
+    return {key: value for key, value in strings(stored).items() if user_key(key) is None}
+
+
+def _to_store(wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """What is stored under keys of its own, and what has too long a key for that."""
+    short: dict[str, str] = {}
+    long: dict[str, str] = {}
+    for key, value in wanted.items():
+        stored = stored_key(key)
+        if stored is None:
+            long[key] = value
+        else:
+            short[stored] = value
+    return short, long
+
+
+def _finalizers(wanted: Sequence[str], current: Sequence[str]) -> list[str]:
+    """Hidden finalizers stay, and only they can be hidden: a Tenant's request neither removes nor adds one."""
+    visible = [each for each in wanted if each not in HIDDEN_FINALIZERS]
+    if visible == [each for each in current if each not in HIDDEN_FINALIZERS]:
+        return list(current)
+    return [*(each for each in current if each in HIDDEN_FINALIZERS), *visible]
+
+
+def _managed_fields(wanted: Mapping[str, Any], annotations: Mapping[str, str]) -> str:
+    """Left out where it would make the annotations too large, as Kubernetes gives it up rather than the write (D74)."""
+    text = _text(wanted.get("managedFields") or ())
+    used = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
+    fits = used + len(MANAGED_FIELDS_ANNOTATION) + len(text.encode()) <= ANNOTATIONS_LIMIT
+    return text if fits else ""
+
+
+def _text(value: Any) -> str:
+    """Compact JSON; empty for what is empty."""
+    return orjson.dumps(value).decode() if value else ""
+
+
+def _set(annotations: dict[str, str], key: str, text: str) -> None:
+    if text:
+        annotations[key] = text
+    else:
+        annotations.pop(key, None)

@@ -1,0 +1,213 @@
+"""TenantGateway as pydantic models; its CRD and what the embedded host serves are both made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from apiserver.meta.resource import Column, Object, Resource
+from registry.structural_schema import structural_schema
+from registry.tenant.types import Conditions
+
+GROUP = "gateway.cozystack.io"
+VERSION = "v1alpha1"
+KIND = "TenantGateway"
+
+_DNS_NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(populate_by_name=True, extra="ignore", strict=True, frozen=True)
+
+
+class SecretKeyRef(_Model):
+    """A key of a Secret in the same namespace."""
+
+    name: str = Field(description="Name of the Secret.")
+    key: str = Field(description="Key in the Secret.")
+
+
+class SecretRef(_Model):
+    """A Secret in the same namespace."""
+
+    name: str = Field(description="Name of the Secret.", min_length=1)
+
+
+class Cloudflare(_Model):
+    """Cloudflare's DNS."""
+
+    api_token_secret_ref: SecretKeyRef = Field(alias="apiTokenSecretRef", description="API token.")
+
+
+class Route53(_Model):
+    """Amazon Route 53."""
+
+    region: str = Field(description="Region of the API.")
+    access_key_id: str | None = Field(None, alias="accessKeyID", description="Access key.")
+    secret_access_key_secret_ref: SecretKeyRef | None = Field(
+        None, alias="secretAccessKeySecretRef", description="Secret access key."
+    )
+
+
+class DigitalOcean(_Model):
+    """DigitalOcean's DNS."""
+
+    token_secret_ref: SecretKeyRef = Field(alias="tokenSecretRef", description="API token.")
+
+
+class RFC2136(_Model):
+    """A name server that takes dynamic updates."""
+
+    nameserver: str = Field(description="Address of the name server, with a port if it is not 53.")
+    tsig_key_name: str | None = Field(None, alias="tsigKeyName", description="Name of the TSIG key.")
+    tsig_algorithm: str = Field("HMACSHA256", alias="tsigAlgorithm", description="Algorithm of the TSIG key.")
+    tsig_secret_secret_ref: SecretKeyRef | None = Field(None, alias="tsigSecretSecretRef", description="The TSIG key.")
+
+
+class DNS01(_Model):
+    """How DNS-01 challenges are answered."""
+
+    provider: Literal["cloudflare", "route53", "digitalocean", "rfc2136"] = Field(description="Whose DNS it is.")
+    cloudflare: Cloudflare | None = Field(None, description="Settings of the provider cloudflare.")
+    route53: Route53 | None = Field(None, description="Settings of the provider route53.")
+    digitalocean: DigitalOcean | None = Field(None, description="Settings of the provider digitalocean.")
+    rfc2136: RFC2136 | None = Field(None, description="Settings of the provider rfc2136.")
+
+
+class TenantGatewaySpec(_Model):
+    """What is wanted of a tenant's gateway."""
+
+    apex: str = Field(
+        description="The domain that the gateway serves, with everything below it.",
+        min_length=1,
+        max_length=253,
+        pattern=_DNS_NAME,
+    )
+    cert_mode: Literal["http01", "dns01", "existingSecret"] = Field(
+        "http01", alias="certMode", description="Where certificates come from."
+    )
+    issuer_name: str = Field(
+        "letsencrypt-prod", alias="issuerName", description="The issuer whose settings the gateway's own issuer takes."
+    )
+    dns01: DNS01 | None = Field(None, description="How DNS-01 challenges are answered, with certMode dns01.")
+    wildcard_secret_ref: SecretRef | None = Field(
+        None, alias="wildcardSecretRef", description="The wildcard certificate, with certMode existingSecret."
+    )
+    attached_namespaces: list[str] | None = Field(
+        None,
+        alias="attachedNamespaces",
+        description="Namespaces whose routes may attach, besides the gateway's own.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    tls_passthrough_services: list[str] | None = Field(
+        None,
+        alias="tlsPassthroughServices",
+        description="Services below the apex that terminate TLS themselves.",
+        json_schema_extra={"x-kubernetes-list-type": "set"},
+    )
+    gateway_class_name: str = Field("cilium", alias="gatewayClassName", description="GatewayClass of the Gateway.")
+
+
+class ListenerStatus(_Model):
+    """One listener of the Gateway."""
+
+    name: str = Field(description="Name of the listener.")
+    hostname: str | None = Field(None, description="The hostname that it serves.")
+    ready: bool | None = Field(None, description="Whether its certificate is there.")
+    certificate_name: str | None = Field(None, alias="certificateName", description="Its Certificate.")
+    reason: str | None = Field(None, description="Why it is not ready.")
+
+
+class TenantGatewayStatus(_Model):
+    """What was found of a tenant's gateway."""
+
+    observed_generation: int | None = Field(
+        None, alias="observedGeneration", description="The metadata.generation that this is about.", ge=0
+    )
+    conditions: Conditions | None = Field(None, description="Ready, and what it depends on.")
+    listeners: (
+        Annotated[
+            list[ListenerStatus],
+            Field(json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
+        ]
+        | None
+    ) = Field(None, description="The listeners of the Gateway.")
+
+
+# name, type, where it is, what it is
+_COLUMNS = (
+    ("Apex", "string", ".spec.apex", "The domain that the gateway serves."),
+    ("Mode", "string", ".spec.certMode", "Where certificates come from."),
+    ("Ready", "string", '.status.conditions[?(@.type=="Ready")].status', "Whether the gateway is as wanted."),
+)
+
+
+def tenantgateway_resource() -> Resource:
+    """TenantGateway as the embedded host serves it; a cluster serves it by the CRD."""
+    return Resource(
+        group=GROUP,
+        version=VERSION,
+        kind=KIND,
+        plural="tenantgateways",
+        singular="tenantgateway",
+        namespaced=True,
+        short_names=("tgw",),
+        description="TenantGateway is a Gateway of a tenant's own, with its listeners and certificates.",
+        properties={"spec": structural_schema(TenantGatewaySpec), "status": structural_schema(TenantGatewayStatus)},
+        columns=tuple(Column(name, type_, description=text) for name, type_, _, text in _COLUMNS),
+        cells=_cells,
+    )
+
+
+def tenantgateway_crd() -> Object:
+    """The CustomResourceDefinition of TenantGateway."""
+    resource = tenantgateway_resource()
+    columns: list[dict[str, Any]] = [
+        {"name": name, "type": type_, "jsonPath": path, "description": text} for name, type_, path, text in _COLUMNS
+    ]
+    columns.append({"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"})
+    schema = {
+        "description": resource.description,
+        "type": "object",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            **resource.properties,
+        },
+    }
+    version = {
+        "name": resource.version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": columns,
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "spec": {
+            "group": resource.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": resource.kind,
+                "listKind": resource.list_kind,
+                "plural": resource.plural,
+                "singular": resource.singular,
+                "shortNames": list(resource.short_names),
+            },
+            "versions": [version],
+        },
+    }
+
+
+def _cells(obj: Object) -> Sequence[object]:
+    spec = obj.get("spec") or {}
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    ready = [condition.get("status", "") for condition in conditions if condition.get("type") == "Ready"]
+    return (spec.get("apex", ""), spec.get("certMode", ""), ready[0] if ready else "")

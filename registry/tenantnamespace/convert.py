@@ -1,0 +1,51 @@
+"""TenantNamespace: a tenant's workload namespace, as those may see it who may see the tenant. Pure."""
+
+from __future__ import annotations
+
+from apiserver.meta.resource import Column, Object, Resource
+from registry.names import ANCESTOR_LABEL_PREFIX
+
+GROUP = "core.cozystack.io"
+VERSION = "v1alpha1"
+KIND = "TenantNamespace"
+PLURAL = "tenantnamespaces"
+
+_SHOWN = ("name", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "labels")
+
+
+def is_tenant_namespace(namespace: Object) -> bool:
+    """Whether a Namespace bears the label by which it is its own tenant's: the platform gives it to workload
+    namespaces and to nothing else."""
+    metadata = namespace["metadata"]
+    return f"{ANCESTOR_LABEL_PREFIX}{metadata['name']}" in (metadata.get("labels") or {})
+
+
+def to_tenant_namespace(namespace: Object) -> Object:
+    """The TenantNamespace of a Namespace: equal versions have equal content."""
+    metadata = namespace["metadata"]
+    return {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": KIND,
+        "metadata": {field: metadata[field] for field in _SHOWN if metadata.get(field)},
+    }
+
+
+def tenant_namespace_resource() -> Resource:
+    return Resource(
+        group=GROUP,
+        version=VERSION,
+        kind=KIND,
+        plural=PLURAL,
+        singular="tenantnamespace",
+        namespaced=False,
+        description=(
+            "TenantNamespace is the namespace of a tenant that the caller may see: one in which they may get tenants, "
+            "or which they may get as a Namespace. It cannot be written."
+        ),
+        columns=(Column("Status", description="Active, or Terminating while it is being deleted."),),
+        cells=_cells,
+    )
+
+
+def _cells(obj: Object) -> tuple[str]:
+    return ("Terminating" if obj["metadata"].get("deletionTimestamp") else "Active",)

@@ -1,0 +1,45 @@
+"""From the informer of Namespaces into the watch cache of TenantNamespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from apiserver.cooperative import in_slices
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key, Object
+from apiserver.storage.watch_cache import CachedObject, WatchCache, encode
+from registry.tenantnamespace.convert import is_tenant_namespace, to_tenant_namespace
+
+
+class TenantNamespaceFeed:
+    """An event handler of the informer, and whether it can reach the host."""
+
+    def __init__(self, cache: WatchCache) -> None:
+        self._cache = cache
+        self.host_error: StatusError | None = None
+
+    async def replace(self, items: Sequence[Object], rv: int) -> None:
+        shown: dict[str, CachedObject] = {}
+        async for item in in_slices(items):
+            if is_tenant_namespace(item):
+                shown[item["metadata"]["name"]] = encode(self._cache.resource, to_tenant_namespace(item))
+        await self._cache.replace_in_slices([shown[name] for name in sorted(shown)], rv)
+
+    def apply(self, type: str, obj: Object, rv: int) -> None:
+        held = self._cache.peek(Key("", obj["metadata"]["name"]))
+        if type != "DELETED" and is_tenant_namespace(obj):
+            cached = encode(self._cache.resource, to_tenant_namespace(obj))
+            self._cache.apply("ADDED" if held is None else "MODIFIED", cached)
+        elif held is not None:
+            # deleted, or no longer a tenant's, which is the same to whoever looks at tenants only
+            last = held.object()
+            last["metadata"]["resourceVersion"] = str(rv)
+            self._cache.apply("DELETED", encode(self._cache.resource, last))
+        else:
+            self._cache.advance(rv)
+
+    def bookmark(self, rv: int) -> None:
+        self._cache.advance(rv)
+
+    def unreachable(self, error: StatusError | None) -> None:
+        self.host_error = error

@@ -1,0 +1,234 @@
+"""The serving certificate that the process keeps for itself: CA and certificate in a Secret, the CA in its APIServices.
+
+Every replica runs this. What they do is idempotent and guarded by resourceVersions, so they need no leader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509 import Certificate
+
+from apiserver.meta.errors import ServiceUnavailable, StatusError
+from apiserver.meta.resource import Object
+from apiserver.tls import certificates
+from apiserver.tls.certificates import KeyPair
+from registry.cluster.interface import APISERVICES, MERGE_PATCH, SECRETS, Host
+
+SECRET_NAME = "tenant-apiserver-serving-cert"
+_CA_NAME = "tenant-apiserver-ca"
+_FIELD_MANAGER = "tenant-apiserver"
+_PERIOD_SECONDS = 15.0
+_ATTEMPTS = 5
+
+_logger = logging.getLogger(__name__)
+
+
+class Renewal(Enum):
+    """What of the Secret must be made anew. A new CA needs a new certificate."""
+
+    NOTHING = 0
+    CERTIFICATE = 1
+    EVERYTHING = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What the Secret holds. `bundle` begins with the CA and keeps its predecessors until they expire, so that replicas
+    that still serve a certificate of theirs stay trusted."""
+
+    ca: KeyPair
+    bundle: bytes
+    serving: KeyPair
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceReference:
+    """The Service that the APIServices point at."""
+
+    namespace: str
+    name: str
+
+    @property
+    def dns_names(self) -> list[str]:
+        """What the serving certificate is good for: the name that the aggregator verifies (C2) comes first."""
+        full = f"{self.name}.{self.namespace}"
+        return [f"{full}.svc", full, f"{full}.svc.cluster.local", "localhost", "127.0.0.1"]
+
+
+def material_of(secret: Object | None) -> Material | None:
+    """What a Secret holds, None if there is none or it is not usable."""
+    data = (secret or {}).get("data") or {}
+    try:
+        bundle, ca_key, certificate, key = (
+            base64.b64decode(data[name], validate=True) for name in ("ca.crt", "ca.key", "tls.crt", "tls.key")
+        )
+        ca_certificate = _pem(certificates.parse_bundle(bundle)[:1])
+        pairs = KeyPair(ca_certificate, ca_key), KeyPair(certificate, key)
+        if not all(certificates.usable(pair) for pair in pairs):
+            return None
+    except (KeyError, TypeError, ValueError, UnsupportedAlgorithm):
+        return None
+    return Material(ca=pairs[0], bundle=bundle, serving=pairs[1])
+
+
+def plan(secret: Object | None, now: datetime, names: Sequence[str]) -> Renewal:
+    """What to renew: two thirds through a lifetime, or when the certificate is not good for `names`."""
+    material = material_of(secret)
+    if material is None or certificates.should_renew(material.ca.certificate, now):
+        return Renewal.EVERYTHING
+    certificate = material.serving.certificate
+    good = certificates.serves(certificate, names) and certificates.issued_by(certificate, material.ca.certificate)
+    if not good or certificates.should_renew(certificate, now):
+        return Renewal.CERTIFICATE
+    return Renewal.NOTHING
+
+
+def renewed(material: Material | None, renewal: Renewal, now: datetime, names: Sequence[str]) -> Material:
+    """`material` with what `renewal` says made anew."""
+    if material is not None and renewal is Renewal.NOTHING:
+        return material
+    if material is not None and renewal is Renewal.CERTIFICATE:
+        return Material(material.ca, material.bundle, certificates.make_serving(material.ca, names, now=now))
+    ca = certificates.make_ca(_CA_NAME, now=now)
+    past = certificates.parse_bundle(material.bundle) if material is not None else []
+    valid = _pem([each for each in past if each.not_valid_after_utc > now])
+    return Material(ca, ca.certificate + valid, certificates.make_serving(ca, names, now=now))
+
+
+class ServingCertificate:
+    """Keeps the Secret, and puts its CA into those of the named APIServices whose Service is ours."""
+
+    def __init__(
+        self,
+        *,
+        host: Host,
+        service: ServiceReference,
+        api_services: Sequence[str],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._host = host
+        self._service = service
+        self._api_services = tuple(api_services)
+        self._now = now
+        self._sleep = sleep
+        self._foreign: set[str] = set()
+
+    async def ensure(self) -> KeyPair:
+        """The pair to serve with, once its CA is in the APIServices. Raises StatusError, HostUnreachable."""
+        material = await self._stored()
+        for name in self._api_services:
+            await self._trust(name, material.bundle)
+        return material.serving
+
+    async def follow(self, replace: Callable[[KeyPair], None]) -> None:
+        """Look again and again, for ever; `replace` gets every pair and may raise ValueError or OSError."""
+        failing = False
+        while True:
+            await self._sleep(_PERIOD_SECONDS)
+            try:
+                replace(await self.ensure())
+                failing = False
+            except (StatusError, ValueError, OSError) as error:
+                if not failing:
+                    _logger.warning("the serving certificate cannot be kept up to date: %s", error)
+                failing = True
+
+    async def _stored(self) -> Material:
+        """The Secret's material, renewed if it is time. Of replicas that do so at once, the first to write wins."""
+        for _ in range(_ATTEMPTS):
+            if (material := await self._settled()) is not None:
+                return material
+        raise ServiceUnavailable(f"Secret {self._service.namespace}/{SECRET_NAME} keeps changing", retry_after=1)
+
+    async def _settled(self) -> Material | None:
+        """None if somebody else wrote the Secret at the same time."""
+        names, now = self._service.dns_names, self._now()
+        secret = await self._get_secret()
+        material = material_of(secret)
+        renewal = plan(secret, now, names)
+        if material is not None and renewal is Renewal.NOTHING:
+            return material
+        fresh = await asyncio.to_thread(renewed, material, renewal, now, names)
+        try:
+            await self._write(secret, fresh)
+        except StatusError as error:
+            if error.code == 409:
+                return None
+            raise
+        _logger.info("renewed in Secret %s/%s: %s", self._service.namespace, SECRET_NAME, renewal.name.lower())
+        return fresh
+
+    async def _get_secret(self) -> Object | None:
+        try:
+            return await self._host.get(SECRETS, self._service.namespace, SECRET_NAME)
+        except StatusError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    async def _write(self, secret: Object | None, material: Material) -> None:
+        data = {
+            "ca.crt": material.bundle,
+            "ca.key": material.ca.key,
+            "tls.crt": material.serving.certificate,
+            "tls.key": material.serving.key,
+        }
+        encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
+        if secret is not None:
+            changed = {**secret, "data": {**(secret.get("data") or {}), **encoded}}
+            await self._host.update(SECRETS, changed, field_manager=_FIELD_MANAGER)
+            return
+        metadata = {"name": SECRET_NAME, "namespace": self._service.namespace}
+        created = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata}
+        await self._host.create(SECRETS, {**created, "data": encoded}, field_manager=_FIELD_MANAGER)
+
+    async def _trust(self, name: str, bundle: bytes) -> None:
+        """Put the bundle into an APIService. One that is missing, or is somebody else's, is left alone."""
+        try:
+            found = await self._host.get(APISERVICES, "", name)
+        except StatusError as error:
+            if error.code == 404:
+                return
+            raise
+        if not self._is_ours(found):
+            return
+        encoded = base64.b64encode(bundle).decode()
+        spec = found["spec"]
+        if spec.get("caBundle") == encoded and not spec.get("insecureSkipTLSVerify"):
+            return
+        # The uid and resourceVersion keep this from hitting an APIService that was pointed elsewhere meanwhile.
+        own = {key: found["metadata"][key] for key in ("uid", "resourceVersion")}
+        patch: dict[str, Any] = {"metadata": own, "spec": {"caBundle": encoded, "insecureSkipTLSVerify": None}}
+        try:
+            await self._host.patch(APISERVICES, "", name, patch, content_type=MERGE_PATCH, field_manager=_FIELD_MANAGER)
+        except StatusError as error:
+            # Another replica was faster, or the owner changed it: the next round sees what is there.
+            if error.code != 409:
+                raise
+
+    def _is_ours(self, api_service: Object) -> bool:
+        name = api_service["metadata"]["name"]
+        service = (api_service.get("spec") or {}).get("service") or {}
+        ours = (service.get("namespace"), service.get("name")) == (self._service.namespace, self._service.name)
+        if ours:
+            self._foreign.discard(name)
+        elif name not in self._foreign:
+            self._foreign.add(name)
+            where = f"{service.get('namespace')}/{service.get('name')}" if service else "the host itself"
+            _logger.warning("APIService %s points at %s, not at us: it is left alone", name, where)
+        return ours
+
+
+def _pem(chain: Sequence[Certificate]) -> bytes:
+    return b"".join(each.public_bytes(Encoding.PEM) for each in chain)

@@ -1,0 +1,218 @@
+"""The command line. Every flag has an environment variable; a bad value is one line and exit 2, before any I/O.
+
+Flags carry the names that Kubernetes' own servers use.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from apiserver.storage.event_history import HistoryLimits
+from tenant_apiserver.options.flag_values import (
+    CONTROLLERS,
+    address,
+    boolean,
+    controllers,
+    directory,
+    duration,
+    host,
+    names,
+    one_of,
+    port,
+    positive,
+    readable_file,
+    size,
+    verbosity,
+    writable_file,
+)
+
+ENVIRONMENT_PREFIX = "TENANT_APISERVER_"
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: {message}\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Flag:
+    name: str
+    parse: Callable[[str], Any]
+    default: Any
+    help: str
+    boolean: bool = False
+
+    @property
+    def variable(self) -> str:
+        return ENVIRONMENT_PREFIX + self.name.removeprefix("--").removeprefix("-").replace("-", "_").upper()
+
+
+_VERBOSITY = "log verbosity: 0 warnings, 1 the life of the process, 3 every request, 4 everything"
+_COMMON = (
+    _Flag("--bind-address", address, "0.0.0.0", "address to listen on"),
+    _Flag("--secure-port", port, 8443, "port to listen on, HTTPS"),
+    _Flag("--root-host", host, "example.org", "domain of the root tenant"),
+    _Flag("--controllers", controllers, CONTROLLERS, "'*', 'none' or a list of controllers to run"),
+    _Flag("--config", readable_file, None, "platform settings, a YAML file"),
+    _Flag("--max-requests-inflight", positive, 600, "requests at a time, watches aside, before 429"),
+    _Flag("--audit-log-path", writable_file, None, "audit log at level Metadata; '-' for standard output"),
+    _Flag("--watch-history-size", size, HistoryLimits().size, "memory for changes that watches and pages resume from"),
+    _Flag("--log-format", one_of("text", "json"), "text", "form of the log"),
+    _Flag("-v", verbosity, 1, _VERBOSITY),
+)
+_TOLERATE = "start even if the host refuses to show the CAs of callers"
+_SERVE = (
+    _Flag("--kubeconfig", readable_file, None, "the host's kubeconfig (default: in-cluster, then ~/.kube/config)"),
+    _Flag("--cert-dir", directory, None, "directory to keep a self-signed serving certificate in"),
+    _Flag("--tls-cert-file", readable_file, None, "serving certificate, PEM, with its intermediates"),
+    _Flag("--tls-private-key-file", readable_file, None, "private key of --tls-cert-file"),
+    _Flag("--service-name", str, "tenant-apiserver", "Service that the APIServices point at"),
+    _Flag("--service-namespace", str, "cozy-system", "namespace of that Service, and of the Lease and Secret"),
+    _Flag("--client-ca-file", readable_file, None, "CA of client certificates (default: from the host)"),
+    _Flag("--requestheader-client-ca-file", readable_file, None, "CA of front proxies (default: from the host)"),
+    _Flag("--requestheader-allowed-names", names, (), "common names of front proxies; none means any"),
+    _Flag("--requestheader-username-headers", names, ("X-Remote-User",), "headers that carry the user's name"),
+    _Flag("--requestheader-uid-headers", names, (), "headers that carry the user's uid"),
+    _Flag("--requestheader-group-headers", names, ("X-Remote-Group",), "headers that carry groups"),
+    _Flag("--requestheader-extra-headers-prefix", names, ("X-Remote-Extra-",), "prefixes of extra headers"),
+    _Flag("--authentication-tolerate-lookup-failure", boolean, False, _TOLERATE, boolean=True),
+    _Flag("--host-outage-tolerance", duration, 300.0, "how long known verdicts serve while the host is away"),
+    _Flag("--leader-elect", boolean, True, "run controllers on one replica only", boolean=True),
+    _Flag("--visibility", one_of("rbac", "reviews"), "rbac", "who sees what: the host's RBAC says, or its reviews do"),
+)
+_STANDALONE = (_Flag("--data-dir", directory, Path("data"), "where the database, the PKI and the kubeconfig go"),)
+_KUBECONFIG = (
+    _Flag("--data-dir", directory, Path("data"), "data directory of the stand-alone server"),
+    _Flag("--user", str, "", "name of the user"),
+    _Flag("--groups", names, (), "groups of the user, separated by commas"),
+    _Flag("--server", str, "", "URL of the server (default: the one in the data directory's kubeconfig)"),
+    _Flag("--output", Path, None, "file to write (default: standard output)"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    bind_address: str
+    secure_port: int
+    root_host: str
+    controllers: tuple[str, ...]
+    config: Path | None
+    max_requests_inflight: int
+    audit_log_path: Path | None
+    watch_history_size: int
+    log_format: str
+    v: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serve(Common):
+    kubeconfig: Path | None
+    cert_dir: Path | None
+    tls_cert_file: Path | None
+    tls_private_key_file: Path | None
+    service_name: str
+    service_namespace: str
+    client_ca_file: Path | None
+    requestheader_client_ca_file: Path | None
+    requestheader_allowed_names: tuple[str, ...]
+    requestheader_username_headers: tuple[str, ...]
+    requestheader_uid_headers: tuple[str, ...]
+    requestheader_group_headers: tuple[str, ...]
+    requestheader_extra_headers_prefix: tuple[str, ...]
+    authentication_tolerate_lookup_failure: bool
+    host_outage_tolerance: float
+    leader_elect: bool
+    visibility: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standalone(Common):
+    data_dir: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kubeconfig:
+    data_dir: Path
+    user: str
+    groups: tuple[str, ...]
+    server: str
+    output: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    pass
+
+
+Options = Serve | Standalone | Kubeconfig | Version
+
+_COMMANDS: Mapping[str, tuple[str, type[Any], tuple[_Flag, ...]]] = {
+    "serve": ("serve Tenants behind a Kubernetes cluster's API", Serve, (*_COMMON, *_SERVE)),
+    "standalone": ("serve Tenants on an embedded host, without a cluster", Standalone, (*_COMMON, *_STANDALONE)),
+    "kubeconfig": ("make a kubeconfig for a user of the embedded host", Kubeconfig, _KUBECONFIG),
+    "version": ("print the version", Version, ()),
+}
+
+
+def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
+    """Options of a command line. Exits with status 2 and one line on standard error if a value is bad."""
+    parser = _Parser(prog="tenant-apiserver", description="An aggregated API server for Tenants.", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, required=True)
+    for name, (summary, _, flags) in _COMMANDS.items():
+        command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
+        for flag in flags:
+            _add(command, flag)
+    given = vars(parser.parse_args(arguments))
+    name = given["command"]
+    _, options, flags = _COMMANDS[name]
+    prog = f"tenant-apiserver {name}"
+    values = {_attribute(flag): _value(prog, flag, given[_attribute(flag)], environment) for flag in flags}
+    chosen: Options = options(**values)
+    if problem := _inconsistency(chosen):
+        _fail(prog, problem)
+    return chosen
+
+
+def _add(command: argparse.ArgumentParser, flag: _Flag) -> None:
+    help_text = f"{flag.help} [${flag.variable}]"
+    if flag.boolean:
+        command.add_argument(flag.name, nargs="?", const="true", default=None, help=help_text, metavar="true|false")
+    else:
+        command.add_argument(flag.name, default=None, help=help_text)
+
+
+def _attribute(flag: _Flag) -> str:
+    return flag.name.lstrip("-").replace("-", "_")
+
+
+def _value(prog: str, flag: _Flag, given: str | None, environment: Mapping[str, str]) -> Any:
+    source, text = flag.name, given
+    if text is None and flag.variable in environment:
+        source, text = f"${flag.variable}", environment[flag.variable]
+    if text is None:
+        return flag.default
+    try:
+        return flag.parse(text)
+    except ValueError as error:
+        _fail(prog, f"{source}={text}: {error}")
+
+
+def _inconsistency(options: Options) -> str:
+    if isinstance(options, Serve):
+        if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
+            return "--tls-cert-file and --tls-private-key-file go together"
+        if options.requestheader_allowed_names and options.requestheader_client_ca_file is None:
+            return "--requestheader-allowed-names needs --requestheader-client-ca-file"
+    if isinstance(options, Kubeconfig) and not options.user:
+        return "--user is required"
+    return ""
+
+
+def _fail(prog: str, problem: str) -> NoReturn:
+    print(f"{prog}: {problem}", file=sys.stderr)
+    raise SystemExit(2)

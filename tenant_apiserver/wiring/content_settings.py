@@ -1,0 +1,20 @@
+"""What the platform says of the contents of Tenants' Namespaces, out of its settings as they are at present."""
+
+from __future__ import annotations
+
+from controller.platform.chart_values import cluster_values, tenantgateway_spec
+from controller.platform.settings import Settings
+from controller.tenant.namespace_content_steps import ContentSettings
+from registry.tenant.tree import TenantTree
+
+
+def content_settings(settings: Settings, tree: TenantTree) -> ContentSettings:
+    return ContentSettings(
+        chart=lambda: settings.current.tenants.chart,
+        cluster=lambda: cluster_values(settings.current, tree.root_host),
+        limits=lambda: {
+            "default": settings.current.tenants.limit_range.default,
+            "defaultRequest": settings.current.tenants.limit_range.default_request,
+        },
+        tenantgateway=lambda apex: tenantgateway_spec(settings.current, apex),
+    )

@@ -1,0 +1,163 @@
+"""The controllers, put together: they work on the replica that leads, once it has seen what there is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from apiserver.meta.resource import Key
+from apiserver.metrics import Metrics
+from controller.platform.settings import Settings
+from controller.runtime.apply import Apply
+from controller.runtime.event_recorder import EventRecorder, Recorder
+from controller.runtime.leader_election import Candidate, LeaderElector
+from controller.runtime.manager import Controller, Manager, Runnable
+from controller.runtime.workqueue import WorkQueue
+from controller.runtime.workqueue_metrics import WorkQueueMetrics
+from controller.runtime.write_gate import LeaseGate, OpenGate
+from controller.tenant.root import ROOT, RootEvents, RootReconciler
+from registry.cluster.informer import Informer
+from registry.cluster.informer_factory import Informers
+from registry.cluster.interface import Host
+from registry.tenantgateway.types import GROUP as GATEWAYS
+from tenant_apiserver.wiring.gateway_controller import NAME as TENANT_GATEWAY
+from tenant_apiserver.wiring.gateway_controller import GatewayControllers
+from tenant_apiserver.wiring.tenant_api import TenantApi
+from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
+from tenant_apiserver.wiring.tenant_controller import tenant_controller
+
+LEASE = "tenant-apiserver"
+ROOT_TENANT = "root-tenant"
+REPORTING_CONTROLLER = "apps.cozystack.io/tenant-controller"
+_PATIENCE = 10.0
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """Where the controllers work, and with what settings."""
+
+    host: Host
+    tenants: TenantApi
+    settings: Settings
+    metrics: Metrics
+
+
+class Controllers:
+    """`chosen` names controllers; with a `lease_namespace` a Lease there decides which replica runs them.
+
+    To be made before the informers run: it listens to them.
+    """
+
+    def __init__(self, platform: Platform, *, chosen: Sequence[str], lease_namespace: str = "") -> None:
+        self._tenants = platform.tenants
+        gate = LeaseGate() if lease_namespace else None
+        apply = Apply(host=platform.host, gate=gate or OpenGate())
+        queues = WorkQueueMetrics(platform.metrics.registry)
+        self._informers = Informers(platform.host, shared=platform.tenants.informers)
+        recorder = EventRecorder(
+            apply=Apply(host=platform.host, gate=gate or OpenGate()),
+            controller=REPORTING_CONTROLLER,
+            instance=socket.gethostname(),
+        )
+        made: dict[str, Callable[[Platform, Apply, WorkQueueMetrics], Runnable]] = {
+            TENANT: partial(_tenant, self._informers, recorder),
+            ROOT_TENANT: _root,
+            TENANT_GATEWAY: partial(_gateways, self._informers, recorder),
+        }
+        controllers = [make(platform, apply, queues) for name, make in made.items() if name in chosen]
+        self._manager = Manager(
+            controllers=[*controllers, recorder],
+            elector=_elector(platform.host, gate, lease_namespace) if gate is not None else None,
+        )
+        self._idle = not controllers
+
+    async def run(self) -> None:
+        """Works until it is cancelled; returns at once if no controller was chosen."""
+        if self._idle:
+            return
+        # what is served from comes first: the server is ready all the sooner
+        for informer in self._tenants.informers:
+            await _seen(informer)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._informers.run(), name="informers")
+            # what is found a moment late would be taken for missing, and told so, by everyone who is looked at first
+            await _looked_at(self._informers)
+            for informer in self._informers.all:
+                await _seen(informer)
+            await self._manager.run()
+
+
+def _tenant(
+    informers: Informers, recorder: Recorder, platform: Platform, apply: Apply, queues: WorkQueueMetrics
+) -> Runnable:
+    return tenant_controller(
+        host=platform.host,
+        tenants=platform.tenants,
+        settings=platform.settings,
+        informers=informers,
+        apply=apply,
+        queues=queues,
+        recorder=recorder,
+    )
+
+
+def _gateways(
+    informers: Informers, recorder: Recorder, platform: Platform, apply: Apply, queues: WorkQueueMetrics
+) -> Runnable:
+    return GatewayControllers(
+        tenants=platform.tenants,
+        settings=platform.settings,
+        informers=informers,
+        apply=apply,
+        queues=queues,
+        recorder=recorder,
+    )
+
+
+async def _looked_at(informers: Informers) -> None:
+    """A kind that cannot be asked for does not hold up the others for long."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await informers.looked_at()
+    except TimeoutError:
+        _logger.warning("which optional kinds the host serves is not known yet")
+
+
+async def _seen(informer: Informer) -> None:
+    """A kind that comes by a CustomResourceDefinition of ours may not be there yet, and does not hold up the others."""
+    patience = _PATIENCE if informer.resource.group == GATEWAYS else None
+    try:
+        # wait_for of Python 3.11 can swallow a cancellation, and then the process does not end
+        async with asyncio.timeout(patience):
+            await informer.told.wait()
+    except TimeoutError:
+        _logger.warning("the host has no %s.%s yet", informer.resource.plural, informer.resource.group)
+
+
+def _root(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnable:
+    tenants = platform.tenants
+    queue = WorkQueue[Key](metrics=queues.of(ROOT_TENANT))
+    queues.track(ROOT_TENANT, queue)
+    events = RootEvents(enqueue=queue.add)
+    tenants.namespaces.add_handler(events, behind=True)
+    tenants.cache.subscribe(events.on_event)
+    reconciler = RootReconciler(
+        apply=apply,
+        host=platform.host,
+        tree=tenants.tree,
+        namespaces=tenants.namespaces.store,
+        settings=lambda: platform.settings.current.release.settings(),
+    )
+    return Controller(name=ROOT_TENANT, queue=queue, reconciler=reconciler, seed=lambda: (ROOT,), workers=1)
+
+
+def _elector(host: Host, gate: LeaseGate, namespace: str) -> LeaderElector:
+    identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
+    return LeaderElector(host=host, gate=gate, candidate=Candidate(identity=identity, namespace=namespace, name=LEASE))

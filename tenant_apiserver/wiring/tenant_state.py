@@ -1,0 +1,48 @@
+"""What tells of a Tenant's state besides what its Namespace holds: indexes, and the informers that feed them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from apiserver.meta.resource import Key
+from controller.runtime.apply import Apply
+from controller.tenant.gateway_ready_step import GATEWAYS, GatewayIndex
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenant.workloads_ready_step import WORKLOADMONITORS, Workloads
+from registry.cluster.event_handlers import EventHandler
+from registry.cluster.informer_factory import Informers
+from registry.cluster.interface import SERVICES, HostResource
+from registry.tenant.tree import TenantTree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantState:
+    gateways: GatewayIndex
+    workloads: Workloads
+
+
+def tenant_state(
+    *,
+    informers: Informers,
+    apply: Apply,
+    tree: TenantTree,
+    enqueue: Callable[[Key], None],
+    concern: Callable[[str], None],
+) -> TenantState:
+    """`concern` is told a namespace whose Tenant has to be looked at. Kinds that the host lacks are waited for."""
+    state = TenantState(
+        gateways=GatewayIndex(apply=apply, tree=tree, enqueue=enqueue), workloads=Workloads(concern=concern)
+    )
+    informers.get(SERVICES, keep=False).add_handler(state.workloads.services)
+    informers.get(TENANTGATEWAYS, keep=False).add_handler(state.gateways.tenantgateways)
+    _when_served(informers, GATEWAYS, state.gateways.gateways)
+    _when_served(informers, WORKLOADMONITORS, state.workloads.monitors)
+    return state
+
+
+def _when_served(informers: Informers, resource: HostResource, handler: EventHandler) -> None:
+    def follow(found: HostResource) -> None:
+        informers.get(found).add_handler(handler)
+
+    informers.when_served(resource.group, resource.kind, [resource.version]).subscribe(follow)
