@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -15,18 +16,18 @@ settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
 # here, because a plugin is named by the outermost conftest alone
-pytest_plugins = ["tests.hosting"]
+pytest_plugins = ["tests.server_fixtures"]
 
 OURS = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What one process runs one after the other, where there are several: a folder's tests of a host that they share,
+    """What one process runs one after the other, where there are several: a suite's tests of a host that they share,
     or the tests of a file."""
+    path = item.path.relative_to(Path(__file__).parent)
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    item.add_marker(
-        pytest.mark.xdist_group(f"{item.path.parent.name}/{parameters.get('running_host', item.path.stem)}")
-    )
+    shared = parameters.get("running_host")
+    item.add_marker(pytest.mark.xdist_group(f"{path.parts[0]}/{shared}" if shared else str(path)))
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from apiserver.meta.resource import GroupResource
 from apiserver.metrics import Metrics
 from apiserver.request.context import RequestContext, User
 from apiserver.tls.certificates import make_ca, make_client
-from tests.apiserver.contexts import ALICE, Tls, make_context, ok
+from tests.apiserver.endpoints.request_contexts import ALICE, Tls, make_context, ok
 
 MALLORY = Tls(make_client(make_ca("nobody"), "mallory"))
 

@@ -8,7 +8,7 @@ from aiohttp import web
 from apiserver.meta.resource import Resource
 from apiserver.metrics import Metrics, request_labels
 from apiserver.storage.watch_cache import WatchCache
-from tests.apiserver.contexts import make_context
+from tests.apiserver.endpoints.request_contexts import make_context
 
 BASE = "/apis/example.org/v1"
 

@@ -1,4 +1,4 @@
-"""The hosts of tests/hosting.py, or the server that the environment names, and who attacks whom on them."""
+"""The hosts of tests/server_fixtures.py, or the server that the environment names, and who attacks whom on them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.attacks.parties import Party, make_party
-from tests.attacks.replicas import Replica, replica_of
-from tests.e2e.hosts import E2eHost
-from tests.e2e.tenants import Tenants
+from tests.attacks.proxied_replica import Replica, replica_of
+from tests.attacks.two_tenants import Party, make_party
+from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.tenants import Tenants
 
 
 @pytest.fixture(scope="session")

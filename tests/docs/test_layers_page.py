@@ -8,9 +8,9 @@ import pytest
 
 from admission.tenant.host_policy import POLICY, refusal
 from tests.policies import cases
+from tests.policies.case_table import POLICIES
 from tests.policies.host_cases import NAMESPACE_DENIAL
 from tests.policies.route_cases import nameless
-from tests.policies.table import POLICIES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "layers.md").read_text()
 HOST = "alice.example.org"

@@ -1,6 +1,6 @@
 """docs/troubleshooting.md: what it says of kinds that the host lacks, or does not show, is what the controller says.
 
-What it shows of commands is checked in tests/e2e/test_troubleshooting_page.py.
+What it shows of commands is checked in tests/e2e/kubectl/test_troubleshooting_page.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from apiserver.meta.resource import Key
 from registry.cluster.interface import HostResource
-from tests.controller.gateway_world import CERTIFICATES, World, in_world, refusal
+from tests.controller.tenantgateway.gateway_world import CERTIFICATES, World, in_world, refusal
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
 SECTION = PAGE.partition("## Ready=False, ReconcileError")[2].partition("\n## ")[0]

@@ -1,4 +1,4 @@
-"""The hosts of tests/hosting.py are the hosts of these tests."""
+"""The hosts of tests/server_fixtures.py are the hosts of these tests."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.hosts import E2eHost
-from tests.e2e.webhooks import Subject, Webhooks, configmaps, tenants
-from tests.e2e.webhookserver import WebhookServer
+from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.webhook_server import WebhookServer
+from tests.e2e.support.webhooks import Subject, Webhooks, configmaps, tenants
 
 
 @pytest.fixture(scope="session")

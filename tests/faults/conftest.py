@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.hosts import E2eHost, EmbeddedHost
+from tests.e2e.support.clusters import E2eHost, EmbeddedHost
 from tests.faults.sizes import size
-from tests.hosting import started
+from tests.server_fixtures import started
 
 _HERE = Path(__file__).parent
 

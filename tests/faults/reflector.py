@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from tests.e2e.client import Client
+from tests.e2e.support.https_client import Client
 
 Object = dict[str, Any]
 Name = tuple[str, str]

@@ -21,13 +21,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.client import Client
-from tests.e2e.hosts import ROOT, EmbeddedHost, tenants_path
-from tests.e2e.processes import wait_until
-from tests.e2e.rawtls import RawTls
-from tests.e2e.tenants import manifest
+from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.raw_tls import RawTls
+from tests.e2e.support.tenants import manifest
+from tests.faults.process_usage import Vitals, vitals
 from tests.faults.sizes import new_seed
-from tests.faults.vitals import Vitals, vitals
 
 MERGE, APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.e2e.hosts import PATIENCE, ROOT, KubeHost, tenants_path
-from tests.e2e.processes import wait_until
-from tests.e2e.tenants import manifest
-from tests.faults.front import DOOR, is_ready, standing_before
+from tests.e2e.support.clusters import PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import manifest
 from tests.faults.reflector import Reflector
+from tests.faults.server_behind_proxy import DOOR, is_ready, standing_before
 
 
 def release_path(name: str) -> str:

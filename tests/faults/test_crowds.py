@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.client import Client
-from tests.e2e.hosts import ROOT, EmbeddedHost, tenants_path
-from tests.e2e.tenants import manifest
-from tests.faults.crowd import Crowd, Line, in_parallel
+from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.tenants import manifest
+from tests.faults.many_clients import Crowd, Line, in_parallel
+from tests.faults.process_usage import descriptors, memory
 from tests.faults.sizes import size
-from tests.faults.vitals import descriptors, memory
 
 MERGE = "application/merge-patch+json"
 MIB = 2**20

@@ -17,8 +17,8 @@ from registry.cluster.client import HostClient
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, MERGE_PATCH
 from registry.cluster.kubernetes_asyncio_shim import Configuration
-from tests.e2e.hosts import EmbeddedHost
-from tests.faults.cuttingrelay import REFUSED, Cut, CuttingRelay
+from tests.e2e.support.clusters import EmbeddedHost
+from tests.faults.cutting_relay import REFUSED, Cut, CuttingRelay
 from tests.faults.sizes import size
 
 OBJECTS = 3

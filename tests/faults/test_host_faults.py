@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e.client import Answer
-from tests.e2e.hosts import PATIENCE, ROOT, E2eHost, KubeHost, tenants_path
-from tests.e2e.processes import wait_until
-from tests.e2e.tenants import manifest
-from tests.faults import weather
-from tests.faults.front import DOOR, RELEASES, Front, standing_before
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import manifest
+from tests.faults import faulty_proxy as weather
+from tests.faults.faulty_proxy import SpoilingProxy
 from tests.faults.reflector import Reflector
+from tests.faults.server_behind_proxy import DOOR, RELEASES, Front, standing_before
 from tests.faults.sizes import size
-from tests.faults.weather import SpoilingProxy
 
 MERGE = "application/merge-patch+json"
 # reads come from memory, whatever the host does

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.client import Client
-from tests.e2e.hosts import PATIENCE, ROOT, ROOT_HOST, KubeHost, tenants_path
-from tests.e2e.processes import NotInTime, Process, free_port, run_command, wait_until
-from tests.e2e.recorder import RecordingProxy
-from tests.faults.mortal import MOMENTS, kill_at
-from tests.faults.mortalhost import MortalHost
+from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, KubeHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import NotInTime, Process, free_port, run_command, wait_until
+from tests.e2e.support.recording_proxy import RecordingProxy
+from tests.faults.failing_database_cluster import MortalHost
+from tests.faults.failing_database_command import MOMENTS, kill_at
 from tests.faults.sizes import new_seed, size
-from tests.faults.storm import ConfigMapKind, Storm, TenantKind
+from tests.faults.write_storm import ConfigMapKind, Storm, TenantKind
 
 WRITERS = 6
 # the kill comes at a commit, or at a request to the host, of 1 to so many

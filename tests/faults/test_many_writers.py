@@ -9,9 +9,9 @@ from typing import TypeVar
 
 import pytest
 
-from tests.e2e.client import Client
-from tests.e2e.hosts import ROOT, E2eHost, tenants_path
-from tests.e2e.tenants import Tenants, manifest
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.tenants import Tenants, manifest
 from tests.faults.sizes import size
 
 T = TypeVar("T")

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.client import Client
-from tests.e2e.hosts import ROOT, EmbeddedHost, tenants_path
-from tests.e2e.processes import wait_until
+from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import wait_until
+from tests.faults.process_usage import descriptors, memory
 from tests.faults.sizes import new_seed, size
-from tests.faults.vitals import descriptors, memory
 
 CLIENTS = 16
 # a request that is not whole is waited for: after so long, nothing more comes

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.client import Client
-from tests.e2e.hosts import PATIENCE, ROOT_HOST, KubeHost, tenants_path
-from tests.e2e.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.clusters import PATIENCE, ROOT_HOST, KubeHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.faults.balancer import Balancer
-from tests.faults.front import is_ready
 from tests.faults.reflector import Name, Object, Reflector, name_of
+from tests.faults.server_behind_proxy import is_ready
 from tests.faults.sizes import new_seed, size
-from tests.faults.storm import Storm, TenantKind
+from tests.faults.write_storm import Storm, TenantKind
 
 WRITERS, INFORMERS = 4, 3
 PAUSE_SECONDS = 1.0

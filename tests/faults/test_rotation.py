@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving
-from tests.e2e.client import Answer, Client
-from tests.e2e.controlplane import FRONT_PROXY
-from tests.e2e.hosts import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
-from tests.e2e.processes import Process, free_port, run_command, wait_until
-from tests.faults.load import under_load
+from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.control_plane import FRONT_PROXY
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.faults.steady_requests import under_load
 
 LIST = tenants_path(ROOT)
 IDENTITY = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}

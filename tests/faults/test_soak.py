@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.process_usage import Vitals
 from tests.faults.sizes import new_seed, size
 from tests.faults.soak import Limits, Soak, Soaked, judge
-from tests.faults.vitals import Vitals
 
 # of six short rounds, the warm-up is not over for the allocator
 SHORT = Limits(memory=32.0)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.client import Answer, Client
-from tests.e2e.hosts import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
-from tests.e2e.processes import wait_until
-from tests.e2e.tenants import manifest
-from tests.faults.mortalhost import MortalHost
+from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import manifest
+from tests.faults.failing_database_cluster import MortalHost
 from tests.faults.reflector import Reflector
 from tests.faults.sizes import size
 

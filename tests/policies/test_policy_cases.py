@@ -11,9 +11,9 @@ from admission.policy.compiled_policy import policy_of
 from admission.tenant.host_policy import POLICY, TRUSTED_GROUPS, refusal
 from registry.embedded.kinds.platform import PLATFORM_KINDS
 from tests.policies import cases
+from tests.policies.case_table import BINDINGS, CASES, DIRECTORY, HOST_CASES, POLICIES
 from tests.policies.cases import GATEWAY_GROUP, Case
-from tests.policies.judging import NAME, attributes, judge_of, refused
-from tests.policies.table import BINDINGS, CASES, DIRECTORY, HOST_CASES, POLICIES
+from tests.policies.in_process_verdicts import NAME, attributes, judge_of, refused
 
 _NAMES = {
     "cozystack-gateway-hostname-policy": ("gateway.networking.k8s.io", ["gateways"]),

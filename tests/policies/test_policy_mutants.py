@@ -7,10 +7,10 @@ import pytest
 from admission.policy.compiled_policy import policy_of
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
+from tests.policies.case_table import BINDINGS, CASES, POLICIES
 from tests.policies.cases import Case, refusal
-from tests.policies.judging import NAME, attributes, judge_of, refused
+from tests.policies.in_process_verdicts import NAME, attributes, judge_of, refused
 from tests.policies.mutants import mutants, shortened
-from tests.policies.table import BINDINGS, CASES, POLICIES
 
 _MUTANTS = [
     pytest.param(name, mutant, id=f"{name}: {change}")

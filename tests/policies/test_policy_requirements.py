@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
+from tests.policies.case_table import BINDINGS, CASES, POLICIES
 from tests.policies.cases import Case, refusal
-from tests.policies.judging import NAME, attributes, judge_of, refused
-from tests.policies.table import BINDINGS, CASES, POLICIES
+from tests.policies.in_process_verdicts import NAME, attributes, judge_of, refused
 
 _BY_ID = {case.id: case for case in CASES}
 _TRUSTED = (

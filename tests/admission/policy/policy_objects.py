@@ -12,7 +12,7 @@ from admission.policy.plugin import ValidatingPolicies
 from admission.policy.policy_source import HeldPolicies
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Decision
 from apiserver.meta.resource import Object
-from tests.at_once import at_once
+from tests.run_coroutine import at_once
 
 RULES: Mapping[str, Any] = {
     "resourceRules": [

@@ -20,7 +20,7 @@ from admission.webhook.validating import ValidatingWebhooks
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import Object
 from tests.admission.policy.policy_objects import ROOT_NAMESPACE, Namespaces, Verdicts
-from tests.at_once import at_once
+from tests.run_coroutine import at_once
 
 RULES = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]}]
 ALLOWED: Mapping[str, Any] = {"allowed": True}

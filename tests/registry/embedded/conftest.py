@@ -10,7 +10,7 @@ import pytest
 from registry.embedded.api_groups import serve_kinds
 from registry.rbac.role_index import RoleIndex
 from registry.sqlite.database import Database
-from tests.registry.embedded.hosted import Kinds
+from tests.registry.embedded.embedded_storages import Kinds
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from registry.embedded.storage.strategies import KindStrategy
 from registry.generic.store import Store
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Database
-from tests.apiserver.contexts import make_context
+from tests.apiserver.endpoints.request_contexts import make_context
 
 X = Key("default", "x")
 

@@ -31,7 +31,7 @@ from registry.embedded.storage.strategies import KindStrategy
 from registry.generic.store import Store
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Database
-from tests.registry.embedded.hosted import context_of, no_admission
+from tests.registry.embedded.embedded_storages import context_of, no_admission
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -22,7 +22,7 @@ from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
 from registry.tenant.types import tenant_resource
 from registry.tenant.watch_feed import TenantFeed
-from tests.at_once import at_once
+from tests.run_coroutine import at_once
 
 KEY = Key("tenant-root", "alice")
 _RELEASES = GroupResource(HELMRELEASES.group, HELMRELEASES.plural)

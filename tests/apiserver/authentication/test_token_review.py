@@ -1,0 +1,166 @@
+"""Bearer tokens and TokenReview (A25 to A29, S-02)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.authentication.authenticator import AuthenticationError
+from apiserver.authentication.token_review import STALE_WARNING, BearerToken, InvalidToken, TokenReviewer, TokenVerdict
+from apiserver.delegation.decision_cache import VerdictCache
+from apiserver.delegation.review_client import Backoff
+from apiserver.meta.errors import ServiceUnavailable, StatusError
+from apiserver.meta.resource import Object
+from apiserver.request.context import User
+from tests.apiserver.endpoints.request_contexts import make_context
+
+ALICE: dict[str, Any] = {
+    "authenticated": True,
+    "user": {"username": "alice", "uid": "7", "groups": ["a"], "extra": {"k": ["v"]}},
+}
+
+
+class Host:
+    def __init__(self, status: dict[str, Any] | None = None) -> None:
+        self.status = ALICE if status is None else status
+        self.error: StatusError | None = None
+        self.bodies: list[Object] = []
+
+    async def __call__(self, body: Object) -> Object:
+        self.bodies.append(body)
+        if self.error is not None:
+            raise self.error
+        return {**body, "status": self.status}
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def bearer(host: Host, **kwargs: Any) -> BearerToken:
+    return BearerToken(TokenReviewer(host), on_stale=lambda: None, **kwargs)
+
+
+async def test_the_host_says_whose_a_token_is() -> None:
+    host = Host()
+    context = make_context(headers={"Authorization": "bEARER secret"})
+    user = await bearer(host).authenticate(context)
+    assert user == User(name="alice", uid="7", groups=("a",), extra={"k": ("v",)})
+    assert host.bodies == [
+        {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "secret"}}
+    ]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        pytest.param("", id="empty"),
+        pytest.param("Bearer", id="a scheme alone"),
+        pytest.param("Bearer ", id="an empty token"),
+        pytest.param("Bearer    ", id="spaces"),
+        pytest.param("Basic YTpi", id="another scheme"),
+    ],
+)
+async def test_no_token_is_no_credential(header: str) -> None:
+    host = Host()
+    assert await bearer(host).authenticate(make_context(headers={"Authorization": header})) is None
+    assert host.bodies == []
+
+
+async def test_an_extra_space_is_warned_of() -> None:
+    context = make_context(headers={"Authorization": "Bearer  secret"})
+    assert await bearer(Host()).authenticate(context) is None
+    assert context.warnings == [
+        "the provided Authorization header contains extra space before the bearer token, and is ignored"
+    ]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        pytest.param({"authenticated": False, "user": {"username": "root"}}, id="a user that is not authenticated"),
+        pytest.param({"authenticated": True, "user": {}}, id="nobody"),
+        pytest.param({"authenticated": "true", "user": {"username": "root"}}, id="not a boolean"),
+        pytest.param({}, id="nothing"),
+    ],
+)
+async def test_a_refused_token_is_kept_as_refused(status: dict[str, Any]) -> None:
+    host = Host(status)
+    authenticator = bearer(host)
+    for _ in range(2):
+        with pytest.raises(InvalidToken, match=r"^invalid bearer token$"):
+            await authenticator.authenticate(make_context(headers={"Authorization": "Bearer null"}))
+    assert len(host.bodies) == 1
+
+
+async def test_an_error_of_the_review_is_not_kept() -> None:
+    host = Host({"error": "webhook failed", "authenticated": True, "user": {"username": "root"}})
+    authenticator = bearer(host)
+    for _ in range(2):
+        with pytest.raises(AuthenticationError, match=r"^webhook failed$"):
+            await authenticator.authenticate(make_context(headers={"Authorization": "Bearer x"}))
+    assert len(host.bodies) == 2
+
+
+async def test_a_token_that_is_no_ascii_is_refused_unasked() -> None:
+    host = Host()
+    with pytest.raises(InvalidToken):
+        await bearer(host).authenticate(make_context(headers={"Authorization": "Bearer tökén"}))
+    assert host.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("given", "good"),
+    [pytest.param(["us", "them"], True, id="ours among them"), pytest.param(["them"], False, id="not ours")],
+)
+async def test_a_token_must_be_for_our_audience(given: list[str], good: bool) -> None:
+    host = Host({**ALICE, "audiences": given})
+    reviewer = TokenReviewer(host, audiences=("us",))
+    if good:
+        assert (await reviewer("t")).name == "alice"
+    else:
+        with pytest.raises(InvalidToken):
+            await reviewer("t")
+    assert host.bodies[0]["spec"]["audiences"] == ["us"]
+
+
+async def test_a_known_token_is_accepted_while_the_host_is_away() -> None:
+    clock, host, stale = Clock(), Host(), []
+    verdicts: VerdictCache[TokenVerdict] = VerdictCache(
+        ttl=10, tolerance=300, lasting=lambda verdict: isinstance(verdict, User), clock=clock
+    )
+    authenticator = BearerToken(TokenReviewer(host), on_stale=lambda: stale.append(1), cache=verdicts)
+    await authenticator.authenticate(make_context(headers={"Authorization": "Bearer known"}))
+    clock.now = 100
+    host.error = ServiceUnavailable("connection refused")
+    context = make_context(headers={"Authorization": "Bearer known"})
+    user = await authenticator.authenticate(context)
+    assert user is not None
+    assert user.name == "alice"
+    assert context.warnings == [STALE_WARNING]
+    assert stale == [1]
+    with pytest.raises(ServiceUnavailable):
+        await authenticator.authenticate(make_context(headers={"Authorization": "Bearer unknown"}))
+
+
+async def test_a_failing_host_is_asked_again() -> None:
+    host = Host()
+    host.error = StatusError(500, "InternalError", "etcd")
+    with pytest.raises(StatusError):
+        await TokenReviewer(host, backoff=Backoff(start=0, steps=5))("t")
+    assert len(host.bodies) == 5
+
+
+@pytest.mark.parametrize("code", [401, 403, 404])
+async def test_a_host_that_does_not_let_us_ask_is_no_verdict_on_the_caller(code: int) -> None:
+    host = Host()
+    host.error = StatusError(code, "Forbidden", "the server's own account may not create tokenreviews")
+    authenticator = bearer(host)
+    for _ in range(2):
+        with pytest.raises(AuthenticationError):
+            await authenticator.authenticate(make_context(headers={"Authorization": "Bearer x"}))
+    assert len(host.bodies) == 2

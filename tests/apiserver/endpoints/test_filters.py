@@ -1,0 +1,572 @@
+"""The filters, each before a handler of its own, and all of them in a row."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
+
+from apiserver.authentication.authenticator import Union
+from apiserver.authentication.request_header import RequestHeaderConfig
+from apiserver.authorization.authorizer import STALE_WARNING, AccessAttributes, Decision, Denied, standard_authorizer
+from apiserver.endpoints.filters import response_headers as headers
+from apiserver.endpoints.filters.authentication import Authentication, Identify
+from apiserver.endpoints.filters.authorization import Authorization
+from apiserver.endpoints.filters.chain import FilterConfig, build_filters
+from apiserver.endpoints.filters.error_response import Recovery, from_http
+from apiserver.endpoints.filters.impersonation import Impersonation, RefuseImpersonation
+from apiserver.endpoints.filters.max_in_flight import Inflight
+from apiserver.endpoints.filters.request_deadline import Deadline, requested_limit
+from apiserver.meta.errors import BadRequest, ServiceUnavailable, StatusError, Timeout, TooManyRequests, Unauthorized
+from apiserver.metrics import Metrics
+from apiserver.request import request_info
+from apiserver.request.context import Handler, RequestContext, User, compose
+from apiserver.request.request_info import Query
+from tests.apiserver.endpoints.request_contexts import ALICE, make_context, ok
+
+WATCH = "/apis/example.org/v1/widgets?watch=true"
+ADMIN = User("admin", groups=("system:masters",))
+
+
+class Allowing:
+    """Allows what `allowed` names as 'verb resource[/subresource] [namespace/]name'; everything if it is None."""
+
+    def __init__(self, allowed: Sequence[str] | None = None, *, stale: bool = False) -> None:
+        self.allowed = allowed
+        self.stale = stale
+        self.asked: list[str] = []
+
+    async def authorize(self, attributes: AccessAttributes) -> Decision:
+        resource = attributes.resource + (f"/{attributes.subresource}" if attributes.subresource else "")
+        place = f"{attributes.namespace}/" if attributes.namespace else ""
+        question = f"{attributes.verb} {resource} {place}{attributes.name}"
+        self.asked.append(question)
+        allowed = self.allowed is None or question in self.allowed
+        return Decision(allowed=allowed, reason="as told", stale=self.stale)
+
+
+class Known:
+    """Authenticates everybody as `user`."""
+
+    def __init__(self, user: User = ALICE) -> None:
+        self.user = user
+
+    async def authenticate(self, context: RequestContext) -> User:
+        return self.user
+
+
+class Failing:
+    def __init__(self, error: StatusError) -> None:
+        self._error = error
+
+    async def authenticate(self, context: RequestContext) -> User:
+        raise self._error
+
+
+class Gate:
+    """A handler that answers once it is opened."""
+
+    def __init__(self) -> None:
+        self.entered = asyncio.Event()
+        self.open = asyncio.Event()
+        self.finished = asyncio.Event()
+
+    async def __call__(self, context: RequestContext) -> web.StreamResponse:
+        self.entered.set()
+        await self.open.wait()
+        self.finished.set()
+        return web.Response()
+
+
+def document(response: web.StreamResponse) -> dict[str, Any]:
+    assert isinstance(response, web.Response)
+    assert isinstance(response.body, bytes)
+    parsed: dict[str, Any] = json.loads(response.body)
+    return parsed
+
+
+def raising(error: BaseException) -> Handler:
+    async def handler(context: RequestContext) -> web.StreamResponse:
+        raise error
+
+    return handler
+
+
+# recovery
+
+
+async def test_a_status_error_becomes_its_status() -> None:
+    response = await Recovery()(make_context(), raising(TooManyRequests("slow down", retry_after=3)))
+    assert (response.status, response.headers["Retry-After"]) == (429, "3")
+    assert document(response)["reason"] == "TooManyRequests"
+
+
+async def test_after_a_504_the_connection_is_closed() -> None:
+    response = await Recovery()(make_context(), raising(Timeout("too slow")))
+    assert (response.status, response.keep_alive) == (504, False)
+
+
+async def test_an_unexpected_exception_is_logged_and_leaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    response = await Recovery()(make_context(), raising(RuntimeError("the password is hunter2")))
+    assert response.status == 500
+    assert "hunter2" not in json.dumps(document(response))
+    [record] = caplog.records
+    assert record.exc_info is not None
+    assert vars(record)["audit_id"] == "audit-1"
+
+
+async def test_a_lost_connection_is_no_bug(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ConnectionResetError):
+        await Recovery()(make_context(), raising(ConnectionResetError()))
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "reason"),
+    [
+        pytest.param(web.HTTPNotFound(), 404, "NotFound", id="404"),
+        pytest.param(web.HTTPMethodNotAllowed("GET", ["PUT"]), 405, "MethodNotAllowed", id="405"),
+        pytest.param(web.HTTPRequestEntityTooLarge(1, 2), 413, "RequestEntityTooLarge", id="413"),
+        pytest.param(web.HTTPBadRequest(), 400, "BadRequest", id="400"),
+        pytest.param(web.HTTPExpectationFailed(), 417, "", id="417"),
+        pytest.param(web.HTTPInternalServerError(), 500, "InternalError", id="500"),
+    ],
+)
+def test_aiohttp_s_own_refusals_become_statuses(raised: web.HTTPException, code: int, reason: str) -> None:
+    error = from_http(raised)
+    assert (error.code, error.reason) == (code, reason)
+
+
+# deadline
+
+
+async def test_a_read_that_takes_too_long_is_a_504() -> None:
+    with pytest.raises(Timeout, match=r"^Timeout: request did not complete within the allotted timeout$"):
+        await Deadline(limit=0.01)(make_context(), Gate())
+
+
+async def test_a_write_has_a_shorter_deadline() -> None:
+    with pytest.raises(Timeout, match="requested timeout - context deadline exceeded"):
+        await Deadline(write_limit=0.01)(make_context("PUT"), Gate())
+
+
+async def test_a_client_may_ask_for_less_time() -> None:
+    context = make_context(target="/apis/example.org/v1/widgets?timeout=10ms")
+    with pytest.raises(Timeout):
+        await Deadline()(context, Gate())
+
+
+async def test_a_write_knows_when_it_has_to_be_done() -> None:
+    context, gate = make_context("PUT", target="/apis/example.org/v1/widgets/a?timeout=5s"), Gate()
+    gate.open.set()
+    assert context.deadline == context.received + 34
+    await Deadline()(context, gate)
+    assert context.deadline == context.received + 5
+
+
+async def test_a_watch_has_no_deadline_here() -> None:
+    gate = Gate()
+    gate.open.set()
+    await Deadline(limit=-1)(make_context(target=f"{WATCH}&timeout=nonsense"), gate)
+    assert gate.finished.is_set()
+
+
+async def test_a_handler_s_own_timeout_is_its_own() -> None:
+    with pytest.raises(TimeoutError, match="mine"):
+        await Deadline()(make_context(), raising(TimeoutError("mine")))
+
+
+async def test_a_write_goes_on_when_its_client_has_gone() -> None:
+    gate = Gate()
+    request = asyncio.create_task(_call(Deadline(), make_context("PUT"), gate))
+    await gate.entered.wait()
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    gate.open.set()
+    await gate.finished.wait()
+
+
+async def test_a_read_ends_when_its_client_has_gone() -> None:
+    gate = Gate()
+    request = asyncio.create_task(_call(Deadline(), make_context(), gate))
+    await gate.entered.wait()
+    request.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await request
+    gate.open.set()
+    await asyncio.sleep(0)
+    assert not gate.finished.is_set()
+
+
+async def _call(deadline: Deadline, context: RequestContext, handler: Handler) -> web.StreamResponse:
+    return await deadline(context, handler)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        pytest.param("30s", 30, id="seconds"),
+        pytest.param("0m1.5s", 1.5, id="a fraction"),
+        pytest.param("250000us", 0.25, id="microseconds"),
+        pytest.param("250000\u00b5s", 0.25, id="microseconds with their sign"),
+        pytest.param("0", 60, id="zero"),
+        pytest.param("2m", 60, id="too much"),
+        pytest.param("-5s", 60, id="negative"),
+    ],
+)
+def test_a_timeout_is_a_go_duration(text: str, seconds: float) -> None:
+    assert requested_limit(text, 60.0) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize("text", ["", "30", "s", "1.s.", "nan", "1e3s", "1s ", "٣s"])
+def test_another_timeout_is_refused(text: str) -> None:
+    with pytest.raises(BadRequest, match="invalid timeout specified in the request URL - time: invalid duration"):
+        requested_limit(text, 60.0)
+
+
+# authentication
+
+
+@pytest.mark.parametrize(
+    "connection",
+    ["X-Remote-User, close", "Authorization", "close,IMPERSONATE-USER", "x-remote-extra-scopes", "X-Custom-User"],
+)
+async def test_connection_must_not_name_identity_headers(connection: str) -> None:
+    config = RequestHeaderConfig(username_headers=("X-Custom-User",))
+    with pytest.raises(BadRequest):
+        await Authentication(Known(), config=lambda: config)(make_context(headers={"Connection": connection}), ok)
+
+
+async def test_connection_may_name_other_headers() -> None:
+    context = make_context(headers={"Connection": "keep-alive, Upgrade"})
+    await Authentication(Known(), config=RequestHeaderConfig)(context, ok)
+    assert context.user == ALICE
+
+
+@pytest.mark.parametrize(
+    ("authenticator", "result"),
+    [
+        pytest.param(Known(), "success", id="known"),
+        pytest.param(Union([]), "success", id="anonymous"),
+        pytest.param(Failing(Unauthorized()), "failure", id="refused"),
+        pytest.param(Failing(ServiceUnavailable("no host")), "error", id="nobody can tell"),
+    ],
+)
+async def test_attempts_are_counted_by_their_result(authenticator: Identify, result: str) -> None:
+    seen: list[str] = []
+    filter = Authentication(authenticator, config=RequestHeaderConfig, observe=seen.append)
+    with contextlib.suppress(StatusError):
+        await filter(make_context(), ok)
+    assert seen == [result]
+
+
+# impersonation
+
+
+async def test_impersonation_is_refused_behind_an_aggregator() -> None:
+    with pytest.raises(StatusError) as raised:
+        await RefuseImpersonation()(make_context(headers={"Impersonate-Uid": "1"}, user=ADMIN), ok)
+    assert raised.value.code == 403
+
+
+async def test_a_request_as_oneself_is_not_asked_about() -> None:
+    authorizer = Allowing([])
+    context = make_context(user=ALICE)
+    await Impersonation(authorizer)(context, ok)
+    assert authorizer.asked == []
+    assert (context.user, context.impersonator) == (ALICE, None)
+
+
+async def test_every_part_of_an_identity_is_asked_about() -> None:
+    authorizer = Allowing()
+    context = make_context(
+        headers=[
+            ("Impersonate-User", "bob"),
+            ("Impersonate-Group", "devs"),
+            ("Impersonate-Group", "ops"),
+            ("Impersonate-Uid", "7"),
+            ("Impersonate-Extra-Acme%2fScope", "one"),
+        ],
+        user=ALICE,
+    )
+    await Impersonation(authorizer)(context, ok)
+    assert authorizer.asked == [
+        "impersonate users bob",
+        "impersonate groups devs",
+        "impersonate groups ops",
+        "impersonate uids 7",
+        "impersonate userextras/acme/scope one",
+    ]
+    assert context.impersonator == ALICE
+    assert context.user == User("bob", "7", ("devs", "ops", "system:authenticated"), {"acme/scope": ("one",)})
+
+
+@pytest.mark.parametrize(
+    ("name", "groups"),
+    [
+        pytest.param("bob", ("system:authenticated",), id="a user"),
+        pytest.param(
+            "system:serviceaccount:ns:robot",
+            ("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"),
+            id="a service account",
+        ),
+        pytest.param("system:anonymous", ("system:unauthenticated",), id="anonymous"),
+    ],
+)
+async def test_an_impersonated_user_has_the_groups_that_come_with_it(name: str, groups: tuple[str, ...]) -> None:
+    context = make_context(headers={"Impersonate-User": name}, user=ADMIN)
+    await Impersonation(Allowing())(context, ok)
+    assert context.user.groups == groups
+
+
+async def test_a_service_account_is_asked_about_in_its_namespace() -> None:
+    authorizer = Allowing(["impersonate serviceaccounts a/owner"])
+    handler = Impersonation(authorizer)
+    await handler(make_context(headers={"Impersonate-User": "system:serviceaccount:a:owner"}, user=ALICE), ok)
+    with pytest.raises(Denied):
+        await handler(make_context(headers={"Impersonate-User": "system:serviceaccount:b:owner"}, user=ALICE), ok)
+
+
+async def test_a_group_that_is_not_allowed_is_a_403_in_the_caller_s_name() -> None:
+    context = make_context(headers={"Impersonate-User": "bob", "Impersonate-Group": "system:masters"}, user=ALICE)
+    with pytest.raises(Denied) as raised:
+        await Impersonation(Allowing(["impersonate users bob"]))(context, ok)
+    assert raised.value.message == (
+        'groups "system:masters" is forbidden: User "alice" cannot impersonate resource "groups" in API group "" '
+        "at the cluster scope: as told"
+    )
+    assert context.user == ALICE
+
+
+@pytest.mark.parametrize("header", ["Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-x", "Impersonate-Other"])
+async def test_impersonating_nobody_is_refused(header: str) -> None:
+    with pytest.raises(BadRequest, match=r"^requested .* without impersonating a user name$"):
+        await Impersonation(Allowing())(make_context(headers={header: "x"}, user=ADMIN), ok)
+
+
+# inflight
+
+
+async def test_requests_over_the_limit_are_told_to_come_back() -> None:
+    metrics, gate = Metrics(), Gate()
+    inflight = Inflight(1, metrics)
+    first = asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate))
+    await gate.entered.wait()
+    assert metrics.registry.get_sample_value("apiserver_current_inflight_requests", {"request_kind": "readOnly"}) == 1
+    with pytest.raises(TooManyRequests) as raised:
+        await inflight(make_context("PUT", user=ALICE), ok)
+    assert raised.value.retry_after == 1
+    assert metrics.registry.get_sample_value("apiserver_dropped_requests_total") == 1
+    for exempt in (make_context(target=WATCH, user=ALICE), make_context(user=ADMIN)):
+        assert (await inflight(exempt, ok)).status == 200
+    gate.open.set()
+    await first
+    assert (await inflight(make_context("PUT", user=ALICE), ok)).status == 200
+
+
+async def _inflight(inflight: Inflight, context: RequestContext, handler: Handler) -> web.StreamResponse:
+    return await inflight(context, handler)
+
+
+async def test_nobody_takes_all_the_places() -> None:
+    """S-13: three quarters are for one user, and the rest for others."""
+    inflight, gate = Inflight(4, Metrics()), Gate()
+    held = [asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate)) for _ in range(3)]
+    await gate.entered.wait()
+    with pytest.raises(TooManyRequests):
+        await inflight(make_context(user=ALICE), ok)
+    assert (await inflight(make_context(user=User("bob")), ok)).status == 200
+    gate.open.set()
+    await asyncio.gather(*held)
+    assert (await inflight(make_context(user=ALICE), ok)).status == 200
+
+
+async def test_nobody_watches_without_end() -> None:
+    """S-13: four for each place, and those of others do not count."""
+    metrics, gate = Metrics(), Gate()
+    inflight = Inflight(1, metrics)
+    held = [asyncio.create_task(_inflight(inflight, make_context(target=WATCH, user=ALICE), gate)) for _ in range(4)]
+    await gate.entered.wait()
+    with pytest.raises(TooManyRequests):
+        await inflight(make_context(target=WATCH, user=ALICE), ok)
+    assert metrics.registry.get_sample_value("apiserver_dropped_requests_total") == 1
+    for other in (make_context(target=WATCH, user=User("bob")), make_context(target=WATCH, user=ADMIN)):
+        assert (await inflight(other, ok)).status == 200
+    # nor do watches take the places of requests
+    assert (await inflight(make_context(user=ALICE), ok)).status == 200
+    gate.open.set()
+    await asyncio.gather(*held)
+    assert (await inflight(make_context(target=WATCH, user=ALICE), ok)).status == 200
+
+
+async def test_a_failed_request_frees_its_place() -> None:
+    inflight = Inflight(1, Metrics())
+    for _ in range(3):
+        with pytest.raises(BadRequest):
+            await inflight(make_context(user=ALICE), raising(BadRequest("no")))
+
+
+# authorization
+
+
+async def test_the_decision_is_annotated() -> None:
+    context = make_context(user=ALICE)
+    await Authorization(Allowing())(context, ok)
+    assert context.annotations == {
+        "authorization.k8s.io/decision": "allow",
+        "authorization.k8s.io/reason": "as told",
+    }
+
+
+async def test_a_denied_request_never_reaches_its_handler() -> None:
+    context = make_context(user=ALICE)
+    with pytest.raises(Denied):
+        await Authorization(Allowing([]))(context, raising(AssertionError("reached")))
+    assert context.annotations["authorization.k8s.io/decision"] == "forbid"
+
+
+# headers
+
+
+def test_warnings_that_are_too_long_are_cut_and_then_dropped() -> None:
+    short = ["a", "b"]
+    assert headers.limited([*short, "a", "bad\nline"]) == short
+    long = [f"{n:02}" + "x" * 500 for n in range(20)]
+    kept = headers.limited(long)
+    assert kept == [text[:256] for text in long[:16]]
+
+
+# all of them
+
+
+def application(handler: Handler, **changes: Any) -> web.Application:
+    settings: dict[str, Any] = {
+        "authenticator": Known(),
+        "authorizer": Allowing(),
+        "request_headers": RequestHeaderConfig,
+        "metrics": Metrics(),
+        "served": lambda info: info.resource == "widgets",
+        "max_requests_inflight": 10,
+        "impersonation": False,
+        **changes,
+    }
+    call = compose(build_filters(FilterConfig(**settings)), handler)
+
+    async def entry(http: web.Request) -> web.StreamResponse:
+        query = Query(http.query_string)
+        info = request_info.parse(http.method, http.path, query)
+        return await call(RequestContext(http=http, info=info, query=query, audit_id="audit-1"))
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", entry)
+    headers.install(app)
+    return app
+
+
+async def answer(app: web.Application, target: str, **sent: str) -> tuple[int, Mapping[str, str], bytes, list[str]]:
+    async with TestClient(TestServer(app)) as client, client.get(target, headers=sent) as response:
+        return response.status, response.headers, await response.read(), response.headers.getall("Warning", [])
+
+
+async def warning(context: RequestContext) -> web.StreamResponse:
+    for text in ('say "\\hi"', "again", "again"):
+        context.warn(text)
+    return web.Response(body=b"{}")
+
+
+async def test_every_response_has_the_common_headers() -> None:
+    status, sent, _, warnings = await answer(application(warning), "/apis/example.org/v1/widgets")
+    assert status == 200
+    assert sent["Audit-ID"] == "audit-1"
+    assert sent["Cache-Control"] == "no-cache, private"
+    assert "Date" in sent
+    assert "Server" not in sent
+    assert warnings == ['299 - "say \\"\\\\hi\\""', '299 - "again"']
+
+
+async def test_a_refusal_has_them_too() -> None:
+    app = application(ok, authorizer=Allowing([]))
+    status, sent, body, _ = await answer(app, "/apis/example.org/v1/widgets")
+    assert status == 403
+    assert json.loads(body)["kind"] == "Status"
+    assert sent["Audit-ID"] == "audit-1"
+    assert sent["X-Content-Type-Options"] == "nosniff"
+
+
+async def test_a_stream_has_them_too() -> None:
+    async def stream(context: RequestContext) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Cache-Control": "no-store"})
+        await response.prepare(context.http)
+        await response.write(b"{}")
+        return response
+
+    app = application(stream, authorizer=Allowing(stale=True))
+    status, sent, _, warnings = await answer(app, WATCH)
+    assert status == 200
+    assert (sent["Audit-ID"], sent["Cache-Control"]) == ("audit-1", "no-store")
+    assert warnings == [f'299 - "{STALE_WARNING}"']
+
+
+async def test_no_credentials_get_health_only() -> None:
+    app = application(ok, authenticator=Union([]), authorizer=standard_authorizer(Allowing()))
+    assert (await answer(app, "/readyz"))[0] == 200
+    status, _, body, _ = await answer(app, "/version")
+    assert status == 403
+    assert json.loads(body)["message"] == 'forbidden: User "system:anonymous" cannot get path "/version"'
+
+
+async def test_a_failure_in_the_middle_of_a_stream_cuts_the_connection() -> None:
+    async def broken(context: RequestContext) -> web.StreamResponse:
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(context.http)
+        await response.write(b"half")
+        raise RuntimeError("broken")
+
+    metrics = Metrics()
+    async with TestClient(TestServer(application(broken, metrics=metrics))) as client:
+        response = await client.get(WATCH)
+        with pytest.raises(Exception, match=r"(?i)payload|disconnected|connection|transfer"):
+            await response.read()
+    aborted = {"verb": "WATCH", "group": "example.org", "version": "v1", "resource": "widgets", "subresource": ""}
+    aborts = metrics.registry.get_sample_value("apiserver_request_aborts_total", {**aborted, "scope": "cluster"})
+    assert aborts == 1
+
+
+async def test_requests_are_counted_by_what_they_are() -> None:
+    metrics = Metrics()
+    app = application(raising(BadRequest("no")), metrics=metrics)
+    await answer(app, "/apis/example.org/v1/namespaces/ns/widgets/w")
+    await answer(app, "/apis/example.org/v1/gadgets/made-up")
+    counted = {
+        (sample.labels["verb"], sample.labels["resource"], sample.labels["scope"], sample.labels["code"])
+        for metric in metrics.registry.collect()
+        for sample in metric.samples
+        if sample.name == "apiserver_request_total"
+    }
+    assert counted == {("GET", "widgets", "resource", "400"), ("GET", "", "resource", "400")}
+
+
+async def test_the_access_log_holds_no_credentials(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "apiserver.access")
+    await answer(
+        application(ok), "/apis/example.org/v1/widgets?limit=1", Authorization="Bearer sesame", **{"User-Agent": "t"}
+    )
+    [line] = [vars(record) for record in caplog.records if record.name == "apiserver.access"]
+    assert (line["verb"], line["uri"], line["status"]) == ("list", "/apis/example.org/v1/widgets?limit=1", 200)
+    assert (line["audit_id"], line["user"], line["user_agent"]) == ("audit-1", "alice", "t")
+    assert "sesame" not in str(line)
+
+
+async def test_probes_that_succeed_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "apiserver.access")
+    await answer(application(ok), "/readyz")
+    assert [record for record in caplog.records if record.name == "apiserver.access"] == []

@@ -1,0 +1,395 @@
+"""S-13: one tenant that asks for too much, and what another one notices of it.
+
+What becomes of the 65th listener is in tests/e2e/gateways/test_rules.py, what no body may hold in
+tests/e2e/api/test_bad_input.py.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from tests.attacks.load_probe import MOST_SECONDS, Bystander, resident_bytes, suffers
+from tests.attacks.proxied_replica import replica_of
+from tests.attacks.two_tenants import Party
+from tests.e2e.support.applying import MERGE
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.peer_lessons import JSON_PATCH, release_path
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.raw_tls import RawTls
+from tests.e2e.support.tenants import Tenants, manifest
+
+MIB = 1024 * 1024
+GROWTH = 200 * MIB
+APEX = "foo.example.com"
+Attack = Callable[[Party], Answer]
+
+
+def _values(number: int) -> str:
+    return ",".join(f"a{each}" for each in range(number))
+
+
+def _get(query: Mapping[str, str], headers: Mapping[str, str] | None = None) -> Attack:
+    return lambda alice: alice.client.get(tenants_path(), query=query, headers=headers)
+
+
+def _post(body: bytes, kind: str = "application/json", headers: Mapping[str, str] | None = None) -> Attack:
+    return lambda alice: alice.client.request("POST", alice.children, body, content_type=kind, headers=headers)
+
+
+def _patch(body: Any, kind: str = MERGE) -> Attack:
+    return lambda alice: alice.client.request("PATCH", alice.child_path, body, content_type=kind)
+
+
+def _tenant(**spec: Any) -> bytes:
+    return json.dumps(manifest("bomb", spec=spec) | {"metadata": {"name": "bomb"}}).encode()
+
+
+_DEEP = b'{"spec":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001
+_YAML = "\n".join(["a0: &a0 [x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 30))])
+_ZEROS = gzip.compress(bytes(64 * MIB), 9)
+_ENCODINGS = {"Accept-Encoding": ", ".join(f"gzip;q=0.{n:03}" for n in range(3000))}
+_ACCEPTS = {"Accept": ", ".join(f"application/json;as=x{n};q=0.{n:03}" for n in range(1000))}
+_OPERATIONS = [{"op": "copy", "from": "/spec", "path": "/spec/schedulingClass"}] * 12_000
+_GROWING = [{"op": "copy", "from": "/spec", "path": f"/spec/x{n}"} for n in range(60)]
+_REPEATING = [
+    {"op": "add", "path": "/spec/schedulingClass", "value": "x" * MIB},
+    *({"op": "copy", "from": "/spec/schedulingClass", "path": f"/spec/resourceQuotas/q{n}"} for n in range(5000)),
+]
+ATTACKS = [
+    pytest.param(_get({"labelSelector": f"word in ({_values(10_000)})"}), {200}, id="10,000 values"),
+    pytest.param(_get({"labelSelector": f"word notin ({_values(10_000)})"}), {200}, id="not one of 10,000 values"),
+    pytest.param(_get({"labelSelector": ",".join(f"k{n}!=x" for n in range(4000))}), {200}, id="4,000 terms"),
+    pytest.param(_get({"labelSelector": "(" * 20_000}), {400}, id="open brackets"),
+    pytest.param(_get({"labelSelector": f"word=({'a+' * 500})+$"}), {400}, id="a regex as a value"),
+    pytest.param(_get({"labelSelector": "word=~.*"}), {400}, id="a regex as an operator"),
+    pytest.param(_get({"fieldSelector": f"metadata.name={'(a+)+' * 500}$"}), {200}, id="a regex in a field"),
+    pytest.param(_get({"fieldSelector": ",".join(["metadata.name!=a"] * 3000)}), {200}, id="3,000 fields"),
+    pytest.param(_get({"fieldSelector": "\\" * 20_001}), {400}, id="backslashes"),
+    pytest.param(_get({"limit": "1"}), {200}, id="pages of one"),
+    pytest.param(_get({"continue": "A" * 50_000, "limit": "1"}), {400}, id="a long token"),
+    pytest.param(_get({}, _ENCODINGS), {200}, id="3,000 encodings"),
+    pytest.param(_get({}, _ACCEPTS), {200, 406}, id="1,000 media types"),
+    pytest.param(_post(_DEEP), {400}, id="deep JSON"),
+    pytest.param(_post(b"[" * MIB), {400}, id="open lists"),
+    pytest.param(_post(_YAML.encode(), "application/yaml"), {400, 413}, id="YAML that blows up"),
+    pytest.param(_post(_ZEROS, headers={"Content-Encoding": "gzip"}), {400, 415}, id="gzip that blows up"),
+    pytest.param(_post(b'{"kind":"Tenant","kind":"Tenant"' + b',"a":1' * 200_000 + b"}"), {400, 422}, id="one key"),
+    pytest.param(_post(_tenant(host="a" * MIB)), {403, 422}, id="a host of 1 MiB"),
+    pytest.param(_post(b'{"spec":{"etcd":' + b"9" * MIB + b"}}"), {400, 422}, id="a long number"),
+    pytest.param(_post(b'{"metadata":{"name":"x","annotations":{"a":"' + b"x" * 300_000 + b'"}}}'), {422}, id="300 kB"),
+    pytest.param(_post(b" " * (3 * MIB + 1)), {413}, id="over 3 MiB"),
+    pytest.param(_patch(_OPERATIONS, JSON_PATCH), {413, 422}, id="12,000 operations"),
+    pytest.param(_patch(_GROWING, JSON_PATCH), {400, 413, 422}, id="operations that double"),
+    pytest.param(_patch(_REPEATING, JSON_PATCH), {413, 422}, id="operations that repeat a long text"),
+    pytest.param(_patch(_DEEP), {400}, id="a deep patch"),
+]
+
+
+@pytest.fixture
+def bystander(bob: Party) -> Iterator[Bystander]:
+    reading = Bystander(bob.client, tenants_path())
+    yield reading
+    reading.close()
+
+
+@pytest.mark.parametrize(("attack", "expected"), ATTACKS)
+def test_a_request_that_is_too_much_costs_its_sender(
+    host: E2eHost, alice: Party, bystander: Bystander, attack: Attack, expected: set[int]
+) -> None:
+    """It is answered, or refused by a 4xx; bob's p99 stays bearable, and the memory in bounds."""
+    before = resident_bytes(host)
+    found = suffers(bystander, lambda: attack(alice).status)
+    assert found.codes
+    assert set(found.codes) <= expected, found
+    assert found.cost < MOST_SECONDS, found
+    assert found.is_bearable, found
+    assert resident_bytes(host) - before < GROWTH * found.tries
+
+
+def bombs() -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "labels", {"labels": {f"k{number}.example.org/{'n' * 60}": "v" * 63 for number in range(2000)}}
+    yield "finalizers", {"finalizers": [f"example.org/f{number}" for number in range(2000)]}
+    yield "spec", {"spec": {"schedulingClass": "x" * MIB}}
+    yield "quotas", {"spec": {"resourceQuotas": {f"example.org/q{number}": "1" for number in range(10_000)}}}
+    yield "unknown fields", {"spec": {f"f{number}": number for number in range(20_000)}}
+    owner = {"apiVersion": "v1", "kind": "Namespace"}
+    owners = [{**owner, "name": f"n{number}", "uid": f"u{number}"} for number in range(2000)]
+    yield "owners", {"ownerReferences": owners}
+
+
+@pytest.mark.parametrize("bomb", [each for each, _ in bombs()])
+def test_an_object_that_is_too_much_is_its_owners(
+    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, bystander: Bystander, bomb: str
+) -> None:
+    """Taken or refused, bob's Tenants are written and read as ever, and the server holds no more than it can."""
+    before, fields = resident_bytes(host), dict(bombs())[bomb]
+
+    def send() -> int:
+        name = tenants.name(alice.namespace)
+        body = manifest(name, alice.namespace, **fields)
+        query = {"dryRun": "All", "fieldValidation": "Strict"}
+        return alice.client.request("POST", alice.children, body, query=query).status
+
+    found = suffers(bystander, send)
+    assert all(code == 201 or 400 <= code < 500 for code in found.codes), found
+    assert found.cost < MOST_SECONDS, found
+    assert found.is_bearable, found
+    tenants.patch(bob.child, {"spec": {"etcd": True}}, bob.namespace)
+    assert resident_bytes(host) - before < GROWTH * found.tries
+
+
+def test_a_chain_of_tenants_ends(alice: Party, bob: Party, tenants: Tenants) -> None:
+    """A hundred levels do not fit in the name of a namespace: the one too many is refused, and the rest goes again."""
+    client, namespace, depth = tenants.client, alice.namespace, 0
+    while depth < 100:
+        answer = client.request("POST", tenants_path(namespace), manifest("a", namespace))
+        if answer.status != 201:
+            break
+        namespace, depth = f"{namespace}-a", depth + 1
+        tenants.wait_for_namespace(namespace)
+    assert answer.status == 422, answer.body
+    assert "must have no more than 63" in answer.json()["message"]
+    assert depth < 32
+    tenants.patch(bob.child, {"spec": {"etcd": True}}, bob.namespace)
+
+
+PLACES = 12
+
+
+def test_one_user_has_not_all_the_watches(host: E2eHost, alice: Party, bob: Party, tmp_path: Path) -> None:
+    """kcp#3472: ten thousand watches of one user are so many refusals, to that user alone."""
+    with replica_of(host, tmp_path, f"--max-requests-inflight={PLACES}") as replica, ExitStack() as stack:
+        mine, others = replica.client(alice.user), replica.client(bob.user)
+        wait_until("the replica has all", lambda: len(mine.get(tenants_path()).expect(200)["items"]) == 1)
+        version = mine.get(tenants_path()).expect(200)["metadata"]["resourceVersion"]
+        target = f"{tenants_path()}?{urlencode({'watch': 'true', 'resourceVersion': version})}"
+        heads = []
+        for _ in range(4 * PLACES + 20):
+            connection = stack.enter_context(RawTls(mine))
+            connection.ask("GET", target)
+            heads.append(connection.until(b"\r\n\r\n").split(b" ", 2)[1])
+        assert heads == [b"200"] * (4 * PLACES) + [b"429"] * 20
+        watched = stack.enter_context(RawTls(others))
+        watched.ask("GET", target)
+        assert watched.until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+        for client in (mine, others):
+            client.get(tenants_path()).expect(200)
+
+
+def test_one_user_has_not_all_the_places(host: E2eHost, alice: Party, bob: Party, tmp_path: Path) -> None:
+    """Writes whose bodies do not come hold what they hold until their deadline."""
+    share = PLACES * 3 // 4
+    with replica_of(host, tmp_path, f"--max-requests-inflight={PLACES}") as replica, ExitStack() as stack:
+        mine, others = replica.client(alice.user), replica.client(bob.user)
+        wait_until("the replica has all", lambda: len(others.get(tenants_path()).expect(200)["items"]) == 1)
+        fields = {"Content-Type": "application/json", "Content-Length": "2", "Expect": "100-continue"}
+        for _ in range(share):
+            connection = stack.enter_context(RawTls(mine))
+            connection.ask("POST", alice.children, fields)
+            assert connection.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
+        refused = mine.get(tenants_path())
+        assert refused.expect(429)["reason"] == "TooManyRequests"
+        assert int(refused.headers["Retry-After"]) >= 1
+        for _ in range(20):
+            others.get(tenants_path()).expect(200)
+
+
+def stuck_watch(client: Client, target: str) -> ssl.SSLSocket:
+    """One that never reads, and has hardly room for what it does not read."""
+    parts = urlsplit(client.url)
+    plain = socket.socket()
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    plain.settimeout(20)
+    plain.connect((parts.hostname, parts.port))
+    tls = client.tls.wrap_socket(plain, server_hostname=parts.hostname)
+    tls.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+    assert tls.recv(12) == b"HTTP/1.1 200"
+    return tls
+
+
+def test_a_watch_that_never_reads_is_cut(
+    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, tmp_path: Path
+) -> None:
+    """And one that reads is told everything meanwhile."""
+    with replica_of(host, tmp_path, "--watch-history-size=1Mi") as replica:
+        mine = replica.client(alice.user)
+        wait_until("the replica has all", lambda: len(mine.get(tenants_path()).expect(200)["items"]) == 1)
+        version = mine.get(tenants_path()).expect(200)["metadata"]["resourceVersion"]
+        query = {"watch": "true", "resourceVersion": version}
+        stuck = [stuck_watch(mine, f"{tenants_path()}?{urlencode(query)}") for _ in range(5)]
+        with mine.stream(tenants_path(), query=query, seconds=30) as frames:
+            for number in range(150):
+                text = f"{number}-{'x' * 100_000}"
+                tenants.patch(alice.child, {"metadata": {"annotations": {"big": text}}}, alice.namespace)
+                told = ""
+                while told != text:
+                    frame = next(frames)
+                    assert frame["type"] == "MODIFIED", frame["type"]
+                    told = frame["object"]["metadata"]["annotations"].get("big", "")
+        for tls in stuck:
+            assert _was_cut(tls)
+        mine.get(tenants_path()).expect(200)
+
+
+def _nested(levels: int) -> str:
+    return '{"a":' * levels + "1" + "}" * levels
+
+
+# A host lists the number with all its digits.
+ODD_VALUES = {"number": "100000000000000000000"} | {
+    f"{levels} levels": _nested(levels) for levels in (200, 300, 1000, 1100, 9000)
+}
+
+
+def test_what_one_helmrelease_holds_keeps_nobody_from_the_others(
+    host: E2eHost, tenants: Tenants, tmp_path: Path
+) -> None:
+    """Its values may be anything that the host takes. Neither who sees the change nor who starts after it falls over
+    it, and the Tenant that it holds can still be written, with all that is not shown of it."""
+    client, held = host.session(), dict[str, str]()
+    for what, value in ODD_VALUES.items():
+        name = tenants.create()["metadata"]["name"]
+        values = f'{{"spec":{{"values":{{"odd":{value}}}}}}}'.encode()
+        written = client.request("PATCH", release_path(name), values, content_type=MERGE)
+        if host.kind == "embedded" and "levels" in what:
+            # which takes no such object
+            assert written.status == 400, what
+        else:
+            assert written.status == 200, what
+            held[name] = value
+    assert held
+    tenants.settled(tenants.create()["metadata"]["name"])
+    with replica_of(host, tmp_path) as replica:
+        for name, value in held.items():
+            _write_through(replica.client(), client, tenants_path(ROOT, name))
+            kept = client.get(release_path(name)).content.decode()
+            assert value in kept.replace("1e+20", ODD_VALUES["number"])
+    for name in held:
+        client.request("PATCH", release_path(name), {"spec": {"values": {"odd": None}}}, content_type=MERGE).expect(200)
+
+
+def _write_through(one: Client, other: Client, path: str) -> None:
+    """What one server writes, the other has after a while."""
+    patched = one.request("PATCH", path, {"spec": {"etcd": True}}, content_type=MERGE).expect(200)
+    version = int(patched["metadata"]["resourceVersion"])
+    wait_until("both have it", lambda: _version(other, path) >= version)
+    assert other.get(path).expect(200)["spec"]["etcd"] is True
+
+
+def _version(client: Client, path: str) -> int:
+    return int(client.get(path).expect(200)["metadata"]["resourceVersion"])
+
+
+def _was_cut(tls: ssl.SSLSocket) -> bool:
+    """Whether its connection ends before all 15 MB have come."""
+    seen, deadline = 0, time.monotonic() + 30
+    try:
+        while time.monotonic() < deadline:
+            data = tls.recv(65536)
+            if not data:
+                break
+            seen += len(data)
+    except OSError:
+        pass
+    finally:
+        tls.close()
+    return seen < 10 * MIB and time.monotonic() < deadline
+
+
+def _routes(gateways: Gateways, owner: str, guest: str, number: int) -> None:
+    def make(first: int) -> None:
+        hostnames = [f"h{each}.{guest}.{APEX}" for each in range(first, first + 16)]
+        gateways.route(guest, f"r{first}", *hostnames, to=owner)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(make, range(0, number, 16)))
+
+
+def test_five_thousand_hostnames_leave_room_for_another(gateways: Gateways) -> None:
+    """cozystack#3787: by turns, so that who asks for thousands keeps nobody from the first. What does not fit is named,
+    and the Gateway stands."""
+    foo = gateways.namespace("m-foo")
+    greedy, modest = (gateways.namespace(name, labels={LABEL: foo}) for name in ("a-greedy", "z-modest"))
+    _routes(gateways, foo, greedy, 5000)
+    gateways.route(modest, "only", f"only.{APEX}", to=foo)
+    gateways.ask(foo, APEX)
+    gateways.until("the modest one is served", lambda: f"only.{APEX}" in gateways.listeners(foo))
+    assert len(gateways.get("gateways", foo)["spec"]["listeners"]) <= 64
+    gateways.until("the others are named", lambda: "ListenersTruncated" in gateways.conditions(foo))
+    # of 5,000 names a condition holds what it can
+    assert len(gateways.conditions(foo)["ListenersTruncated"]["message"]) <= 32 * 1024
+    gateways.until("there are as many certificates", lambda: len(gateways.names("certificates", foo)) == 63)
+
+
+def test_what_is_no_listener_stops_no_other(gateways: Gateways) -> None:
+    """cozystack G18: one name that makes none."""
+    foo = gateways.namespace("m-foo")
+    bad = ["Bad_Name", "x" * 70, "-a", "a..b", "ok"]
+    gateways.ask(foo, APEX, tlsPassthroughServices=bad)
+    gateways.route(foo, "good", f"{'g' * 63}.{APEX}", f"good.{APEX}", to=foo, port=443)
+    gateways.until("what is good is served", lambda: {f"ok.{APEX}", f"good.{APEX}"} <= set(gateways.listeners(foo)))
+    gateways.until("the rest is named", lambda: gateways.reason(foo) == "ReconcileError")
+    told = gateways.conditions(foo)["Ready"]["message"]
+    assert all(f'"{name.lower()}"' in told for name in bad if name != "ok")
+
+
+def test_three_hundred_names_are_no_certificate(gateways: Gateways, host: E2eHost) -> None:
+    """As many as an authority admits; who is left out is named, and the others keep theirs."""
+    foo = gateways.namespace("m-foo")
+    gateways.ask(foo, APEX, **DNS01)
+
+    def make(number: int) -> None:
+        gateways.namespace("heir", labels={LABEL: foo, HOST_LABEL: f"heir{number:03}.{APEX}"})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(make, range(150)))
+    certificate = f"/apis/cert-manager.io/v1/namespaces/{foo}/certificates/cozystack-gateway-tls"
+
+    def names() -> list[str]:
+        answer = host.session().get(certificate)
+        return list(answer.json()["spec"]["dnsNames"]) if answer.status == 200 else []
+
+    gateways.until("it is full", lambda: len(names()) == 100)
+    assert names()[:2] == [APEX, f"*.{APEX}"]
+    gateways.until(
+        "the others are named", lambda: "HostnamesLeftOut" in gateways.conditions(foo) or _full(gateways, foo)
+    )
+    assert len(gateways.get("gateways", foo)["spec"]["listeners"]) <= 64
+
+
+def _full(gateways: Gateways, foo: str) -> bool:
+    return any("Certificate" in type_ for type_ in gateways.conditions(foo))
+
+
+def test_a_bystander_writes_while_another_floods(
+    alice: Party, bob: Party, tenants: Tenants, bystander: Bystander
+) -> None:
+    """Writes of alice's, as fast as they go, are no wait for bob's."""
+    name = tenants.create(alice.namespace)["metadata"]["name"]
+    path = tenants_path(alice.namespace, name)
+
+    def flood() -> int:
+        body = {"metadata": {"annotations": {"x": str(time.monotonic())}}}
+        return alice.client.request("PATCH", path, body, content_type=MERGE).status
+
+    found = suffers(bystander, flood)
+    assert set(found.codes) <= {200, 409, 429}, found
+    assert found.is_bearable, found
+    started = time.monotonic()
+    tenants.patch(bob.child, {"spec": {"etcd": True}}, bob.namespace)
+    assert time.monotonic() - started < 2
+    assert tenants.exists("root", ROOT)

@@ -1,0 +1,289 @@
+"""S-12: objects that are somebody else's, under the names that the controllers need, and text that would be more.
+
+Objects of no owner, and how they are handed over, are in tests/e2e/gateways/test_rules.py; how a namespace goes from
+one that asks for it to the next is in tests/e2e/gateways/test_changes.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.attacks.two_tenants import Party
+from tests.e2e.support.clusters import E2eHost, KubeHost
+from tests.e2e.support.gateways import CERT_MANAGER, COLLECTIONS, DNS01, GATEWAY_API, LABEL, Gateways, Object, path
+from tests.e2e.support.tenants import Tenants
+
+APEX = "foo.example.com"
+HARBOR = "cozystack-harbor-760d5a8a-tls"
+_OTHER: Object = {"secretName": "x", "dnsNames": ["x.example"], "issuerRef": {"name": "mine"}}
+NEEDED: list[tuple[str, str, Object, Object]] = [
+    (
+        "gateways",
+        "cozystack",
+        {"gatewayClassName": "mine", "listeners": [{"name": "x", "port": 80, "protocol": "HTTP"}]},
+        {},
+    ),
+    ("httproutes", "cozystack-http-redirect", {"hostnames": ["a.example"]}, {}),
+    ("issuers", "cozystack-gateway", {"selfSigned": {}}, {}),
+    ("certificates", "cozystack-gateway-tls", _OTHER, DNS01),
+    ("certificates", HARBOR, _OTHER, {}),
+]
+
+
+@pytest.fixture
+def foo(gateways: Gateways) -> str:
+    return gateways.namespace("m-foo")
+
+
+def _labels(gateways: Gateways, foo: str) -> Object:
+    ours = {"cozystack.io/gateway": foo, "cozystack.io/managed-by": "cozystack-controller"}
+    return {"labels": {**ours, "cozystack.io/tenantgateway": "cozystack"}}
+
+
+def _of_a_neighbour(gateways: Gateways, foo: str) -> Object:
+    """Of somebody's Gateway beside it."""
+    listeners = [{"name": "x", "port": 80, "protocol": "HTTP"}]
+    other = gateways.create("gateways", foo, "other", {"gatewayClassName": "mine", "listeners": listeners})
+    owner = {key: other[key] for key in ("apiVersion", "kind")}
+    return {"ownerReferences": [{**owner, "name": "other", "uid": other["metadata"]["uid"], "controller": True}]}
+
+
+def _of_a_namesake(gateways: Gateways, foo: str) -> Object:
+    """Of another kind and the same name."""
+    body = {"metadata": {"name": "cozystack"}}
+    other = gateways.client.request("POST", f"/api/v1/namespaces/{foo}/configmaps", body).expect(201)
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "cozystack", "uid": other["metadata"]["uid"]}
+    return {"ownerReferences": [{**owner, "controller": True}], **_labels(gateways, foo)}
+
+
+@pytest.mark.parametrize("needed", NEEDED, ids=lambda each: f"{each[0]} {each[1]}")
+@pytest.mark.parametrize("disguise", [_labels, _of_a_neighbour, _of_a_namesake])
+def test_what_looks_like_ours_is_not(
+    gateways: Gateways,
+    foo: str,
+    needed: tuple[str, str, Object, Object],
+    disguise: Callable[[Gateways, str], Object],
+) -> None:
+    """Ownership is a uid, and no name, label or field manager."""
+    plural, name, spec, mode = needed
+    version, kind = COLLECTIONS[plural]
+    metadata = {"name": name, **disguise(gateways, foo)}
+    body = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+    query = {"fieldManager": "tenant-apiserver"}
+    gateways.client.request("POST", path(plural, foo), body, query=query).expect(201)
+    gateways.route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
+    before = gateways.get(plural, foo, name)
+    gateways.ask(foo, APEX, **mode)
+    gateways.until("it is refused", lambda: gateways.reason(foo) == "ReconcileError")
+    told = gateways.conditions(foo)["Ready"]["message"]
+    assert f"{kind.lower()} {foo}/{name} exists but is not owned by TenantGateway {foo}/cozystack" in told
+    gateways.until("the rest is made", lambda: _has_the_rest(gateways, foo, plural))
+    assert gateways.get(plural, foo, name) == before
+
+
+def _has_the_rest(gateways: Gateways, foo: str, plural: str) -> bool:
+    others = {"gateways": "cozystack", "issuers": "cozystack-gateway", "httproutes": "cozystack-http-redirect"}
+    return all(not gateways.gone(other, foo, name) for other, name in others.items() if other != plural)
+
+
+def test_a_secret_of_the_name_is_nobody_s_but_its_owner_s(gateways: Gateways, foo: str) -> None:
+    """The Secrets of certificates are cert-manager's to write. What there is under their names is not looked at."""
+    secrets = f"/api/v1/namespaces/{foo}/secrets"
+    kept = {}
+    for name in (HARBOR, "cozystack-gateway-tls", "cozystack-acme-account"):
+        body = {"metadata": {"name": name}, "type": "Opaque", "data": {"mine": "eA=="}}
+        kept[name] = gateways.client.request("POST", secrets, body).expect(201)
+    gateways.route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
+    gateways.ask(foo, APEX)
+    gateways.until("it is served", lambda: gateways.listeners(foo) == [f"harbor.{APEX}"])
+    gateways.edit("tenantgateways", foo, "cozystack", {"spec": DNS01})
+    gateways.until("by a wildcard", lambda: f"*.{APEX}" in gateways.listeners(foo))
+    gateways.delete("tenantgateways", foo)
+    for name, secret in kept.items():
+        assert gateways.client.get(f"{secrets}/{name}").expect(200) == secret
+
+
+def test_what_a_tenants_namespace_holds_is_put_right_and_nothing_else_is_touched(
+    host: E2eHost, tenants: Tenants, alice: Party
+) -> None:
+    """Names that the tenant's own objects have not got stay whose they are."""
+    client, secrets = host.session(), f"/api/v1/namespaces/{alice.namespace}/secrets"
+    for name in ("cozystack-values2", "values", f"{alice.namespace}"):
+        body = {"metadata": {"name": name}, "type": "Opaque", "data": {"mine": "eA=="}}
+        client.request("POST", secrets, body).expect(201)
+    tenants.patch(alice.tenant, {"spec": {"monitoring": True}})
+    tenants.settled(alice.tenant)
+    for name in ("cozystack-values2", "values", f"{alice.namespace}"):
+        assert client.get(f"{secrets}/{name}").expect(200)["data"] == {"mine": "eA=="}
+
+
+def test_two_that_ask_for_one_namespace_do_not_fight(gateways: Gateways, foo: str) -> None:
+    """The one that has it keeps it; the other is told, and writes nothing."""
+    rival, harbor = gateways.namespace("z-rival"), gateways.namespace("cozy-harbor")
+    gateways.ask(foo, APEX, attachedNamespaces=[harbor])
+    gateways.until("attached", lambda: gateways.mark(harbor) == (foo, foo))
+    gateways.ask(rival, "rival.example", attachedNamespaces=[harbor])
+    gateways.until("the rival is told", lambda: "AttachedElsewhere" in gateways.conditions(rival))
+    version = _version(gateways, harbor)
+    for apex in ("b.rival.example", "c.rival.example"):
+        gateways.edit("tenantgateways", rival, "cozystack", {"spec": {"apex": apex}})
+        gateways.until("it is looked at", partial(_is_observed, gateways, rival))
+    assert gateways.mark(harbor) == (foo, foo)
+    assert _version(gateways, harbor) == version
+
+
+def _version(gateways: Gateways, namespace: str) -> str:
+    version: str = gateways.client.get(f"/api/v1/namespaces/{namespace}").expect(200)["metadata"]["resourceVersion"]
+    return version
+
+
+def _is_observed(gateways: Gateways, namespace: str) -> bool:
+    found = gateways.get("tenantgateways", namespace)
+    return bool(found.get("status", {}).get("observedGeneration") == found["metadata"]["generation"])
+
+
+SMUGGLED = (
+    "x\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: smuggled}\nrules: []\n"
+)
+TEXTS = [
+    pytest.param(SMUGGLED, id="a second document"),
+    pytest.param("&a [*a]", id="an anchor"),
+    pytest.param("x\nlabels: {a: b}", id="a line break"),
+    pytest.param("{{ .Values }}", id="a template"),
+    pytest.param("$(id)", id="a shell"),
+    pytest.param('", "kind": "ClusterRole", "x": "', id="a quote"),
+    pytest.param("${HOST}", id="a variable"),
+    pytest.param("../../kube-system/x", id="a path"),
+]
+
+
+def fields(text: str) -> Iterator[tuple[str, Object]]:
+    yield "apex", {"apex": text}
+    yield "issuerName", {"issuerName": text}
+    yield "gatewayClassName", {"gatewayClassName": text}
+    yield "attachedNamespaces", {"attachedNamespaces": [text]}
+    yield "tlsPassthroughServices", {"tlsPassthroughServices": [text]}
+    yield "wildcardSecretRef", {"certMode": "existingSecret", "wildcardSecretRef": {"name": text}}
+    cloudflare = {"apiTokenSecretRef": {"name": text, "key": text}}
+    yield "cloudflare", {"certMode": "dns01", "dns01": {"provider": "cloudflare", "cloudflare": cloudflare}}
+    rfc2136 = {"nameserver": text, "tsigKeyName": text, "tsigAlgorithm": text}
+    yield "rfc2136", {"certMode": "dns01", "dns01": {"provider": "rfc2136", "rfc2136": rfc2136}}
+
+
+WRITTEN = {
+    (GATEWAY_API, "Gateway"),
+    (GATEWAY_API, "HTTPRoute"),
+    (CERT_MANAGER, "Issuer"),
+    (CERT_MANAGER, "Certificate"),
+}
+CLUSTER_WIDE = (
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/cert-manager.io/v1/clusterissuers",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_text_is_text(gateways: Gateways, foo: str, text: str) -> None:
+    """CVE-2026-22872: whatever a field holds, it is one value of one object of the four kinds, in one namespace."""
+    before = {each: _names(gateways, each) for each in CLUSTER_WIDE}
+    gateways.ask(foo, APEX)
+    gateways.until("it is there", lambda: not gateways.gone("gateways", foo))
+    plain: Object = {"spec": {"apex": APEX, "certMode": "http01", "issuerName": "letsencrypt-prod"}}
+    absent = ("dns01", "wildcardSecretRef", "attachedNamespaces", "tlsPassthroughServices", "gatewayClassName")
+    for _, changed in fields(text):
+        spec = {**dict.fromkeys(absent), **plain["spec"], **changed}
+        body = {"spec": spec}
+        target = path("tenantgateways", foo, "cozystack")
+        answer = gateways.client.request("PATCH", target, body, content_type="application/merge-patch+json")
+        assert answer.status in (200, 422), answer.body
+        if answer.status == 200:
+            gateways.until("it is looked at", partial(_is_observed, gateways, foo))
+        for plural in ("gateways", "issuers", "certificates", "httproutes"):
+            _check_all(gateways, plural, foo)
+    assert {each: _names(gateways, each) for each in CLUSTER_WIDE} == before
+
+
+def _names(gateways: Gateways, collection: str) -> list[str]:
+    items = gateways.client.get(collection).expect(200)["items"]
+    return sorted(each["metadata"]["name"] for each in items if not each["metadata"]["name"].startswith("attack:"))
+
+
+def _check_all(gateways: Gateways, plural: str, foo: str) -> None:
+    """What is ours is of a kind that we write, in the namespace of its owner, with labels that are labels."""
+    for each in gateways.client.get(path(plural, foo)).expect(200)["items"]:
+        assert COLLECTIONS[plural] in WRITTEN
+        assert each["metadata"]["namespace"] == foo
+        labels = json.dumps(each["metadata"].get("labels", {}))
+        assert "\\n" not in labels
+        assert "smuggled" not in json.dumps(each["metadata"])
+
+
+def test_a_hostname_of_a_route_is_no_more_than_one(gateways: Gateways, foo: str) -> None:
+    """Where a host's own schema lets any text in: names, labels and certificates are made of none of it."""
+    gateways.ask(foo, APEX)
+    for number, text in enumerate(each.values[0] for each in TEXTS):
+        spec = {
+            "parentRefs": [{"namespace": foo, "name": "cozystack", "port": 443}],
+            "hostnames": [f"{text}.{APEX}", f"{text}"],
+        }
+        body = {"apiVersion": GATEWAY_API, "kind": "HTTPRoute", "metadata": {"name": f"route{number}"}, "spec": spec}
+        assert gateways.client.request("POST", path("httproutes", foo), body).status in (201, 422)
+    gateways.route(foo, "good", f"good.{APEX}", to=foo, port=443)
+    gateways.until("what is good is served", lambda: gateways.listeners(foo) == [f"good.{APEX}"])
+    gateways.until("it has its certificate", lambda: bool(gateways.names("certificates", foo)))
+    assert len(gateways.names("certificates", foo)) == 1
+
+
+def may(client: Any, verb: str, group: str, resource: str, namespace: str = "") -> bool:
+    attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+    spec = {"user": "system:serviceaccount:cozy-system:tenant-apiserver", "resourceAttributes": attributes}
+    groups = ["system:serviceaccounts", "system:serviceaccounts:cozy-system", "system:authenticated"]
+    body = {"spec": {**spec, "groups": groups}}
+    answer = client.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).expect(201)
+    return bool(answer["status"]["allowed"])
+
+
+def test_the_account_itself_may_write_no_more(kube: KubeHost) -> None:
+    """CVE-2026-65835: a fault in the controllers would still be held by what their account may do."""
+    client = kube.session()
+    for group, resource in (
+        ("rbac.authorization.k8s.io", "clusterroles"),
+        ("rbac.authorization.k8s.io", "clusterrolebindings"),
+        ("rbac.authorization.k8s.io", "roles"),
+        ("cert-manager.io", "clusterissuers"),
+        ("gateway.networking.k8s.io", "referencegrants"),
+        ("gateway.networking.k8s.io", "gatewayclasses"),
+        ("", "pods"),
+        ("", "nodes"),
+        ("", "configmaps"),
+        ("apps", "deployments"),
+        ("admissionregistration.k8s.io", "validatingadmissionpolicies"),
+        ("apiextensions.k8s.io", "customresourcedefinitions"),
+        ("apiregistration.k8s.io", "apiservices"),
+    ):
+        for verb in ("create", "update", "patch", "delete"):
+            assert not may(client, verb, group, resource), (verb, resource)
+    for verb in ("get", "list", "update", "patch", "delete"):
+        assert not may(client, verb, "", "secrets", "kube-system"), verb
+    assert may(client, "create", "gateway.networking.k8s.io", "gateways", "tenant-x")
+
+
+def test_the_label_of_a_gateway_is_the_tree_s_on_a_tenants_namespace(
+    gateways: Gateways, alice: Party, tenants: Tenants, foo: str
+) -> None:
+    """A TenantGateway anywhere that lists it changes nothing of what the tree says."""
+    tenants.patch(alice.tenant, {"spec": {"gateway": True}})
+    gateways.until("alice has her own", lambda: gateways.mark(alice.namespace)[0] == alice.namespace)
+    gateways.ask(foo, APEX, attachedNamespaces=[alice.namespace])
+    gateways.until("it is told", lambda: "AttachedElsewhere" in gateways.conditions(foo))
+    gateways.delete("tenantgateways", foo)
+    gateways.until("it is gone", lambda: gateways.gone("tenantgateways", foo))
+    assert gateways.mark(alice.namespace) == (alice.namespace, None)
+    labels = gateways.client.get(f"/api/v1/namespaces/{alice.namespace}").expect(200)["metadata"]["labels"]
+    assert labels[LABEL] == alice.namespace

@@ -1,0 +1,230 @@
+"""S-11: references into what is somebody else's, attachment without consent, and what is left when consent is taken
+back. Delegation between parents and children is not there to be attacked."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.attacks.two_tenants import Party
+from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways, Object, path
+from tests.e2e.support.tenants import Tenants
+
+APEX = "foo.example.com"
+MERGE = "application/merge-patch+json"
+SECONDS = 1.0
+ROUNDS = 3
+GRANTS = "/apis/gateway.networking.k8s.io/v1beta1/namespaces/{}/referencegrants"
+
+
+@pytest.fixture
+def foo(gateways: Gateways) -> str:
+    return gateways.namespace("m-foo")
+
+
+def serves(gateways: Gateways, namespace: str, hostname: str) -> bool:
+    return hostname in gateways.listeners(namespace)
+
+
+def values(document: Any, field: str) -> Iterator[Any]:
+    """All that stands under a field, however deep."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            if key == field:
+                yield value
+            yield from values(value, field)
+    elif isinstance(document, list):
+        for each in document:
+            yield from values(each, field)
+
+
+def allow(gateways: Gateways, namespace: str, kind: str, guest: str, what: str) -> None:
+    """A grant: this kind of a guest's namespace may refer to that in this one."""
+    grant = {
+        "apiVersion": "gateway.networking.k8s.io/v1beta1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": "all"},
+        "spec": {
+            "from": [{"group": "gateway.networking.k8s.io", "kind": kind, "namespace": guest}],
+            "to": [{"group": "", "kind": what}],
+        },
+    }
+    gateways.client.request("POST", GRANTS.format(namespace), grant).expect(201)
+
+
+def test_a_secret_is_the_gateways_own_namespace_s(gateways: Gateways, foo: str) -> None:
+    """A reference has no room for another one: what is sent is dropped or refused, and what is made names none."""
+    bob = gateways.namespace("bob")
+    secret = {"metadata": {"name": "bought"}, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
+    gateways.client.request("POST", f"/api/v1/namespaces/{bob}/secrets", secret).expect(201)
+    allow(gateways, bob, "Gateway", foo, "Secret")
+    spec = {"apex": APEX, "certMode": "existingSecret", "wildcardSecretRef": {"name": "bought", "namespace": bob}}
+    body = {
+        "apiVersion": "gateway.cozystack.io/v1alpha1",
+        "kind": "TenantGateway",
+        "metadata": {"name": "cozystack"},
+        "spec": spec,
+    }
+    answer = gateways.client.request("POST", path("tenantgateways", foo), body)
+    assert answer.status in (201, 400, 422), answer.body
+    if answer.status == 201:
+        assert "namespace" not in answer.json()["spec"]["wildcardSecretRef"]
+    else:
+        gateways.ask(foo, APEX, certMode="existingSecret", wildcardSecretRef={"name": "bought"})
+    gateways.until("it is served", partial(serves, gateways, foo, APEX))
+    listeners = gateways.get("gateways", foo)["spec"]["listeners"]
+    references = [each for found in values(listeners, "certificateRefs") for each in found]
+    assert references
+    assert all(each.get("namespace") in (None, foo) for each in references)
+    for bad in (f"{bob}/bought", f"../{bob}/bought", f"bought.{bob}"):
+        changed = {"spec": {"wildcardSecretRef": {"name": bad}}}
+        gateways.client.request("PATCH", path("tenantgateways", foo, "cozystack"), changed, content_type=MERGE)
+        now = gateways.get("gateways", foo)["spec"]["listeners"]
+        assert all(each.get("namespace") in (None, foo) for found in values(now, "certificateRefs") for each in found)
+
+
+def test_nor_is_a_provider_s_token_anywhere_else(gateways: Gateways, foo: str) -> None:
+    dns01: Object = {
+        "provider": "cloudflare",
+        "cloudflare": {"apiTokenSecretRef": {"name": "token", "key": "key", "namespace": "kube-system"}},
+    }
+    spec = {"apex": APEX, "certMode": "dns01", "dns01": dns01}
+    body = {
+        "apiVersion": "gateway.cozystack.io/v1alpha1",
+        "kind": "TenantGateway",
+        "metadata": {"name": "cozystack"},
+        "spec": spec,
+    }
+    answer = gateways.client.request("POST", path("tenantgateways", foo), body)
+    assert answer.status in (201, 400, 422), answer.body
+    if answer.status != 201:
+        gateways.ask(foo, APEX, **DNS01)
+    gateways.until("an issuer", lambda: gateways.names("issuers", foo))
+    issuer = gateways.get("issuers", foo, "cozystack-gateway")
+    assert list(values(issuer["spec"], "namespace")) == []
+    # and it is the namespace's own kind of issuer, which reads no other namespace's Secrets
+    assert issuer["kind"] == "Issuer"
+    gateways.until("a certificate", lambda: gateways.names("certificates", foo))
+    certificate = gateways.get("certificates", foo, gateways.names("certificates", foo)[0])
+    assert certificate["spec"]["issuerRef"]["kind"] == "Issuer"
+
+
+def test_nobody_is_attached_by_somebody_elses_list(
+    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, gateways: Gateways, foo: str
+) -> None:
+    """Nor by a grant, which this Gateway does not go by, nor by a route alone."""
+    tenants.patch(bob.tenant, {"spec": {"gateway": True}})
+    gateways.until("bob has his own", lambda: gateways.mark(bob.namespace)[0] == bob.namespace)
+    gateways.ask(foo, APEX, attachedNamespaces=[bob.namespace])
+    gateways.until("that is refused", lambda: "AttachedElsewhere" in gateways.conditions(foo))
+    assert gateways.mark(bob.namespace) == (bob.namespace, None)
+    # alice points a route at bob's Gateway, and grants herself what is hers
+    allow(gateways, alice.namespace, "HTTPRoute", alice.namespace, "Service")
+    hostname = f"alice.{tenants.get(bob.tenant)['status']['host']['value']}"
+    before = gateways.mark(alice.namespace)
+    gateways.route(alice.namespace, "foreign", hostname, to=bob.namespace, port=443)
+    own = f"own.{tenants.get(bob.tenant)['status']['host']['value']}"
+    gateways.route(bob.namespace, "own", own, to=bob.namespace, port=443)
+    gateways.until("bob's is served", partial(serves, gateways, bob.namespace, own))
+    selectors = [
+        each["allowedRoutes"]["namespaces"] for each in gateways.get("gateways", bob.namespace)["spec"]["listeners"]
+    ]
+    assert {each["from"] for each in selectors} == {"Selector"}
+    assert alice.namespace not in str(selectors)
+    assert gateways.mark(alice.namespace) == before
+
+
+Revocation = Callable[[Gateways, str, str, bool], None]
+
+
+def _by_the_list(gateways: Gateways, owner: str, guest: str, given: bool) -> None:
+    listed = [guest] if given else []
+    gateways.edit("tenantgateways", owner, "cozystack", {"spec": {"attachedNamespaces": listed}})
+
+
+def _by_the_route(gateways: Gateways, owner: str, guest: str, given: bool) -> None:
+    if given:
+        gateways.label(guest, {LABEL: owner})
+    refs = [{"namespace": owner if given else guest, "name": "cozystack"}]
+    gateways.edit("httproutes", guest, "app", {"spec": {"parentRefs": refs}})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(_by_the_list, id="entry of the list"),
+        pytest.param(_by_the_route, id="reference of the route"),
+    ],
+)
+def test_what_is_taken_back_is_gone_within_a_second(gateways: Gateways, foo: str, change: Revocation) -> None:
+    """CVE-2024-42486. The label with which a namespace attaches goes, and so does what was made for the route. The
+    median of some rounds."""
+    guest, hostname = gateways.namespace("guest"), f"guest.{APEX}"
+    gateways.ask(foo, APEX)
+    gateways.until("it is there", lambda: not gateways.gone("gateways", foo))
+    gateways.route(guest, "app", hostname, to=foo)
+    taken: list[float] = []
+    for _ in range(ROUNDS):
+        change(gateways, foo, guest, True)
+        gateways.until("attached", lambda: gateways.mark(guest)[0] == foo)
+        gateways.until("served", partial(serves, gateways, foo, hostname))
+        started = time.monotonic()
+        change(gateways, foo, guest, False)
+        gateways.until("detached", partial(_is_detached, gateways, foo, guest, hostname, change))
+        taken.append(time.monotonic() - started)
+    assert statistics.median(taken) < SECONDS, taken
+
+
+def _is_detached(gateways: Gateways, owner: str, guest: str, hostname: str, change: Revocation) -> bool:
+    """Without the label no listener admits the namespace; without the reference there is none for its route."""
+    if change is _by_the_route:
+        return not serves(gateways, owner, hostname)
+    return gateways.mark(guest) == (None, None)
+
+
+def test_an_heir_that_leaves_takes_its_listener_along(gateways: Gateways, foo: str) -> None:
+    heir = gateways.namespace("heir", labels={LABEL: foo, HOST_LABEL: f"heir.{APEX}"})
+    gateways.ask(foo, APEX, **DNS01)
+    gateways.until("the heir's", partial(serves, gateways, foo, f"*.heir.{APEX}"))
+    gateways.label(heir, {LABEL: None})
+    gateways.until("no more", lambda: not serves(gateways, foo, f"*.heir.{APEX}"))
+    certificate = gateways.get("certificates", foo, "cozystack-gateway-tls")
+    gateways.until(
+        "nor in the certificate",
+        lambda: (
+            f"heir.{APEX}" not in gateways.get("certificates", foo, certificate["metadata"]["name"])["spec"]["dnsNames"]
+        ),
+    )
+
+
+@pytest.mark.controller_manager
+def test_a_namespace_made_anew_brings_nothing_of_the_old_one(gateways: Gateways, foo: str) -> None:
+    """An entry of the list is the operator's, and names it; what was attached by label alone is not attached again."""
+    listed, labelled = gateways.namespace("listed"), gateways.namespace("labelled", labels={LABEL: foo})
+    gateways.ask(foo, APEX, attachedNamespaces=[listed])
+    gateways.until("attached", lambda: gateways.mark(listed) == (foo, foo))
+    for guest in (listed, labelled):
+        gateways.route(guest, "app", f"{guest}.{APEX}", to=foo)
+        gateways.until("served", partial(serves, gateways, foo, f"{guest}.{APEX}"))
+    for guest in (listed, labelled):
+        gateways.client.request("DELETE", f"/api/v1/namespaces/{guest}").expect(200)
+        gateways.until("gone", partial(_is_gone, gateways, guest))
+        gateways.until("not served", partial(_is_not_served, gateways, foo, f"{guest}.{APEX}"))
+        gateways.make_namespace(guest)
+    gateways.until("the entry counts", lambda: gateways.mark(listed) == (foo, foo))
+    assert gateways.mark(labelled) == (None, None)
+    assert gateways.listeners(foo) == []
+
+
+def _is_not_served(gateways: Gateways, namespace: str, hostname: str) -> bool:
+    return not serves(gateways, namespace, hostname)
+
+
+def _is_gone(gateways: Gateways, namespace: str) -> bool:
+    return gateways.client.get(f"/api/v1/namespaces/{namespace}").status == 404

@@ -1,0 +1,250 @@
+"""S-04: somebody else's Tenant by name, list, watch, table, selector, count and page.
+
+That what is hidden cannot be told from what is not there is S-15; the rest of what lists show is in
+tests/e2e/identity/test_visibility.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.attacks.two_tenants import Party
+from tests.e2e.support.applying import APPLY, MERGE, configuration
+from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.peer_lessons import JSON_PATCH
+from tests.e2e.support.tenants import Object, Tenants, manifest
+from tests.e2e.support.visibility import NAMESPACES, PARTIAL, TABLE, names
+
+JSON = "application/json"
+PARTIAL_OBJECT = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+WHOLE_TABLE = {"includeObject": "Object"}
+
+
+class Prize:
+    """What alice must not learn: words that are in nothing but bob's."""
+
+    def __init__(self, bob: Party, tenants: Tenants) -> None:
+        self.bob = bob
+        self.tenant = tenants.get(bob.child, bob.namespace)
+        self.version: str = self.tenant["metadata"]["resourceVersion"]
+        self.uid: str = self.tenant["metadata"]["uid"]
+
+    def is_hidden_in(self, text: str, *, asked_by_name: bool = False) -> bool:
+        words = [self.bob.secret, self.uid]
+        if not asked_by_name:
+            words += [self.bob.child, self.bob.namespace]
+        return not any(word in text for word in words)
+
+
+@pytest.fixture
+def prize(bob: Party, tenants: Tenants) -> Prize:
+    return Prize(bob, tenants)
+
+
+def requests(bob: Party) -> Iterator[tuple[str, str, Any, str]]:
+    one, collection, name = bob.child_path, bob.children, bob.child
+    spec = {"etcd": True}
+    yield "GET", one, None, JSON
+    yield "GET", f"{one}/status", None, JSON
+    yield "PUT", one, manifest(name, bob.namespace, spec=spec), JSON
+    yield "PATCH", one, {"spec": spec}, MERGE
+    yield "PATCH", one, [{"op": "test", "path": "/spec/etcd", "value": False}], JSON_PATCH
+    yield "PATCH", one, configuration(name, spec=spec), APPLY
+    yield "PATCH", f"{one}x", configuration(f"{name}x", spec=spec), APPLY
+    yield "DELETE", one, None, JSON
+    yield "DELETE", collection, None, JSON
+    yield "POST", collection, manifest("mine", bob.namespace), JSON
+    for subresource in ("status", "scale", "finalize", "log", "token"):
+        yield "PUT", f"{one}/{subresource}", manifest(name, bob.namespace), JSON
+        yield "PATCH", f"{one}/{subresource}", {"spec": spec}, MERGE
+
+
+def test_what_is_named_is_refused(alice: Party, bob: Party, prize: Prize, tenants: Tenants) -> None:
+    for method, path, body, kind in requests(bob):
+        query = {"fieldManager": "alice"} if kind == APPLY else None
+        for dry_run in ({}, {"dryRun": "All"}):
+            asked = {**(query or {}), **dry_run} if method != "GET" else query
+            answer = alice.client.request(method, path, body, query=asked, content_type=kind)
+            assert answer.status == 403, (method, path, answer.body)
+            assert prize.is_hidden_in(answer.content.decode(), asked_by_name=True)
+    # as a list or a watch of one name, a request passes the door, and finds nothing behind it
+    for path in (bob.children, tenants_path()):
+        for accept in (JSON, TABLE, PARTIAL):
+            listed = alice.client.get(
+                path, query={"fieldSelector": f"metadata.name={bob.child}"}, headers={"Accept": accept}
+            )
+            assert listed.status == 200
+            assert prize.is_hidden_in(listed.content.decode())
+    for accept in (JSON, TABLE, PARTIAL_OBJECT):
+        assert alice.client.get(bob.child_path, headers={"Accept": accept}).status == 403
+        assert alice.client.get(f"{NAMESPACES}/{bob.namespace}", headers={"Accept": accept}).status == 404
+    assert tenants.get(bob.child, bob.namespace)["spec"] == prize.tenant["spec"]
+
+
+def selections(prize: Prize) -> Iterator[dict[str, str]]:
+    bob = prize.bob
+    yield {}
+    yield {"limit": "1"}
+    for field in ("name", "namespace"):
+        value = bob.child if field == "name" else bob.namespace
+        yield {"fieldSelector": f"metadata.{field}={value}"}
+        yield {"fieldSelector": f"metadata.{field}!=x"}
+    for selector in (
+        f"word={bob.secret}",
+        "word!=x",
+        "word",
+        "word notin (x)",
+        f"word in (x,{bob.secret})",
+        "!nothing",
+        f"apps.cozystack.io/application.name in ({bob.child})",
+        f"kubernetes.io/metadata.name={bob.child}",
+        f"kubernetes.io/metadata.name in ({bob.namespace})",
+        f"kubernetes.io/metadata.name notin ({prize.uid})",
+        f"tenant.cozystack.io/{bob.namespace}",
+        f"tenant.cozystack.io/{bob.namespace}!=x",
+    ):
+        yield {"labelSelector": selector}
+        yield {"labelSelector": selector, "limit": "1", "resourceVersion": "0"}
+    yield {"resourceVersion": "0"}
+    yield {"resourceVersion": prize.version}
+    yield {"resourceVersion": prize.version, "resourceVersionMatch": "NotOlderThan"}
+    yield {"resourceVersion": prize.version, "resourceVersionMatch": "Exact", "limit": "1"}
+
+
+@pytest.mark.parametrize("accept", [JSON, TABLE, PARTIAL])
+def test_no_list_shows_it(alice: Party, prize: Prize, accept: str) -> None:
+    """In whatever form, by whatever selector, and no count counts it."""
+    for path in (tenants_path(), tenants_path(prize.bob.namespace), NAMESPACES):
+        for query in selections(prize):
+            if path == NAMESPACES and query.get("resourceVersion") == prize.version:
+                # of Tenants, which TenantNamespaces need not have reached
+                continue
+            more: Mapping[str, str] = WHOLE_TABLE if accept == TABLE else {}
+            answer = alice.client.get(path, query={**query, **more}, headers={"Accept": accept})
+            # a version can be too old for one that has to be exact
+            assert answer.status == 200 or (answer.status == 410 and "resourceVersion" in query), answer.body
+            assert prize.is_hidden_in(answer.content.decode()), (path, query)
+            metadata = answer.json()["metadata"]
+            assert "remainingItemCount" not in metadata
+            assert "continue" not in metadata or answer.status == 410
+
+
+def test_counts_and_pages_are_of_what_is_seen(alice: Party, bob: Party, prize: Prize, tenants: Tenants) -> None:
+    for party in (alice, bob):
+        tenants.create(party.namespace)
+    own = sorted(names(alice.client, tenants_path()))
+    assert len(own) == 2
+    page = alice.client.get(tenants_path(), query={"limit": 1}).expect(200)
+    assert page["metadata"]["remainingItemCount"] == 1
+    rest = alice.client.get(tenants_path(), query={"limit": 1, "continue": page["metadata"]["continue"]}).expect(200)
+    assert sorted(item["metadata"]["name"] for item in (*page["items"], *rest["items"])) == own
+    assert "continue" not in rest["metadata"]
+    for giver in (bob.client, tenants.client):
+        for path in (tenants_path(), bob.children):
+            token = giver.get(path, query={"limit": 1}).expect(200)["metadata"]["continue"]
+            for asked in (tenants_path(), bob.children, NAMESPACES):
+                answer = alice.client.get(asked, query={"limit": 500, "continue": token})
+                assert answer.status in (200, 400, 410), answer.body
+                # a token tells its holder where it was made; nothing else does
+                assert prize.is_hidden_in(answer.content.decode(), asked_by_name=answer.status != 200)
+
+
+STARTS = [
+    pytest.param({}, id="unset"),
+    pytest.param({"resourceVersion": "0"}, id="any"),
+    pytest.param({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}, id="initial events"),
+    pytest.param(
+        {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan", "resourceVersion": "0"},
+        id="initial events of any",
+    ),
+]
+
+
+@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("accept", [JSON, TABLE, PARTIAL_OBJECT])
+def test_no_watch_tells_of_it(
+    alice: Party, bob: Party, prize: Prize, tenants: Tenants, start: dict[str, str], accept: str
+) -> None:
+    for path in (tenants_path(), bob.children):
+        own = path == tenants_path()
+        seen = _watched(
+            alice.client, path, {**start, "labelSelector": "word!=x"}, accept, lambda: _change(tenants, bob)
+        )
+        if own:
+            # what is alice's is told, so that something was listened to
+            assert alice.child in seen
+        assert prize.is_hidden_in(seen)
+
+
+def _change(tenants: Tenants, party: Party) -> None:
+    tenants.patch(party.child, {"metadata": {"annotations": {"changed": party.secret}}}, party.namespace)
+
+
+def _watched(client: Client, path: str, query: Mapping[str, str], accept: str, change: Any) -> str:
+    """All that a watch of a second says, while something changes."""
+    asked = {"watch": "true", "allowWatchBookmarks": "true", "timeoutSeconds": "2", **query}
+    with client.stream(path, query=asked, headers={"Accept": accept}, seconds=30) as frames:
+        change()
+        said = list(frames)
+    for frame in said:
+        assert frame["type"] in ("ADDED", "MODIFIED", "BOOKMARK"), frame
+        if frame["type"] == "BOOKMARK" and accept == JSON:
+            assert set(frame["object"]) <= {"kind", "apiVersion", "metadata"}
+            assert set(frame["object"]["metadata"]) <= {"resourceVersion", "annotations", "creationTimestamp"}
+    return str(said)
+
+
+def test_a_watch_from_its_own_version_tells_nothing(alice: Party, bob: Party, prize: Prize, tenants: Tenants) -> None:
+    _change(tenants, bob)
+    query = {"resourceVersion": prize.version}
+    for accept in (JSON, TABLE, PARTIAL_OBJECT):
+        said = _watched(alice.client, tenants_path(), query, accept, lambda: _change(tenants, alice))
+        assert alice.child in said
+        assert prize.is_hidden_in(said)
+
+
+def test_versions_of_lists_tell_nothing_of_whose_turn_it_was(
+    alice: Party, bob: Party, tenants: Tenants, unique: str
+) -> None:
+    """The version of a list is that of the whole collection, for everybody and every namespace: no oracle says where
+    something has changed."""
+
+    def versions() -> set[str]:
+        paths = (tenants_path(), bob.children, alice.children, tenants_path(f"tenant-{unique}"))
+        return {alice.client.get(path).expect(200)["metadata"]["resourceVersion"] for path in paths}
+
+    tenants.settled(bob.tenant)
+    for party in (bob, alice, bob):
+        _change(tenants, party)
+        tenants.patch(party.child, {"spec": {"etcd": party is bob}}, party.namespace)
+        # what else goes on may come in between two of the requests
+        tenants.wait("one version for all", lambda: len(versions()) == 1)
+        last = tenants.get(party.child, party.namespace)["metadata"]["resourceVersion"]
+        assert int(versions().pop()) >= int(last)
+
+
+def test_kubectl_shows_alice_hers(host: E2eHost, alice: Party, bob: Party, prize: Prize) -> None:
+    for arguments in (("-A",), ("-A", "-o", "yaml"), ("-A", "--show-labels"), ("-n", bob.namespace)):
+        shown = host.kubectl("get", "tenants", *arguments, as_user=alice.user)
+        assert prize.is_hidden_in(shown.stdout)
+        assert (alice.child in shown.stdout) == ("-A" in arguments)
+    shown = host.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=alice.user)
+    assert prize.is_hidden_in(shown.stdout)
+    assert alice.namespace in shown.stdout
+    refused = host.kubectl("describe", "tenant", bob.child, "-n", bob.namespace, as_user=alice.user, status=None)
+    assert prize.is_hidden_in(refused.stdout + refused.stderr, asked_by_name=True)
+
+
+def test_what_is_deleted_in_bulk_is_what_is_seen(alice: Party, bob: Party, tenants: Tenants) -> None:
+    """At the scope of the cluster there is no such request, and in bob's namespace it is not alice's."""
+    answers: dict[str, Answer] = {
+        path: alice.client.request("DELETE", path, query={"labelSelector": "word!=x"})
+        for path in (tenants_path(), bob.children)
+    }
+    assert [answer.status for answer in answers.values()] == [403, 403]
+    kept: Object = tenants.get(bob.child, bob.namespace)
+    assert "deletionTimestamp" not in kept["metadata"]

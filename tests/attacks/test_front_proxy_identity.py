@@ -1,0 +1,162 @@
+"""S-01: who says to be somebody, in headers that only a front proxy may send.
+
+What a front proxy that is one says is in tests/e2e/identity/test_front_proxy_spoofing.py.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from apiserver.tls.certificates import make_ca, make_client
+from tests.attacks.proxied_replica import Replica
+from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.control_plane import FRONT_PROXY
+from tests.e2e.support.credentials import showing
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.raw_tls import RawTls
+
+ONE = tenants_path(ROOT, "root")
+SETTINGS = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+CUSTOM = "X-Custom-User"
+MASTERS = "system:masters"
+SPELLINGS = [
+    pytest.param(["X-Remote-User: {}", f"X-Remote-Group: {MASTERS}"], id="plain"),
+    pytest.param(["x-rEmOtE-uSeR: {}", f"X-REMOTE-GROUP: {MASTERS}"], id="mixed case"),
+    pytest.param(["X_Remote_User: {}", f"X_Remote_Group: {MASTERS}"], id="underscores"),
+    pytest.param(["X-Remote_User: {}", f"X_Remote-Group: {MASTERS}"], id="an underscore"),
+    pytest.param(["X-Remote-User: {}", "X-Remote-User: {}", f"X-Remote-Group: {MASTERS}"], id="twice"),
+    pytest.param(["X-Remote-User: nobody, {}", f"X-Remote-Group: a, {MASTERS}"], id="lists"),
+    pytest.param([f"X-Remote-Group: {MASTERS}"], id="a group alone"),
+    pytest.param(["X-Remote-User: ", f"X-Remote-Group: {MASTERS}"], id="an empty user"),
+    pytest.param(["X-Remote-Uid: {}"], id="a uid"),
+    pytest.param(["X-Remote-Extra-Scopes: {}"], id="an extra"),
+    pytest.param(["X-Remote-User: {}", "X-Remote-Extra-%58: {}"], id="an encoded extra"),
+]
+MALFORMED = [
+    pytest.param(["X-Remote-User: nobody\r\n {}", f"X-Remote-Group: {MASTERS}"], id="folded"),
+    pytest.param(["Accept: */*\r\n\tX-Remote-User: {}"], id="folded into another"),
+    pytest.param(["X-Remote-User : {}", f"X-Remote-Group: {MASTERS}"], id="a space before the colon"),
+    pytest.param([" X-Remote-User: {}", f"X-Remote-Group: {MASTERS}"], id="a space before the name"),
+    pytest.param(["X-Remote-User: {}\0", f"X-Remote-Group: {MASTERS}"], id="a NUL"),
+    pytest.param(["X-Remote-User: a\rX-Remote-Group: {}"], id="half a line break"),
+]
+
+
+def ask(client: Client, lines: list[str], name: str) -> Answer:
+    with RawTls(client) as connection:
+        connection.say("GET", ONE, *(line.replace("{}", name) for line in lines))
+        return connection.answer()
+
+
+@pytest.fixture
+def nobody(host: E2eHost) -> Client:
+    """Straight at our server, without any credential."""
+    return Client(host.direct_url, ssl._create_unverified_context(), {})
+
+
+@pytest.mark.parametrize("lines", SPELLINGS)
+def test_without_a_certificate_they_are_a_401(nobody: Client, lines: list[str]) -> None:
+    assert ask(nobody, lines, "admin").expect(401)["reason"] == "Unauthorized"
+
+
+@pytest.mark.parametrize("lines", MALFORMED)
+def test_what_is_no_header_gets_nobody_in(nobody: Client, lines: list[str]) -> None:
+    answer = ask(nobody, lines, "admin")
+    # a line that another one swallows names nobody, and nobody gets a 403
+    assert answer.status in (400, 401, 403), answer.body
+    if answer.status == 403:
+        assert 'User "system:anonymous" cannot get' in answer.json()["message"]
+
+
+@pytest.mark.parametrize("lines", SPELLINGS)
+def test_with_a_certificate_of_another_ca_they_are_a_401(host: E2eHost, tmp_path: Path, lines: list[str]) -> None:
+    """Whose name is that of the front proxy, of an administrator, or both."""
+    pair = make_client(make_ca("attacker"), FRONT_PROXY, [MASTERS])
+    client = Client(host.direct_url, showing(pair, tmp_path), {})
+    assert ask(client, lines, "admin").expect(401)["reason"] == "Unauthorized"
+
+
+@pytest.mark.parametrize("lines", SPELLINGS)
+def test_with_a_users_own_certificate_they_say_nothing(host: E2eHost, unique: str, lines: list[str]) -> None:
+    """As at a kube-apiserver, a good credential is a good credential (A11): its owner is who asks, and nobody else."""
+    own = host.direct(unique) if isinstance(host, KubeHost) else host.session(unique)
+    for client in (own, host.session(unique)):
+        said = ask(client, lines, "admin").expect(403)["message"]
+        assert f'User "{unique}" cannot get' in said
+
+
+@pytest.mark.parametrize("lines", SPELLINGS)
+def test_a_proxy_of_another_name_is_a_401(kube: KubeHost, lines: list[str]) -> None:
+    assert ask(kube.front_proxy("another-proxy"), lines, "admin").expect(401)["reason"] == "Unauthorized"
+
+
+TWO_USERS = [
+    pytest.param(["X-Remote-User: a", "X-Remote-User: b"], id="twice"),
+    pytest.param(["X-Remote-User: a", "x-remote-USER: b"], id="in another case"),
+    pytest.param(["X-Remote-User: a", "X-Remote-User: a"], id="the same"),
+    pytest.param(
+        ["X-Remote-User: a", "Accept: */*", f"X-Remote-Group: {MASTERS}", "X-Remote-User: "], id="an empty one"
+    ),
+]
+
+
+@pytest.mark.parametrize("lines", TWO_USERS)
+def test_a_proxy_that_names_two_users_is_refused(kube: KubeHost, lines: list[str]) -> None:
+    assert ask(kube.front_proxy(), lines, "").status in (400, 401)
+
+
+def test_a_proxy_s_word_is_what_is_spelled_as_configured(kube: KubeHost, unique: str) -> None:
+    """What its client smuggled in beside it, in another spelling, is nobody's word."""
+    lines = [f"X-Remote-User: {unique}", "X_Remote_User: admin", f"X_Remote_Group: {MASTERS}", "Remote-User: admin"]
+    assert f'User "{unique}" cannot get' in ask(kube.front_proxy(), lines, "").expect(403)["message"]
+
+
+@pytest.fixture
+def renamed(kube: KubeHost) -> Iterator[KubeHost]:
+    """A cluster whose front proxy has a header of its own for users, beside the usual one."""
+    kind, key = "application/merge-patch+json", "requestheader-username-headers"
+    client = kube.session()
+    before = client.get(SETTINGS).expect(200)["data"][key]
+    told = json.dumps([CUSTOM, *json.loads(before)])
+    client.request("PATCH", SETTINGS, {"data": {key: told}}, content_type=kind).expect(200)
+    try:
+        proxy = kube.front_proxy()
+        named = {CUSTOM: "admin", "X-Remote-Group": MASTERS}
+        wait_until("the header counts", lambda: proxy.get(ONE, headers=named).status == 200)
+        yield kube
+    finally:
+        client.request("PATCH", SETTINGS, {"data": {key: before}}, content_type=kind).expect(200)
+
+
+@pytest.mark.parametrize("name", [CUSTOM, CUSTOM.lower(), CUSTOM.replace("-", "_"), "X-Remote-User"])
+def test_headers_of_other_names_are_no_way_around(renamed: KubeHost, unique: str, name: str) -> None:
+    """kubernetes#119631: neither those that the cluster has configured, nor the usual ones that it has not."""
+    lines = [f"{name}: admin", f"X-Remote-Group: {MASTERS}"]
+    assert ask(renamed.without_credentials(), lines, "").status == 401
+    assert ask(renamed.front_proxy("another-proxy"), lines, "").status == 401
+    for client in (renamed.direct(unique), renamed.session(unique)):
+        assert f'User "{unique}" cannot get' in ask(client, lines, "").expect(403)["message"]
+
+
+def test_they_reach_no_review_and_no_log(replica: Replica, unique: str) -> None:
+    """Dropped, not only disbelieved: the host is never asked about them, and the log does not repeat them."""
+    person, spoofed = f"person-{unique}", f"spoofed-{unique}"
+    for each in SPELLINGS:
+        [lines] = each.values
+        assert isinstance(lines, list)
+        assert ask(replica.nobody(), lines, spoofed).status == 401
+        assert ask(replica.client(person), lines, spoofed).status == 403
+    reviewed = [json.loads(each.body)["spec"]["user"] for each in replica.asked("subjectaccessreviews")]
+    assert person in reviewed
+    assert spoofed not in reviewed
+    asked = [each for each in tuple(replica.between.asked) if spoofed in f"{each.headers}{each.body!r}{each.target}"]
+    assert asked == []
+    log = replica.process.log()
+    assert person in log
+    assert spoofed not in log

@@ -1,0 +1,202 @@
+"""S-08: somebody else's host, in another spelling or by another way to it.
+
+Who may set a host at all is in tests/e2e/admission/test_host_policy.py, every spelling of a listener's and a route's
+hostname in the table of tests/policies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.attacks.two_tenants import Party
+from tests.e2e.support.applying import APPLY, MERGE, configuration
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.gateways import GATEWAY_API, Gateways, path
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.peer_lessons import JSON_PATCH, release_path
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+APPLYING = {"fieldManager": "attacker", "force": "true"}
+# of victim.{}, where {} is the test's own
+SPELLINGS = [
+    pytest.param("Victim.{}", id="upper case"),
+    pytest.param("VICTIM.{}", id="all upper case"),
+    pytest.param("victim.{}.", id="trailing dot"),
+    pytest.param("victim.{}..", id="two trailing dots"),
+    pytest.param(".victim.{}", id="leading dot"),
+    pytest.param("victim..{}", id="empty label"),
+    pytest.param("*.victim.{}", id="wildcard"),
+    pytest.param("*.{}", id="wildcard of the parent"),
+    pytest.param("vic*.{}", id="wildcard in a label"),
+    pytest.param("*", id="a star"),
+    pytest.param("v\u0456ctim.{}", id="Cyrillic i"),
+    pytest.param("\uff56ictim.{}", id="full width"),
+    pytest.param("victim\u3002{}", id="ideographic dot"),
+    pytest.param("vic\u00adtim.{}", id="soft hyphen"),
+    pytest.param("vic\u200btim.{}", id="zero width space"),
+    pytest.param("v\u0130ctim.{}", id="Turkish I"),
+    pytest.param("stra\u00dfe.{}", id="sharp s"),
+    pytest.param(" victim.{}", id="space before"),
+    pytest.param("victim.{} ", id="space behind"),
+    pytest.param("vic tim.{}", id="space"),
+    pytest.param("victim.{}\t", id="tab"),
+    pytest.param("victim.{}\n", id="line break"),
+    pytest.param("victim.{}\0", id="NUL"),
+    pytest.param("victim.{}\0.attacker.example", id="NUL in between"),
+    pytest.param("vic%74im.{}", id="percent"),
+    pytest.param("victim.{}:443", id="port"),
+    pytest.param("https://victim.{}", id="URL"),
+    pytest.param("victim.{}/x", id="path"),
+    pytest.param("me@victim.{}", id="user"),
+    pytest.param("victim.{},attacker.example", id="list"),
+    pytest.param("-victim.{}", id="dash first"),
+    pytest.param("victim-.{}", id="dash last"),
+    pytest.param("vic_tim.{}", id="underscore"),
+    pytest.param(f"{'v' * 64}.{{}}", id="label of 64"),
+    pytest.param(f"{'.'.join(['v' * 61] * 4)}.{{}}", id="over 253"),
+    pytest.param("192.0.2.1", id="IPv4 address"),
+    pytest.param("[2001:db8::1]", id="IPv6 address"),
+]
+
+
+def setting(client: Client, namespace: str, name: str, host: Any) -> Iterator[tuple[str, Answer]]:
+    """Every way to give a Tenant that is there a host."""
+    target = tenants_path(namespace, name)
+    replaced = [{"op": "add", "path": "/spec/host", "value": host}]
+    applied = configuration(name, spec={"host": host})
+    yield "PUT", client.request("PUT", target, manifest(name, namespace, spec={"host": host}))
+    yield "merge patch", client.request("PATCH", target, {"spec": {"host": host}}, content_type=MERGE)
+    yield "JSON patch", client.request("PATCH", target, replaced, content_type=JSON_PATCH)
+    yield "apply", client.request("PATCH", target, applied, query=APPLYING, content_type=APPLY)
+    for subresource in ("status", "finalize"):
+        away = tenants_path(namespace, name, subresource)
+        yield subresource, client.request("PATCH", away, {"spec": {"host": host}}, content_type=MERGE)
+
+
+def making(client: Client, tenants: Tenants, namespace: str, host: Any) -> Iterator[tuple[str, Answer]]:
+    fresh, applied = tenants.name(namespace), tenants.name(namespace)
+    yield "create", client.request("POST", tenants_path(namespace), manifest(fresh, namespace, spec={"host": host}))
+    body = configuration(applied, spec={"host": host})
+    target = tenants_path(namespace, applied)
+    yield "create by apply", client.request("PATCH", target, body, query=APPLYING, content_type=APPLY)
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_there_is_one_form_of_a_host(host: E2eHost, tenants: Tenants, unique: str, spelling: str) -> None:
+    """For the administrator, who may set any: everything else is refused on every way, and nothing of it is stored."""
+    written, mine = spelling.replace("{}", f"{unique}.example"), tenants.create()["metadata"]["name"]
+    client = host.session()
+    answers = [*making(client, tenants, ROOT, written), *setting(client, ROOT, mine, written)]
+    for how, answer in answers:
+        expected = {403, 404, 405} if how in ("status", "finalize") else {422}
+        assert answer.status in expected, (how, answer.body)
+    assert tenants.get(mine)["spec"]["host"] == ""
+    assert client.get(release_path(mine)).expect(200)["spec"]["values"].get("host", "") == ""
+
+
+@pytest.mark.parametrize("wrong", [["victim.example"], {"a": "b"}, 5, True], ids=repr)
+def test_a_host_is_text(host: E2eHost, tenants: Tenants, wrong: Any) -> None:
+    client = host.session()
+    for how, answer in making(client, tenants, ROOT, wrong):
+        assert answer.status in (400, 422), (how, answer.body)
+
+
+def test_a_host_from_elsewhere_is_not_made_into_one(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """Who writes the stored object itself goes past our admission: another spelling of a host is no label's value, and
+    keeps others from having it."""
+    client, name, written = host.session(), tenants.create()["metadata"]["name"], f"Victim.{unique}.Example."
+    release = {"spec": {"values": {"host": written}}}
+    client.request("PATCH", release_path(name), release, content_type=MERGE).expect(200)
+    tenants.wait("it has arrived", lambda: tenants.get(name)["spec"]["host"] == written)
+    namespace = tenants.settled(name)["status"]["namespace"]
+    label = "namespace.cozystack.io/host"
+
+    def labels() -> Object:
+        found: Object = client.get(f"/api/v1/namespaces/{namespace}").expect(200)["metadata"]["labels"]
+        return found
+
+    tenants.wait("no label says so", lambda: labels().get(label) in (None, written.lower().rstrip(".")))
+    taken = manifest(tenants.name(), spec={"host": written.lower().rstrip(".")})
+    assert client.request("POST", tenants_path(ROOT), taken).status == 422
+
+
+def test_nobody_else_sets_changes_or_clears_one(
+    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, unique: str
+) -> None:
+    """In whatever order: empty to set, set to another, to empty, and to what it was."""
+    theirs, own = f"bob.{unique}.example", f"alice.{unique}.example"
+    tenants.patch(bob.child, {"spec": {"host": theirs}}, bob.namespace)
+    for now in ("", own, ""):
+        tenants.patch(alice.child, {"spec": {"host": now}}, alice.namespace)
+        for wanted in (theirs, f"x.{theirs}", theirs.upper(), own, "", None):
+            if wanted == now or (wanted is None and not now):
+                continue
+            for how, answer in setting(alice.client, alice.namespace, alice.child, wanted):
+                expected = (403, 404, 405) if how in ("status", "finalize") else (403, 422)
+                assert answer.status in expected, (now, wanted, how, answer.body)
+                assert tenants.get(alice.child, alice.namespace)["spec"]["host"] == now
+    for wanted in (theirs, own, theirs.upper()):
+        for how, answer in making(alice.client, tenants, alice.namespace, wanted):
+            assert answer.status in (403, 422), (wanted, how, answer.body)
+
+
+def test_no_two_have_one_whether_written_or_inherited(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """By create, by change, by a change further up, and by the name alone."""
+    client, apex = host.session(), f"{unique}.example"
+    parent = tenants.create(spec={"host": apex})
+    namespace = parent["status"]["namespace"]
+    tenants.wait_for_namespace(namespace)
+    inherited, custom = tenants.name(namespace), f"custom.{apex}"
+    client.request("POST", tenants_path(namespace), manifest(inherited, namespace)).expect(201)
+    tenants.create(spec={"host": custom})
+    other = tenants.create()["metadata"]["name"]
+    for taken in (apex, f"{inherited}.{apex}", custom):
+        for how, answer in (*making(client, tenants, ROOT, taken), *setting(client, ROOT, other, taken)):
+            expected = (404, 405) if how in ("status", "finalize") else (422,)
+            assert answer.status in expected, (taken, how, answer.body)
+    # a tenant whose name and parent come to what somebody has
+    by_name = client.request("POST", tenants_path(namespace), manifest("custom", namespace))
+    assert by_name.status == 422, by_name.body
+    # and a parent whose new host makes its child's
+    elsewhere = tenants.create()
+    inside = elsewhere["status"]["namespace"]
+    tenants.wait_for_namespace(inside)
+    client.request("POST", tenants_path(inside), manifest("custom2", inside)).expect(201)
+    tenants.create(spec={"host": f"custom2.new.{apex}"})
+    moved = {"spec": {"host": f"new.{apex}"}}
+    answer = client.request("PATCH", tenants_path(ROOT, elsewhere["metadata"]["name"]), moved, content_type=MERGE)
+    assert answer.status == 422, answer.body
+    client.request("DELETE", tenants_path(inside, "custom2"))
+
+
+def test_one_of_many_at_once_has_it(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    client, wanted = host.session(), f"{unique}.example"
+    bodies = [manifest(tenants.name(), spec={"host": wanted}) for _ in range(12)]
+    with ThreadPoolExecutor(len(bodies)) as pool:
+        statuses = Counter(pool.map(lambda body: client.request("POST", tenants_path(ROOT), body).status, bodies))
+    assert statuses == {201: 1, 422: len(bodies) - 1}
+
+
+def test_only_what_is_below_the_domain_is_below_the_domain(gateways: Gateways, unique: str) -> None:
+    """Suffixes end at a label: `evilvictim.example` is not below `victim.example`."""
+    apex, foo = f"{unique}.example", gateways.namespace("m-foo")
+    gateways.ask(foo, apex)
+    bad = [f"evil{apex}", f"evil-{apex}", f"{apex}.evil.example", f"x.{apex}.evil.example", "example", "*.example"]
+    for number, hostname in enumerate((*bad, f"{apex.upper()}.", f".{apex}", f"x.{apex}.")):
+        spec = {"parentRefs": [{"namespace": foo, "name": "cozystack", "port": 443}], "hostnames": [hostname]}
+        body = {"apiVersion": GATEWAY_API, "kind": "HTTPRoute", "metadata": {"name": f"bad-{number}"}, "spec": spec}
+        answer = gateways.client.request("POST", path("httproutes", foo), body)
+        # a real host's CRD lets in nothing that is no hostname
+        assert answer.status in (201, 422), answer.body
+    gateways.route(foo, "good", f"x.{apex}", to=foo, port=443)
+    gateways.until("the good one is served", lambda: f"x.{apex}" in gateways.listeners(foo))
+    gateways.until("the others are named", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
+    # what is only another spelling of a name below it is the same name
+    assert set(gateways.listeners(foo)) <= {f"x.{apex}", apex}
+    told = gateways.conditions(foo)["HostnamesLeftOut"]["message"]
+    assert f'"evil{apex}"' in told

@@ -1,0 +1,217 @@
+"""S-09: a route, or a listener, that the hostname policies do not look at.
+
+Every kind and version that the host serves is found by discovery, so that a new one is noticed. The policies have a
+table of their own in tests/policies, with who is told what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.attacks.policy_layers import layers_installed
+from tests.attacks.two_tenants import Party
+from tests.e2e.support.applying import APPLY, MERGE
+from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.gateways import LABEL, Gateways
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Object, Tenants
+
+GROUP = "gateway.networking.k8s.io"
+LISTENED, ROUTED = ("Gateway", "ListenerSet"), ("HTTPRoute", "GRPCRoute", "TLSRoute")
+# these have no hostname: what they are good for is not the policies' to say
+NAMELESS = {"GatewayClass", "ReferenceGrant", "BackendTLSPolicy", "TCPRoute", "UDPRoute"}
+APPLYING = {"fieldManager": "attacker", "force": "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    version: str
+    kind: str
+    plural: str
+
+    def path(self, namespace: str, name: str = "") -> str:
+        return f"/apis/{GROUP}/{self.version}/namespaces/{namespace}/{self.plural}{name and '/'}{name}"
+
+    def body(self, name: str, hostnames: list[str] | None, parent: Mapping[str, Any]) -> Object:
+        """As the kind has them: on listeners, or of the route as a whole. None leaves the field out."""
+        metadata = {"apiVersion": f"{GROUP}/{self.version}", "kind": self.kind, "metadata": {"name": name}}
+        if self.kind in LISTENED:
+            return {**metadata, "spec": {**self._parent(parent), "listeners": list(_listeners(hostnames))}}
+        named = {} if hostnames is None else {"hostnames": hostnames}
+        rules = [{"backendRefs": [{"name": "backend", "port": 443}]}]
+        return {**metadata, "spec": {"parentRefs": [dict(parent)], "rules": rules, **named}}
+
+    def _parent(self, parent: Mapping[str, Any]) -> Object:
+        return {"gatewayClassName": "cilium"} if self.kind == "Gateway" else {"parentRef": {"name": parent["name"]}}
+
+
+def _listeners(hostnames: list[str] | None) -> Iterator[Object]:
+    for number, hostname in enumerate(hostnames or [""]):
+        named = {"hostname": hostname} if hostname else {}
+        yield {"name": f"l{number}", "port": 80 + number, "protocol": "HTTP", **named}
+
+
+def served(client: Client) -> list[Served]:
+    versions = client.get(f"/apis/{GROUP}").expect(200)["versions"]
+    found = []
+    for version in (each["version"] for each in versions):
+        resources = client.get(f"/apis/{GROUP}/{version}").expect(200)["resources"]
+        found += [Served(version, each["kind"], each["name"]) for each in resources if "/" not in each["name"]]
+    return found
+
+
+@pytest.fixture(scope="module")
+def kinds(host: E2eHost) -> Iterator[list[Served]]:
+    """Those with hostnames, while the policies are in force."""
+    with layers_installed(host):
+        yield [each for each in served(host.session()) if each.kind not in NAMELESS]
+
+
+@pytest.fixture
+def writer(host: E2eHost, alice: Party, tenants: Tenants, kinds: list[Served]) -> Party:
+    """alice, who may write every kind in her namespace, as no tenant's people may; the policies hold her."""
+    tenants.settled(alice.tenant)
+    host.grant(alice.user, "cluster-admin", alice.namespace)
+    for each in kinds:
+        wait_until(f"{each} is looked at", partial(_is_looked_at, alice, each))
+    return alice
+
+
+def _is_looked_at(party: Party, each: Served) -> bool:
+    bad = each.body("probe", ["victim.example"], {"name": "cozystack"})
+    return _refused(party.client.request("POST", each.path(party.namespace), bad, query={"dryRun": "All"}))
+
+
+def _refused(answer: Answer) -> bool:
+    return answer.status == 403 and "ValidatingAdmissionPolicy 'cozystack-" in answer.json()["message"]
+
+
+def own_host(party: Party, tenants: Tenants) -> str:
+    host: str = tenants.settled(party.tenant)["status"]["host"]["value"]
+    return host
+
+
+def test_no_kind_and_no_version_is_overlooked(host: E2eHost, writer: Party, kinds: list[Served]) -> None:
+    """cozystack#3868, #4066: of all that is served, each kind with hostnames in each version is refused somebody
+    else's; whoever serves a kind that is not known here finds out by this test."""
+    assert {each.kind for each in served(host.session())} <= {*LISTENED, *ROUTED, *NAMELESS}
+    assert {each.kind for each in kinds} == {*LISTENED, *ROUTED}
+    assert len(kinds) > len({each.kind for each in kinds})
+    for each in kinds:
+        body = each.body("dodge", ["victim.example"], {"name": "cozystack"})
+        assert _refused(writer.client.request("POST", each.path(writer.namespace), body)), each
+
+
+def hostnames(own: str, bob: str) -> Iterator[tuple[str, list[str] | None]]:
+    parent = own.partition(".")[2]
+    yield "none", None
+    yield "an empty list", []
+    yield "an empty name", [""]
+    yield "a star", ["*"]
+    yield "a wildcard of everything", ["*.example"]
+    yield "the wildcard of the parent", [f"*.{parent}"]
+    yield "the parent", [parent]
+    yield "a sibling", [bob]
+    yield "below a sibling", [f"www.{bob}"]
+    yield "a wildcard of a sibling", [f"*.{bob}"]
+    yield "a suffix without a dot", [f"evil{own}"]
+    yield "its own behind a foreign one", ["victim.example", own]
+    yield "a foreign one behind its own", [own, "victim.example"]
+    yield "its own as a prefix", [f"{own}.victim.example"]
+    yield "upper case of a sibling", [bob.upper()]
+    yield "a sibling's with a dot", [f"{bob}."]
+
+
+def test_every_hostname_is_the_tenants_own(writer: Party, bob: Party, kinds: list[Served], tenants: Tenants) -> None:
+    own, theirs = own_host(writer, tenants), own_host(bob, tenants)
+    for each in kinds:
+        for what, wanted in hostnames(own, theirs):
+            if each.kind == "Gateway" and not any(wanted or ()):
+                # a listener without hostname is the redirect's on port 80; layer 1 says who attaches to it
+                continue
+            body = each.body("dodge", wanted, {"name": "cozystack"})
+            answer = writer.client.request("POST", each.path(writer.namespace), body)
+            # what is no hostname at all, the kind's own schema refuses
+            assert answer.status in (403, 422), (each, what, answer.body)
+        assert writer.client.get(each.path(writer.namespace, "dodge")).status == 404
+        for number, good in enumerate(([own], [f"www.{own}"], [f"*.{own}"])):
+            body = each.body(f"good{number}", good, {"name": "cozystack"})
+            made = writer.client.request("POST", each.path(writer.namespace), body, query={"dryRun": "All"})
+            assert made.status == 201, (each, good, made.body)
+
+
+def test_no_version_is_a_way_around_another(writer: Party, kinds: list[Served], tenants: Tenants) -> None:
+    """Made in one, changed in another: by PUT, by every patch."""
+    own, bad = own_host(writer, tenants), ["victim.example"]
+    for made_as in kinds:
+        name = f"crossing-{made_as.version}"
+        body = made_as.body(name, [f"www.{own}"], {"name": "cozystack"})
+        writer.client.request("POST", made_as.path(writer.namespace), body).expect(201)
+        for changed_as in (each for each in kinds if each.kind == made_as.kind):
+            target = changed_as.path(writer.namespace, name)
+            live = writer.client.get(target).expect(200)
+            changed = changed_as.body(name, bad, {"name": "cozystack"})
+            replaced = [{"op": "replace", "path": "/spec", "value": changed["spec"]}]
+            answers = {
+                "PUT": writer.client.request("PUT", target, {**live, "spec": changed["spec"]}),
+                "merge patch": writer.client.request("PATCH", target, {"spec": changed["spec"]}, content_type=MERGE),
+                "JSON patch": writer.client.request(
+                    "PATCH", target, replaced, content_type="application/json-patch+json"
+                ),
+                "apply": writer.client.request("PATCH", target, changed, query=APPLYING, content_type=APPLY),
+            }
+            for how, answer in answers.items():
+                assert _refused(answer), (made_as, changed_as, how, answer.body)
+
+
+def test_a_route_to_somebody_elses_gateway_is_not_let_in(
+    host: E2eHost, writer: Party, tenants: Tenants, gateways: Gateways
+) -> None:
+    """With its own hostname, by section, by port, or by both: the other's listeners admit no namespace but those that
+    are theirs, and none is made for it."""
+    own = own_host(writer, tenants)
+    victim = gateways.namespace("m-victim")
+    gateways.ask(victim, "victim.example")
+    gateways.route(victim, "mine", "www.victim.example", to=victim, port=443)
+    gateways.until("the victim's listener", lambda: gateways.listeners(victim) == ["www.victim.example"])
+    [listener] = [each["name"] for each in gateways.get("gateways", victim)["spec"]["listeners"] if each["port"] == 443]
+    parents: list[dict[str, Any]] = [
+        {},
+        {"sectionName": "http"},
+        {"sectionName": listener},
+        {"port": 443},
+        {"port": 80, "sectionName": "http"},
+        {"port": 443, "sectionName": listener},
+    ]
+    for number, more in enumerate(parents):
+        spec = {"parentRefs": [{"namespace": victim, "name": "cozystack", **more}], "hostnames": [f"n{number}.{own}"]}
+        body = {"apiVersion": f"{GROUP}/v1", "kind": "HTTPRoute", "metadata": {"name": f"n{number}"}, "spec": spec}
+        writer.client.request("POST", f"/apis/{GROUP}/v1/namespaces/{writer.namespace}/httproutes", body).expect(201)
+    # a late route of the victim's own tells that the others have been looked at
+    gateways.route(victim, "later", "later.victim.example", to=victim, port=443)
+    gateways.until("it is served", lambda: "later.victim.example" in gateways.listeners(victim))
+    assert gateways.listeners(victim) == ["later.victim.example", "www.victim.example"]
+    labels = host.session().get(f"/api/v1/namespaces/{writer.namespace}").expect(200)["metadata"]["labels"]
+    for each in gateways.get("gateways", victim)["spec"]["listeners"]:
+        assert not _admits(each, writer.namespace, labels), each
+
+
+def _admits(listener: Object, namespace: str, labels: Mapping[str, str]) -> bool:
+    """As a Gateway controller reads the two selectors that there are; another one fails."""
+    allowed = listener["allowedRoutes"]["namespaces"]
+    assert allowed["from"] == "Selector"
+    selector = allowed["selector"]
+    matched = selector.get("matchLabels") or {}
+    if matched:
+        assert set(matched) == {LABEL}
+        assert not selector.get("matchExpressions")
+        return bool(labels.get(LABEL) == matched[LABEL])
+    [expression] = selector["matchExpressions"]
+    assert (expression["key"], expression["operator"]) == ("kubernetes.io/metadata.name", "In")
+    return bool(namespace in expression["values"])

@@ -1,0 +1,387 @@
+"""S-15: what answers give away by their words, their codes and their time; names that come to the same; and what a
+cluster stumbles over when an aggregated server is broken.
+
+The documents of OpenAPI are looked at more closely in tests/apiserver/endpoints/test_openapi.py, and fuzzed in
+tests/e2e/api/test_openapi_fuzz.py.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+
+import pytest
+
+from tests.attacks.openapi_leaks import dangling, undescribed
+from tests.attacks.proxied_replica import Replica
+from tests.attacks.two_tenants import ROLE, Party
+from tests.e2e.support.applying import APPLY, MERGE, configuration
+from tests.e2e.support.clusters import (
+    CORE_GROUP_VERSION,
+    GROUP_VERSION,
+    PATIENCE,
+    ROOT,
+    E2eHost,
+    KubeHost,
+    tenants_path,
+)
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.raw_tls import RawTls
+from tests.e2e.support.tenants import Object, Tenants, manifest
+from tests.e2e.support.visibility import NAMESPACES, TABLE
+
+SAMPLES = 150
+# how far two medians of the same thing may be apart on a machine with other work: a look-up in the store or at the
+# host, which would tell them apart, takes a multiple
+APART = 0.35
+APART_SECONDS = 0.0005
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+APPLYING = {"fieldManager": "attacker", "force": "true"}
+
+
+def same(one: Answer, other: Answer, name: str, other_name: str) -> bool:
+    """But for the name that was asked for."""
+    hidden = one.content.replace(name.encode(), b"X"), other.content.replace(other_name.encode(), b"X")
+    return (one.status, hidden[0], _head(one)) == (other.status, hidden[1], _head(other))
+
+
+def _head(answer: Answer) -> dict[str, str]:
+    own = ("audit-id", "date", "content-length")
+    return {key.lower(): value for key, value in answer.headers.items() if key.lower() not in own}
+
+
+def medians(client: Client, method: str, *paths: str) -> list[float]:
+    """Of each path's answers, asked in turns over one connection, so that what else goes on strikes all alike."""
+    taken = {path: list[float]() for path in paths}
+    with closing(client.connect()) as connection:
+        for _ in range(10 + SAMPLES):
+            for path in paths:
+                started = time.perf_counter()
+                connection.request(method, path, headers=client.headers)
+                connection.getresponse().read()
+                taken[path].append(time.perf_counter() - started)
+    return [statistics.median(each[10:]) for each in taken.values()]
+
+
+def alike(one: float, other: float) -> bool:
+    return abs(one - other) <= max(APART * min(one, other), APART_SECONDS)
+
+
+def missing_name(unique: str) -> str:
+    """As long as one that is there, and in nobody's name."""
+    return f"m{unique[1:]}"
+
+
+def missing_namespace(unique: str) -> str:
+    return f"tenant-n{unique[1:]}"
+
+
+def hidden_and_missing(bob: Party, unique: str) -> Iterator[tuple[str, str, str, str]]:
+    """Verb, and two paths of which one is of something, with the two names."""
+    there, nowhere = bob.namespace, missing_namespace(unique)
+    yield "GET", f"{NAMESPACES}/{there}", f"{NAMESPACES}/{nowhere}", "namespace"
+    child, none = bob.child, missing_name(unique)
+    yield "GET", tenants_path(there, child), tenants_path(there, none), "tenant"
+    yield "GET", tenants_path(there, child, "status"), tenants_path(there, none, "status"), "tenant"
+    yield "DELETE", tenants_path(there, child), tenants_path(there, none), "tenant"
+    yield "GET", tenants_path(there, child), tenants_path(nowhere, child), "namespace"
+
+
+def test_hidden_and_missing_have_one_answer(alice: Party, bob: Party, unique: str) -> None:
+    """Status, body and every header, in every representation. `kubectl apply` needs it, too (capsule-proxy#203)."""
+    nowhere, missing = missing_namespace(unique), missing_name(unique)
+    for method, there, none, what in hidden_and_missing(bob, unique):
+        name, other = (bob.namespace, nowhere) if what == "namespace" else (bob.child, missing)
+        for accept in ("application/json", TABLE, PARTIAL):
+            one, two = (alice.client.request(method, path, headers={"Accept": accept}) for path in (there, none))
+            assert one.status in (403, 404)
+            assert same(one, two, name, other), (method, there, one.body, two.body)
+    for method, kind in (("PUT", "application/json"), ("PATCH", MERGE), ("PATCH", APPLY)):
+        one, two = (
+            alice.client.request(
+                method,
+                tenants_path(bob.namespace, name),
+                configuration(name),
+                query=APPLYING if kind == APPLY else None,
+                content_type=kind,
+            )
+            for name in (bob.child, missing)
+        )
+        assert same(one, two, bob.child, missing)
+    # a create of what is there and hidden, and of what is not
+    for namespace in (bob.namespace, nowhere):
+        bodies = [manifest(name, namespace) for name in (bob.child, missing)]
+        one, two = (alice.client.request("POST", tenants_path(namespace), body) for body in bodies)
+        assert (one.status, two.status) == (403, 403)
+        assert same(one, two, bob.child, missing)
+    lists = [alice.client.get(tenants_path(each)) for each in (bob.namespace, nowhere)]
+    texts = [_without_version(answer) for answer in lists]
+    assert texts[0] == texts[1]
+
+
+def _without_version(answer: Answer) -> Object:
+    body: Object = answer.expect(200)
+    return {**body, "metadata": {key: value for key, value in body["metadata"].items() if key != "resourceVersion"}}
+
+
+def test_hidden_and_missing_take_one_time(alice: Party, bob: Party, unique: str) -> None:
+    """The medians of requests in turns; of three tries, one must find them alike, as all do where they are."""
+    for method, there, none, _ in hidden_and_missing(bob, unique):
+        if method != "GET":
+            continue
+        tried = [medians(alice.client, method, there, none)]
+        while not alike(*tried[-1]) and len(tried) < 3:
+            tried.append(medians(alice.client, method, there, none))
+        assert alike(*tried[-1]), (there, none, tried)
+
+
+def test_a_name_is_taken_only_where_one_may_look(alice: Party, bob: Party, tenants: Tenants, unique: str) -> None:
+    """Within the caller's own parent it is said; the same name at bob's is nobody's business, and no obstacle."""
+    taken = alice.client.request("POST", alice.children, manifest(alice.child, alice.namespace)).expect(409)
+    assert taken["reason"] == "AlreadyExists"
+    assert bob.namespace not in str(taken)
+    body = manifest(bob.child, alice.namespace)
+    made = alice.client.request("POST", alice.children, body).expect(201)
+    try:
+        assert made["status"]["namespace"] == f"{alice.namespace}-{bob.child}"
+        assert made["metadata"]["uid"] != tenants.get(bob.child, bob.namespace)["metadata"]["uid"]
+    finally:
+        alice.client.request("DELETE", tenants_path(alice.namespace, bob.child)).expect(200)
+
+
+def test_no_refusal_names_what_is_somebody_elses(
+    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, unique: str
+) -> None:
+    """Hosts of others, above all: neither whose they are, nor in which namespace."""
+    owned = f"{unique}.example"
+    tenants.patch(bob.child, {"spec": {"host": owned}}, bob.namespace)
+    trusted = host.session(f"flux-{unique}", ["system:serviceaccounts:cozy-fluxcd"])
+    host.grant(f"flux-{unique}", ROLE, alice.namespace)
+    own = tenants.name(alice.namespace)
+    body = manifest(own, alice.namespace, spec={"host": owned})
+
+    def asked() -> Answer | None:
+        answer = trusted.request("POST", alice.children, body)
+        return None if answer.status == 403 else answer
+
+    answer = wait_until("the role counts", asked, seconds=PATIENCE)
+    assert answer.status == 422, answer.body
+    said = answer.content.decode()
+    assert "another tenant has this host" in said
+    assert not any(word in said for word in (bob.namespace, bob.child, bob.tenant, bob.user))
+
+
+COLLIDING = [
+    "a-b",
+    "a--b",
+    "-a",
+    "a-",
+    "A",
+    "aB",
+    "\u00e4",
+    "a\u0300",
+    "\uff41",
+    "a.b",
+    "a_b",
+    "a/b",
+    "a\u00adb",
+    "1a",
+    "",
+]
+
+
+@pytest.mark.parametrize("name", COLLIDING, ids=ascii)
+def test_no_two_names_come_to_one_namespace(host: E2eHost, alice: Party, name: str) -> None:
+    """GHSA-8h6m-wv39-239m: `a-b` in one place and `b` in `a` would have one; so there is no dash in a name, and
+    nothing that another spelling of it could be folded into."""
+    for client, namespace in ((alice.client, alice.namespace), (host.session(), ROOT)):
+        answer = client.request("POST", tenants_path(namespace), manifest(name, namespace))
+        assert answer.status == 422, answer.body
+        if name and "/" not in name and name.isascii():
+            applied = client.request(
+                "PATCH", tenants_path(namespace, name), configuration(name), query=APPLYING, content_type=APPLY
+            )
+            assert applied.status == 422, applied.body
+    generated = {"metadata": {"generateName": name}}
+    if name:
+        assert alice.client.request("POST", alice.children, generated).status in (201, 422)
+        made = alice.client.get(alice.children).expect(200)["items"]
+        assert all(item["metadata"]["name"].isascii() and "-" not in item["metadata"]["name"] for item in made)
+
+
+def test_every_namespace_is_one_tenants(alice: Party, tenants: Tenants) -> None:
+    """The mapping from a place and a name to a namespace is one to one, over all that there are."""
+    inner = tenants.nest(alice.namespace)
+    for namespace in (alice.namespace, inner):
+        for name in ("a", "aa", "ab", "b"):
+            tenants.client.request("POST", tenants_path(namespace), manifest(name, namespace)).expect(201)
+    items = tenants.client.get(tenants_path()).expect(200)["items"]
+    places = [item["status"]["namespace"] for item in items]
+    assert len(places) == len(set(places))
+    for item in items:
+        home, name = item["metadata"]["namespace"], item["metadata"]["name"]
+        if (home, name) != (ROOT, "root"):
+            assert item["status"]["namespace"] == (f"tenant-{name}" if home == ROOT else f"{home}-{name}")
+
+
+SMUGGLED = ("X-Forwarded-Host: evil.example", "X-Forwarded-Proto: http", "X-Original-URL: //evil.example")
+TARGETS = [
+    "/",
+    "//",
+    "/apis",
+    "/apis/",
+    "/apis/apps.cozystack.io",
+    "/apis/apps.cozystack.io/",
+    GROUP_VERSION,
+    f"{GROUP_VERSION}/",
+    f"/{GROUP_VERSION}/tenants",
+    f"{GROUP_VERSION}//tenants",
+    f"{GROUP_VERSION}/./tenants",
+    f"{GROUP_VERSION}/../v1alpha1/tenants",
+    f"{GROUP_VERSION}/tenants/",
+    f"{tenants_path(ROOT)}/",
+    f"{tenants_path(ROOT, 'root')}/",
+    f"{tenants_path(ROOT, 'root')}/..",
+    f"{tenants_path(ROOT)}/%2e%2e/x",
+    f"{tenants_path(ROOT)}/http:%2f%2fevil.example",
+    "//evil.example/apis",
+    "/\\evil.example",
+    "/%0d%0aLocation:%20https://evil.example",
+    f"{GROUP_VERSION}/tenants?next=https://evil.example",
+    f"{GROUP_VERSION}/tenants#https://evil.example",
+    "/openapi/v2",
+    "/openapi/v3/",
+    "/healthz/",
+    "/metrics/",
+    "/version/",
+    "/logs",
+    "/ui",
+    CORE_GROUP_VERSION,
+    f"{NAMESPACES}/",
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_nobody_is_ever_sent_elsewhere(replica: Replica, alice: Party, target: str) -> None:
+    """CVE-2022-3172: an aggregated server that redirects takes the aggregator's clients along."""
+    asked: list[tuple[Client, tuple[str, ...]]] = [
+        (replica.client(), ("GET", "HEAD", "OPTIONS")),
+        (replica.client(alice.user), ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "TRACE")),
+        (replica.nobody(), ("GET", "POST", "DELETE", "CONNECT")),
+    ]
+    for client, methods in asked:
+        for method in methods:
+            with RawTls(client) as connection:
+                connection.say(method, target, *SMUGGLED)
+                head = connection.until(b"\r\n\r\n").partition(b"\r\n\r\n")[0]
+            assert not head.startswith(b"HTTP/1.1 3"), (method, target, head)
+            assert b"\r\nlocation:" not in head.lower()
+            assert b"evil.example" not in head
+
+
+DISCOVERY = [
+    pytest.param("/apis", AGGREGATED, id="aggregated"),
+    pytest.param("/apis", "application/json", id="groups"),
+    pytest.param("/apis/apps.cozystack.io", "application/json", id="group"),
+    pytest.param(GROUP_VERSION, "application/json", id="resources"),
+    pytest.param(CORE_GROUP_VERSION, "application/json", id="resources of core"),
+    pytest.param("/openapi/v3", "application/json", id="index of OpenAPI"),
+    pytest.param("/version", "application/json", id="version"),
+]
+
+
+@pytest.mark.parametrize(("path", "accept"), DISCOVERY)
+def test_discovery_comes_from_memory(replica: Replica, path: str, accept: str) -> None:
+    """In under 100 ms, asking the host nothing, and while the host is away: garbage collection and the deletion of
+    namespaces stop for what discovery does not answer."""
+    client = replica.client()
+    headers = {"Accept": accept}
+    client.get(path, headers=headers).expect(200)
+
+    def timed() -> float:
+        started = time.perf_counter()
+        client.get(path, headers=headers).expect(200)
+        return time.perf_counter() - started
+
+    before = len(replica.between.asked)
+    assert statistics.median(timed() for _ in range(15)) < 0.1
+    related = [each for each in tuple(replica.between.asked)[before:] if "watch=" not in each.target]
+    assert [each for each in related if each.method == "GET" and each.path.startswith("/apis/apps.cozystack.io")] == []
+    replica.between.cut("replica")
+    try:
+        assert statistics.median(timed() for _ in range(15)) < 0.1
+    finally:
+        replica.between.mend("replica")
+
+
+@pytest.mark.parametrize("group", ["apis/apps.cozystack.io/v1alpha1", "apis/core.cozystack.io/v1alpha1"])
+def test_openapi_v3_is_sound(host: E2eHost, group: str) -> None:
+    """#2863: every map that is free says so, every reference leads somewhere, and the kinds are named."""
+    document = host.session().get(f"/openapi/v3/{group}").expect(200)
+    components = document["components"]["schemas"]
+    assert undescribed(components) == []
+    assert dangling(document, "#/components/schemas/", components) == []
+    named = [kind["kind"] for each in components.values() for kind in each.get("x-kubernetes-group-version-kind", ())]
+    assert set(named) & {"Tenant", "TenantNamespace"}
+
+
+def test_openapi_v2_is_sound(replica: Replica) -> None:
+    document = replica.client().get("/openapi/v2").expect(200)
+    assert document["swagger"] == "2.0"
+    assert undescribed(document["definitions"]) == []
+    assert dangling(document, "#/definitions/", document["definitions"]) == []
+    identifiers = [
+        operation["operationId"]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+        if isinstance(operation, dict) and "operationId" in operation
+    ]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_what_clients_ask_of_the_documents_works(host: E2eHost, alice: Party) -> None:
+    for arguments in (("explain", "tenant.spec.resourceQuotas"), ("explain", "tenant", "--recursive")):
+        assert "FIELD" in host.kubectl(*arguments, as_user=alice.user).stdout
+    done = host.kubectl("api-resources", "--api-group=apps.cozystack.io", as_user=alice.user)
+    assert "tenants" in done.stdout
+
+
+@pytest.mark.controller_manager
+def test_a_namespace_goes_although_our_server_was_away(kube: KubeHost, tenants: Tenants, unique: str) -> None:
+    """kubernetes#119662, #108427: it waits for what it cannot list, says so, and goes once that is there again."""
+    namespace, client = f"e2e-{unique}", kube.session()
+    client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
+    path = f"/api/v1/namespaces/{namespace}"
+    kube.server.stop()
+    try:
+        client.request("DELETE", path).expect(200)
+        wait_until("it says what it waits for", partial(_names_discovery, client, path), seconds=2 * PATIENCE)
+    finally:
+        kube.restart()
+    wait_until("it is gone", lambda: client.get(path).status == 404, seconds=3 * PATIENCE)
+    tenants.create()
+
+
+def _names_discovery(client: Client, path: str) -> bool:
+    answer = client.get(path)
+    conditions = answer.json().get("status", {}).get("conditions", ()) if answer.status == 200 else ()
+    return any(each["status"] == "True" and "cozystack.io" in each.get("message", "") for each in conditions)
+
+
+@pytest.mark.controller_manager
+def test_a_tenants_namespace_goes_after_a_restart_in_between(host: E2eHost, tenants: Tenants) -> None:
+    """Deleted, and our server stopped before it is done: what was begun is finished."""
+    if host.kind == "given":
+        pytest.skip("a server that was running already is not stopped")
+    namespace = tenants.nest()
+    name = namespace.removeprefix("tenant-")
+    client = host.session()
+    client.request("DELETE", tenants_path(ROOT, name)).expect(200)
+    host.restart()
+    tenants.wait_until_gone(tenants_path(ROOT, name))
+    tenants.wait_until_gone(f"/api/v1/namespaces/{namespace}")

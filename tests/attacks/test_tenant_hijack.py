@@ -1,0 +1,318 @@
+"""S-07: labels, annotations and owners that are the server's, and namespaces that are not a tenant's.
+
+What the policy of layer 4 refuses whom is the table of tests/policies; here is what holds without it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pytest
+
+from tests.attacks.two_tenants import Party
+from tests.e2e.support.applying import APPLY, MERGE, configuration
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.peer_lessons import JSON_PATCH
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+SYSTEM = ["kube-system", "kube-public", "default", "cozy-system"]
+APPLYING = {"fieldManager": "attacker", "force": "true"}
+
+
+def release_path(namespace: str, name: str) -> str:
+    return f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{namespace}/helmreleases/tenant-{name}"
+
+
+def namespace_path(name: str, subresource: str = "") -> str:
+    return f"/api/v1/namespaces/{name}{subresource and '/'}{subresource}"
+
+
+def hostile(bob: Party) -> Object:
+    """Metadata that would mean something if it arrived where it aims at."""
+    return {
+        "labels": {
+            "apps.cozystack.io/application.kind": "Kubernetes",
+            "apps.cozystack.io/application.name": bob.child,
+            "sharding.fluxcd.io/key": "other",
+            "helm.toolkit.fluxcd.io/name": f"tenant-{bob.child}",
+            "app.kubernetes.io/managed-by": "Helm",
+            "namespace.cozystack.io/host": "victim.example",
+            "namespace.cozystack.io/gateway": bob.namespace,
+            f"tenant.cozystack.io/{bob.namespace}": "",
+            "platform.cozystack.io/no-delete": "true",
+            "pod-security.kubernetes.io/enforce": "privileged",
+        },
+        "annotations": {
+            "apps.cozystack.io/adopt": f"{bob.namespace}/{bob.child}",
+            "apps.cozystack.io/tenant-uid": "00000000-0000-0000-0000-000000000000",
+            "apps.cozystack.io/tenant-status": '{"host":"victim.example"}',
+            "apps.cozystack.io/managed-fields": "[]",
+            "cozystack.io/gateway-attached-by": bob.namespace,
+            "meta.helm.sh/release-name": f"tenant-{bob.child}",
+            "meta.helm.sh/release-namespace": bob.namespace,
+        },
+    }
+
+
+def writes(client: Client, path: str, name: str, wanted: Object) -> Iterator[tuple[str, Callable[[], Answer]]]:
+    """Every way to change an object's metadata to this."""
+
+    def put() -> Answer:
+        body = client.get(path).expect(200)
+        for field, value in wanted.items():
+            body["metadata"][field] = {**body["metadata"].get(field, {}), **value} if isinstance(value, dict) else value
+        return client.request("PUT", path, body)
+
+    add = [{"op": "add", "path": f"/metadata/{field}", "value": value} for field, value in wanted.items()]
+    applied = configuration(name, metadata=wanted)
+    yield "PUT", put
+    yield "merge patch", lambda: client.request("PATCH", path, {"metadata": wanted}, content_type=MERGE)
+    yield "JSON patch", lambda: client.request("PATCH", path, add, content_type=JSON_PATCH)
+    yield "apply", lambda: client.request("PATCH", path, applied, query=APPLYING, content_type=APPLY)
+
+
+def system_labels(release: Object) -> Mapping[str, str]:
+    labels = release["metadata"]["labels"]
+    return {key: value for key, value in labels.items() if not key.startswith("apps.cozystack.io-")}
+
+
+def shape(client: Client, namespace: str, name: str) -> Mapping[str, Any]:
+    """What a tenant's Namespace says, but for its own name."""
+    metadata = client.get(namespace_path(namespace)).expect(200)["metadata"]
+    text = {key: metadata.get(key) for key in ("labels", "ownerReferences")}
+    annotations = sorted(metadata.get("annotations", {}))
+    return {"said": repr(text).replace(namespace, "SELF").replace(f"'{name}.", "'NAME."), "annotations": annotations}
+
+
+def test_no_write_of_a_tenant_reaches_what_is_the_server_s(
+    host: E2eHost, alice: Party, bob: Party, tenants: Tenants
+) -> None:
+    admin = host.session()
+    plain = tenants.create(alice.namespace)["metadata"]["name"]
+    wanted = hostile(bob)
+    for number, how in enumerate(("create", "generateName", "apply", "PUT", "merge patch", "JSON patch")):
+        name = _make(alice, tenants, wanted if number < 3 else {}, how)
+        path = tenants_path(alice.namespace, name)
+        if number >= 3:
+            ways = dict(writes(alice.client, path, name, wanted))
+            ways[how]().expect(200)
+        release = admin.get(release_path(alice.namespace, name)).expect(200)
+        model = admin.get(release_path(alice.namespace, plain)).expect(200)
+        assert system_labels(release) == {
+            key: value.replace(plain, name) for key, value in system_labels(model).items()
+        }, how
+        own = release["metadata"]["annotations"]
+        assert "victim" not in own.get("apps.cozystack.io/tenant-status", ""), how
+        assert "apps.cozystack.io/adopt" not in own, how
+        assert "meta.helm.sh/release-name" not in own, how
+        # they are the Tenant's own words, and come back as such
+        shown = alice.client.get(path).expect(200)["metadata"]
+        assert shown["labels"].items() >= wanted["labels"].items(), how
+        for each in (name, plain):
+            tenants.wait_for_namespace(f"{alice.namespace}-{each}")
+            tenants.wait("it has settled", partial(_has_conditions, tenants, alice.namespace, each))
+        expected = shape(admin, f"{alice.namespace}-{plain}", plain)
+        assert shape(admin, f"{alice.namespace}-{name}", name) == expected, how
+
+
+def _make(alice: Party, tenants: Tenants, metadata: Object, how: str) -> str:
+    name, namespace = tenants.name(alice.namespace), alice.namespace
+    if how == "apply":
+        body = configuration(name, metadata=metadata)
+        path = tenants_path(namespace, name)
+        alice.client.request("PATCH", path, body, query=APPLYING, content_type=APPLY).expect(201)
+        return name
+    body = manifest(name, namespace, **metadata)
+    if how == "generateName":
+        del body["metadata"]["name"]
+        body["metadata"]["generateName"] = name
+    made: str = alice.client.request("POST", alice.children, body).expect(201)["metadata"]["name"]
+    return made
+
+
+def _has_conditions(tenants: Tenants, namespace: str, name: str) -> bool:
+    return bool(tenants.get(name, namespace)["status"].get("conditions"))
+
+
+def test_owners_that_a_tenant_names_own_nothing(host: E2eHost, alice: Party, bob: Party, tenants: Tenants) -> None:
+    """Neither bob's Tenant, nor the Namespace of alice's."""
+    admin = host.session()
+    theirs = admin.get(bob.child_path).expect(200)
+    owner = {"apiVersion": theirs["apiVersion"], "kind": "Tenant", "name": bob.child, "uid": theirs["metadata"]["uid"]}
+    place = f"{alice.namespace}-{alice.child}"
+    before = tenants.wait_for_namespace(place)["metadata"].get("ownerReferences")
+    for how, write in writes(alice.client, alice.child_path, alice.child, {"labels": {"how": "x"}}):
+        assert write().status == 200, how
+    body = {"metadata": {"ownerReferences": [{**owner, "blockOwnerDeletion": True, "controller": True}]}}
+    alice.client.request("PATCH", alice.child_path, body, content_type=MERGE)
+    assert tenants.get(bob.child, bob.namespace)["metadata"]["uid"] == owner["uid"]
+    assert "ownerReferences" not in tenants.get(bob.child, bob.namespace)["metadata"]
+    found = admin.get(namespace_path(place))
+    if found.status == 404:
+        # an owner of another namespace counts as gone, and alice's own Tenant goes with it, as Kubernetes has it
+        tenants.wait_until_gone(alice.child_path)
+    else:
+        assert found.expect(200)["metadata"].get("ownerReferences") == before
+    alice.client.request("PATCH", alice.child_path, {"metadata": {"ownerReferences": None}}, content_type=MERGE)
+
+
+def test_a_tenants_own_people_write_no_namespace(alice: Party, bob: Party) -> None:
+    for name in (alice.namespace, f"{alice.namespace}-{alice.child}", bob.namespace, ROOT, *SYSTEM):
+        body = {"metadata": {"name": name, "labels": {"namespace.cozystack.io/host": "victim.example"}}}
+        for subresource in ("", "status", "finalize"):
+            path = namespace_path(name, subresource)
+            answers = [
+                alice.client.request("PUT", path, body),
+                alice.client.request("PATCH", path, body, content_type=MERGE),
+                alice.client.request("PATCH", path, body, query=APPLYING, content_type=APPLY),
+                alice.client.request("DELETE", path),
+            ]
+            assert {answer.status for answer in answers} == {403}, name
+    assert alice.client.request("POST", "/api/v1/namespaces", {"metadata": {"name": "tenant-x"}}).status == 403
+
+
+PROTECTED = ["host", "etcd", "monitoring", "ingress", "seaweedfs"]
+
+
+def namespace_writes(client: Client, name: str, change: Callable[[Object], None]) -> Iterator[tuple[str, Answer]]:
+    """The same change by every verb and subresource that can write a Namespace's metadata."""
+    path = namespace_path(name)
+
+    def changed() -> Object:
+        body: Object = copy.deepcopy(client.get(path).expect(200))
+        body["metadata"].pop("resourceVersion")
+        change(body["metadata"])
+        return body
+
+    for subresource in ("", "status", "finalize"):
+        yield f"PUT {subresource}", client.request("PUT", namespace_path(name, subresource), changed())
+    for subresource in ("", "status"):
+        metadata = changed()["metadata"]
+        kept = {key: metadata.get(key) for key in ("labels", "ownerReferences")}
+        now = client.get(path).expect(200)["metadata"].get("labels", {})
+        gone = {key: None for key in now if key not in metadata.get("labels", {})}
+        body = {"metadata": {**kept, "labels": {**metadata.get("labels", {}), **gone}}}
+        yield (
+            f"merge patch {subresource}",
+            client.request("PATCH", namespace_path(name, subresource), body, content_type=MERGE),
+        )
+    operations = [{"op": "add", "path": "/metadata/labels", "value": changed()["metadata"].get("labels", {})}]
+    yield "JSON patch", client.request("PATCH", path, operations, content_type=JSON_PATCH)
+    applied = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"labels": changed()["metadata"].get("labels", {})}}
+    yield "apply", client.request("PATCH", path, applied, query=APPLYING, content_type=APPLY)
+
+
+def _steal(metadata: Object) -> None:
+    labels = metadata["labels"]
+    labels |= {f"namespace.cozystack.io/{key}": "tenant-thief" for key in PROTECTED}
+    labels["namespace.cozystack.io/gateway"] = "tenant-thief"
+    labels["tenant.cozystack.io/tenant-thief"] = ""
+
+
+def _strip(metadata: Object) -> None:
+    ours = ("namespace.cozystack.io/", "tenant.cozystack.io/")
+    metadata["labels"] = {key: value for key, value in metadata["labels"].items() if not key.startswith(ours)}
+    metadata["ownerReferences"] = []
+
+
+@pytest.mark.parametrize("change", [pytest.param(_steal, id="other values"), pytest.param(_strip, id="taken off")])
+def test_what_others_write_on_a_tenants_namespace_comes_back(
+    host: E2eHost, alice: Party, tenants: Tenants, change: Callable[[Object], None]
+) -> None:
+    """CVE-2022-46167, CVE-2025-55205: by whoever may write Namespaces, on every verb, refused or put right."""
+    client = host.session()
+    tenants.settled(alice.tenant)
+
+    def now() -> Mapping[str, Any]:
+        metadata = client.get(namespace_path(alice.namespace)).expect(200)["metadata"]
+        return {"labels": metadata["labels"], "ownerReferences": metadata.get("ownerReferences")}
+
+    before = now()
+    assert before["labels"]["namespace.cozystack.io/host"]
+    assert before["ownerReferences"]
+    for how, answer in namespace_writes(client, alice.namespace, change):
+        assert answer.status in (200, 403, 405), (how, answer.body)
+        tenants.wait(f"it is as before after {how}", lambda: now() == before)
+
+
+RECORDS = [
+    pytest.param({}, id="bare"),
+    pytest.param({"labels": {"namespace.cozystack.io/host": "victim.example"}}, id="with a label of ours"),
+    pytest.param({"annotations": {"apps.cozystack.io/tenant": "{home}/{name}"}}, id="with half a record"),
+    pytest.param({"annotations": {"apps.cozystack.io/adopt": "{home}/another"}}, id="given to another"),
+    pytest.param({"annotations": {"apps.cozystack.io/adopt": "{name}"}}, id="given to half a name"),
+    pytest.param({"labels": {"app.kubernetes.io/managed-by": "Helm"}}, id="of some chart"),
+    pytest.param(
+        {
+            "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {
+                "meta.helm.sh/release-name": "tenant-{name}",
+                "meta.helm.sh/release-namespace": "default",
+            },
+        },
+        id="of a chart elsewhere",
+    ),
+]
+
+
+@pytest.mark.parametrize("metadata", RECORDS)
+def test_a_namespace_that_was_there_is_not_adopted(
+    host: E2eHost, tenants: Tenants, metadata: Mapping[str, Mapping[str, str]]
+) -> None:
+    """CVE-2022-46167, CVE-2024-39690. Only what was made for this very Tenant is its own, or what its owner gave it."""
+    client, name = host.session(), tenants.name()
+    filled = {
+        field: {key: value.format(home=ROOT, name=name) for key, value in values.items()}
+        for field, values in metadata.items()
+    }
+    body = {"metadata": {"name": f"tenant-{name}", **filled}}
+    client.request("POST", "/api/v1/namespaces", body).expect(201)
+    try:
+        before = client.get(namespace_path(f"tenant-{name}")).expect(200)
+        client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
+        tenants.wait("that is said", lambda: _in_conflict(tenants, name))
+        after = client.get(namespace_path(f"tenant-{name}")).expect(200)
+        assert after["metadata"] == before["metadata"]
+        for kind in ("secrets/cozystack-values", f"serviceaccounts/tenant-{name}"):
+            assert client.get(f"{namespace_path(f'tenant-{name}')}/{kind}").status == 404
+        client.request("DELETE", tenants_path(ROOT, name)).expect(200)
+        tenants.wait_until_gone(tenants_path(ROOT, name))
+        assert "deletionTimestamp" not in client.get(namespace_path(f"tenant-{name}")).expect(200)["metadata"]
+    finally:
+        client.request("DELETE", namespace_path(f"tenant-{name}"))
+
+
+def _in_conflict(tenants: Tenants, name: str) -> bool:
+    conditions = tenants.get(name)["status"].get("conditions", ())
+    return any(each["type"] == "NamespaceConflict" and each["status"] == "True" for each in conditions)
+
+
+@pytest.mark.parametrize("namespace", [*SYSTEM, "cozy-fluxcd"])
+def test_a_system_namespace_is_nobodys_tenant(host: E2eHost, tenants: Tenants, namespace: str) -> None:
+    """Nor the home of one, for the administrator either, whatever it says of itself."""
+    client, name = host.session(), tenants.name()
+    if client.get(namespace_path(namespace)).status == 404:
+        client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
+    given = {"apps.cozystack.io/adopt": f"{ROOT}/{name}", "apps.cozystack.io/tenant": f"{ROOT}/{name}"}
+    body: Object = {"metadata": {"annotations": given}}
+    client.request("PATCH", namespace_path(namespace), body, content_type=MERGE).expect(200)
+    try:
+        before = client.get(namespace_path(namespace)).expect(200)["metadata"]
+        client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
+        for each in (manifest(f"{name}x", namespace), {"metadata": {"generateName": name}}):
+            assert client.request("POST", tenants_path(namespace), each).status == 403
+        path = tenants_path(namespace, f"{name}y")
+        applied = client.request("PATCH", path, configuration(f"{name}y"), query=APPLYING, content_type=APPLY)
+        assert applied.status == 403
+        tenants.settled(name)
+        after = client.get(namespace_path(namespace)).expect(200)["metadata"]
+        assert (after.get("labels"), after.get("annotations")) == (before.get("labels"), before.get("annotations"))
+        for wrong in ("kube-system", "Kube-System", ROOT):
+            assert client.request("POST", tenants_path(ROOT), manifest(wrong)).status in (409, 422)
+    finally:
+        undone = {"metadata": {"annotations": dict.fromkeys(given)}}
+        client.request("PATCH", namespace_path(namespace), undone, content_type=MERGE).expect(200)

@@ -1,0 +1,294 @@
+"""S-14: writes that store what they should not, or that admission does not see.
+
+That nothing of a dry run is stored, preconditions, lost updates, foreign finalizers and the quota are lessons of the
+peer's, and tests of tests/e2e/tenants/test_peer_lessons.py (T1 to T4, T18, T28); here they are counted where they are
+stored.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from tests.attacks.admission_witness import WITNESSES, Witness, is_refused
+from tests.attacks.proxied_replica import Asked, Replica
+from tests.attacks.two_tenants import Party, written
+from tests.e2e.support.applying import APPLY, MERGE, configuration
+from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.peer_lessons import JSON_PATCH
+from tests.e2e.support.policies import Policies
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+ETCD = [{"op": "replace", "path": "/spec/etcd", "value": True}]
+_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+_REVIEWS = ("tokenreviews", "subjectaccessreviews")
+Verb = Callable[[Client, str, str], Answer]
+
+
+def _ask(method: str, body: Callable[[str, str], Any], kind: str, **query: str) -> Verb:
+    def send(client: Client, namespace: str, name: str) -> Answer:
+        collection = method == "POST" or (method == "DELETE" and "labelSelector" in query)
+        asked = {key: value.replace("NAME", name) for key, value in query.items()}
+        path = tenants_path(namespace) if collection else tenants_path(namespace, name)
+        return client.request(method, path, body(namespace, name), query=asked, content_type=kind)
+
+    return send
+
+
+def _nothing(namespace: str, name: str) -> None:
+    return None
+
+
+_JSON = "application/json"
+_APPLYING = {"fieldManager": "attacker", "force": "true"}
+CHANGES: dict[str, Verb] = {
+    "PUT": _ask("PUT", lambda namespace, name: manifest(name, namespace, spec={"etcd": True}), _JSON),
+    "merge patch": _ask("PATCH", lambda *_: {"spec": {"etcd": True}}, MERGE),
+    "JSON patch": _ask("PATCH", lambda *_: ETCD, JSON_PATCH),
+    "apply": _ask("PATCH", lambda _, name: configuration(name, spec={"etcd": True}), APPLY, **_APPLYING),
+}
+CREATES: dict[str, Verb] = {
+    "create": _ask("POST", lambda namespace, name: manifest(f"{name}c", namespace), _JSON),
+    "create by name": _ask("POST", lambda *_: {"metadata": {"generateName": "generated"}}, _JSON),
+    "create by apply": lambda client, namespace, name: client.request(
+        "PATCH",
+        tenants_path(namespace, f"{name}a"),
+        configuration(f"{name}a"),
+        query=_APPLYING,
+        content_type=APPLY,
+    ),
+}
+DELETES: dict[str, Verb] = {
+    "delete": _ask("DELETE", _nothing, _JSON),
+    "delete in the foreground": _ask("DELETE", _nothing, _JSON, propagationPolicy="Foreground"),
+    "delete a collection": _ask("DELETE", _nothing, _JSON, labelSelector="apps.cozystack.io/application.name=NAME"),
+}
+VERBS = {**CREATES, **CHANGES, **DELETES}
+
+
+def dry(verb: Verb) -> Verb:
+    def send(client: Client, namespace: str, name: str) -> Answer:
+        return verb(_Dry(client.url, client.tls, client.headers), namespace, name)
+
+    return send
+
+
+class _Dry(Client):
+    """Everything it sends is a dry run."""
+
+    def request(self, method: str, path: str, body: Any = None, *, query: Any = None, **more: Any) -> Answer:
+        return super().request(method, path, body, query={**(query or {}), "dryRun": "All"}, **more)
+
+
+def stored_writes(replica: Replica, since: int) -> list[Asked]:
+    """What our server asked the host to store, from a point in time on."""
+    asked = tuple(replica.between.asked)[since:]
+    return [each for each in asked if each.method in _WRITES and not each.dry_run and not each.path.endswith(_REVIEWS)]
+
+
+def settled(tenants: Tenants, namespace: str, name: str) -> Object:
+    tenants.wait("it has settled", lambda: tenants.get(name, namespace)["status"].get("conditions"))
+    return tenants.get(name, namespace)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_dry_run_writes_nothing_on_the_host(replica: Replica, alice: Party, tenants: Tenants, verb: str) -> None:
+    """The writes that our server makes at the host are counted: none, however it is asked."""
+    before = settled(tenants, alice.namespace, alice.child)
+    client = replica.client(alice.user)
+    wait_until("the replica has it", lambda: client.get(alice.child_path).status == 200)
+    since = len(replica.between.asked)
+    answer = dry(VERBS[verb])(client, alice.namespace, alice.child)
+    assert answer.status in (200, 201), answer.body
+    assert stored_writes(replica, since) == []
+    assert written(tenants.get(alice.child, alice.namespace)) == written(before)
+    # without it, there is one: the counter counts
+    answer = CHANGES["merge patch"](client, alice.namespace, alice.child)
+    assert answer.status == 200, answer.body
+    assert len(stored_writes(replica, since)) == 1
+
+
+def test_preconditions_and_versions_are_exact(alice: Party, tenants: Tenants) -> None:
+    """409, and nothing else, in Kubernetes' words; and the object is as it was."""
+    tenant = settled(tenants, alice.namespace, alice.child)
+    metadata, path, client = tenant["metadata"], alice.child_path, alice.client
+    wrong: list[Object] = [{"uid": "x"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}]
+    for each in wrong:
+        for target in (path, f"{alice.children}?labelSelector=apps.cozystack.io/application.name={alice.child}"):
+            refused = client.request("DELETE", target, {"preconditions": each}).expect(409)
+            assert "precondition" in refused["message"]
+    stale = {**tenant, "metadata": {**metadata, "resourceVersion": "1"}, "spec": {"etcd": True}}
+    for answer in (
+        client.request("PUT", path, stale),
+        client.request(
+            "PATCH", path, {"metadata": {"resourceVersion": "1"}, "spec": {"etcd": True}}, content_type=MERGE
+        ),
+        client.request(
+            "PATCH",
+            path,
+            [{"op": "replace", "path": "/metadata/resourceVersion", "value": "1"}, *ETCD],
+            content_type=JSON_PATCH,
+        ),
+        client.request(
+            "PATCH",
+            path,
+            configuration(alice.child, metadata={"resourceVersion": "1"}, spec={"etcd": True}),
+            query=_APPLYING,
+            content_type=APPLY,
+        ),
+    ):
+        assert answer.expect(409)["reason"] == "Conflict"
+    assert tenants.get(alice.child, alice.namespace)["spec"] == tenant["spec"]
+    assert "deletionTimestamp" not in tenants.get(alice.child, alice.namespace)["metadata"]
+
+
+def test_a_quota_is_exact_however_many_ask_at_once(host: E2eHost, tenants: Tenants) -> None:
+    """By creates, applies and updates, through whatever stands in front: never one more than it says."""
+    namespace = tenants.nest(spec={"resourceQuotas": {"cpu": "6"}})
+    names = [tenants.name(namespace) for _ in range(24)]
+    client = host.session()
+
+    def ask(number: int) -> int:
+        name = names[number]
+        if number % 3 == 0:
+            body = manifest(name, namespace, spec={"resourceQuotas": {"cpu": "1"}})
+            return client.request("POST", tenants_path(namespace), body).status
+        path = tenants_path(namespace, name)
+        if number % 3 == 1:
+            applied = configuration(name, spec={"resourceQuotas": {"cpu": "1"}})
+            return client.request("PATCH", path, applied, query=_APPLYING, content_type=APPLY).status
+        client.request("POST", tenants_path(namespace), manifest(name, namespace)).expect(201)
+        grown = {"spec": {"resourceQuotas": {"cpu": "1"}}}
+        return client.request("PATCH", path, grown, content_type=MERGE).status
+
+    with ThreadPoolExecutor(12) as pool:
+        told = Counter(pool.map(ask, range(24)))
+    assert told[200] + told[201] == 6, told
+    assert told[422] == 18
+    items = client.get(tenants_path(namespace)).expect(200)["items"]
+    assert sum(item["spec"]["resourceQuotas"].get("cpu") == "1" for item in items) == 6
+
+
+def test_what_others_put_on_the_stored_object_is_not_dropped(host: E2eHost, alice: Party, tenants: Tenants) -> None:
+    """Neither their finalizer nor ours, by whatever write that leaves them out."""
+    admin = host.session()
+    settled(tenants, alice.namespace, alice.child)
+    path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{alice.namespace}/helmreleases/tenant-{alice.child}"
+    held = admin.get(path).expect(200)["metadata"].get("finalizers", [])
+    kept = sorted([*held, "finalizers.fluxcd.io"])
+    admin.request("PATCH", path, {"metadata": {"finalizers": kept}}, content_type=MERGE).expect(200)
+    try:
+        emptied: list[tuple[Any, str]] = [
+            ({"metadata": {"finalizers": []}}, MERGE),
+            ({"metadata": {"finalizers": None}}, MERGE),
+            ([{"op": "add", "path": "/metadata/finalizers", "value": []}], JSON_PATCH),
+        ]
+        for body, kind in emptied:
+            alice.client.request("PATCH", alice.child_path, body, content_type=kind).expect(200)
+        for verb in CHANGES.values():
+            answer = verb(alice.client, alice.namespace, alice.child)
+            assert answer.status == 200, answer.body
+        assert sorted(admin.get(path).expect(200)["metadata"]["finalizers"]) == kept
+    finally:
+        admin.request("PATCH", path, {"metadata": {"finalizers": held}}, content_type=MERGE)
+
+
+@pytest.fixture(params=WITNESSES)
+def witness(request: pytest.FixtureRequest, host: E2eHost, alice: Party) -> Iterator[Witness]:
+    with WITNESSES[request.param](host, alice.namespace) as there:
+        yield there
+
+
+def test_admission_sees_every_write_once(alice: Party, tenants: Tenants, witness: Witness) -> None:
+    """As many calls as writes, of every verb, dry or not; none for a read, and none for what is refused before."""
+    namespace = alice.namespace
+    for how, verb in CREATES.items():
+        for tried in (dry(verb), verb):
+            answer = tried(alice.client, namespace, alice.child)
+            assert answer.status == 201, (how, answer.body)
+            assert witness.seen(answer) == [f"CREATE {answer.json()['metadata']['name']}"], how
+    for how, verb in CHANGES.items():
+        name = tenants.create(namespace)["metadata"]["name"]
+        for tried in (dry(verb), verb):
+            answer = tried(alice.client, namespace, name)
+            assert answer.status == 200, (how, answer.body)
+            assert witness.seen(answer) == [f"UPDATE {name}"], how
+    for how, verb in DELETES.items():
+        name = tenants.create(namespace)["metadata"]["name"]
+        for tried in (dry(verb), verb):
+            answer = tried(alice.client, namespace, name)
+            assert answer.status == 200, (how, answer.body)
+            assert witness.seen(answer) == [f"DELETE {name}"], how
+    assert witness.seen(alice.client.get(alice.child_path)) == []
+    missing = alice.client.request("PATCH", f"{alice.child_path}x", {"spec": {}}, content_type=MERGE)
+    assert (missing.status, witness.seen(missing)) == (404, [])
+
+
+def test_a_collection_is_as_many_deletions_as_it_has_objects(
+    alice: Party, tenants: Tenants, witness: Witness, unique: str
+) -> None:
+    names = sorted(tenants.create(alice.namespace, labels={"bulk": unique})["metadata"]["name"] for _ in range(5))
+    query = {"labelSelector": f"bulk={unique}"}
+    answer = alice.client.request("DELETE", alice.children, query=query)
+    assert answer.status == 200, answer.body
+    assert sorted(witness.seen(answer)) == [f"DELETE {name}" for name in names]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_admission_refuses_is_not_done(alice: Party, tenants: Tenants, witness: Witness, verb: str) -> None:
+    before = settled(tenants, alice.namespace, alice.child)
+    with witness.refusing():
+        for tried in (VERBS[verb], dry(VERBS[verb])):
+            assert is_refused(tried(alice.client, alice.namespace, alice.child)), verb
+    assert written(tenants.get(alice.child, alice.namespace)) == written(before)
+    listed = tenants.client.get(alice.children).expect(200)["items"]
+    assert [item["metadata"]["name"] for item in listed] == [alice.child]
+
+
+def test_no_subresource_and_no_spelling_is_a_way_past_it(alice: Party, witness: Witness) -> None:
+    """What is not a write of a Tenant in so many words is no write of a Tenant."""
+    body, query = manifest(alice.child, alice.namespace, spec={"etcd": True}), {"fieldManager": "x"}
+    with witness.refusing():
+        for path in (
+            f"{alice.child_path}/status",
+            f"{alice.child_path}/",
+            alice.child_path.replace("/tenants/", "/tenants//"),
+            alice.child_path.replace("v1alpha1", "v1"),
+            alice.child_path.replace("tenants/", "Tenants/"),
+            alice.child_path.replace("apps.cozystack.io", "APPS.cozystack.io"),
+        ):
+            for method, kind in (("PUT", _JSON), ("PATCH", MERGE), ("PATCH", APPLY), ("DELETE", _JSON)):
+                answer = alice.client.request(method, path, body, query=query, content_type=kind)
+                assert answer.status >= 300, (method, path, answer.body)
+
+
+def test_the_objects_that_come_with_a_tenant_are_seen_as_well(host: E2eHost, alice: Party, tenants: Tenants) -> None:
+    """A policy on Secrets holds for what our controllers write: they have no way of their own to the store."""
+    client = host.session()
+    settled(tenants, alice.namespace, alice.child)
+    secret = f"/api/v1/namespaces/{alice.namespace}/secrets/cozystack-values"
+    tenants.wait("the values are there", lambda: client.get(secret).status == 200)
+    with _no_secrets(host, alice.namespace):
+        before = client.get(secret).expect(200)
+        tenants.patch(alice.tenant, {"spec": {"monitoring": True}})
+        tenants.wait("that is said", lambda: "no secrets" in json.dumps(tenants.get(alice.tenant)["status"]))
+        assert client.get(secret).expect(200)["data"] == before["data"]
+    tenants.wait("it is made up for", lambda: client.get(secret).expect(200)["data"] != before["data"])
+
+
+def _no_secrets(host: E2eHost, namespace: str) -> AbstractContextManager[str]:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["secrets"]}
+    configmaps = {**rule, "operations": ["CREATE"], "resources": ["configmaps"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule, configmaps]},
+        "validations": [{"expression": "request.resource.resource != 'secrets'", "message": "no secrets"}],
+    }
+    return Policies(host, namespace).in_force(spec)

@@ -1,0 +1,472 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, HostResource
+from tests.controller.tenant.tenant_world import PlatformOfTests, World
+from tests.fakes import FakeHost
+from tests.virtual_time import virtual
+
+ROOTS_SERVICES = [f"namespace.cozystack.io/{service}" for service in ("etcd", "ingress", "monitoring", "seaweedfs")]
+HELM = {
+    "labels": {"app.kubernetes.io/managed-by": "Helm"},
+    "annotations": {"meta.helm.sh/release-name": "tenant-alpha", "meta.helm.sh/release-namespace": "tenant-root"},
+}
+
+
+@virtual
+async def test_the_root_is_made_where_it_is_missing() -> None:
+    """R-057."""
+    world = World()
+    async with world.running():
+        pass
+    assert world.labels("tenant-root") == {
+        **dict.fromkeys(ROOTS_SERVICES, "tenant-root"),
+        "namespace.cozystack.io/host": "example.org",
+        "platform.cozystack.io/no-delete": "true",
+        "tenant.cozystack.io/tenant-root": "",
+    }
+    root = world.tenant("root")
+    assert root["spec"]["host"] == ""
+    assert root["status"]["host"] == {"value": "example.org", "namespace": "tenant-root"}
+    assert world.conditions("root")["Ready"] == ("True", "Reconciled")
+
+
+@virtual
+async def test_nested_tenants_get_namespaces_with_the_labels_of_all_ancestors() -> None:
+    """R-054, R-055, R-056."""
+    world = World()
+    async with world.running():
+        await world.create("alpha", host="a.example", gateway=True)
+        await world.settle()
+        await world.create("beta", "tenant-alpha")
+    assert world.labels("tenant-alpha-beta") == {
+        **dict.fromkeys(ROOTS_SERVICES, "tenant-root"),
+        "namespace.cozystack.io/gateway": "tenant-alpha",
+        "namespace.cozystack.io/host": "beta.a.example",
+        "tenant.cozystack.io/tenant-root": "",
+        "tenant.cozystack.io/tenant-alpha": "",
+        "tenant.cozystack.io/tenant-alpha-beta": "",
+    }
+    references = world.namespace("tenant-alpha-beta")["metadata"]["ownerReferences"]
+    parent = world.namespace("tenant-alpha")["metadata"]["uid"]
+    assert references == [{"apiVersion": "v1", "kind": "Namespace", "name": "tenant-alpha", "uid": parent}]
+    status = world.tenant("beta", "tenant-alpha")["status"]
+    assert status["host"] == {"value": "beta.a.example", "namespace": "tenant-alpha"}
+    assert status["gateway"] == {"value": True, "namespace": "tenant-alpha"}
+
+
+@virtual
+async def test_a_second_pass_writes_nothing() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha", gateway=True)
+        await world.create("beta", "tenant-alpha")
+        await world.settle()
+        world.host.forget_writes()
+        await world.again()
+    assert world.writes() == []
+
+    successor = World(world.host)
+    async with successor.running():
+        pass
+    assert successor.writes() == []
+
+
+@virtual
+async def test_a_tenant_costs_two_writes() -> None:
+    world = World()
+    async with world.running():
+        world.host.forget_writes()
+        await world.create("alpha")
+    assert world.writes() == [
+        ("create", "helmreleases", "tenant-alpha"),
+        ("create", "namespaces", "tenant-alpha"),
+        ("patch", "helmreleases", "tenant-alpha"),
+    ]
+
+
+@virtual
+async def test_a_change_of_a_host_reaches_every_descendant_with_one_write_an_object() -> None:
+    """R-062."""
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.create("beta", "tenant-alpha")
+        await world.create("c", "tenant-alpha-beta")
+        await world.create("own", "tenant-alpha", host="own.example")
+        await world.create("aside")
+        await world.settle()
+        await world.change("alpha", host="new.example")
+        world.host.forget_writes()
+    hosts = {name: world.labels(name)["namespace.cozystack.io/host"] for name in _NAMESPACES}
+    assert hosts == {
+        "tenant-alpha": "new.example",
+        "tenant-alpha-beta": "beta.new.example",
+        "tenant-alpha-beta-c": "c.beta.new.example",
+        "tenant-alpha-own": "own.example",
+        "tenant-aside": "aside.example.org",
+    }
+    assert sorted(world.writes()) == sorted(
+        ("patch", kind, name)
+        for kind, names in (
+            ("namespaces", ["tenant-alpha", "tenant-alpha-beta", "tenant-alpha-beta-c"]),
+            ("helmreleases", ["tenant-alpha", "tenant-beta", "tenant-c"]),
+        )
+        for name in names
+    )
+
+
+_NAMESPACES = ("tenant-alpha", "tenant-alpha-beta", "tenant-alpha-beta-c", "tenant-alpha-own", "tenant-aside")
+
+
+@virtual
+async def test_what_is_ours_comes_back_and_what_is_not_stays() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        before = world.namespace("tenant-alpha")["metadata"]
+        edited: dict[str, Any] = {
+            "labels": {
+                "namespace.cozystack.io/host": "victim.example",
+                "tenant.cozystack.io/tenant-root": None,
+                "tenant.cozystack.io/tenant-evil": "",
+                "theirs": "x",
+            },
+            "annotations": {"note": "theirs"},
+            "ownerReferences": [],
+        }
+        await world.edit_namespace("tenant-alpha", edited)
+    after = world.namespace("tenant-alpha")["metadata"]
+    assert after["labels"] == {**before["labels"], "theirs": "x"}
+    assert after["annotations"] == {**before["annotations"], "note": "theirs"}
+    assert after["ownerReferences"] == before["ownerReferences"]
+
+
+@virtual
+async def test_a_foreign_namespace_is_never_touched_until_it_is_given_to_the_tenant() -> None:
+    """S-07."""
+    world = World()
+    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", "labels": {"theirs": "x"}}})
+    foreign = world.namespace("tenant-alpha")
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        assert world.namespace("tenant-alpha") == foreign
+        found = world.conditions("alpha")
+        assert found["NamespaceReady"] == found["Ready"] == ("False", "NamespaceConflict")
+        assert found["NamespaceConflict"] == ("True", "NotOwned")
+        adoption = {"apps.cozystack.io/adopt": "tenant-root/alpha"}
+        await world.edit_namespace("tenant-alpha", {"annotations": adoption})
+        await world.settle()
+        assert world.labels("tenant-alpha")["namespace.cozystack.io/host"] == "alpha.example.org"
+        assert world.conditions("alpha") == {
+            "GatewayReady": ("False", "NoGateway"),
+            "NamespaceReady": ("True", "Reconciled"),
+            "Ready": ("True", "Reconciled"),
+        }
+        await world.delete("alpha")
+    assert world.labels("tenant-alpha")["theirs"] == "x"
+
+
+@virtual
+async def test_with_the_charts_namespace_there_is_no_war_of_writes() -> None:
+    world = World()
+    chart = {"labels": {**HELM["labels"], "namespace.cozystack.io/host": "chart.example"}}
+    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **HELM, **chart}})
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        labels = world.labels("tenant-alpha")
+        assert labels["namespace.cozystack.io/host"] == "chart.example"
+        assert labels["tenant.cozystack.io/tenant-root"] == ""
+        assert world.conditions("alpha")["ChartConflict"] == ("True", "LabelsDiffer")
+        assert world.conditions("alpha")["NamespaceReady"] == ("True", "Reconciled")
+        ours = world.apply.writes
+        for _ in range(20):
+            await world.edit_namespace("tenant-alpha", chart)
+            await world.again()
+        assert world.apply.writes == ours
+        await world.delete("alpha")
+    assert world.labels("tenant-alpha") == labels
+
+
+@virtual
+async def test_a_namespace_of_our_making_goes_with_its_tenant() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        await world.delete("alpha")
+    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is None
+    assert world.host.peek(NAMESPACES, "", "tenant-root") is not None
+
+
+@virtual
+async def test_a_deletion_that_nobody_saw_is_made_up_for() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+    await world.delete("alpha")
+    async with World(world.host).running():
+        pass
+    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is None
+
+
+@virtual
+async def test_a_tenant_that_is_made_anew_gets_a_new_namespace() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        old = world.namespace("tenant-alpha")["metadata"]
+        await world.delete("alpha")
+        await world.settle()
+        await world.create("alpha")
+    new = world.namespace("tenant-alpha")["metadata"]
+    assert new["uid"] != old["uid"]
+    assert new["annotations"]["apps.cozystack.io/tenant-uid"] == world.tenant("alpha")["metadata"]["uid"]
+    assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+
+
+@virtual
+async def test_a_namespace_out_of_a_backup_is_not_deleted() -> None:
+    """Its record speaks of a Tenant that is gone, and was not written when the Namespace was made."""
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+    copied = world.namespace("tenant-alpha")["metadata"]
+    host = FakeHost()
+    host.add(
+        NAMESPACES,
+        {
+            "metadata": {
+                "name": "tenant-alpha",
+                "labels": copied["labels"],
+                "annotations": copied["annotations"],
+                "creationTimestamp": "2026-03-01T00:00:00Z",
+            }
+        },
+    )
+    restored = World(host)
+    async with restored.running():
+        assert host.peek(NAMESPACES, "", "tenant-alpha") is not None
+        await restored.create("alpha")
+    assert restored.conditions("alpha")["Ready"] == ("False", "NamespaceConflict")
+
+
+@virtual
+async def test_a_namespace_stays_while_its_tenant_only_seems_to_be_gone() -> None:
+    """A HelmRelease that lost the labels of a Tenant is still there."""
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+    unlabelled = {"metadata": {"labels": {"apps.cozystack.io/application.kind": None}}}
+    await world.host.patch(
+        HELMRELEASES, "tenant-root", "tenant-alpha", unlabelled, content_type="application/merge-patch+json"
+    )
+    successor = World(world.host)
+    async with successor.running():
+        assert [facts.key.name for facts in successor.tree] == ["root"]
+    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is not None
+
+
+@virtual
+async def test_nothing_is_written_for_a_tenant_that_is_being_deleted() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        finalizer = {"metadata": {"finalizers": ["finalizers.fluxcd.io"]}}
+        await world.host.patch(
+            HELMRELEASES, "tenant-root", "tenant-alpha", finalizer, content_type="application/merge-patch+json"
+        )
+        await world.delete("alpha")
+        await world.settle()
+        ours = world.apply.writes
+        await world.edit_namespace("tenant-alpha", {"labels": {"namespace.cozystack.io/host": None}})
+        await world.again()
+    assert world.apply.writes == ours
+    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is not None
+
+
+@virtual
+async def test_the_root_is_made_anew_when_it_was_deleted() -> None:
+    world = World()
+    async with world.running():
+        await world.delete("root")
+        await world.settle()
+        assert world.tenant("root")["spec"]["host"] == ""
+        await world.host.delete(NAMESPACES, "", "tenant-root")
+    assert world.labels("tenant-root")["platform.cozystack.io/no-delete"] == "true"
+
+
+@virtual
+async def test_the_root_is_not_made_anew_while_its_namespace_is_terminating() -> None:
+    world = World()
+    async with world.running():
+        await world.edit_namespace("tenant-root", {"finalizers": ["x/y"]})
+        await world.host.delete(NAMESPACES, "", "tenant-root")
+        await world.delete("root")
+        await world.settle()
+        assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-root") is None
+        await world.edit_namespace("tenant-root", {"finalizers": None})
+    assert world.conditions("root")["Ready"] == ("True", "Reconciled")
+
+
+@virtual
+async def test_a_root_of_the_platforms_making_is_read_and_left_alone() -> None:
+    """On Cozystack clusters its label is tenant-root, and its Namespace is of another Helm release."""
+    world = World()
+    helm = {"labels": HELM["labels"], "annotations": {"meta.helm.sh/release-name": "cozystack-basics"}}
+    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-root", **helm}})
+    labels = {
+        "apps.cozystack.io/application.kind": "Tenant",
+        "apps.cozystack.io/application.group": "apps.cozystack.io",
+        "apps.cozystack.io/application.name": "tenant-root",
+    }
+    metadata = {"name": "tenant-root", "namespace": "tenant-root", "labels": labels}
+    world.host.add(HELMRELEASES, {"metadata": metadata, "spec": {"values": {"host": "platform.example"}}})
+    async with world.running():
+        pass
+    found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-root")
+    assert found is not None
+    assert found["spec"] == {"values": {"host": "platform.example"}}
+    assert world.labels("tenant-root")["namespace.cozystack.io/host"] == "platform.example"
+
+
+@virtual
+async def test_a_host_that_an_ancestor_made_too_long_has_no_label_and_says_so() -> None:
+    """N-6."""
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.create("b" * 30, "tenant-alpha")
+        await world.settle()
+        await world.change("alpha", host=f"{'a' * 40}.example")
+    namespace = f"tenant-alpha-{'b' * 30}"
+    assert "namespace.cozystack.io/host" not in world.labels(namespace)
+    assert world.conditions("b" * 30, "tenant-alpha")["HostTooLongForLabel"] == ("True", "TooLong")
+
+
+@virtual
+async def test_duplicate_hosts_are_a_condition_for_both_until_one_goes() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha", host="x.example")
+        await world.create("bob", host="x.example")
+        await world.settle()
+        assert [world.conditions(name)["HostConflict"] for name in ("alpha", "bob")] == [("True", "Duplicate")] * 2
+        await world.change("bob", host="y.example")
+        await world.settle()
+        assert "HostConflict" not in world.conditions("alpha")
+        await world.change("bob", host="x.example")
+        await world.settle()
+        assert "HostConflict" in world.conditions("alpha")
+        await world.delete("bob")
+    assert "HostConflict" not in world.conditions("alpha")
+
+
+@virtual
+async def test_a_tenant_outside_the_tree_gets_no_namespace() -> None:
+    world = World()
+    world.host.add(NAMESPACES, {"metadata": {"name": "default"}})
+    async with world.running():
+        await world.create("alpha", "default")
+    assert world.host.peek(NAMESPACES, "", "default-alpha") is None
+    assert world.conditions("alpha", "default")["NamespaceReady"] == ("False", "ParentNotFound")
+
+
+@virtual
+async def test_a_child_that_is_seen_before_its_parent_is_made_up_for() -> None:
+    world = World()
+    async with world.running():
+        await world.create("beta", "tenant-alpha")
+        await world.settle()
+        await world.create("alpha")
+    assert world.labels("tenant-alpha-beta")["namespace.cozystack.io/host"] == "beta.alpha.example.org"
+    assert world.conditions("beta", "tenant-alpha")["Ready"] == ("True", "Reconciled")
+
+
+@virtual
+async def test_the_readiness_of_a_chart_is_not_overwritten() -> None:
+    world = World(platform=PlatformOfTests(chart="flux"))
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        assert world.conditions("alpha")["Ready"] == ("Unknown", "Pending")
+        found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
+        assert found is not None
+        found["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "InstallFailed"}]}
+        await world.host.update(HELMRELEASES, found, subresource="status")
+    assert world.conditions("alpha")["Ready"] == ("False", "InstallFailed")
+
+
+@virtual
+async def test_a_refusal_of_the_host_is_a_condition_and_tried_again() -> None:
+    """R-259."""
+    host = FakeHost()
+    refuses = True
+
+    async def before(verb: str, res: HostResource, key: Key) -> None:
+        if refuses and verb == "create" and res == NAMESPACES and key.name == "tenant-alpha":
+            raise errors.Forbidden(GroupResource("", "namespaces"), key.name, "not for you")
+
+    host.before = before
+    world = World(host)
+    async with world.running():
+        await world.create("alpha")
+        await world.create("bob")
+        await world.settle()
+        assert world.conditions("alpha")["NamespaceReady"] == ("False", "Refused")
+        assert world.conditions("bob")["Ready"] == ("True", "Reconciled")
+        refuses = False
+        await world.settle(2000)
+    assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+
+
+@virtual
+async def test_a_host_that_comes_back_finds_everything_converging() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        world.host.unreachable = True
+        await world.settle(300)
+        world.host.unreachable = False
+        await world.settle(2000)
+        await world.create("beta", "tenant-alpha")
+    assert world.conditions("beta", "tenant-alpha")["Ready"] == ("True", "Reconciled")
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3, 5, 8, 13])
+@virtual
+async def test_a_process_that_dies_at_the_nth_write_leaves_nothing_that_its_successor_cannot_finish(nth: int) -> None:
+    host = FakeHost()
+    world = World(host)
+    written = 0
+
+    async def before(verb: str, res: HostResource, key: Key) -> None:
+        nonlocal written
+        if verb in ("create", "patch", "delete"):
+            written += 1
+            if written > nth:
+                await asyncio.Event().wait()
+
+    async with world.running():
+        for name in ("alpha", "bob"):
+            await world.create(name)
+        await world.create("beta", "tenant-alpha")
+        await world.delete("bob")
+        host.before = before
+    host.before = None
+    async with World(host).running():
+        pass
+    assert world.host.peek(NAMESPACES, "", "tenant-bob") is None
+    assert world.labels("tenant-alpha-beta")["namespace.cozystack.io/host"] == "beta.alpha.example.org"
+    assert world.conditions("beta", "tenant-alpha")["Ready"] == ("True", "Reconciled")

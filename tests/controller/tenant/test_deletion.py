@@ -1,0 +1,376 @@
+"""A Tenant goes in order, leaves nothing behind, and says what it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key, Object
+from controller.tenant.finalizer import Disposal, disposal
+from controller.tenant.namespace_ownership import annotations_of_record
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ROLEBINDINGS, SECRETS, SERVICEACCOUNTS, HostResource
+from registry.cluster.object_store import ObjectStore
+from registry.names import FLUX_FINALIZER, TENANT_FINALIZER
+from tests.controller.tenant.tenant_world import NOW, World
+from tests.fakes import FakeHost
+from tests.tenant_objects import facts, release
+from tests.virtual_time import virtual
+
+
+def waits(world: World, name: str, namespace: str = "tenant-root") -> tuple[str, str]:
+    """Reason and message of what the deletion waits for."""
+    [found] = [each for each in world.tenant(name, namespace)["status"]["conditions"] if each["type"] == "Terminating"]
+    assert found["status"] == "True"
+    assert world.conditions(name, namespace)["Ready"] == ("False", "Terminating")
+    return found["reason"], found["message"]
+
+
+async def finalizers(world: World, name: str, wanted: Sequence[str], namespace: str = "tenant-root") -> None:
+    body = {"metadata": {"finalizers": list(wanted) or None}}
+    await world.edit(HELMRELEASES, namespace, f"tenant-{name}", body)
+
+
+@virtual
+async def test_a_tenant_that_was_made_without_the_finalizer_gets_it_before_its_namespace() -> None:
+    world = World()
+    async with world.running():
+        world.host.forget_writes()
+        await world.host.create(HELMRELEASES, release("alpha"))
+    found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
+    assert found is not None
+    assert found["metadata"]["finalizers"] == [TENANT_FINALIZER]
+    assert world.writes() == [
+        ("create", "helmreleases", "tenant-alpha"),
+        ("patch", "helmreleases", "tenant-alpha"),
+        ("create", "namespaces", "tenant-alpha"),
+        ("patch", "helmreleases", "tenant-alpha"),
+    ]
+    root = world.host.peek(HELMRELEASES, "tenant-root", "tenant-root")
+    assert root is not None
+    assert "finalizers" not in root["metadata"]
+
+
+@virtual
+async def test_children_go_first_then_the_namespace_and_last_the_tenant() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.create("beta", "tenant-alpha")
+        await world.create("c", "tenant-alpha-beta")
+        await world.settle()
+        world.host.forget_writes()
+        await world.delete("alpha")
+    ended = [(write.resource.kind, write.key.name) for write in world.host.writes if write.verb == "delete"]
+    assert ended == [
+        ("HelmRelease", "tenant-alpha"),
+        ("HelmRelease", "tenant-beta"),
+        ("HelmRelease", "tenant-c"),
+        ("Namespace", "tenant-alpha-beta-c"),
+        ("Namespace", "tenant-alpha-beta"),
+        ("Namespace", "tenant-alpha"),
+    ]
+    left = [facts.key.name for facts in world.tree]
+    assert left == ["root"]
+
+
+@virtual
+async def test_what_blocks_is_named_and_nothing_goes_before_its_turn() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha", gateway=True)
+        await world.create("beta", "tenant-alpha")
+        await world.settle()
+        await finalizers(world, "beta", [TENANT_FINALIZER, "example.org/theirs"], "tenant-alpha")
+        await finalizers(world, "alpha", [TENANT_FINALIZER, FLUX_FINALIZER])
+        await world.delete("alpha")
+        await world.settle()
+        assert waits(world, "alpha") == ("ChildTenantsRemain", "waits for the child tenants beta to go")
+        assert world.host.peek(NAMESPACES, "", "tenant-alpha-beta") is None
+        await finalizers(world, "beta", [], "tenant-alpha")
+        await world.settle()
+        reason, message = waits(world, "alpha")
+        assert reason == "FluxUninstalls"
+        assert "finalizers.fluxcd.io is on HelmRelease tenant-root/tenant-alpha" in message
+        assert "deletionTimestamp" not in world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")["metadata"]
+        await world.edit_namespace("tenant-alpha", {"finalizers": ["example.org/theirs"]})
+        await finalizers(world, "alpha", [TENANT_FINALIZER])
+        await world.settle()
+        reason, message = waits(world, "alpha")
+        assert reason == "TenantGatewayRemains"
+        assert "foregroundDeletion" in message
+        assert "deletionTimestamp" not in world.namespace("tenant-alpha")["metadata"]
+        await world.edit(TENANTGATEWAYS, "tenant-alpha", "cozystack", {"metadata": {"finalizers": None}})
+        await world.settle()
+        assert waits(world, "alpha") == ("NamespaceRemains", 'namespace "tenant-alpha" is being deleted')
+        await world.edit_namespace("tenant-alpha", {"finalizers": None})
+    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is None
+    reasons = [reason for _, reason in world.told.of("alpha")]
+    expected = ["ChildTenantsRemain", "FluxUninstalls", "TenantGatewayRemains", "NamespaceRemains"]
+    assert reasons[-4:] == expected
+
+
+@virtual
+async def test_what_the_host_says_of_a_namespace_and_of_an_uninstall_is_passed_on() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        await finalizers(world, "alpha", [TENANT_FINALIZER, FLUX_FINALIZER])
+        found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
+        assert found is not None
+        said = {"type": "Ready", "status": "False", "reason": "UninstallFailed", "message": "hook failed"}
+        await world.host.update(HELMRELEASES, {**found, "status": {"conditions": [said]}}, subresource="status")
+        await world.delete("alpha")
+        await world.settle()
+        assert waits(world, "alpha")[1].endswith("it says: hook failed")
+        await world.edit_namespace("tenant-alpha", {"finalizers": ["x/y"]})
+        await finalizers(world, "alpha", [TENANT_FINALIZER])
+        await world.settle()
+        told = {"type": "NamespaceFinalizersRemaining", "status": "True", "message": "x/z in 1 resource instances"}
+        namespace = world.namespace("tenant-alpha")
+        await world.host.update(NAMESPACES, {**namespace, "status": {"conditions": [told]}}, subresource="status")
+        await world.settle()
+        assert waits(world, "alpha")[1].endswith("; x/z in 1 resource instances")
+        await world.edit_namespace("tenant-alpha", {"finalizers": None})
+    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+
+
+@virtual
+async def test_a_refusal_of_the_host_is_told_and_does_not_keep_the_others() -> None:
+    host = FakeHost()
+    refused = {"tenant-beta", "tenant-bob"}
+
+    async def before(verb: str, res: HostResource, key: Key) -> None:
+        if verb == "delete" and key.name in refused:
+            raise errors.Forbidden(GroupResource(res.group, res.plural), key.name, "not for you")
+
+    world = World(host)
+    async with world.running():
+        await world.create("alpha")
+        await world.create("bob")
+        for child in ("beta", "gamma"):
+            await world.create(child, "tenant-alpha")
+        await world.settle()
+        await world.delete("alpha")
+        await world.delete("bob")
+        host.before = before
+        await world.settle()
+        reason, message = waits(world, "alpha")
+        assert reason == "ChildTenantsRemain"
+        assert "not for you" in message
+        assert waits(world, "bob")[0] == "Refused"
+        assert host.peek(HELMRELEASES, "tenant-alpha", "tenant-gamma") is None
+        refused.clear()
+        await world.settle(3000)
+    assert [facts.key.name for facts in world.tree] == ["root"]
+
+
+@virtual
+async def test_a_child_that_changes_while_it_is_to_go_is_tried_again_and_told_as_no_refusal() -> None:
+    host = FakeHost()
+    busy = {"tenant-beta"}
+
+    async def before(verb: str, res: HostResource, key: Key) -> None:
+        if verb == "delete" and key.name in busy:
+            raise errors.Conflict(GroupResource(res.group, res.plural), key.name, "the object has been modified")
+
+    world = World(host)
+    async with world.running():
+        await world.create("alpha")
+        await world.create("beta", "tenant-alpha")
+        await world.settle()
+        await world.delete("alpha")
+        host.before = before
+        await world.settle()
+        assert waits(world, "alpha") == ("ChildTenantsRemain", "waits for the child tenants beta to go")
+        busy.clear()
+        await world.settle(3000)
+    assert [facts.key.name for facts in world.tree] == ["root"]
+
+
+@virtual
+async def test_children_that_are_on_their_way_are_not_read_again_with_each_that_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world, children = World(), [f"c{number}" for number in range(20)]
+    read: list[str] = []
+    get = ObjectStore.get
+
+    def counting(store: ObjectStore, key: Key) -> Object | None:
+        read.append(key.name)
+        return get(store, key)
+
+    async with world.running():
+        await world.create("alpha")
+        for child in children:
+            await world.create(child, "tenant-alpha")
+        await world.settle()
+        for child in children:
+            await finalizers(world, child, [TENANT_FINALIZER, "example.org/held"], "tenant-alpha")
+        await world.delete("alpha")
+        await world.settle()
+        monkeypatch.setattr(ObjectStore, "get", counting)
+        await finalizers(world, "c7", [], "tenant-alpha")
+        await world.settle()
+        assert waits(world, "alpha")[0] == "ChildTenantsRemain"
+        # the parent was looked at
+        assert "tenant-alpha" in read
+        assert {f"tenant-{child}" for child in children} & set(read) <= {"tenant-c7"}
+
+
+@virtual
+async def test_a_protected_namespace_keeps_its_tenant_until_the_label_goes() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        await world.edit_namespace("tenant-alpha", {"labels": {"platform.cozystack.io/no-delete": "true"}})
+        await world.delete("alpha")
+        await world.settle()
+        assert waits(world, "alpha")[0] == "NamespaceProtected"
+        await world.edit_namespace("tenant-alpha", {"labels": {"platform.cozystack.io/no-delete": None}})
+    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is None
+
+
+@virtual
+async def test_more_children_than_a_condition_names_cost_few_writes() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        for number in range(40):
+            await world.create(f"c{number}", "tenant-alpha")
+        await world.settle()
+        world.host.forget_writes()
+        await world.delete("alpha")
+    told = [write for write in world.host.writes if write.key == Key("tenant-root", "tenant-alpha")]
+    assert len(told) <= 15
+    assert [facts.key.name for facts in world.tree] == ["root"]
+
+
+@virtual
+async def test_a_tenant_that_goes_before_its_namespace_was_seen_leaves_none_behind() -> None:
+    world = World()
+    async with world.running():
+        for number in range(20):
+            await world.create(f"t{number}")
+        for number in range(20):
+            await world.delete(f"t{number}")
+    left = [facts.key.name for facts in world.tree]
+    assert left == ["root"]
+    assert [each for each in range(20) if world.host.peek(NAMESPACES, "", f"tenant-t{each}")] == []
+
+
+@virtual
+async def test_a_deletion_that_was_begun_is_finished_by_a_successor() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.create("beta", "tenant-alpha")
+    await world.delete("alpha")
+    async with World(world.host).running():
+        pass
+    for name in ("tenant-alpha", "tenant-alpha-beta"):
+        assert world.host.peek(NAMESPACES, "", name) is None
+    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+
+
+@virtual
+async def test_the_namespace_of_an_older_tenant_stays_with_it() -> None:
+    """Of two Tenants with one workload namespace, the younger one takes nothing along."""
+    world = World()
+    async with world.running():
+        await world.create("a")
+        await world.create("b", "tenant-a")
+        await world.settle()
+        # by hand, against the rule of names
+        younger = release("a-b")
+        younger["metadata"]["finalizers"] = [TENANT_FINALIZER]
+        younger["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"
+        world.host.add(HELMRELEASES, younger)
+        await world.create("c", "tenant-a-b")
+        await world.settle()
+        await world.host.delete(HELMRELEASES, "tenant-root", "tenant-a-b")
+    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-a-b") is None
+    assert world.labels("tenant-a-b")["namespace.cozystack.io/host"] == "b.a.example.org"
+    assert world.tenant("c", "tenant-a-b")["metadata"].get("deletionTimestamp") is None
+
+
+@virtual
+async def test_the_root_that_is_deleted_takes_nobody_along() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await finalizers(world, "root", [FLUX_FINALIZER])
+        await world.delete("root")
+        await world.settle()
+        assert "deletionTimestamp" not in world.tenant("alpha")["metadata"]
+        await finalizers(world, "root", [])
+    assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+    assert "deletionTimestamp" not in world.tenant("root")["metadata"]
+
+
+@virtual
+async def test_a_namespace_that_was_given_to_the_tenant_stays_without_anything_of_ours() -> None:
+    world = World(inside=True)
+    theirs: Object = {"labels": {"theirs": "x"}, "annotations": {"apps.cozystack.io/adopt": "tenant-root/alpha"}}
+    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **theirs}})
+    account = {"metadata": {"name": "theirs", "namespace": "tenant-alpha"}}
+    world.host.add(SERVICEACCOUNTS, account)
+    async with world.running():
+        await world.create("alpha", gateway=True, schedulingClass="gold")
+        await world.settle()
+        assert world.content(ROLEBINDINGS, "tenant-alpha", "cozy:tenant:admin")
+        await world.delete("alpha")
+        await world.settle()
+        await world.edit(TENANTGATEWAYS, "tenant-alpha", "cozystack", {"metadata": {"finalizers": None}})
+    left = world.namespace("tenant-alpha")["metadata"]
+    assert (left["labels"], left["annotations"]) == (theirs["labels"], theirs["annotations"])
+    assert "ownerReferences" not in left
+    for res in (ROLEBINDINGS, SECRETS, SERVICEACCOUNTS):
+        found = (await world.host.list(res, "tenant-alpha"))["items"]
+        assert [each["metadata"]["name"] for each in found] == (["theirs"] if res == SERVICEACCOUNTS else [])
+    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+
+
+ALPHA = facts("alpha", uid="uid")
+
+
+def namespace(*, uid: str = "uid", made: bool = True, **metadata: Any) -> Object:
+    annotations = annotations_of_record(facts("alpha", uid=uid), NOW) if made else {}
+    return {
+        "metadata": {
+            "name": "tenant-alpha",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "labels": metadata.get("labels", {}),
+            "annotations": {**annotations, **metadata.get("annotations", {})},
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        pytest.param(namespace(), Disposal.DELETED, id="made for this tenant"),
+        pytest.param(
+            namespace(labels={"app.kubernetes.io/managed-by": "Helm"}), Disposal.DELETED, id="made by us for a chart"
+        ),
+        pytest.param(namespace(uid="other"), Disposal.KEPT, id="made for a former tenant"),
+        pytest.param(namespace(made=False), Disposal.KEPT, id="made by somebody else"),
+        pytest.param(
+            namespace(annotations={"apps.cozystack.io/adopt": "tenant-root/alpha"}), Disposal.KEPT, id="adopted"
+        ),
+        pytest.param(
+            namespace(annotations={"apps.cozystack.io/tenant-namespace-made": "2020-01-01T00:00:00Z"}),
+            Disposal.KEPT,
+            id="a copied record",
+        ),
+        pytest.param(namespace(labels={"platform.cozystack.io/no-delete": "true"}), Disposal.PROTECTED, id="protected"),
+    ],
+)
+def test_what_becomes_of_a_namespace(held: Object, expected: Disposal) -> None:
+    assert disposal(held, ALPHA) is expected

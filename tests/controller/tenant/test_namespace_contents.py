@@ -1,0 +1,379 @@
+"""What a Tenant's Namespace holds, from the Tenants that ask for it to a host: convergence and drift."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from apiserver.meta import errors
+from apiserver.meta.resource import GroupResource, Key, Object
+from controller.tenant.rbac_step import ROLES
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import (
+    LIMITRANGES,
+    NAMESPACES,
+    RESOURCEQUOTAS,
+    ROLEBINDINGS,
+    SECRETS,
+    SERVICEACCOUNTS,
+    HostResource,
+)
+from tests.controller.tenant.tenant_world import World
+from tests.fakes import FakeHost
+from tests.virtual_time import virtual
+
+CERTIFICATES = "count/certificates.cert-manager.io"
+
+
+@virtual
+async def test_the_tenants_of_seed_001_use_their_own_services_and_their_parents() -> None:
+    """R-063, R-064, R-065, R-067, R-075: foo has etcd and monitoring, bar in foo has etcd."""
+    world = World(inside=True)
+    async with world.running():
+        await world.create("foo", etcd=True, monitoring=True)
+        await world.create("bar", "tenant-foo", etcd=True)
+    expected = {
+        "etcd": "tenant-foo-bar",
+        "monitoring": "tenant-foo",
+        "ingress": "tenant-root",
+        "seaweedfs": "tenant-root",
+    }
+    assert world.services("tenant-foo-bar") == expected
+    values = world.values("tenant-foo-bar")
+    assert values["_namespace"] == {
+        **expected,
+        "gateway": "",
+        "host": "bar.foo.example.org",
+    }
+    assert values["_cluster"] == {"root-host": "example.org", "solver": "http01"}
+    assert world.services("tenant-root") == dict.fromkeys(expected, "tenant-root")
+
+
+@virtual
+async def test_a_new_tenant_gets_all_that_its_namespace_holds_with_one_write_an_object() -> None:
+    world = World(inside=True)
+    async with world.running():
+        world.host.forget_writes()
+        await world.create("alpha", gateway=True, resourceQuotas={CERTIFICATES: "10"})
+    assert world.made() == {
+        ("create", "helmreleases"): 1,
+        ("create", "namespaces"): 1,
+        ("create", "secrets"): 1,
+        ("create", "serviceaccounts"): 1,
+        ("create", "rolebindings"): 5,
+        ("create", "tenantgateways"): 1,
+        ("create", "resourcequotas"): 1,
+        ("create", "limitranges"): 1,
+        ("patch", "helmreleases"): 1,
+    }
+    bindings = [world.content(ROLEBINDINGS, "tenant-alpha", role)["roleRef"]["name"] for role in ROLES]
+    assert bindings == list(ROLES)
+    assert world.content(SERVICEACCOUNTS, "tenant-alpha", "tenant-alpha")
+    assert world.content(LIMITRANGES, "tenant-alpha", "tenant-range-limits")
+    assert world.conditions("alpha") == {
+        "GatewayReady": ("Unknown", "Pending"),
+        "NamespaceReady": ("True", "Reconciled"),
+        "Ready": ("True", "Reconciled"),
+    }
+
+
+@virtual
+async def test_a_second_pass_writes_nothing_and_reads_nothing() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1000m"})
+        await world.create("beta", "tenant-alpha", schedulingClass="gold")
+        await world.settle()
+        world.host.forget_writes()
+        calls = _calls(world.host)
+        await world.again()
+        assert calls == []
+    assert world.writes() == []
+
+    successor = World(world.host, inside=True)
+    async with successor.running():
+        pass
+    assert successor.writes() == []
+    assert [call for call in calls if call[0] not in ("list", "watch")] == []
+
+
+def _calls(host: FakeHost) -> list[tuple[str, str]]:
+    calls: list[tuple[str, str]] = []
+
+    async def count(verb: str, res: HostResource, key: Key) -> None:
+        calls.append((verb, res.plural))
+
+    host.before = count
+    return calls
+
+
+_OURS: list[Any] = [
+    pytest.param(SECRETS, "cozystack-values", {"data": {"values.yaml": "eA=="}}, id="Secret"),
+    pytest.param(
+        SECRETS, "cozystack-values", {"metadata": {"labels": {"reconcile.fluxcd.io/watch": None}}}, id="label"
+    ),
+    pytest.param(ROLEBINDINGS, "cozy:tenant:admin", {"subjects": []}, id="RoleBinding"),
+    pytest.param(RESOURCEQUOTAS, "tenant-quota", {"spec": {"hard": {"pods": "1"}}}, id="ResourceQuota"),
+    pytest.param(LIMITRANGES, "tenant-range-limits", {"spec": {"limits": [{"type": "Pod"}]}}, id="LimitRange"),
+    pytest.param(TENANTGATEWAYS, "cozystack", {"spec": {"apex": "victim.example"}}, id="TenantGateway"),
+]
+
+
+@pytest.mark.parametrize(("res", "name", "edit"), _OURS)
+@virtual
+async def test_what_is_edited_comes_back_with_one_write(res: HostResource, name: str, edit: Object) -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
+        await world.settle()
+        before = _content(world, res, name)
+        ours = world.apply.writes
+        await world.edit(res, "tenant-alpha", name, edit)
+        await world.settle()
+        assert world.apply.writes == ours + 1
+    assert _content(world, res, name) == before
+
+
+@pytest.mark.parametrize(
+    ("res", "name"),
+    [
+        *(pytest.param(*each.values[:2], id=f"{each.id}") for each in _OURS if each.id != "label"),
+        pytest.param(SERVICEACCOUNTS, "tenant-alpha", id="ServiceAccount"),
+    ],
+)
+@virtual
+async def test_what_is_deleted_comes_back(res: HostResource, name: str) -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
+        await world.settle()
+        before = _content(world, res, name)
+        await world.host.delete(res, "tenant-alpha", name)
+    assert _content(world, res, name) == before
+
+
+def _content(world: World, res: HostResource, name: str) -> Object:
+    found = world.content(res, "tenant-alpha", name)
+    kept = {"name", "namespace", "labels", "annotations"}
+    return {**found, "metadata": {key: value for key, value in found["metadata"].items() if key in kept}}
+
+
+@virtual
+async def test_a_binding_to_another_role_is_made_anew() -> None:
+    """The host lets nobody change a roleRef."""
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        await world.host.delete(ROLEBINDINGS, "tenant-alpha", "cozy:tenant:view")
+        stolen = {"metadata": {"name": "cozy:tenant:view", "namespace": "tenant-alpha"}, "subjects": []}
+        stolen["roleRef"] = {"kind": "ClusterRole", "name": "cluster-admin"}
+        world.host.add(ROLEBINDINGS, stolen)
+        await world.settle()
+    assert world.content(ROLEBINDINGS, "tenant-alpha", "cozy:tenant:view")["roleRef"]["name"] == "cozy:tenant:view"
+
+
+@virtual
+async def test_a_quota_is_exactly_what_is_declared_and_goes_with_the_declaration() -> None:
+    """R-313, C-13: a cap of Certificates, under the key that counts them."""
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha", resourceQuotas={CERTIFICATES: "10", "cpu": 2})
+        await world.settle()
+        hard = world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")["spec"]["hard"]
+        assert hard == {CERTIFICATES: "10", "cpu": "2"}
+        await world.change("alpha", resourceQuotas={"cpu": None})
+        await world.settle()
+        hard = world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")["spec"]["hard"]
+        assert hard == {CERTIFICATES: "10"}
+        await world.change("alpha", resourceQuotas={CERTIFICATES: None})
+    assert world.host.peek(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota") is None
+    assert world.host.peek(LIMITRANGES, "tenant-alpha", "tenant-range-limits") is None
+
+
+@virtual
+async def test_a_quota_of_somebody_elses_is_not_deleted() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        world.host.add(RESOURCEQUOTAS, {"metadata": {"name": "tenant-quota", "namespace": "tenant-alpha"}})
+    assert world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")
+
+
+@virtual
+async def test_a_parents_scheduling_class_wins() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha")
+        await world.create("beta", "tenant-alpha", schedulingClass="mine")
+        await world.settle()
+        label = "scheduler.cozystack.io/scheduling-class"
+        assert world.labels("tenant-alpha-beta")[label] == "mine"
+        await world.change("alpha", schedulingClass="theirs")
+        await world.settle()
+        assert world.labels("tenant-alpha-beta")[label] == "theirs"
+        assert world.values("tenant-alpha-beta")["_namespace"]["schedulingClass"] == "theirs"
+        await world.change("alpha", schedulingClass="not a label")
+    assert label not in world.labels("tenant-alpha-beta")
+    assert world.conditions("beta", "tenant-alpha")["SchedulingClassInvalid"] == ("True", "NotALabel")
+
+
+@virtual
+async def test_unknown_keys_of_the_roots_secret_reach_every_descendant_with_one_write_each() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha")
+        await world.create("beta", "tenant-alpha")
+        await world.create("aside")
+        await world.settle()
+        world.host.forget_writes()
+        text = "X2NsdXN0ZXI6IHtidW5kbGU6IGlzcC1mdWxsfQo="  # _cluster: {bundle: isp-full}
+        await world.edit(SECRETS, "tenant-root", "cozystack-values", {"data": {"values.yaml": text}})
+        await world.settle()
+        for namespace in ("tenant-root", "tenant-alpha", "tenant-alpha-beta", "tenant-aside"):
+            assert world.values(namespace)["_cluster"]["bundle"] == "isp-full"
+            assert world.values(namespace)["_cluster"]["solver"] == "http01"
+        # the edit, the root's own values beside it, and each of the three below
+        assert world.made() == {("patch", "secrets"): 5}
+        world.platform.cluster["solver"] = "dns01"
+        world.host.forget_writes()
+        await world.again()
+    assert world.values("tenant-alpha-beta")["_cluster"] == {
+        "bundle": "isp-full",
+        "root-host": "example.org",
+        "solver": "dns01",
+    }
+    assert world.made() == {("patch", "secrets"): 4}
+
+
+@virtual
+async def test_a_secret_of_the_roots_that_cannot_be_read_is_left_and_said() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        good = world.values("tenant-alpha")
+        await world.edit(SECRETS, "tenant-root", "cozystack-values", {"data": {"values.yaml": "Ww=="}})
+        await world.settle()
+        assert world.conditions("root")["ValuesReady"] == ("False", "Malformed")
+        assert world.conditions("alpha")["ValuesReady"] == ("False", "Malformed")
+        assert world.values("tenant-alpha") == good
+        await world.edit(SECRETS, "tenant-root", "cozystack-values", {"data": {"values.yaml": None}})
+    assert "ValuesReady" not in world.conditions("root")
+    assert "ValuesReady" not in world.conditions("alpha")
+
+
+@virtual
+async def test_an_immutable_secret_in_the_way_is_made_anew() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        await world.edit(SECRETS, "tenant-alpha", "cozystack-values", {"immutable": True, "data": {"values.yaml": ""}})
+    assert world.values("tenant-alpha")["_namespace"]["host"] == "alpha.example.org"
+    assert "immutable" not in world.content(SECRETS, "tenant-alpha", "cozystack-values")
+
+
+@virtual
+async def test_what_the_host_refuses_stops_no_other_step() -> None:
+    world = World(inside=True)
+
+    async def refuse(verb: str, res: HostResource, key: Key) -> None:
+        if verb == "create" and res == RESOURCEQUOTAS:
+            raise errors.Forbidden(GroupResource("", "resourcequotas"), key.name, "must be a standard resource")
+
+    world.host.before = refuse
+    async with world.running():
+        await world.create("alpha", gateway=True, resourceQuotas={"nonsense": "1"})
+    assert world.conditions("alpha")["QuotaReady"] == ("False", "Refused")
+    assert world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")
+
+
+@virtual
+async def test_nothing_is_written_into_a_namespace_that_is_somebody_elses() -> None:
+    """S-07."""
+    world = World(inside=True)
+    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
+    async with world.running():
+        world.host.forget_writes()
+        await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
+    assert world.made() == {("create", "helmreleases"): 1, ("patch", "helmreleases"): 1}
+
+
+@virtual
+async def test_a_namespace_that_was_taken_meanwhile_gets_nothing() -> None:
+    world = World(inside=True)
+
+    async def take(verb: str, res: HostResource, key: Key) -> None:
+        if (verb, res, key.name) == ("create", NAMESPACES, "tenant-alpha"):
+            world.host.before = None
+            world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
+
+    async with world.running():
+        world.host.before = take
+        world.host.forget_writes()
+        await world.create("alpha")
+    assert world.made() == {("create", "helmreleases"): 1, ("patch", "helmreleases"): 1}
+    assert world.conditions("alpha")["NamespaceReady"] == ("False", "NamespaceConflict")
+
+
+@virtual
+async def test_what_a_stale_view_would_create_is_only_read() -> None:
+    """An object that is there, and was not seen yet, is compared and not written."""
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha", gateway=True)
+        await world.settle()
+        ours = world.apply.writes
+        for handler in world.handlers:
+            await handler.replace([], 0)
+        await world.again()
+        # each was tried to be made, and found to be there
+        assert world.apply.writes > ours
+        world.host.forget_writes()
+        await world.again()
+    assert world.writes() == []
+
+
+@virtual
+async def test_a_change_of_a_host_reaches_a_wide_and_deep_tree_with_one_write_an_object() -> None:
+    """R-062: nobody asks twice, and nobody else is written to."""
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha")
+        await world.create("aside")
+        await world.settle()
+        for branch in range(8):
+            await world.create(f"b{branch}", "tenant-alpha")
+        await world.settle()
+        for branch in range(8):
+            for leaf in range(8):
+                await world.create(f"l{leaf}", f"tenant-alpha-b{branch}")
+        await world.settle()
+        await world.change("alpha", host="new.example")
+        world.host.forget_writes()
+        await world.settle()
+    assert world.made() == {("patch", "namespaces"): 73, ("patch", "secrets"): 73, ("patch", "helmreleases"): 73}
+    assert world.values("tenant-alpha-b7-l7")["_namespace"]["host"] == "l7.b7.new.example"
+
+
+@virtual
+async def test_an_event_of_one_tenant_costs_no_reads_of_others() -> None:
+    world = World(inside=True)
+    async with world.running():
+        for number in range(20):
+            await world.create(f"n{number}")
+        await world.settle()
+        calls = _calls(world.host)
+        await world.change("n7", etcd=True)
+        await world.settle()
+    # the change itself, and the generation that the status is about
+    assert Counter(calls) == {
+        ("patch", "helmreleases"): 2,
+        ("patch", "namespaces"): 1,
+        ("get", "secrets"): 1,
+        ("patch", "secrets"): 1,
+    }

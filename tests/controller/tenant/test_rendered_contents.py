@@ -1,0 +1,511 @@
+"""The pure part of what a Tenant's Namespace holds: rendering, and what counts as the same."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+import yaml
+
+from apiserver.meta.resource import Key, Object
+from controller.runtime.apply import additions
+from controller.runtime.conditions import Finding
+from controller.tenant import quota_step as quota
+from controller.tenant import rbac_step as access
+from controller.tenant import tenantgateway_step as tenantgateway
+from controller.tenant import values_secret_step as values
+from controller.tenant.helm_ownership import Manager, joined, managed, manager, tenant_release
+from controller.tenant.namespace_step import (
+    Inherited,
+    contradictions,
+    helm_additions,
+    render_namespace,
+    scheduling_class_label,
+)
+from controller.tenant.observe import Observed
+from controller.tenant.values_secret_step import (
+    Malformed,
+    cluster_block,
+    namespace_values,
+    render_secret,
+    render_text,
+    text_of,
+)
+from registry.tenant.inheritance import Services
+from registry.tenant.types import EffectiveGateway, EffectiveHost
+from tests.controller.golden_files import assert_golden
+from tests.controller.tenant.tenant_world import LIMITS
+from tests.tenant_objects import facts, release, root
+
+FOO = facts("foo", spec={"etcd": True, "monitoring": True})
+BAR = facts("bar", "tenant-foo", spec={"etcd": True, "gateway": True, "resourceQuotas": {"cpu": 4}})
+PARENT: Object = {"metadata": {"name": "tenant-foo", "uid": "u-foo"}}
+SERVICES = Services(etcd="tenant-foo-bar", ingress="tenant-root", monitoring="tenant-foo", seaweedfs="tenant-root")
+HOST = EffectiveHost(value="bar.foo.example.org", namespace="tenant-root")
+INHERITED = Inherited(host=HOST, services=SERVICES, gateway="tenant-foo-bar", scheduling_class="gold")
+GATEWAY = "namespace.cozystack.io/gateway"
+ATTACHED_BY = "cozystack.io/gateway-attached-by"
+
+
+def observed(**changes: Any) -> Observed:
+    known: dict[str, Any] = {
+        "facts": BAR,
+        "release": release("bar", "tenant-foo"),
+        "ancestors": (FOO, root()),
+        "host": HOST,
+        "gateway": EffectiveGateway(value=True, namespace="tenant-foo-bar"),
+        "services": SERVICES,
+        "scheduling_class": "gold",
+        "shares_host": False,
+        "shares_namespace": False,
+        "namespace": None,
+        "parent_namespace": PARENT,
+    }
+    return Observed(**known | changes)
+
+
+def namespace(labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> Object:
+    return {"metadata": {"name": "tenant-foo-bar", "labels": labels or {}, "annotations": annotations or {}}}
+
+
+def test_the_rendered_namespace() -> None:
+    """R-054, R-063, R-067, R-068."""
+    assert_golden("tenant-namespace", render_namespace(BAR, (FOO, root()), INHERITED, parent=PARENT))
+
+
+@pytest.mark.parametrize(
+    ("owner", "labels", "annotations", "label", "annotation"),
+    [
+        pytest.param("tenant-foo", {}, {}, "tenant-foo", None, id="R-068 an owner"),
+        pytest.param(
+            "tenant-foo", {GATEWAY: "x"}, {ATTACHED_BY: "x/cozystack"}, "tenant-foo", None, id="an owner takes it back"
+        ),
+        pytest.param(
+            "", {GATEWAY: "x"}, {ATTACHED_BY: "x/cozystack"}, "absent", "absent", id="the gateway part's stays"
+        ),
+        pytest.param("", {GATEWAY: "x"}, {}, None, "absent", id="R-070 what was written without an owner goes"),
+        pytest.param("", {}, {}, None, "absent", id="R-070 no owner, no label"),
+    ],
+)
+def test_the_gateway_label(
+    owner: str, labels: dict[str, str], annotations: dict[str, str], label: str | None, annotation: str | None
+) -> None:
+    current = namespace(labels, annotations)
+
+    metadata = render_namespace(BAR, (FOO, root()), Inherited(gateway=owner), current=current)["metadata"]
+
+    assert metadata["labels"].get(GATEWAY, "absent") == label
+    assert metadata.get("annotations", {}).get(ATTACHED_BY, "absent") == annotation
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        pytest.param("", None, id="none"),
+        pytest.param("gold", "gold", id="a name"),
+        pytest.param("not a label", None, id="what no label holds"),
+        pytest.param("a" * 64, None, id="too long for a label"),
+    ],
+)
+def test_the_label_of_the_scheduling_class(name: str, label: str | None) -> None:
+    assert scheduling_class_label(name) == label
+
+
+HELM = {"app.kubernetes.io/managed-by": "Helm"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "added", "contradicted"),
+    [
+        pytest.param({}, {}, {GATEWAY: "tenant-foo-bar"}, [], id="what the chart lacks is added"),
+        pytest.param({GATEWAY: "x"}, {}, {}, [GATEWAY], id="what the chart says stays, and is a difference"),
+        pytest.param({GATEWAY: ""}, {}, {}, [GATEWAY], id="an empty text of the chart's is what it says"),
+        pytest.param(
+            {GATEWAY: "x"},
+            {ATTACHED_BY: "x/cozystack"},
+            {GATEWAY: "tenant-foo-bar"},
+            [GATEWAY],
+            id="the gateway part's is not the chart's",
+        ),
+    ],
+)
+def test_the_gateway_label_of_a_namespace_that_helm_manages(
+    labels: dict[str, str], annotations: dict[str, str], added: dict[str, str], contradicted: list[str]
+) -> None:
+    current = namespace({**HELM, **labels}, annotations)
+    desired = render_namespace(BAR, (), Inherited(gateway="tenant-foo-bar"), current=current)
+
+    metadata = helm_additions(desired, current)["metadata"]
+
+    assert {key: value for key, value in metadata["labels"].items() if key == GATEWAY} == added
+    assert contradictions(desired, current) == contradicted
+
+
+def test_an_empty_label_of_the_charts_is_as_good_as_none() -> None:
+    """The chart writes every label, empty where there is no owner (R-070)."""
+    current = namespace({**HELM, GATEWAY: "", "namespace.cozystack.io/etcd": ""})
+
+    assert contradictions(render_namespace(BAR, (), Inherited(), current=current), current) == []
+
+
+CLUSTER = {"root-host": "example.org", "solver": "http01", "dns01-provider": "cloudflare"}
+INHERITED_TEXT = "_cluster:\n  bundle-name: isp-full\n  dns01-route53-region: x\n  solver: old\n  nested: {a: [1, 2]}\n"
+
+
+def test_the_rendered_secret() -> None:
+    """R-069: `_namespace` says what the labels say."""
+    text = render_text(CLUSTER, namespace_values(observed()), INHERITED_TEXT)
+
+    assert_golden("cozystack-values", render_secret("tenant-foo-bar", text))
+    assert_golden("cozystack-values-decoded", yaml.safe_load(text))
+
+
+def test_values_are_texts_also_where_yaml_has_another_type_for_them() -> None:
+    text = render_text({"gateway-enabled": "true", "n": "1"}, {"host": "1.0", "etcd": ""}, "")
+
+    assert yaml.safe_load(text) == {
+        "_cluster": {"gateway-enabled": "true", "n": "1"},
+        "_namespace": {"host": "1.0", "etcd": ""},
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "field", "value"),
+    [
+        pytest.param({}, "host", "bar.foo.example.org", id="R-060 the host is the label's"),
+        pytest.param({"host": None}, "host", "", id="no host"),
+        pytest.param(
+            {"host": EffectiveHost(value="a" * 70 + ".org", namespace="n")},
+            "host",
+            "",
+            id="R-060 N-6 no label, no host",
+        ),
+        pytest.param({}, "gateway", "tenant-foo-bar", id="R-069 the gateway's owner"),
+        pytest.param({"gateway": EffectiveGateway(value=False, namespace="")}, "gateway", "", id="R-070 no owner"),
+        pytest.param({}, "etcd", "tenant-foo-bar", id="R-064 its own etcd"),
+        pytest.param({}, "monitoring", "tenant-foo", id="R-075 the parent's monitoring"),
+        pytest.param({}, "schedulingClass", "gold", id="a class"),
+    ],
+)
+def test_what_charts_read_is_what_the_labels_say(changes: dict[str, Any], field: str, value: str) -> None:
+    assert namespace_values(observed(**changes))[field] == value
+
+
+@pytest.mark.parametrize("name", ["", "not a label"])
+def test_without_a_class_that_a_label_holds_charts_read_none(name: str) -> None:
+    assert "schedulingClass" not in namespace_values(observed(scheduling_class=name))
+
+
+def test_a_charts_layout_of_the_same_values_is_no_difference() -> None:
+    ours = render_secret("tenant-foo", render_text({"solver": "http01"}, {"host": "x.example", "etcd": ""}, ""))
+    text = '_namespace:\n  host: "x.example"\n  etcd: ""\n_cluster:\n    solver: "http01"\n'
+    theirs = {
+        **render_secret("tenant-foo", text),
+        "metadata": {"labels": {**HELM, "reconcile.fluxcd.io/watch": "Enabled"}},
+    }
+    other = {**theirs, "data": render_secret("tenant-foo", text.replace("x.", "y."))["data"]}
+
+    assert values.PART.digest(theirs) == values.PART.digest(ours)
+    assert values.PART.digest(other) != values.PART.digest(ours)
+    damaged = {**theirs, "data": render_secret("tenant-foo", "[")["data"]}
+    assert values.PART.digest(damaged) != values.PART.digest(ours)
+
+
+def test_of_the_roots_own_text_everything_else_is_kept() -> None:
+    text = "_cluster: {bundle: x, solver: old}\n_namespace: {extra: y, host: old}\nothers: [1]\n"
+
+    rendered = yaml.safe_load(render_text({"solver": "http01"}, {"host": "example.org"}, text))
+
+    assert rendered == {
+        "_cluster": {"bundle": "x", "solver": "http01"},
+        "_namespace": {"extra": "y", "host": "example.org"},
+        "others": [1],
+    }
+    assert (
+        yaml.safe_load(render_text({"solver": "http01"}, {"host": "example.org"}, yaml.safe_dump(rendered))) == rendered
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("_cluster: [", id="no YAML"),
+        pytest.param("- _cluster", id="a list"),
+        pytest.param("_cluster: text", id="no mapping"),
+        pytest.param("_cluster: !!python/object/apply:os.getcwd []", id="a tag of Python's"),
+    ],
+)
+def test_what_cannot_be_read_is_not_written_over(text: str) -> None:
+    with pytest.raises(Malformed):
+        render_text({}, {}, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [
+        pytest.param("_cluster:\n  a: b\n_namespace:\n  c: d\n", "_cluster:\n  a: b\n", id="two blocks"),
+        pytest.param("_namespace:\n  c: d\n_cluster:\n  a: b\n", "_cluster:\n  a: b\n", id="the other way round"),
+        pytest.param(
+            "_cluster:\n  a: b\n\n# note\n  c: d\nx: y\n", "_cluster:\n  a: b\n\n# note\n  c: d\n", id="notes"
+        ),
+        pytest.param('{"_cluster": {"a": "b"}}', '{"_cluster": {"a": "b"}}', id="JSON, whole"),
+        pytest.param("", "", id="empty"),
+    ],
+)
+def test_the_block_that_children_take_over(text: str, block: str) -> None:
+    assert cluster_block(text) == block
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        pytest.param({"values.yaml": base64.b64encode(b"a: b").decode()}, "a: b", id="a text"),
+        pytest.param({}, "", id="no such key"),
+        pytest.param(None, "", id="no data"),
+        pytest.param({"values.yaml": "%"}, "", id="no base64"),
+        pytest.param({"values.yaml": base64.b64encode(b"\xff").decode()}, "", id="no UTF-8"),
+    ],
+)
+def test_the_text_of_a_secret(data: dict[str, str] | None, text: str) -> None:
+    assert text_of({"metadata": {}, "data": data}) == text
+
+
+QUOTAS: dict[str, str | int] = {"cpu": 4, "count/certificates.cert-manager.io": "10", "requests.storage": "1Ti"}
+LIMITED = facts("bar", "tenant-foo", spec={"resourceQuotas": QUOTAS})
+
+
+def test_the_rendered_quota() -> None:
+    """R-313, C-13: the key is exactly the declared one."""
+    rendered = quota.render_quota(LIMITED)
+
+    assert_golden("tenant-quota", rendered)
+    assert set(rendered["spec"]["hard"]) == set(QUOTAS)
+
+
+def test_the_rendered_limits() -> None:
+    assert_golden("tenant-range-limits", quota.render_limits(LIMITED, LIMITS))
+
+
+def hard(**quantities: str) -> Object:
+    return {"metadata": {}, "spec": {"hard": quantities}}
+
+
+@pytest.mark.parametrize(
+    ("declared", "held", "rendered"),
+    [
+        pytest.param({"cpu": "1000m"}, {"cpu": "1"}, {"cpu": "1"}, id="the host's spelling stays"),
+        pytest.param({"cpu": 1}, {"cpu": "1"}, {"cpu": "1"}, id="a number"),
+        pytest.param({"cpu": "2"}, {"cpu": "1"}, {"cpu": "2"}, id="another quantity"),
+        pytest.param(
+            {"cpu": "1"}, {"cpu": "1", "pods": "3"}, {"cpu": "1", "pods": None}, id="exactly the declared keys"
+        ),
+        pytest.param({"cpu": "1"}, {"cpu": "damaged"}, {"cpu": "1"}, id="damage is written over"),
+    ],
+)
+def test_a_quota_from_what_is_there(
+    declared: dict[str, str | int], held: dict[str, str], rendered: dict[str, str | None]
+) -> None:
+    tenant = facts("bar", "tenant-foo", spec={"resourceQuotas": declared})
+
+    assert quota.render_quota(tenant, hard(**held))["spec"]["hard"] == rendered
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param(hard(cpu="1"), hard(cpu="1000m"), True, id="spelling"),
+        pytest.param(hard(cpu="1"), hard(cpu="2"), False, id="quantity"),
+        pytest.param(hard(cpu="1"), hard(cpu="1", pods="1"), False, id="keys"),
+    ],
+)
+def test_which_quotas_are_the_same(one: Object, other: Object, same: bool) -> None:
+    assert (quota.QUOTA_PART.digest(one) == quota.QUOTA_PART.digest(other)) is same
+
+
+def test_limits_are_written_whole_or_not_at_all() -> None:
+    wanted = quota.render_limits(LIMITED, LIMITS)
+    respelled = {
+        "metadata": {},
+        "spec": {"limits": [{**wanted["spec"]["limits"][0], "default": {**LIMITS["default"]}}]},
+    }
+    respelled["spec"]["limits"][0]["default"]["cpu"] = "0.25"
+    with_more: Object = {"metadata": {}, "spec": {"limits": [{**wanted["spec"]["limits"][0], "max": {"cpu": "1"}}]}}
+
+    assert quota.render_limits(LIMITED, LIMITS, respelled)["spec"] == {}
+    assert quota.render_limits(LIMITED, LIMITS, with_more)["spec"] == {
+        "limits": [{**wanted["spec"]["limits"][0], "max": None}]
+    }
+
+
+def test_the_rendered_service_account() -> None:
+    assert_golden("tenant-serviceaccount", access.render_account(BAR))
+
+
+@pytest.mark.parametrize("role", access.ROLES)
+def test_the_rendered_role_bindings(role: str) -> None:
+    """R-024: ClusterRoles cozy:tenant*, bound in the tenant's own namespace."""
+    rendered = access.render_binding(role, BAR, (FOO, root()))
+
+    assert rendered["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
+    assert rendered["metadata"]["namespace"] == "tenant-foo-bar"
+    assert_golden(f"rolebinding-{role.replace(':', '-')}", rendered)
+
+
+@pytest.mark.parametrize(
+    ("role", "levels"),
+    [
+        pytest.param("cozy:tenant", ["view", "use", "admin", "super-admin"], id="all"),
+        pytest.param("cozy:tenant:view", ["view", "use", "admin", "super-admin"], id="view or above"),
+        pytest.param("cozy:tenant:use", ["use", "admin", "super-admin"], id="use or above"),
+        pytest.param("cozy:tenant:admin", ["admin", "super-admin"], id="R-025 admin or above"),
+        pytest.param("cozy:tenant:super-admin", ["super-admin"], id="super-admin"),
+    ],
+)
+def test_whom_a_role_is_bound_to(role: str, levels: list[str]) -> None:
+    """R-026: the service accounts of all ancestors, and of no descendant."""
+    subjects = access.render_binding(role, BAR, (FOO, root()))["subjects"]
+
+    assert [each["name"] for each in subjects if each["kind"] == "Group"] == [
+        f"tenant-foo-bar-{each}" for each in levels
+    ]
+    accounts = [(each["namespace"], each["name"]) for each in subjects if each["kind"] == "ServiceAccount"]
+    assert accounts == [(name, name) for name in ("tenant-foo-bar", "tenant-foo", "tenant-root")]
+
+
+def test_defaults_of_the_host_make_no_other_binding() -> None:
+    wanted = access.render_binding("cozy:tenant", BAR, ())
+    stored = {**wanted, "subjects": [{**each, "apiGroup": each.get("apiGroup", "")} for each in wanted["subjects"]]}
+
+    assert access.BINDING_PART.digest(stored) == access.BINDING_PART.digest(wanted)
+    turned = {**wanted, "subjects": wanted["subjects"][::-1]}
+    assert access.BINDING_PART.digest(turned) == access.BINDING_PART.digest(wanted)
+    assert access.BINDING_PART.digest({**wanted, "subjects": turned["subjects"][1:]}) != access.BINDING_PART.digest(
+        wanted
+    )
+    assert not access.BINDING_PART.must_be_replaced(stored, wanted)
+    other = {**wanted, "roleRef": {**wanted["roleRef"], "name": "cluster-admin"}}
+    assert access.BINDING_PART.must_be_replaced(other, wanted)
+
+
+SPEC: Object = {
+    "apex": "bar.foo.example.org",
+    "certMode": "dns01",
+    "issuerName": "letsencrypt-prod",
+    "gatewayClassName": "cilium",
+    "dns01": {"provider": "route53", "route53": {"region": "eu-central-1"}},
+    "attachedNamespaces": ["cozy-dashboard", "default"],
+    "tlsPassthroughServices": ["api"],
+}
+
+
+def test_the_rendered_tenantgateway() -> None:
+    """R-083, R-088."""
+    assert_golden("tenantgateway", tenantgateway.render_tenantgateway("tenant-foo-bar", SPEC))
+
+
+@pytest.mark.parametrize(
+    ("held", "rendered"),
+    [
+        pytest.param(SPEC, {}, id="as wanted"),
+        pytest.param(
+            {k: v for k, v in SPEC.items() if k != "gatewayClassName"}, {}, id="the CRD's default is as wanted"
+        ),
+        pytest.param(
+            {**SPEC, "wildcardSecretRef": {"name": "x"}}, {**SPEC, "wildcardSecretRef": None}, id="no more than that"
+        ),
+        pytest.param(
+            {
+                **SPEC,
+                "dns01": {"provider": "cloudflare", "cloudflare": {"apiTokenSecretRef": {"name": "a", "key": "b"}}},
+            },
+            {**SPEC, "dns01": {"provider": "route53", "route53": {"region": "eu-central-1"}, "cloudflare": None}},
+            id="R-092 one provider's block",
+        ),
+    ],
+)
+def test_a_tenantgateway_from_what_is_there(held: Object, rendered: Object) -> None:
+    current = {"metadata": {}, "spec": held}
+
+    assert tenantgateway.render_tenantgateway("tenant-foo-bar", SPEC, current)["spec"] == rendered
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        pytest.param(HOST, None, id="R-086 a derived domain will do"),
+        pytest.param(None, "NoApex", id="no domain"),
+        pytest.param(EffectiveHost(value="a" * 60 + ".org", namespace="n"), "HostTooLongForLabel", id="N-6 too long"),
+        pytest.param(EffectiveHost(value="*.org", namespace="n"), "NoApex", id="damage that was stored"),
+    ],
+)
+def test_why_there_is_no_tenantgateway(host: EffectiveHost | None, reason: str | None) -> None:
+    found = tenantgateway.obstacle(observed(host=host))
+
+    assert (found.reason if found else None) == reason
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        pytest.param(None, Manager.OTHER, id="none"),
+        pytest.param({"app.kubernetes.io/managed-by": "Helm"}, Manager.HELM, id="Helm"),
+        pytest.param({"app.kubernetes.io/managed-by": "tenant-controller"}, Manager.OURS, id="ours"),
+        pytest.param({"app.kubernetes.io/managed-by": "argocd"}, Manager.OTHER, id="another"),
+    ],
+)
+def test_who_manages_an_object(labels: dict[str, str] | None, expected: Manager) -> None:
+    assert manager({"metadata": {"labels": labels}}) is expected
+
+
+def test_what_is_made_where_flux_installs_charts_is_for_helm_to_take_over() -> None:
+    made = managed({"metadata": {"name": "x", "labels": {"a": "b"}}, "data": {}}, tenant_release(FOO))
+
+    assert made == {
+        "metadata": {
+            "name": "x",
+            "labels": {"a": "b", "app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {
+                "meta.helm.sh/release-name": "tenant-foo",
+                "meta.helm.sh/release-namespace": "tenant-root",
+            },
+        },
+        "data": {},
+    }
+    assert tenant_release(BAR) == Key("tenant-foo", "tenant-bar")
+
+
+@pytest.mark.parametrize(
+    ("current", "expected"),
+    [
+        pytest.param({}, {"a": "x", "l": [1]}, id="missing"),
+        pytest.param({"a": "", "l": []}, {"l": [1]}, id="an empty text was given, an empty list is nothing"),
+        pytest.param({"a": "y", "l": [2]}, {}, id="given"),
+    ],
+)
+def test_what_is_added_to_an_object_of_helms(current: Object, expected: Object) -> None:
+    assert additions({"a": "x", "l": [1], "n": None}, current) == expected
+
+
+def test_all_differences_from_a_chart_are_one_condition() -> None:
+    one, two = (Finding("ChartConflict", "True", "ObjectsDiffer", text) for text in ("one", "two"))
+    other = Finding("NamespaceReady", "True", "Reconciled")
+
+    assert joined([one, other]) == [other, one]
+    assert joined([one, other, two]) == [other, Finding("ChartConflict", "True", "ObjectsDiffer", "one; two")]
+
+
+@pytest.mark.parametrize(
+    ("part", "mine", "theirs"),
+    [
+        pytest.param(values.PART, ("tenant-foo", "cozystack-values"), ("tenant-foo", "other"), id="Secret"),
+        pytest.param(access.ACCOUNT_PART, ("tenant-foo", "tenant-foo"), ("tenant-foo", "default"), id="ServiceAccount"),
+        pytest.param(access.BINDING_PART, ("tenant-foo", "cozy:tenant:use"), ("tenant-foo", "x"), id="RoleBinding"),
+        pytest.param(quota.QUOTA_PART, ("tenant-foo", "tenant-quota"), ("tenant-foo", "x"), id="ResourceQuota"),
+        pytest.param(quota.LIMITS_PART, ("tenant-foo", "tenant-range-limits"), ("tenant-foo", "x"), id="LimitRange"),
+        pytest.param(tenantgateway.PART, ("tenant-foo", "cozystack"), ("tenant-foo", "x"), id="TenantGateway"),
+    ],
+)
+def test_which_objects_are_looked_at(part: Any, mine: tuple[str, str], theirs: tuple[str, str]) -> None:
+    assert part.belongs(*mine)
+    assert not part.belongs(*theirs)

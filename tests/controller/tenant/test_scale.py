@@ -1,0 +1,80 @@
+"""A subtree of a thousand converges with one write an object, in order, at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, SECRETS
+from tests.controller.tenant.tenant_world import World
+from tests.virtual_time import virtual
+
+pytestmark = pytest.mark.timeout(120)
+CHILDREN, GRANDCHILDREN = 10, 99
+SUBTREE = CHILDREN * (1 + GRANDCHILDREN)
+
+
+async def grow(world: World) -> None:
+    """tenant-alpha with a subtree of a thousand less ten."""
+    await world.create("alpha")
+    for number in range(CHILDREN):
+        await world.create(f"c{number}", "tenant-alpha")
+        for each in range(GRANDCHILDREN):
+            await world.create(f"g{each}", f"tenant-alpha-c{number}")
+    await world.settle()
+
+
+@virtual
+async def test_a_change_of_a_domain_costs_a_subtree_of_a_thousand_one_write_an_object() -> None:
+    """R-062."""
+    world = World(inside=True)
+    async with world.running():
+        await grow(world)
+        await world.change("alpha", host="new.example")
+        world.host.forget_writes()
+        # no polling: nothing but events leads to it, so the time that it takes is the host's
+        await world.settle(1.0)
+        writes = list(world.host.writes)
+    assert world.labels("tenant-alpha-c9-g98")["namespace.cozystack.io/host"] == "g98.c9.new.example"
+    assert world.values("tenant-alpha-c9-g98")["_namespace"]["host"] == "g98.c9.new.example"
+    per_object = Counter((write.resource.plural, write.key) for write in writes)
+    assert set(per_object.values()) == {1}
+    kinds = Counter(write.resource for write in writes)
+    assert kinds == dict.fromkeys((NAMESPACES, HELMRELEASES, SECRETS), 1 + SUBTREE)
+    order = {write.key.name: place for place, write in enumerate(writes) if write.resource == NAMESPACES}
+    parents = [order[name] for name in order if name.count("-") == 2]
+    assert order["tenant-alpha"] == min(order.values())
+    assert max(parents) < order["tenant-alpha-c9-g98"]
+
+
+@virtual
+async def test_a_gateway_that_comes_reaches_a_thousand_heirs_the_same_way() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await grow(world)
+        world.host.forget_writes()
+        await world.change("alpha", gateway=True)
+        await world.settle(1.0)
+        per_object = Counter((write.resource.plural, write.key) for write in world.host.writes[1:])
+    assert set(per_object.values()) == {1}
+    assert world.labels("tenant-alpha-c9-g98")["namespace.cozystack.io/gateway"] == "tenant-alpha"
+
+
+@virtual
+async def test_a_subtree_of_a_thousand_goes_in_order() -> None:
+    world = World()
+    async with world.running():
+        await grow(world)
+        world.host.forget_writes()
+        await world.delete("alpha")
+        await world.settle()
+        gone = [write.key.name for write in world.host.writes if write.verb == "delete"]
+    assert [facts.key.name for facts in world.tree] == ["root"]
+    namespaces = [name for name in gone if name.startswith("tenant-alpha")]
+    assert namespaces[-1] == "tenant-alpha"
+    place = {name: number for number, name in enumerate(namespaces)}
+    for number in range(CHILDREN):
+        assert place[f"tenant-alpha-c{number}"] > max(
+            place[f"tenant-alpha-c{number}-g{each}"] for each in range(GRANDCHILDREN)
+        )

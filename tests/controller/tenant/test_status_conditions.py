@@ -1,0 +1,316 @@
+"""What a Tenant's conditions say of its Gateway and of what runs in its Namespace, and when they are looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.meta.resource import Key, Object
+from controller.tenant.gateway_ready_step import GATEWAYS, GatewayState, Listener, State, gateway_finding, tenants_of
+from controller.tenant.observe import Observed
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenant.workloads_ready_step import (
+    WORKLOADMONITORS,
+    has_external_address,
+    is_operational,
+    workloads_finding,
+)
+from registry.cluster.interface import HELMRELEASES, SERVICES
+from registry.tenant.types import EffectiveGateway
+from tests.controller.tenant.tenant_world import World
+from tests.tenant_objects import facts, names, release, tree_of
+from tests.virtual_time import virtual
+
+ACCEPTED = State("True", "Accepted", "")
+OWN = {"alpha.example.org", "*.alpha.example.org", "harbor.alpha.example.org"}
+
+
+def observed(owner: str, namespace: str = "tenant-alpha") -> Observed:
+    return Observed(
+        facts=facts(namespace.removeprefix("tenant-")),
+        release=release("alpha"),
+        ancestors=(),
+        host=None,
+        gateway=EffectiveGateway(value=bool(owner), namespace=owner),
+        shares_host=False,
+        shares_namespace=False,
+        namespace=None,
+        parent_namespace=None,
+    )
+
+
+def state(ready: State | None = None, accepted: State | None = ACCEPTED, **listeners: bool) -> GatewayState:
+    held = [
+        Listener(
+            hostname=f"{name}.alpha.example.org" if name != "other" else "x.beta.example.org", ready=ok, reason="Late"
+        )
+        for name, ok in listeners.items()
+    ]
+    return GatewayState(tenantgateway={"metadata": {}}, ready=ready, accepted=accepted, listeners=held)
+
+
+@pytest.mark.parametrize(
+    ("owner", "held", "expected"),
+    [
+        pytest.param("", state(), ("False", "NoGateway"), id="nobody has one"),
+        pytest.param("tenant-alpha", GatewayState(), ("Unknown", "Pending"), id="its own is not there yet"),
+        pytest.param("tenant-alpha", state(State("True", "Reconciled", "")), ("True", "Reconciled"), id="its own is"),
+        pytest.param(
+            "tenant-alpha",
+            state(State("False", "ReconcileError", "x")),
+            ("False", "ReconcileError"),
+            id="its own fails",
+        ),
+        pytest.param(
+            "tenant-alpha",
+            state(State("False", "ListenersNotReady", "x"), other=False),
+            ("True", "Reconciled"),
+            id="its own waits for an heir's listener",
+        ),
+        pytest.param(
+            "tenant-alpha",
+            state(State("False", "ListenersNotReady", "x"), harbor=False),
+            ("False", "ListenersNotReady"),
+            id="its own waits for its own listener",
+        ),
+        pytest.param("tenant-root", GatewayState(), ("Unknown", "Pending"), id="the ancestor's is not there yet"),
+        pytest.param(
+            "tenant-root",
+            state(accepted=State("False", "Invalid", "x")),
+            ("False", "GatewayNotAccepted"),
+            id="the ancestor's is not accepted",
+        ),
+        pytest.param(
+            "tenant-root",
+            state(State("False", "ReconcileError", "x"), other=False),
+            ("True", "Reconciled"),
+            id="a neighbour's fault",
+        ),
+        pytest.param(
+            "tenant-root", state(harbor=False, other=True), ("False", "ListenersNotReady"), id="a listener of its own"
+        ),
+    ],
+)
+def test_how_the_gateway_of_a_tenant_fares(owner: str, held: GatewayState, expected: tuple[str, str]) -> None:
+    found = gateway_finding(observed(owner), held, lambda hostname: hostname in OWN)
+    assert (found.status, found.reason) == expected
+    if owner:
+        assert owner in found.message
+
+
+@pytest.mark.parametrize(
+    "held", [pytest.param(GatewayState(), id="no TenantGateway"), pytest.param(state(), id="one without a status")]
+)
+def test_an_owner_that_waits_for_its_tenantgateway_says_for_what(held: GatewayState) -> None:
+    found = gateway_finding(observed("tenant-alpha"), held, lambda hostname: hostname in OWN)
+    assert found.message == 'the Gateway of "tenant-alpha": its TenantGateway is not there yet, or has no status'
+
+
+def test_what_is_late_is_named_with_why() -> None:
+    found = gateway_finding(observed("tenant-root"), state(harbor=False), lambda hostname: hostname in OWN)
+    assert found.message == 'at the Gateway of "tenant-root": not ready yet: harbor.alpha.example.org (Late)'
+
+
+@pytest.mark.parametrize(
+    ("hostname", "owners"),
+    [
+        pytest.param("alpha.example.org", ["alpha"], id="the domain itself"),
+        pytest.param("harbor.alpha.example.org", ["alpha"], id="below it"),
+        pytest.param("a.b.ALPHA.example.org.", ["alpha"], id="far below, in another spelling"),
+        pytest.param("*.beta.alpha.example.org", ["beta"], id="a wildcard is its domain's"),
+        pytest.param("x.beta.alpha.example.org", ["beta"], id="the longest domain wins"),
+        pytest.param("alphabet.example.org", ["root"], id="labels are whole"),
+        pytest.param("elsewhere.net", [], id="nobody's"),
+    ],
+)
+def test_whose_a_hostname_is(hostname: str, owners: list[str]) -> None:
+    tree = tree_of(facts("alpha"), facts("beta", "tenant-alpha"))
+    assert names(tenants_of(tree, hostname)) == owners
+
+
+@pytest.mark.parametrize(
+    ("service", "expected"),
+    [
+        pytest.param({"type": "LoadBalancer", "ingress": [{"ip": "192.0.2.1"}]}, True, id="an address"),
+        pytest.param({"type": "LoadBalancer", "ingress": [{"hostname": "lb.example"}]}, True, id="a name"),
+        pytest.param({"type": "LoadBalancer", "ingress": []}, False, id="none yet"),
+        pytest.param({"type": "LoadBalancer", "ingress": None}, False, id="no list"),
+        pytest.param({"type": "ClusterIP", "ingress": [{"ip": "192.0.2.1"}]}, False, id="no load balancer any more"),
+    ],
+)
+def test_which_services_have_an_external_address(service: dict[str, Any], expected: bool) -> None:
+    obj = {"spec": {"type": service["type"]}, "status": {"loadBalancer": {"ingress": service["ingress"]}}}
+    assert has_external_address(obj) is expected
+
+
+@pytest.mark.parametrize(
+    ("monitors", "expected"),
+    [
+        pytest.param({}, None, id="nobody says"),
+        pytest.param({"a": "True", "b": "True"}, ("True", "WorkloadsOperational"), id="all"),
+        pytest.param({"a": "True", "b": "Unknown"}, ("Unknown", "Pending"), id="one has not said"),
+        pytest.param({"a": "False", "b": "Unknown"}, ("False", "WorkloadsNotOperational"), id="one is not"),
+    ],
+)
+def test_whether_workloads_are_ready(monitors: dict[str, str], expected: tuple[str, str] | None) -> None:
+    found = workloads_finding(monitors)
+    assert (None if found is None else (found.status, found.reason)) == expected
+
+
+def service(name: str, *, ingress: list[Object]) -> Object:
+    return {
+        "metadata": {"name": name, "namespace": "tenant-alpha"},
+        "spec": {"type": "LoadBalancer"},
+        "status": {"loadBalancer": {"ingress": ingress}},
+    }
+
+
+@virtual
+async def test_external_addresses_are_counted_as_they_come_and_go() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        assert "externalIPsCount" not in world.tenant("alpha")["status"]
+        world.host.add(SERVICES, service("a", ingress=[{"ip": "192.0.2.1"}]), service("b", ingress=[]))
+        await world.settle()
+        assert world.tenant("alpha")["status"]["externalIPsCount"] == 1
+        world.host.forget_writes()
+        await world.edit(SERVICES, "tenant-alpha", "b", service("b", ingress=[{"ip": "192.0.2.2"}]))
+        await world.settle()
+        assert world.tenant("alpha")["status"]["externalIPsCount"] == 2
+        assert world.writes()[1:] == [("patch", "helmreleases", "tenant-alpha")]
+        for name in ("a", "b"):
+            await world.host.delete(SERVICES, "tenant-alpha", name)
+    assert "externalIPsCount" not in world.tenant("alpha")["status"]
+
+
+def workload_monitor(name: str, **status: Any) -> Object:
+    """With the fields that Cozystack's kind has; its controller fills in the status."""
+    return {
+        "metadata": {"name": name, "namespace": "tenant-alpha"},
+        "spec": {"kind": "postgres", "type": "postgres", "replicas": 2, "minReplicas": 1, "selector": {"app": name}},
+        "status": status,
+    }
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        pytest.param({"operational": True, "availableReplicas": 2, "observedReplicas": 2}, True, id="as it should be"),
+        pytest.param({"operational": False, "availableReplicas": 0, "observedReplicas": 2}, False, id="too few"),
+        pytest.param({"availableReplicas": 2, "observedReplicas": 2}, None, id="replicas alone say nothing"),
+        pytest.param({}, None, id="not looked at yet"),
+        pytest.param({"operational": "yes"}, None, id="damage"),
+    ],
+)
+def test_what_a_workload_monitor_says(status: dict[str, Any], expected: bool | None) -> None:
+    assert is_operational(workload_monitor("db", **status)) is expected
+
+
+@virtual
+async def test_workload_monitors_make_a_condition() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        assert "WorkloadsReady" not in world.conditions("alpha")
+        world.host.add(WORKLOADMONITORS, workload_monitor("db"))
+        await world.settle()
+        assert world.conditions("alpha")["WorkloadsReady"] == ("Unknown", "Pending")
+        too_few = {"operational": False, "availableReplicas": 0, "observedReplicas": 2}
+        await world.edit(WORKLOADMONITORS, "tenant-alpha", "db", {"status": too_few})
+        await world.settle()
+        assert world.conditions("alpha")["WorkloadsReady"] == ("False", "WorkloadsNotOperational")
+        assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
+        await world.edit(WORKLOADMONITORS, "tenant-alpha", "db", {"status": {"operational": True}})
+        await world.settle()
+        assert world.conditions("alpha")["WorkloadsReady"] == ("True", "WorkloadsOperational")
+        await world.host.delete(WORKLOADMONITORS, "tenant-alpha", "db")
+    assert "WorkloadsReady" not in world.conditions("alpha")
+
+
+def conditions(**statuses: str) -> list[Object]:
+    return [{"type": type_, "status": status, "reason": f"{type_}Is{status}"} for type_, status in statuses.items()]
+
+
+@virtual
+async def test_a_listener_concerns_its_tenant_and_the_gateway_all_heirs() -> None:
+    world = World(inside=True)
+    async with world.running():
+        await world.create("alpha", gateway=True)
+        await world.create("beta", "tenant-alpha")
+        await world.create("gamma", "tenant-alpha")
+        await world.create("own", "tenant-alpha", gateway=True)
+        await world.settle()
+        assert world.conditions("beta", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
+        gateway = {"metadata": {"name": "cozystack", "namespace": "tenant-alpha"}}
+        world.host.add(GATEWAYS, {**gateway, "status": {"conditions": conditions(Accepted="True")}})
+        await world.settle()
+        for name in ("beta", "gamma"):
+            assert world.conditions(name, "tenant-alpha")["GatewayReady"] == ("True", "Reconciled")
+        assert world.conditions("own", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
+        world.host.forget_writes()
+        listeners = [
+            {"name": "https-x", "hostname": "x.beta.alpha.example.org", "ready": False, "reason": "Pending"},
+            {"name": "https-y", "hostname": "y.alpha.example.org", "ready": True},
+        ]
+        status = {"conditions": conditions(Ready="True"), "listeners": listeners}
+        await world.edit(TENANTGATEWAYS, "tenant-alpha", "cozystack", {"status": status})
+        await world.settle()
+        assert sorted(world.writes()[1:]) == [
+            ("patch", "helmreleases", "tenant-alpha"),
+            ("patch", "helmreleases", "tenant-beta"),
+        ]
+        assert world.conditions("alpha")["GatewayReady"] == ("True", "Reconciled")
+        assert world.conditions("beta", "tenant-alpha")["GatewayReady"] == ("False", "ListenersNotReady")
+        assert world.conditions("gamma", "tenant-alpha")["GatewayReady"] == ("True", "Reconciled")
+        await world.edit(
+            GATEWAYS, "tenant-alpha", "cozystack", {"status": {"conditions": conditions(Accepted="False")}}
+        )
+        await world.settle()
+        assert world.conditions("gamma", "tenant-alpha")["GatewayReady"] == ("False", "GatewayNotAccepted")
+        assert world.conditions("gamma", "tenant-alpha")["Ready"] == ("True", "Reconciled")
+
+
+@virtual
+async def test_times_move_with_the_status_and_the_generation_with_the_spec() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha")
+        await world.settle()
+        before = _condition(world, "NamespaceReady")
+        world.now = world.now.replace(year=2027)
+        await world.change("alpha", host="new.example")
+        await world.settle()
+        after = _condition(world, "NamespaceReady")
+        assert (before["observedGeneration"], after["observedGeneration"]) == (1, 2)
+        assert before["lastTransitionTime"] == after["lastTransitionTime"]
+        world.queue.add(Key("tenant-root", "alpha"))
+
+
+def _condition(world: World, type_: str) -> Object:
+    found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
+    assert found is not None
+    [one] = [each for each in world.tenant("alpha")["status"]["conditions"] if each["type"] == type_]
+    return dict(one)
+
+
+@virtual
+async def test_what_became_wrong_and_right_is_told_once() -> None:
+    world = World()
+    async with world.running():
+        await world.create("alpha", host="x.example")
+        await world.settle()
+        assert world.told.of("alpha") == [("Normal", "Reconciled")]
+        await world.create("bob", host="x.example")
+        await world.settle()
+        await world.again()
+        assert world.told.of("alpha")[1:] == [("Warning", "HostConflict")]
+        await world.change("bob", host="y.example")
+    assert world.told.of("alpha")[2:] == []
+    successor = World(world.host)
+    async with successor.running():
+        pass
+    assert successor.told.occurrences == []

@@ -1,0 +1,119 @@
+"""What a host with TenantGateways has to hold, worked out from everything that is on it, without any index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from apiserver.meta.resource import Key, Object
+from controller.runtime.apply import patch
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenantgateway import parse as facts
+from controller.tenantgateway.ensure import is_owned
+from controller.tenantgateway.model import GatewayFacts, Plan, Route, RouteKind
+from controller.tenantgateway.plan import plan
+from controller.tenantgateway.render.gateway import render_gateway
+from controller.tenantgateway.route_status import faults
+from registry.cluster.interface import NAMESPACES, HostResource
+from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION
+from tests.controller.tenantgateway.gateway_world import (
+    CERTIFICATES,
+    GATEWAYS,
+    HTTPROUTES,
+    ISSUERS,
+    OURS,
+    TLSROUTES,
+    World,
+)
+
+_KINDS: tuple[tuple[HostResource, RouteKind], ...] = ((HTTPROUTES, "HTTPRoute"), (TLSROUTES, "TLSRoute"))
+
+
+async def surprises(world: World) -> list[str]:
+    """What is not as it should be, a sentence each. A TenantGateway with a problem leaves everything as it was."""
+    gateways = [facts.tenantgateway(each) for each in await _all(world, TENANTGATEWAYS)]
+    routes = [(obj, kind) for res, kind in _KINDS for obj in await _all(world, res)]
+    plans: dict[Key, Plan] = {}
+    found: list[str] = []
+    for gateway, problem in gateways:
+        if not problem:
+            plans[gateway.key] = await _plan(world, gateway, routes)
+            found += await _made(world, gateway, plans[gateway.key])
+    found += _told(plans, routes, problematic={each.key for each, problem in gateways if problem})
+    listed = {each: gateway.key.namespace for gateway, _ in gateways for each in gateway.attached}
+    for namespace in await _all(world, NAMESPACES):
+        metadata = namespace["metadata"]
+        marked = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
+        if marked and metadata["name"] not in listed:
+            found.append(f"{metadata['name']} is attached to {marked}, and nobody lists it")
+    return found
+
+
+async def _all(world: World, res: HostResource, namespace: str = "") -> Sequence[Object]:
+    items: list[Object] = (await world.host.list(res, namespace))["items"]
+    return items
+
+
+async def _plan(world: World, gateway: GatewayFacts, routes: Sequence[tuple[Object, RouteKind]]) -> Plan:
+    owner = gateway.key.namespace
+    heirs = [found[1] for each in await _all(world, NAMESPACES) if (found := facts.heir(each)) and found[0] == owner]
+    own: list[Route] = [
+        route for obj, kind in routes if (route := facts.routes(obj, kind).get(gateway.key)) is not None
+    ]
+    return plan(gateway, heirs, own, current=_own_gateway(world, gateway))
+
+
+def _own_gateway(world: World, gateway: GatewayFacts) -> Object | None:
+    found = world.host.peek(GATEWAYS, gateway.key.namespace, gateway.key.name)
+    return found if found is not None and is_owned(found, gateway.uid) else None
+
+
+async def _made(world: World, gateway: GatewayFacts, made: Plan) -> Sequence[str]:
+    found, namespace = [], gateway.key.namespace
+    current = _own_gateway(world, gateway)
+    if current is None and world.host.peek(GATEWAYS, namespace, gateway.key.name) is None:
+        found.append(f"{gateway.key} has no Gateway")
+    if current is not None and (changes := patch(current, render_gateway(gateway, made))):
+        found.append(f"the Gateway of {gateway.key} lacks {changes}")
+    planned = {each.name for each in made.certificates}
+    if surplus := await _owned(world, CERTIFICATES, gateway) - planned:
+        found.append(f"{gateway.key} has {surplus} left")
+    issuers = await _owned(world, ISSUERS, gateway)
+    if gateway.cert_mode == "existingSecret" and issuers:
+        found.append(f"{gateway.key} has {issuers} left")
+    held = {each["metadata"]["name"] for each in await _all(world, CERTIFICATES, namespace)}
+    if issuers and planned - held:
+        found.append(f"{gateway.key} has no {planned - held}")
+    return found
+
+
+async def _owned(world: World, res: HostResource, gateway: GatewayFacts) -> set[str]:
+    items = await _all(world, res, gateway.key.namespace)
+    return {each["metadata"]["name"] for each in items if is_owned(each, gateway.uid)}
+
+
+def _told(
+    plans: dict[Key, Plan], routes: Sequence[tuple[Object, RouteKind]], *, problematic: set[Key]
+) -> Iterator[str]:
+    """Every parentRef that was refused has to say so, and nothing else may."""
+    for obj, kind in routes:
+        identity = facts.route_id(obj, kind)
+        lost = {
+            (gateway, parent.get("sectionName"), parent.get("port"))
+            for parent in facts.parent_refs(obj)
+            if (gateway := facts.gateway_of(parent, identity.namespace)) in plans
+            and identity in faults(plans[gateway])
+            and parent.get("sectionName") != "http"
+        }
+        said = {
+            (gateway, parent.get("sectionName"), parent.get("port"))
+            for entry in (obj.get("status") or {}).get("parents") or ()
+            if entry["controllerName"] == OURS and _is_refused(entry)
+            for parent in (entry["parentRef"],)
+            if (gateway := facts.gateway_of(parent, identity.namespace)) not in problematic
+        }
+        if lost != said:
+            yield f"{kind} {identity} was told {said}, and should be {lost}"
+
+
+def _is_refused(entry: Object) -> bool:
+    return any((each["type"], each["status"]) == ("Accepted", "False") for each in entry["conditions"])

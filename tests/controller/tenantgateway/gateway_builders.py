@@ -1,0 +1,94 @@
+"""Short ways to the values that the TenantGateway controller decides on."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from apiserver.meta.resource import Key, Object, Schema
+from apiserver.schema.pruning_and_defaulting import unknown_fields
+from apiserver.schema.validation import type_errors
+from controller.runtime.apply import without_none
+from controller.tenantgateway.model import GatewayFacts, Heir, ParentRef, Plan, Route, RouteId, RouteKind
+from controller.tenantgateway.plan import plan
+from controller.tenantgateway.render.gateway import render_gateway
+
+NOW = "2026-11-21T12:00:00Z"
+LATER = "2026-11-21T13:00:00Z"
+_REPOSITORY = Path(__file__).parents[3]
+
+
+def gateway(namespace: str = "tenant-foo", name: str = "cozystack", **fields: Any) -> GatewayFacts:
+    """Of apex foo.example.com and without passthrough services, if `fields` do not say otherwise."""
+    facts = {"uid": "uid-of-it", "generation": 3, "apex": "foo.example.com", **fields}
+    return GatewayFacts(key=Key(namespace, name), **facts)
+
+
+WILDCARD_MODES = [
+    pytest.param(gateway(cert_mode="dns01"), id="dns01"),
+    pytest.param(gateway(cert_mode="existingSecret", wildcard_secret="ours"), id="existingSecret"),
+]
+EVERY_MODE = [pytest.param(gateway(), id="http01"), *WILDCARD_MODES]
+
+
+def with_services(facts: GatewayFacts, *services: str) -> GatewayFacts:
+    return replace(facts, passthrough=services)
+
+
+def route(
+    namespace: str,
+    name: str,
+    *hostnames: str,
+    kind: RouteKind = "HTTPRoute",
+    parents: tuple[ParentRef, ...] = (ParentRef(section="https"),),
+) -> Route:
+    return Route(id=RouteId(namespace, name, kind), hostnames=hostnames, parents=parents)
+
+
+def heirs(*hosts: str) -> tuple[Heir, ...]:
+    return tuple(Heir(f"tenant-{host.partition('.')[0]}", host) for host in hosts)
+
+
+def planned(facts: GatewayFacts, *routes: Route, heirs: tuple[Heir, ...] = (), current: Object | None = None) -> Plan:
+    return plan(facts, heirs, routes, current=current)
+
+
+def as_made(facts: GatewayFacts, made: Plan) -> Object:
+    """The Gateway as a host has it after it was made from the plan."""
+    return dict(without_none(render_gateway(facts, made)))
+
+
+def hostnames(made: Plan, protocol: str = "HTTPS") -> list[str]:
+    return [each.hostname for each in made.listeners if each.protocol == protocol]
+
+
+def left_out(made: Plan) -> dict[str, str]:
+    """Reasons by hostname."""
+    return {each.hostname: each.reason for each in made.left_out}
+
+
+def admitted(file: str, rendered: Object, *, api_version: str, kind: str) -> None:
+    """The schema of the CustomResourceDefinition takes the object as it is, without dropping anything."""
+    obj = {"apiVersion": api_version, "kind": kind, **without_none(rendered)}
+    schema = _schema(file, api_version.rpartition("/")[2])
+    assert type_errors(schema, obj, "") == []
+    assert unknown_fields(schema, obj) == []
+
+
+@cache
+def _schema(file: str, version: str) -> Schema:
+    folder = Path(os.environ.get("TEST_CRD_DIR") or _REPOSITORY.parent / "shared" / "crds")
+    path = _REPOSITORY / file if file.startswith("manifests/") else folder / file
+    if not path.is_file():
+        pytest.skip(f"no {path}: set TEST_CRD_DIR to a folder with the CRDs of Gateway API and cert-manager")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    versions = yaml.load(path.read_text(), Loader=loader)["spec"]["versions"]
+    schema: dict[str, Any] = next(each for each in versions if each["name"] == version)["schema"]["openAPIV3Schema"]
+    schema["properties"]["metadata"] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return schema

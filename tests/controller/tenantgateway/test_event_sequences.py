@@ -1,0 +1,189 @@
+"""Whatever happened, and in whatever order: what one process has made of it, the next one finds nothing to add to."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from apiserver.meta import errors
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import GroupResource, Key, Object
+from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from registry.cluster.interface import NAMESPACES, HostResource, HostUnreachable
+from registry.names import GATEWAY_LABEL, HOST_LABEL
+from tests.controller.tenantgateway.expected_objects import surprises
+from tests.controller.tenantgateway.gateway_world import (
+    CERTIFICATES,
+    GATEWAYS,
+    HTTPROUTES,
+    ISSUERS,
+    TLSROUTES,
+    World,
+    in_world,
+    pass_through,
+)
+
+SEEDS = range(25)
+_PROCESSES = 2
+_STEPS = 60
+_OWNERS = ("tenant-a", "tenant-b")
+_PLACES = (*_OWNERS, "cozy-x", "kid", "z-app")
+_NAMES = ("h1", "h2", "*", "kid", "h1.kid")
+_MODES: tuple[dict[str, Any], ...] = (
+    {"certMode": "http01", "dns01": None, "wildcardSecretRef": None},
+    {"certMode": "dns01", "dns01": {"provider": "cloudflare"}, "wildcardSecretRef": None},
+    {"certMode": "existingSecret", "dns01": None, "wildcardSecretRef": {"name": "bought"}},
+    {"certMode": "dns01", "dns01": {"provider": "nobody"}, "wildcardSecretRef": None},
+)
+_MADE = (GATEWAYS, HTTPROUTES, ISSUERS, CERTIFICATES)
+
+
+class History:
+    """Steps at random, each of which somebody may take who writes to the host; some of them meet a host in trouble."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.world = world
+        self.random = random.Random(seed)
+        self.troubled = False
+        counting = world.host.before
+        assert counting is not None
+
+        async def before(verb: str, res: HostResource, key: Key) -> None:
+            await counting(verb, res, key)
+            if self.troubled and verb in ("create", "patch", "delete") and self.random.random() < 0.3:
+                raise self._trouble(res, key)
+
+        world.host.before = before
+
+    async def step(self) -> None:
+        steps: tuple[Callable[[], Awaitable[None]], ...] = (
+            self.ask,
+            self.respec,
+            self.forget,
+            self.publish,
+            self.publish,
+            self.withdraw,
+            self.relabel,
+            self.meddle,
+            self.trouble,
+        )
+        # others meet the host in trouble as well
+        with contextlib.suppress(StatusError):
+            await self.random.choice(steps)()
+        if self.random.random() < 0.3 or self.troubled:
+            return
+        await self.world.settle()
+        assert await surprises(self.world) == []
+
+    async def ask(self) -> None:
+        owner = self.random.choice(_OWNERS)
+        if self.world.host.peek(TENANTGATEWAYS, owner, "cozystack") is None:
+            self.world.ask(owner, apex=f"{owner}.example", **self._spec())
+
+    async def respec(self) -> None:
+        await self.world.respec(self.random.choice(_OWNERS), **self._spec())
+
+    async def forget(self) -> None:
+        """With the garbage collector's work, which the test host does not have."""
+        owner = self.random.choice(_OWNERS)
+        gone = self.world.host.peek(TENANTGATEWAYS, owner, "cozystack")
+        if gone is None:
+            return
+        await self.world.host.delete(TENANTGATEWAYS, owner, "cozystack")
+        await self.world.settle()
+        for res in _MADE:
+            for name in await self.world.names(res, owner):
+                references = self.world.get(res, owner, name)["metadata"].get("ownerReferences") or ()
+                if any(each["uid"] == gone["metadata"]["uid"] for each in references):
+                    await self.world.host.delete(res, owner, name)
+
+    async def publish(self) -> None:
+        owner, place = self.random.choice(_OWNERS), self.random.choice(_PLACES)
+        res = self.random.choice((HTTPROUTES, HTTPROUTES, TLSROUTES))
+        name = f"r{self.random.randrange(3)}"
+        hostnames = [f"{each}.{owner}.example" for each in self.random.sample(_NAMES, 2)]
+        parent: Object = {"namespace": owner, "name": "cozystack"}
+        parent |= self.random.choice(({}, {"port": 443}, {"sectionName": "http"}))
+        spec = {"parentRefs": [parent], "hostnames": hostnames}
+        if self.world.host.peek(res, place, name) is None:
+            self.world.host.add(res, {"metadata": {"namespace": place, "name": name}, "spec": spec})
+        else:
+            await self.world.edit(res, place, name, {"spec": spec})
+
+    async def withdraw(self) -> None:
+        res = self.random.choice((HTTPROUTES, TLSROUTES))
+        await self.world.host.delete(res, self.random.choice(_PLACES), f"r{self.random.randrange(3)}")
+
+    async def relabel(self) -> None:
+        owner = self.random.choice((*_OWNERS, None))
+        host = self.random.choice(("kid.tenant-a.example", "kid.tenant-b.example", "elsewhere.example", None))
+        place = self.random.choice(("kid", "z-app", "cozy-x"))
+        labels = {GATEWAY_LABEL: owner, HOST_LABEL: host}
+        await self.world.edit(NAMESPACES, "", place, {"metadata": {"labels": labels}})
+
+    async def meddle(self) -> None:
+        """With what was made: deleted, disowned, or changed."""
+        owner, res = self.random.choice(_OWNERS), self.random.choice(_MADE)
+        names = await self.world.names(res, owner)
+        if not names:
+            return
+        name = self.random.choice(names)
+        match self.random.randrange(3):
+            case 0:
+                await self.world.host.delete(res, owner, name)
+            case 1:
+                await self.world.edit(res, owner, name, {"metadata": {"ownerReferences": None}})
+            case 2 if name.startswith("cozystack"):
+                await self.world.edit(res, owner, name, {"spec": {"hostnames": ["x.example"], "listeners": []}})
+
+    async def trouble(self) -> None:
+        self.troubled = not self.troubled
+        if not self.troubled:
+            await self.recover()
+
+    async def recover(self) -> None:
+        """Longer than the longest pause before a key that failed is tried again."""
+        self.troubled = False
+        await asyncio.sleep(1200)
+
+    def _spec(self) -> dict[str, Any]:
+        attached = self.random.sample(("cozy-x", "z-app", "missing"), self.random.randrange(3))
+        services = self.random.choice(([], ["h1"], ["api"]))
+        return {**self.random.choice(_MODES), "attachedNamespaces": attached, "tlsPassthroughServices": services}
+
+    def _trouble(self, res: HostResource, key: Key) -> StatusError:
+        group = GroupResource(res.group, res.plural)
+        return self.random.choice(
+            (
+                errors.Conflict(group, key.name),
+                errors.TooManyRequests("later", retry_after=1),
+                StatusError(500, "InternalError", "a webhook failed"),
+                HostUnreachable(),
+            )
+        )
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_fresh_process_finds_nothing_to_do_after_any_history(seed: int) -> None:
+    """R-098, R-101, R-102, R-158, R-179, R-191, R-201, R-206, R-219, G1, G14, G15, G20."""
+
+    async def main(world: World) -> None:
+        for place in _PLACES:
+            world.namespace(place)
+        history = History(world, seed)
+        for _ in range(_PROCESSES):
+            async with world.running():
+                for _ in range(_STEPS):
+                    await history.step()
+                await history.recover()
+                assert await surprises(world) == []
+        world.host.forget_writes()
+        await pass_through(world)
+        assert [(each.verb, each.resource.plural, str(each.key)) for each in world.host.writes] == []
+
+    in_world(main)

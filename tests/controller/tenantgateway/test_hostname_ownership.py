@@ -1,0 +1,181 @@
+"""Whose hostnames are."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.tenantgateway.hostname_ownership import judge
+from controller.tenantgateway.model import ParentRef, Refusal, Route, RouteId
+from tests.controller.tenantgateway.gateway_builders import route
+
+HARBOR = "harbor.foo.example.com"
+
+
+def owner_of(hostname: str, *routes: Route) -> str:
+    return str(judge(routes).owners[hostname])
+
+
+def losers(*routes: Route) -> dict[str, list[str]]:
+    """Hostnames by the route that may not have them."""
+    return {str(loser): [each.hostname for each in lost] for loser, lost in judge(routes).refused.items()}
+
+
+@pytest.mark.parametrize(
+    ("routes", "winner"),
+    [
+        pytest.param(
+            [route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)],
+            "cozy-harbor/harbor",
+            id="R-199: the platform's namespace wins over a tenant's",
+        ),
+        pytest.param(
+            [route("a-tenant", "first", HARBOR), route("cozy-z", "z", HARBOR)],
+            "cozy-z/z",
+            id="R-199, G8: whatever the names, or the age",
+        ),
+        pytest.param(
+            [route("tenant-a", "z", HARBOR), route("tenant-b", "a", HARBOR)],
+            "tenant-a/z",
+            id="R-200: the namespace decides before the name",
+        ),
+        pytest.param(
+            [route("cozy-a", "x", HARBOR), route("cozy-b", "a", HARBOR)],
+            "cozy-a/x",
+            id="R-200: within the platform as well",
+        ),
+        pytest.param(
+            [route("tenant-foo", "x", HARBOR), route("tenant-foo-bar", "x", HARBOR)],
+            "tenant-foo/x",
+            id="S-11: a pair, not the joined text, in which a dash comes before a slash",
+        ),
+        pytest.param(
+            [route("cozyharbor", "a", HARBOR), route("cozy-harbor", "b", HARBOR)],
+            "cozy-harbor/b",
+            id="cozyharbor is no namespace of the platform",
+        ),
+    ],
+)
+def test_the_winner_of_a_hostname_is_the_same_in_any_order(routes: list[Route], winner: str) -> None:
+    """R-199 to R-201."""
+    assert owner_of(HARBOR, *routes) == winner
+    assert owner_of(HARBOR, *reversed(routes)) == winner
+
+
+def test_the_loser_is_told_hostname_and_winner() -> None:
+    """R-204, C-06, G16."""
+    won, lost = route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)
+    assert judge([lost, won]).refused == {lost.id: (Refusal(HARBOR, won.id, HARBOR),)}
+
+
+def test_routes_of_one_namespace_share_a_hostname() -> None:
+    """R-207."""
+    assert losers(route("cozy-harbor", "main", HARBOR), route("cozy-harbor", "canary", HARBOR)) == {}
+
+
+def test_a_tlsroute_takes_part_like_an_httproute() -> None:
+    """R-208."""
+    tls = route("tenant-foo", "tls", HARBOR, kind="TLSRoute")
+    judgement = judge([tls, route("cozy-x", "http", HARBOR)])
+    assert list(judgement.refused) == [tls.id]
+    assert judgement.owners[HARBOR] == RouteId("cozy-x", "http", "HTTPRoute")
+
+
+def test_a_route_keeps_the_hostnames_that_nobody_else_has() -> None:
+    """R-206: the loser recovers by another hostname."""
+    judgement = judge([route("cozy-a", "a", HARBOR), route("tenant-b", "b", HARBOR, "b.foo.example.com")])
+    assert str(judgement.owners["b.foo.example.com"]) == "tenant-b/b"
+
+
+@pytest.mark.parametrize(
+    ("winners", "losers_", "overlap"),
+    [
+        pytest.param("*.example.com", "a.example.com", True, id="G9: a wildcard has what is below it"),
+        pytest.param("a.example.com", "*.example.com", True, id="G9: and may not be had by what is below it"),
+        pytest.param("*.example.com", "a.b.example.com", True, id="however deep"),
+        pytest.param("*.example.com", "*.b.example.com", True, id="wildcards as well"),
+        pytest.param("*.b.example.com", "*.example.com", True, id="in both directions"),
+        pytest.param("*.example.com", "example.com", False, id="but not the domain itself"),
+        pytest.param("*.example.com", "a.evilexample.com", False, id="nor a domain that ends alike"),
+        pytest.param("*.a.example.com", "*.b.example.com", False, id="nor what is beside it"),
+        pytest.param("a.example.com", "b.a.example.com", False, id="a hostname without a wildcard has no other"),
+        pytest.param("A.Example.Com", "a.example.com.", True, id="N-5, S-08: one spelling a hostname"),
+    ],
+)
+def test_wildcards_and_exact_hostnames_overlap(winners: str, losers_: str, overlap: bool) -> None:
+    found = losers(route("cozy-a", "a", winners), route("tenant-b", "b", losers_))
+    assert found == ({"tenant-b/b": [losers_.lower().removesuffix(".")]} if overlap else {})
+
+
+def test_the_message_of_an_overlap_can_name_what_is_held() -> None:
+    judgement = judge([route("cozy-b", "all", "*.example.com"), route("tenant-c", "c", "c.example.com")])
+    (refusals,) = judgement.refused.values()
+    assert [each.held for each in refusals] == ["*.example.com"]
+
+
+def test_a_refused_claim_keeps_nothing_from_anybody() -> None:
+    """Its hostnames are not the loser's, so that a third may have what only the loser would have been in the way of."""
+    first = route("tenant-a", "a", "a.example.com")
+    wildcard = route("tenant-b", "b", "*.example.com")
+    third = route("tenant-c", "c", "c.example.com")
+    assert losers(third, wildcard, first) == {"tenant-b/b": ["*.example.com"]}
+
+
+@pytest.mark.parametrize(
+    ("parents", "claims"),
+    [
+        pytest.param((ParentRef(section="http"),), False, id="N-3, G10: a solver's route, on section http"),
+        pytest.param((ParentRef(port=80),), False, id="on port 80"),
+        pytest.param((ParentRef(section="http"), ParentRef(port=80)), False, id="on both"),
+        pytest.param((ParentRef(section="http"), ParentRef(section="https")), True, id="on http and https"),
+        pytest.param((ParentRef(),), True, id="anywhere"),
+        pytest.param((ParentRef(port=443),), True, id="on port 443"),
+    ],
+)
+def test_a_route_on_port_80_alone_claims_nothing(parents: tuple[ParentRef, ...], claims: bool) -> None:
+    """N-3, S-7, R-285: otherwise an app would lose its hostname whenever its certificate is renewed."""
+    solver = route("cozy-cert-manager", "cm-acme-http-solver-x", HARBOR, parents=parents)
+    assert owner_of(HARBOR, route("tenant-b", "app", HARBOR), solver) == str(solver.id if claims else "tenant-b/app")
+
+
+def test_a_route_without_hostnames_claims_none() -> None:
+    """R-187."""
+    judgement = judge([route("tenant-a", "all"), route("tenant-b", "b", HARBOR)])
+    assert judgement.refused == {}
+    assert list(judgement.owners) == [HARBOR]
+
+
+NAMESPACES = st.sampled_from(["cozy-a", "cozy-b", "tenant-a", "tenant-a-b", "tenant-b"])
+HOSTNAMES = st.sampled_from(
+    ["example.com", "*.example.com", "a.example.com", "*.a.example.com", "b.a.example.com", "c.example.com"]
+)
+
+
+@st.composite
+def routes_of_a_gateway(draw: st.DrawFn) -> list[Route]:
+    ids = draw(st.sets(st.tuples(NAMESPACES, st.sampled_from("abc")), max_size=8))
+    return [route(namespace, name, *draw(st.sets(HOSTNAMES, max_size=3))) for namespace, name in sorted(ids)]
+
+
+@given(routes_of_a_gateway(), st.randoms(use_true_random=False))
+def test_the_order_of_routes_does_not_matter(routes: list[Route], random: Random) -> None:
+    """R-201."""
+    shuffled = list(routes)
+    random.shuffle(shuffled)
+    assert judge(shuffled) == judge(routes)
+
+
+@given(routes_of_a_gateway())
+def test_every_claim_is_granted_or_refused_for_a_better_one(routes: list[Route]) -> None:
+    judgement = judge(routes)
+    for each in routes:
+        refused = {refusal.hostname: refusal for refusal in judgement.refused.get(each.id, ())}
+        for hostname in each.hostnames:
+            if hostname in refused:
+                assert judgement.owners[refused[hostname].held] == refused[hostname].winner
+                assert refused[hostname].winner.namespace != each.id.namespace
+            else:
+                assert judgement.owners[hostname].namespace == each.id.namespace

@@ -1,0 +1,186 @@
+"""Objects as hosts have them, well-formed or not, and what is read out of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from apiserver.meta.resource import Key, Object
+from controller.tenantgateway import parse as facts
+from controller.tenantgateway.collected_errors import Faults
+from controller.tenantgateway.model import Heir, ParentRef, RouteId
+from registry.cluster.interface import HostUnreachable, NotServed
+from tests.controller.tenantgateway.gateway_world import OURS, refusal
+
+HOME = Key("home", "cozystack")
+
+
+def tenantgateway(**spec: Any) -> Object:
+    metadata = {"namespace": "tenant-foo", "name": "cozystack", "uid": "u", "generation": 3}
+    return {"metadata": metadata, "spec": {"apex": "foo.example.com", **spec}}
+
+
+def test_a_tenantgateway_as_it_was_asked_for() -> None:
+    dns01 = {"provider": "route53", "route53": {"region": "eu-west-1"}}
+    asked = facts.tenantgateway(
+        tenantgateway(
+            certMode="dns01",
+            dns01=dns01,
+            issuerName="mine",
+            attachedNamespaces=["a", "b"],
+            tlsPassthroughServices=["api"],
+            gatewayClassName="envoy",
+            wildcardSecretRef={"name": "bought"},
+        )
+    )
+    assert asked.problem == ""
+    found = asked.facts
+    assert (found.key, found.uid, found.generation) == (Key("tenant-foo", "cozystack"), "u", 3)
+    assert (found.cert_mode, found.dns01, found.issuer_name) == ("dns01", dns01, "mine")
+    assert (found.attached, found.passthrough) == (("a", "b"), ("api",))
+    assert (found.class_name, found.wildcard_secret, found.terminating) == ("envoy", "bought", False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        pytest.param({"apex": None}, "spec.apex", id="no apex"),
+        pytest.param({"apex": ["x"]}, "spec.apex", id="an apex that is a list"),
+        pytest.param({"apex": "bad_host"}, "spec.apex", id="an apex that is no domain"),
+        pytest.param({"attachedNamespaces": [1, "a"]}, "spec.attachedNamespaces.0", id="a number for a namespace"),
+        pytest.param({"dns01": "cloudflare"}, "spec.dns01", id="a provider as text"),
+        pytest.param({"wildcardSecretRef": {}}, "spec.wildcardSecretRef.name", id="a Secret without a name"),
+    ],
+)
+def test_what_is_wrong_is_named_by_its_field(spec: dict[str, Any], problem: str) -> None:
+    asked = facts.tenantgateway(tenantgateway(**spec))
+    assert asked.problem.startswith(problem)
+    assert asked.facts.key == Key("tenant-foo", "cozystack")
+
+
+def test_what_is_readable_of_a_damaged_list_is_read() -> None:
+    """So that a namespace does not lose its label because another entry is wrong."""
+    assert facts.tenantgateway(tenantgateway(attachedNamespaces=[1, "a"])).facts.attached == ("a",)
+
+
+def test_a_tenantgateway_without_a_spec_has_facts() -> None:
+    asked = facts.tenantgateway({"metadata": {"namespace": "n", "name": "x", "uid": "u"}})
+    assert (asked.facts.apex, asked.facts.generation) == ("", 0)
+    assert asked.problem
+
+
+@pytest.mark.parametrize(
+    ("parent", "gateway"),
+    [
+        pytest.param({"name": "cozystack"}, HOME, id="its own namespace"),
+        pytest.param({"name": "g", "namespace": "n"}, Key("n", "g"), id="another namespace"),
+        pytest.param(
+            {"name": "g", "group": "gateway.networking.k8s.io", "kind": "Gateway"}, Key("home", "g"), id="full"
+        ),
+        pytest.param({"name": "g", "kind": "Service", "group": ""}, None, id="a Service"),
+        pytest.param({"name": "g", "kind": "ListenerSet"}, None, id="a ListenerSet"),
+        pytest.param({"name": "g", "group": "x.example"}, None, id="another group"),
+        pytest.param({"namespace": "n"}, None, id="no name"),
+        pytest.param({"name": 7}, None, id="a number for a name"),
+    ],
+)
+def test_the_gateway_that_a_parent_reference_names(parent: Object, gateway: Key | None) -> None:
+    """R-100."""
+    assert facts.gateway_of(parent, "home") == gateway
+
+
+def route(*parents: Any, status: Any = None, **spec: Any) -> Object:
+    obj: Object = {"metadata": {"namespace": "home", "name": "r"}, "spec": {"parentRefs": list(parents), **spec}}
+    return obj if status is None else {**obj, "status": status}
+
+
+def test_a_route_is_split_by_the_gateways_that_it_refers_to() -> None:
+    obj = route(
+        {"name": "a", "sectionName": "https"}, {"name": "b", "port": 443}, {"name": "a"}, hostnames=["x.example", 3]
+    )
+    found = facts.routes(obj, "TLSRoute")
+    assert found.keys() == {Key("home", "a"), Key("home", "b")}
+    one = found[Key("home", "a")]
+    assert (one.id, one.hostnames) == (RouteId("home", "r", "TLSRoute"), ("x.example",))
+    assert one.parents == (ParentRef(section="https"), ParentRef())
+    assert found[Key("home", "b")].parents == (ParentRef(port=443),)
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        pytest.param({"metadata": {"namespace": "n", "name": "r"}}, id="no spec"),
+        pytest.param(route("x", 7, None), id="references that are no objects"),
+        pytest.param({**route(), "spec": {"parentRefs": {"name": "a"}}}, id="references that are no list"),
+        pytest.param({**route(), "spec": "x", "status": []}, id="nothing but text"),
+    ],
+)
+def test_a_damaged_route_refers_to_nothing(obj: Object) -> None:
+    assert facts.routes(obj, "HTTPRoute") == {}
+    assert list(facts.judged_by(obj)) == []
+
+
+def test_what_a_route_was_told_by_this_controller_is_told_from_what_others_say() -> None:
+    entries = [
+        {"controllerName": OURS, "parentRef": {"name": "a"}},
+        {"controllerName": "somebody/else", "parentRef": {"name": "b"}},
+        {"controllerName": OURS, "parentRef": {"kind": "Service", "name": "c"}},
+        {"controllerName": OURS},
+    ]
+    assert list(facts.judged_by(route(status={"parents": entries}))) == [Key("home", "a")]
+
+
+@pytest.mark.parametrize(
+    ("labels", "heir"),
+    [
+        pytest.param({"gateway": "tenant-foo", "host": "a.example"}, Heir("n", "a.example"), id="an heir"),
+        pytest.param({"gateway": "tenant-foo"}, Heir("n", ""), id="a system namespace"),
+        pytest.param({"gateway": "n", "host": "a.example"}, None, id="an owner"),
+        pytest.param({"host": "a.example"}, None, id="no label"),
+        pytest.param({"gateway": ""}, None, id="an empty label"),
+    ],
+)
+def test_whose_heir_a_namespace_is(labels: dict[str, str], heir: Heir | None) -> None:
+    """R-104, R-175."""
+    metadata = {"name": "n", "labels": {f"namespace.cozystack.io/{key}": value for key, value in labels.items()}}
+    assert facts.heir({"metadata": metadata}) == (("tenant-foo", heir) if heir else None)
+
+
+def test_a_namespace_that_is_being_deleted_is_nobodys_heir() -> None:
+    """R-179: its names leave the Certificate at once."""
+    labels = {"namespace.cozystack.io/gateway": "tenant-foo", "namespace.cozystack.io/host": "a.example"}
+    metadata = {"name": "n", "labels": labels, "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    assert facts.heir({"metadata": metadata}) is None
+
+
+@pytest.mark.parametrize(("name", "kept"), [("app", False), ("cozystack-http-redirect", True)])
+def test_of_routes_only_a_redirect_keeps_its_rules(name: str, kept: bool) -> None:
+    obj = {**route({"name": "a"}, rules=[{"backendRefs": []}]), "metadata": {"namespace": "n", "name": name}}
+    assert ("rules" in facts.slim_route(obj)["spec"]) == kept
+    assert "rules" in obj["spec"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        pytest.param(refusal(), ["x: denied by a policy"], id="refused"),
+        pytest.param(refusal(500), ["x: denied by a policy"], id="a webhook that fails"),
+        pytest.param(refusal(409), [], id="changed meanwhile"),
+        pytest.param(refusal(429), [], id="too busy"),
+        pytest.param(HostUnreachable(), [], id="away"),
+        pytest.param(NotServed(), ["x: the host does not serve the kind"], id="a kind that is gone"),
+    ],
+)
+def test_what_passes_is_not_told_and_everything_is_tried_again(error: Any, told: list[str]) -> None:
+    faults = Faults()
+    with faults.collected("x"):
+        raise error
+    assert (faults.sentences, faults.refusals) == (told, [error])
+
+
+def test_what_is_no_answer_of_the_host_is_not_swallowed() -> None:
+    faults = Faults()
+    with pytest.raises(KeyError), faults.collected("x"):
+        raise KeyError
+    assert faults.refusals == []

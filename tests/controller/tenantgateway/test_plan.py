@@ -1,0 +1,305 @@
+"""Listeners, certificates and what is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.tenantgateway.model import GatewayFacts, Heir, ParentRef, PlannedListener, RouteId
+from controller.tenantgateway.names import certificate_name, child_listener_name, listener_name
+from tests.controller.tenantgateway.gateway_builders import (
+    EVERY_MODE,
+    WILDCARD_MODES,
+    as_made,
+    gateway,
+    heirs,
+    hostnames,
+    left_out,
+    planned,
+    route,
+)
+
+HARBOR = "harbor.foo.example.com"
+
+
+@pytest.mark.parametrize(
+    ("hostname", "name"),
+    [
+        pytest.param("harbor.foo.example.com", "harbor-760d5a8a", id="R-110"),
+        pytest.param("harbor.alice.example.com", "harbor-c31cf8bc", id="R-111: same first label, another name"),
+        pytest.param("harbor.alice.example.org", "harbor-45348fe9", id="R-155"),
+        pytest.param("dashboard.example.org", "dashboard-dfe8b0e4", id="R-280"),
+        pytest.param("alice.example.org", "alice-cf290f3a", id="R-115"),
+    ],
+)
+def test_names_hold_the_first_label_and_the_hash(hostname: str, name: str) -> None:
+    """R-110 to R-112, R-115, R-152, C-24."""
+    assert listener_name(hostname) == f"https-{name}"
+    assert child_listener_name(hostname) == f"https-child-{name}"
+    assert certificate_name("cozystack", hostname) == f"cozystack-{name}-tls"
+
+
+@pytest.mark.parametrize("facts", EVERY_MODE)
+def test_there_is_always_one_listener_for_http(facts: GatewayFacts) -> None:
+    """R-108."""
+    made = planned(facts, route("tenant-foo", "app", HARBOR), heirs=heirs("alice.foo.example.com"))
+    assert [each for each in made.listeners if each.port == 80] == [
+        PlannedListener(name="http", protocol="HTTP", port=80)
+    ]
+
+
+def test_http01_has_a_listener_and_a_certificate_a_hostname() -> None:
+    """R-109, R-112, R-113, R-151, R-312."""
+    made = planned(
+        gateway(),
+        route("tenant-foo", "main", HARBOR, "b.foo.example.com"),
+        route("tenant-foo", "canary", HARBOR),
+        route("tenant-foo", "other", "c.foo.example.com"),
+    )
+    assert hostnames(made) == ["b.foo.example.com", "c.foo.example.com", HARBOR]
+    assert [(each.dns_names, each.per_listener) for each in made.certificates] == [
+        (("b.foo.example.com",), True),
+        (("c.foo.example.com",), True),
+        ((HARBOR,), True),
+    ]
+    assert {each.certificate for each in made.listeners if each.protocol == "HTTPS"} == {
+        each.name for each in made.certificates
+    }
+
+
+def test_a_hostname_of_a_child_is_served_from_the_owner() -> None:
+    """R-107, R-155, R-182: and children as such make nothing in HTTP-01."""
+    facts = gateway("tenant-root", apex="example.org")
+    made = planned(facts, route("tenant-alice", "h", "harbor.alice.example.org"), heirs=heirs("alice.example.org"))
+    assert [each.name for each in made.listeners] == ["http", "https-harbor-45348fe9"]
+    assert [each.name for each in made.certificates] == ["cozystack-harbor-45348fe9-tls"]
+
+
+def test_a_route_that_goes_takes_its_listener_and_certificate() -> None:
+    """R-101."""
+    before = planned(gateway(), route("tenant-foo", "app", HARBOR))
+    after = planned(gateway(), current=as_made(gateway(), before))
+    assert [each.name for each in after.listeners] == ["http"]
+    assert after.certificates == ()
+
+
+@pytest.mark.parametrize("facts", WILDCARD_MODES)
+def test_wildcard_modes_have_listeners_for_the_domain_and_its_children(facts: GatewayFacts) -> None:
+    """R-114 to R-116, R-123, R-172: and none for a route."""
+    made = planned(facts, route("tenant-foo", "app", HARBOR), heirs=heirs("alice.foo.example.com"))
+    assert [(each.name, each.hostname) for each in made.listeners] == [
+        ("http", ""),
+        ("https", "*.foo.example.com"),
+        ("https-apex", "foo.example.com"),
+        ("https-child-alice-f2dcb550", "*.alice.foo.example.com"),
+    ]
+    assert made.left_out == ()
+
+
+def test_dns01_has_one_certificate_for_all_of_them() -> None:
+    """R-159, R-174, R-176, R-308."""
+    children = heirs("bob.alice.foo.example.com", "alice.foo.example.com")
+    (certificate,) = planned(gateway(cert_mode="dns01"), heirs=children).certificates
+    assert certificate.name == "cozystack-gateway-tls"
+    assert not certificate.per_listener
+    assert certificate.dns_names == (
+        "foo.example.com",
+        "*.foo.example.com",
+        "alice.foo.example.com",
+        "*.alice.foo.example.com",
+        "bob.alice.foo.example.com",
+        "*.bob.alice.foo.example.com",
+    )
+
+
+def test_another_child_reorders_nothing() -> None:
+    before = planned(gateway(cert_mode="dns01"), heirs=heirs("d.foo.example.com", "b.foo.example.com"))
+    children = heirs("c.foo.example.com", "b.foo.example.com", "d.foo.example.com")
+    after = planned(gateway(cert_mode="dns01"), heirs=children)
+    kept = [each for each in after.certificates[0].dns_names if "c.foo.example.com" not in each]
+    assert kept == list(before.certificates[0].dns_names)
+    current = as_made(gateway(cert_mode="dns01"), before)
+    assert planned(gateway(cert_mode="dns01"), heirs=children, current=current) == after
+
+
+def test_existing_secret_has_no_certificate_of_ours() -> None:
+    """C-03."""
+    made = planned(gateway(cert_mode="existingSecret", wildcard_secret="ours"))
+    assert made.certificates == ()
+    assert {each.certificate for each in made.listeners if each.protocol == "HTTPS"} == {"ours"}
+
+
+def test_existing_secret_without_a_secret_leaves_http_and_passthrough() -> None:
+    facts = gateway(cert_mode="existingSecret", passthrough=("api",))
+    made = planned(facts, heirs=heirs("alice.foo.example.com"))
+    assert [each.name for each in made.listeners] == ["http", "tls-api"]
+    assert left_out(made) == {"foo.example.com": "SecretMissing"}
+
+
+@pytest.mark.parametrize("facts", WILDCARD_MODES)
+@pytest.mark.parametrize(
+    "children",
+    [
+        pytest.param((Heir("tenant-x", "foo.example.com"),), id="R-178: the host of the parent"),
+        pytest.param((Heir("cozy-dashboard", ""),), id="an attached system namespace has no host"),
+        pytest.param((), id="none"),
+    ],
+)
+def test_some_heirs_add_nothing(facts: GatewayFacts, children: tuple[Heir, ...]) -> None:
+    assert planned(facts, heirs=children) == planned(facts)
+
+
+@pytest.mark.parametrize("facts", WILDCARD_MODES)
+def test_two_heirs_of_one_host_add_it_once(facts: GatewayFacts) -> None:
+    """R-178."""
+    one, other = Heir("tenant-a", "a.foo.example.com"), Heir("tenant-b", "A.foo.example.com")
+    assert planned(facts, heirs=(one, other)) == planned(facts, heirs=(one,))
+
+
+@pytest.mark.parametrize("facts", WILDCARD_MODES)
+@pytest.mark.parametrize(
+    ("host", "reason"),
+    [
+        pytest.param("customer1.example", "NoMatchingListenerHostname", id="C-22: a host of its own"),
+        pytest.param("evilfoo.example.com", "NoMatchingListenerHostname", id="one that ends alike"),
+        pytest.param("bad_host.foo.example.com", "UnsupportedValue", id="what is no domain"),
+        pytest.param("-a.foo.example.com", "UnsupportedValue", id="a label that begins with a dash"),
+    ],
+)
+def test_a_bad_heir_is_left_out_and_the_others_stay(facts: GatewayFacts, host: str, reason: str) -> None:
+    """C-22, N-2, G18."""
+    good = heirs("alice.foo.example.com")
+    made = planned(facts, heirs=(Heir("tenant-bad", host), *good))
+    assert (made.listeners, made.certificates) == (
+        planned(facts, heirs=good).listeners,
+        planned(facts, heirs=good).certificates,
+    )
+    assert [(each.hostname, each.reason, each.namespace) for each in made.left_out] == [(host, reason, "tenant-bad")]
+    assert host in made.left_out[0].message
+
+
+def test_an_upper_case_host_is_served_in_lower_case() -> None:
+    """N-5."""
+    made = planned(gateway(cert_mode="dns01", apex="Foo.Example.com"), heirs=(Heir("a", "Alice.FOO.example.com"),))
+    assert hostnames(made) == ["*.foo.example.com", "foo.example.com", "*.alice.foo.example.com"]
+    assert made.left_out == ()
+
+
+@pytest.mark.parametrize("facts", EVERY_MODE)
+@pytest.mark.parametrize(
+    ("hostname", "reason"),
+    [
+        pytest.param("app.customer1.example", "NoMatchingListenerHostname", id="N-2: outside the apex"),
+        pytest.param("app.evilfoo.example.com", "NoMatchingListenerHostname", id="a domain that ends alike"),
+        pytest.param("example.com", "NoMatchingListenerHostname", id="above the apex"),
+        pytest.param("bad_name.foo.example.com", "UnsupportedValue", id="an underscore"),
+        pytest.param("-a.foo.example.com", "UnsupportedValue", id="a label that begins with a dash"),
+        pytest.param(f"{'a' * 64}.foo.example.com", "UnsupportedValue", id="a label of 64 characters"),
+        pytest.param(f"{'a.' * 130}foo.example.com", "UnsupportedValue", id="more than 253 characters"),
+        pytest.param("*", "UnsupportedValue", id="everything"),
+        pytest.param("a.*.foo.example.com", "UnsupportedValue", id="a wildcard in the middle"),
+    ],
+)
+def test_a_bad_hostname_is_left_out_and_the_others_stay(facts: GatewayFacts, hostname: str, reason: str) -> None:
+    """N-2, G5, P6: also on the route that has a good one besides."""
+    good = route("tenant-b", "good", "a.foo.example.com")
+    mixed = route("tenant-a", "mixed", hostname, HARBOR)
+    made, without = planned(facts, good, mixed), planned(facts, good, route("tenant-a", "mixed", HARBOR))
+    assert (made.listeners, made.certificates, made.judgement) == (
+        without.listeners,
+        without.certificates,
+        without.judgement,
+    )
+    assert [(each.hostname, each.reason, each.route) for each in made.left_out] == [(hostname, reason, mixed.id)]
+    assert hostname in made.left_out[0].message
+
+
+def test_http01_serves_no_wildcard_and_lets_nobody_claim_by_one() -> None:
+    """R-117, N-4, G5."""
+    wildcard = route("cozy-a", "all", "*.foo.example.com")
+    made = planned(gateway(), wildcard, route("tenant-foo", "app", HARBOR))
+    assert hostnames(made) == [HARBOR]
+    assert left_out(made) == {"*.foo.example.com": "UnsupportedValue"}
+    assert made.judgement.refused == {}
+
+
+@pytest.mark.parametrize("facts", WILDCARD_MODES)
+def test_wildcard_modes_let_routes_claim_wildcards(facts: GatewayFacts) -> None:
+    """R-209, C-07, G7, G9."""
+    lost = route("tenant-foo", "app", HARBOR)
+    made = planned(facts, route("cozy-a", "all", "*.foo.example.com"), lost)
+    assert list(made.judgement.refused) == [lost.id]
+    assert made.left_out == ()
+
+
+@pytest.mark.parametrize("facts", EVERY_MODE)
+def test_conflicts_are_judged_in_every_mode(facts: GatewayFacts) -> None:
+    """R-205, R-209, C-07, G6, G7: there is no listener and no Certificate for the loser."""
+    lost = route("tenant-foo", "shadow", HARBOR)
+    made = planned(facts, lost, route("cozy-harbor", "harbor", HARBOR))
+    assert made.judgement.owners == {HARBOR: RouteId("cozy-harbor", "harbor", "HTTPRoute")}
+    assert list(made.judgement.refused) == [lost.id]
+    assert hostnames(made).count(HARBOR) == (1 if facts.cert_mode == "http01" else 0)
+
+
+def test_an_apex_that_is_no_domain_leaves_the_listener_for_http() -> None:
+    made = planned(gateway(apex="bad_apex", passthrough=("api",)), route("a", "b", "x.bad_apex"))
+    assert [each.name for each in made.listeners] == ["http"]
+    assert made.certificates == ()
+    assert "bad_apex" in left_out(made)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "parents", "plaintext"),
+    [
+        pytest.param("tenant-foo", (ParentRef(),), True, id="of the owner, anywhere"),
+        pytest.param("tenant-foo", (ParentRef(port=443),), False, id="of the owner, on port 443"),
+        pytest.param("tenant-foo", (ParentRef(section="https"),), False, id="of the owner, on a section"),
+        pytest.param("tenant-foo", (ParentRef(section="http"),), False, id="of the owner, on port 80 by its wish"),
+        pytest.param("tenant-foo-bar", (ParentRef(),), False, id="of a namespace that port 80 does not admit"),
+        pytest.param("cozy-cert-manager", (ParentRef(),), True, id="of cert-manager's namespace"),
+    ],
+)
+def test_routes_that_port_80_serves_without_tls_are_named(
+    namespace: str, parents: tuple[ParentRef, ...], plaintext: bool
+) -> None:
+    """G12."""
+    app = route(namespace, "app", HARBOR, parents=parents)
+    assert planned(gateway(), app).plaintext == ((app.id,) if plaintext else ())
+
+
+def test_a_new_app_is_served_by_its_route_alone() -> None:
+    """R-156, R-157: nothing of the others changes, and without a route there is nothing."""
+    before = planned(gateway(), route("tenant-foo", "a", "a.foo.example.com"))
+    after = planned(gateway(), route("tenant-foo", "a", "a.foo.example.com"), route("tenant-foo", "b", HARBOR))
+    assert set(after.listeners) > set(before.listeners)
+    assert set(after.certificates) > set(before.certificates)
+    assert [each.name for each in planned(gateway()).listeners] == ["http"]
+
+
+@pytest.mark.parametrize("facts", WILDCARD_MODES)
+def test_a_child_that_leaves_takes_its_listener_and_names(facts: GatewayFacts) -> None:
+    """R-175, R-177, R-179: also one that has a gateway of its own from then on; what the Gateway has is no reason."""
+    before = planned(facts, heirs=heirs("alice.foo.example.com", "bob.foo.example.com"))
+    after = planned(facts, heirs=heirs("bob.foo.example.com"), current=as_made(facts, before))
+    assert after == planned(facts, heirs=heirs("bob.foo.example.com"))
+    assert "*.alice.foo.example.com" not in hostnames(after)
+
+
+def test_one_hostname_on_two_gateways_is_no_conflict() -> None:
+    """R-149, R-210: a plan knows the routes of its own gateway."""
+    root, alice = gateway("tenant-root", apex="example.com"), gateway("tenant-alice")
+    for facts, namespace in ((root, "cozy-a"), (alice, "tenant-alice")):
+        made = planned(facts, route(namespace, "app", HARBOR))
+        assert made.judgement.refused == {}
+        assert hostnames(made) == [HARBOR]
+
+
+def test_a_switch_of_the_mode_leaves_nothing_of_the_other_mode() -> None:
+    """R-154, R-158."""
+    http01, dns01 = gateway(), gateway(cert_mode="dns01")
+    app = route("tenant-foo", "app", HARBOR)
+    there = as_made(http01, planned(http01, app))
+    assert planned(dns01, app, current=there) == planned(dns01, app)
+    back = as_made(dns01, planned(dns01, app))
+    assert planned(http01, app, current=back) == planned(http01, app)
+    assert [each.name for each in planned(dns01, app).certificates] == ["cozystack-gateway-tls"]

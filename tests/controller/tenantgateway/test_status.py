@@ -1,0 +1,320 @@
+"""The status of a TenantGateway."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apiserver.meta.resource import Object
+from controller.runtime.conditions import condition
+from controller.tenantgateway.model import GatewayFacts, Heir, Plan
+from controller.tenantgateway.status import Found, render_status
+from tests.controller.tenantgateway.gateway_builders import LATER, NOW, admitted, as_made, gateway, planned, route
+
+HARBOR = "harbor.foo.example.com"
+TAKEOVER = "gateway tenant-foo/cozystack exists but is not owned by TenantGateway tenant-foo/cozystack"
+HTTP01 = gateway(passthrough=("api",))
+DNS01 = gateway(cert_mode="dns01")
+EXISTING = gateway(cert_mode="existingSecret", wildcard_secret="ours")
+
+
+def said(type_: str, status: str = "True", reason: str = "X", generation: int = 2) -> Object:
+    return {"type": type_, "status": status, "reason": reason, "message": "said so", "observedGeneration": generation}
+
+
+def programmed(facts: GatewayFacts, made: Plan, **listeners: list[Object]) -> Object:
+    """The Gateway as its controller leaves it; `listeners` are other conditions by name, `_` for a dash."""
+    obj = as_made(facts, made)
+    obj["metadata"]["generation"] = 2
+    fine = [said("Accepted"), said("ResolvedRefs"), said("Programmed")]
+    obj["status"] = {
+        "conditions": [said("Accepted"), said("Programmed")],
+        "listeners": [
+            {"name": each.name, "conditions": listeners.get(each.name.replace("-", "_"), fine)}
+            for each in made.listeners
+        ],
+    }
+    return obj
+
+
+def certificates(made: Plan, status: str = "True") -> dict[str, Object]:
+    ready = {"metadata": {"generation": 2}, "status": {"conditions": [said("Ready", status, "Issued")]}}
+    return {each.name: copy.deepcopy(ready) for each in made.certificates}
+
+
+def all_well(facts: GatewayFacts) -> Found:
+    made = planned(facts, route("tenant-foo", "harbor", HARBOR), heirs=(Heir("tenant-a", "a.foo.example.com"),))
+    return Found(gateway=facts, plan=made, current=programmed(facts, made), certificates=certificates(made))
+
+
+def ready_of(found: Found) -> Mapping[str, Any]:
+    ready = condition(render_status(found, now=NOW)["conditions"], "Ready")
+    assert ready is not None
+    return ready
+
+
+def shown(found: Found, name: str) -> Mapping[str, Any]:
+    listeners: list[Mapping[str, Any]] = list(render_status(found, now=NOW)["listeners"])
+    return next(each for each in listeners if each["name"] == name)
+
+
+MODES = [
+    pytest.param(HTTP01, id="http01"),
+    pytest.param(DNS01, id="dns01"),
+    pytest.param(EXISTING, id="existingSecret"),
+]
+
+
+@pytest.mark.parametrize("facts", MODES)
+def test_what_is_as_wanted_is_ready(facts: GatewayFacts) -> None:
+    """R-230."""
+    status = render_status(all_well(facts), now=NOW)
+    (ready,) = status["conditions"]
+    assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "True", "Reconciled")
+    assert ready["observedGeneration"] == status["observedGeneration"] == 3
+    assert all(each["ready"] for each in status["listeners"])
+    assert not any("reason" in each for each in status["listeners"])
+    admitted(
+        "manifests/base/tenantgateway-crd.yaml",
+        {"metadata": {}, "spec": {"apex": "foo.example.com"}, "status": status},
+        api_version="gateway.cozystack.io/v1alpha1",
+        kind="TenantGateway",
+    )
+
+
+@pytest.mark.parametrize("facts", MODES)
+def test_a_second_pass_changes_nothing(facts: GatewayFacts) -> None:
+    """R-102."""
+    found = all_well(facts)
+    before = render_status(found, now=NOW)
+    assert render_status(replace(found, previous=before), now=LATER) == before
+
+
+def test_a_transition_has_its_time() -> None:
+    found = all_well(HTTP01)
+    before = render_status(replace(found, errors=["no"]), now=NOW)
+    after = render_status(replace(found, previous=before), now=LATER)
+    assert after["conditions"][0]["lastTransitionTime"] == LATER
+
+
+def test_an_error_of_a_step_is_told_and_the_rest_is_shown_all_the_same() -> None:
+    """R-217, R-218, R-223 to R-226, R-317: in the order of the steps."""
+    found = replace(all_well(HTTP01), errors=[f"{TAKEOVER}: rename it", "issuer tenant-foo/cozystack-gateway exists"])
+    ready = ready_of(found)
+    assert (ready["status"], ready["reason"]) == ("False", "ReconcileError")
+    assert ready["message"] == f"{TAKEOVER}: rename it; issuer tenant-foo/cozystack-gateway exists"
+    assert shown(found, "https-harbor-760d5a8a")["ready"] is True
+
+
+def _without_status(found: Found) -> Found:
+    current = {**(found.current or {}), "status": {}}
+    return replace(found, current=current)
+
+
+def _with_condition(found: Found, given: Object) -> Found:
+    current = copy.deepcopy(found.current or {})
+    conditions = current["status"]["conditions"]
+    current["status"]["conditions"] = [given if each["type"] == given["type"] else each for each in conditions]
+    return replace(found, current=current)
+
+
+@pytest.mark.parametrize(
+    ("found", "reason", "message"),
+    [
+        pytest.param(replace(all_well(HTTP01), current=None), "GatewayNotAccepted", "does not exist", id="no Gateway"),
+        pytest.param(_without_status(all_well(HTTP01)), "GatewayNotAccepted", "Pending", id="nobody's Gateway: R-125"),
+        pytest.param(
+            _with_condition(all_well(HTTP01), said("Accepted", "False", "Invalid")),
+            "GatewayNotAccepted",
+            "Invalid: said so",
+            id="refused",
+        ),
+        pytest.param(
+            _with_condition(all_well(HTTP01), said("Accepted", generation=1)),
+            "GatewayNotAccepted",
+            "former generation",
+            id="accepted as it was before",
+        ),
+        pytest.param(
+            _with_condition(all_well(HTTP01), said("Programmed", "False", "AddressNotAssigned")),
+            "GatewayNotProgrammed",
+            "AddressNotAssigned",
+            id="R-230: without an address",
+        ),
+        pytest.param(
+            _with_condition(all_well(HTTP01), said("Programmed", "Unknown", "Pending")),
+            "GatewayNotProgrammed",
+            "Pending",
+            id="R-230: not known yet",
+        ),
+    ],
+)
+def test_the_gateway_decides(found: Found, reason: str, message: str) -> None:
+    ready = ready_of(found)
+    assert (ready["status"], ready["reason"]) == ("False", reason)
+    assert message in ready["message"]
+    assert "tenant-foo/cozystack" in ready["message"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "reason"),
+    [
+        pytest.param([said("Accepted")], "Pending", id="not programmed yet"),
+        pytest.param(
+            [said("ResolvedRefs", "False", "InvalidCertificateRef"), said("Programmed", "False", "Invalid")],
+            "InvalidCertificateRef",
+            id="R-318: its Secret does not exist: the cause comes first",
+        ),
+        pytest.param([said("Programmed", "False", "Invalid")], "Invalid", id="not programmed"),
+        pytest.param(
+            [said("Programmed"), said("Conflicted", "True", "ProtocolConflict")],
+            "ProtocolConflict",
+            id="G3: in conflict with another",
+        ),
+    ],
+)
+def test_a_listener_that_is_not_ready_is_named(conditions: list[Object], reason: str) -> None:
+    found = all_well(HTTP01)
+    found = replace(found, current=programmed(HTTP01, found.plan, https_harbor_760d5a8a=conditions))
+    ready = ready_of(found)
+    assert (ready["status"], ready["reason"]) == ("False", "ListenersNotReady")
+    assert "https-harbor-760d5a8a" in ready["message"]
+    assert "tls-api" not in ready["message"]
+    assert shown(found, "https-harbor-760d5a8a") == {
+        "name": "https-harbor-760d5a8a",
+        "hostname": HARBOR,
+        "certificateName": "cozystack-harbor-760d5a8a-tls",
+        "ready": False,
+        "reason": reason,
+    }
+    assert shown(found, "tls-api") == {"name": "tls-api", "hostname": "api.foo.example.com", "ready": True}
+
+
+def test_a_listener_without_a_status_is_pending() -> None:
+    found = all_well(HTTP01)
+    current = copy.deepcopy(found.current or {})
+    current["status"]["listeners"].pop()
+    assert ready_of(replace(found, current=current))["reason"] == "ListenersNotReady"
+
+
+def test_conditions_that_only_say_programmed_are_enough() -> None:
+    """R-230: a status that was patched by hand."""
+    found = all_well(HTTP01)
+    bare = {"type": "Programmed", "status": "True"}
+    current = programmed(HTTP01, found.plan, https_harbor_760d5a8a=[bare])
+    current["status"]["conditions"] = [{"type": "Accepted", "status": "True"}, bare]
+    assert ready_of(replace(found, current=current))["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    "late",
+    [
+        pytest.param({}, id="which does not exist"),
+        pytest.param(None, id="which is not ready"),
+    ],
+)
+def test_the_wildcard_certificate_decides_in_dns01(late: dict[str, Object] | None) -> None:
+    """G17."""
+    found = all_well(DNS01)
+    found = replace(found, certificates=certificates(found.plan, "False") if late is None else late)
+    ready = ready_of(found)
+    assert (ready["status"], ready["reason"]) == ("False", "CertificatesNotReady")
+    assert "cozystack-gateway-tls" in ready["message"]
+    assert shown(found, "https-apex")["reason"] == "CertificateNotReady"
+    assert shown(found, "http") == {"name": "http", "ready": True}
+
+
+def test_the_certificate_of_a_former_generation_is_not_the_one() -> None:
+    found = all_well(DNS01)
+    found.certificates["cozystack-gateway-tls"]["metadata"]["generation"] = 3
+    assert ready_of(found)["reason"] == "CertificatesNotReady"
+
+
+def test_one_hostnames_certificate_shows_at_its_listener_only() -> None:
+    """One that waits for its DNS makes nobody else not ready."""
+    found = all_well(HTTP01)
+    found = replace(found, certificates=certificates(found.plan, "False"))
+    assert ready_of(found)["status"] == "True"
+    assert shown(found, "https-harbor-760d5a8a")["ready"] is False
+    assert shown(found, "https-harbor-760d5a8a")["reason"] == "CertificateNotReady"
+
+
+def test_hostnames_beyond_the_limit_are_listed_and_the_rest_is_ready() -> None:
+    """R-122 as issue 3 has it, G4."""
+    made = planned(HTTP01, route("tenant-foo", "app", *(f"a{index:02}.foo.example.com" for index in range(65))))
+    found = Found(gateway=HTTP01, plan=made, current=programmed(HTTP01, made), certificates=certificates(made))
+    status = render_status(found, now=NOW)
+    truncated = condition(status["conditions"], "ListenersTruncated")
+    assert truncated is not None
+    assert truncated["status"] == "True"
+    assert all(f"a{index}.foo.example.com" in truncated["message"] for index in (62, 63, 64))
+    assert "a61." not in truncated["message"]
+    assert ready_of(found)["status"] == "True"
+
+
+def test_thousands_of_hostnames_fit_a_condition() -> None:
+    """S-13."""
+    names = [f"{'a' * 60}{index:04}"[-63:] + ".foo.example.com" for index in range(2000)]
+    made = planned(HTTP01, route("tenant-foo", "app", *names))
+    truncated = condition(render_status(Found(gateway=HTTP01, plan=made), now=NOW)["conditions"], "ListenersTruncated")
+    assert truncated is not None
+    assert len(truncated["message"]) <= 32768
+    assert truncated["message"].endswith(" more")
+
+
+@pytest.mark.parametrize(
+    ("facts", "names"),
+    [
+        pytest.param(HTTP01, ("*.foo.example.com", "tenant-foo/bad"), id="N-4: a wildcard in HTTP-01"),
+        pytest.param(DNS01, ("customer1.example", "tenant-heir"), id="C-22, N-2: an heir of another domain"),
+    ],
+)
+def test_what_others_ask_for_in_vain_is_named_and_leaves_it_ready(facts: GatewayFacts, names: tuple[str, ...]) -> None:
+    made = planned(
+        facts,
+        route("tenant-foo", "bad", "*.foo.example.com"),
+        heirs=(Heir("tenant-heir", "customer1.example"),),
+    )
+    found = Found(gateway=facts, plan=made, current=programmed(facts, made), certificates=certificates(made))
+    left_out = condition(render_status(found, now=NOW)["conditions"], "HostnamesLeftOut")
+    assert left_out is not None
+    assert all(name in left_out["message"] for name in names)
+    assert ready_of(found)["status"] == "True"
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        pytest.param(gateway(passthrough=("a_b",)), "a_b", id="a passthrough service that is no name"),
+        pytest.param(gateway(cert_mode="existingSecret"), "wildcardSecretRef", id="no Secret in existingSecret"),
+        pytest.param(gateway(apex="a_b.example"), "spec.apex", id="an apex that is no domain"),
+    ],
+)
+def test_what_the_tenantgateway_itself_gets_wrong_is_its_error(facts: GatewayFacts, message: str) -> None:
+    made = planned(facts)
+    ready = ready_of(Found(gateway=facts, plan=made, current=programmed(facts, made)))
+    assert (ready["status"], ready["reason"]) == ("False", "ReconcileError")
+    assert message in ready["message"]
+
+
+def test_namespaces_that_another_gateway_has_are_information() -> None:
+    """G13."""
+    found = replace(all_well(HTTP01), lost={"cozy-x": "tenant-root", "cozy-a": "tenant-bar"})
+    lost = condition(render_status(found, now=NOW)["conditions"], "AttachedElsewhere")
+    assert lost is not None
+    assert lost["message"].endswith("cozy-a is attached to tenant-bar, cozy-x is attached to tenant-root")
+    assert ready_of(found)["status"] == "True"
+
+
+def test_routes_that_are_served_without_tls_are_information() -> None:
+    """G12."""
+    found = all_well(HTTP01)
+    served = route("tenant-foo", "plain", HARBOR).id
+    status = render_status(replace(found, plan=replace(found.plan, plaintext=(served,))), now=NOW)
+    plain = condition(status["conditions"], "PlaintextRoutes")
+    assert plain is not None
+    assert "tenant-foo/plain" in plain["message"]

@@ -1,0 +1,136 @@
+"""What was asked of those who judge Tenants, R-018 and R-241 to R-273, as far as no other test has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.applying import APPLY, MERGE, configuration
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.gateways import Gateways
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.peer_lessons import JSON_PATCH, settled
+from tests.e2e.support.policies import Policies
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+REFUSAL = "tenant.spec.host can only be set or changed by"
+HOST_LABEL = "namespace.cozystack.io/host"
+NEAR_MISSES = [
+    pytest.param("", ["system:serviceaccounts"], id="all service accounts"),
+    pytest.param("", ["system:serviceaccounts:cozy-flux"], id="a namespace that is called alike"),
+    pytest.param("", ["cozystack-cluster-admin"], id="administrators of the peer"),
+    pytest.param("", ["SYSTEM:MASTERS"], id="another case"),
+    pytest.param("system:serviceaccount:cozy-system:", [], id="a name without the group"),
+]
+
+
+def admin_of_root(host: E2eHost, name: str, groups: list[str]) -> Client:
+    host.grant(name, "cozy:tenant:super-admin", ROOT)
+    return host.session(name, groups)
+
+
+def test_a_policy_of_the_host_judges_every_verb(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """R-018, N-11, T28: a kube-apiserver does not do this for what it proxies."""
+    tenant = settled(tenants, labels={"r018": unique})
+    name, policies, client = tenant["metadata"]["name"], Policies(host, ROOT), host.session()
+    path, unborn = tenants_path(ROOT, name), tenants.name()
+    spec: Object = {
+        "matchConstraints": {"resourceRules": [_rule("CREATE"), _rule("UPDATE"), _rule("DELETE")]},
+        # the request of a collection's deletion names none of its objects
+        "matchConditions": [
+            {
+                "name": "mine",
+                "expression": f"(object == null ? oldObject : object).metadata.name in ['{name}', '{unborn}']",
+            }
+        ],
+        "validations": [{"expression": "false", "messageExpression": "'not to be: ' + request.operation"}],
+    }
+    applied = {"fieldManager": "r018", "force": "true"}
+
+    def patched(kind: str, body: Any, to: str = path) -> Answer:
+        query = applied if kind == APPLY else None
+        return client.request("PATCH", to, body, content_type=kind, query=query)
+
+    with policies.in_force(spec, settled=False):
+        dry = {"dryRun": "All"}
+        wait_until("it is in force", lambda: client.request("DELETE", path, query=dry).status == 422)
+        told = {
+            "create": (client.request("POST", tenants_path(ROOT), manifest(unborn)), "CREATE"),
+            "create by apply": (patched(APPLY, configuration(unborn), tenants_path(ROOT, unborn)), "CREATE"),
+            "update": (client.request("PUT", path, manifest(name, spec={"etcd": True})), "UPDATE"),
+            "merge patch": (patched(MERGE, {"spec": {"etcd": True}}), "UPDATE"),
+            "JSON patch": (patched(JSON_PATCH, [{"op": "replace", "path": "/spec/etcd", "value": True}]), "UPDATE"),
+            "apply": (patched(APPLY, configuration(name, spec={"etcd": True})), "UPDATE"),
+            "delete": (client.request("DELETE", path), "DELETE"),
+            "delete a collection": (
+                client.request("DELETE", tenants_path(ROOT), query={"labelSelector": f"r018={unique}"}),
+                "DELETE",
+            ),
+        }
+        for verb, (answer, operation) in told.items():
+            assert answer.expect(422)["message"].endswith(f"denied request: not to be: {operation}"), verb
+    assert not tenants.exists(unborn)
+    after = tenants.get(name)
+    assert (after["spec"], "deletionTimestamp" in after["metadata"]) == (tenant["spec"], False)
+
+
+def _rule(operation: str) -> Object:
+    resources = {"apiGroups": ["apps.cozystack.io"], "apiVersions": ["v1alpha1"], "resources": ["tenants"]}
+    return {**resources, "operations": [operation]}
+
+
+def test_a_refused_host_is_on_no_namespace(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """R-241, R-242, R-251: the way from a Tenant's host to the label of a Namespace is closed, and named."""
+    mallory, name, wanted = admin_of_root(host, unique, []), tenants.name(), f"dashboard{unique}.example.org"
+    refused = mallory.request("POST", tenants_path(ROOT), manifest(name, spec={"host": wanted})).expect(403)
+    assert REFUSAL in refused["message"]
+    assert "cozystack-tenant-host-policy" in refused["message"]
+    assert not tenants.exists(name)
+    # what comes later has gone through: nothing is under way
+    tenants.nest()
+    query = {"labelSelector": f"{HOST_LABEL}={wanted}"}
+    assert host.session().get("/api/v1/namespaces", query=query).expect(200)["items"] == []
+
+
+@pytest.mark.parametrize(("prefix", "groups"), NEAR_MISSES)
+def test_near_misses_of_the_trusted_set_no_host(
+    host: E2eHost, tenants: Tenants, unique: str, prefix: str, groups: list[str]
+) -> None:
+    """R-249: the list of the trusted is complete."""
+    client = admin_of_root(host, f"{prefix}{unique}", groups)
+    body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
+    assert REFUSAL in client.request("POST", tenants_path(ROOT), body).expect(403)["message"]
+    # that is all that is refused: the same without a host passes
+    client.request("POST", tenants_path(ROOT), manifest(tenants.name())).expect(201)
+
+
+def test_namespaces_of_tenants_may_be_named_for_attachment(gateways: Gateways) -> None:
+    """R-269: whose label it keeps is settled when it is reconciled, not here."""
+    namespace = gateways.namespace()
+    named = ["tenant-alice", "cozy-harbor"]
+    made = gateways.ask(namespace, f"{namespace}.example", attachedNamespaces=named)
+    assert made["spec"]["attachedNamespaces"] == named
+
+
+def test_a_wrong_host_of_an_administrator_leads_to_a_certificate_that_waits(host: E2eHost, tenants: Tenants) -> None:
+    """R-270, R-273: nobody is kept from it, everything is rendered, and nothing but the Certificate is in want."""
+    name = tenants.name()
+    spec = {"host": f"{name}.nobodys.example", "gateway": True}
+    created = host.session().request("POST", tenants_path(ROOT), manifest(name, spec=spec)).expect(201)
+    namespace, gateways = created["status"]["namespace"], Gateways(host)
+    gateways.until("the gateway is there", lambda: "cozystack" in gateways.names("gateways", namespace))
+    gateways.route(namespace, "shop", f"shop.{spec['host']}", to=namespace, port=443)
+    gateways.until("a certificate is asked for", lambda: len(gateways.names("certificates", namespace)) == 1)
+    gateways.be_cilium(namespace)
+    gateways.until("the gateway is programmed", lambda: gateways.reason(namespace) == "Reconciled")
+    [certificate] = gateways.names("certificates", namespace)
+    assert "status" not in gateways.get("certificates", namespace, certificate)
+    [listener] = [
+        each
+        for each in gateways.get("tenantgateways", namespace)["status"]["listeners"]
+        if each.get("hostname", "").startswith("shop.")
+    ]
+    assert (listener["ready"], listener["reason"]) == (False, "CertificateNotReady")
+    assert [each for each in gateways.conditions(namespace).values() if each["status"] == "False"] == []

@@ -1,0 +1,138 @@
+"""Who may set a Tenant's domain, in which form, and that no two have the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.tenants import Tenants, manifest
+
+REFUSAL = "tenant.spec.host can only be set or changed by"
+MERGE = "application/merge-patch+json"
+
+
+@pytest.fixture
+def ordinary(host: E2eHost, unique: str) -> Client:
+    """Somebody who may write Tenants of the root tenant, and is no administrator of the platform."""
+    host.grant(unique, "cozy:tenant:admin", ROOT)
+    return host.session(unique)
+
+
+def refused(body: dict[str, Any]) -> bool:
+    return body["reason"] == "Forbidden" and REFUSAL in body["message"]
+
+
+def test_an_ordinary_user_may_not_set_it(ordinary: Client, tenants: Tenants) -> None:
+    """R-242."""
+    body = manifest(tenants.name(), spec={"host": "mine.example.com"})
+    assert refused(ordinary.request("POST", tenants_path(ROOT), body).expect(403))
+
+
+def test_nor_by_a_dry_run(ordinary: Client, tenants: Tenants) -> None:
+    body = manifest(tenants.name(), spec={"host": "mine.example.com"})
+    assert refused(ordinary.request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(403))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        pytest.param(MERGE, {"spec": {"host": "other.example.com"}}, id="merge patch"),
+        pytest.param(MERGE, {"spec": {"host": ""}}, id="clearing it"),
+        pytest.param(MERGE, {"spec": {"host": None}}, id="removing it"),
+        pytest.param(
+            "application/json-patch+json",
+            [{"op": "replace", "path": "/spec/host", "value": "other.example.com"}],
+            id="JSON patch",
+        ),
+    ],
+)
+def test_nor_change_it(ordinary: Client, tenants: Tenants, unique: str, kind: str, body: Any) -> None:
+    """R-243."""
+    name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
+    answer = ordinary.request("PATCH", tenants_path(ROOT, name), body, content_type=kind)
+    assert refused(answer.expect(403))
+    assert tenants.get(name)["spec"]["host"] == f"{unique}.example.com"
+
+
+def test_nor_by_apply(ordinary: Client, tenants: Tenants, unique: str) -> None:
+    """R-243."""
+    name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
+    body = {
+        "apiVersion": "apps.cozystack.io/v1alpha1",
+        "kind": "Tenant",
+        "metadata": {"name": name},
+        "spec": {"host": f"other{unique}.example.com"},
+    }
+    answer = ordinary.request(
+        "PATCH",
+        tenants_path(ROOT, name),
+        body,
+        query={"fieldManager": "e2e", "force": "true"},
+        content_type="application/apply-patch+yaml",
+    )
+    assert refused(answer.expect(403))
+
+
+def test_an_unchanged_host_passes_for_everyone(ordinary: Client, tenants: Tenants, unique: str) -> None:
+    """R-250."""
+    name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
+    answer = ordinary.request("PATCH", tenants_path(ROOT, name), {"spec": {"etcd": True}}, content_type=MERGE)
+    assert answer.expect(200)["spec"].items() >= {"etcd": True, "host": f"{unique}.example.com"}.items()
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        pytest.param("system:masters", id="R-244"),
+        pytest.param("system:serviceaccounts:cozy-system", id="R-245"),
+        pytest.param("system:serviceaccounts:cozy-cert-manager", id="R-246"),
+        pytest.param("system:serviceaccounts:cozy-fluxcd", id="R-247"),
+        pytest.param("system:serviceaccounts:kube-system", id="R-248"),
+    ],
+)
+def test_the_platform_s_accounts_may_set_it(host: E2eHost, tenants: Tenants, unique: str, group: str) -> None:
+    host.grant(unique, "cozy:tenant:admin", ROOT)
+    body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
+    host.session(unique, [group]).request("POST", tenants_path(ROOT), body).expect(201)
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        pytest.param("Shop.Example.Com", id="upper case"),
+        pytest.param("shop.example.com.", id="trailing dot"),
+        pytest.param("*.example.com", id="wildcard"),
+        pytest.param("192.0.2.1", id="IPv4 address"),
+        pytest.param("-shop.example.com", id="label that begins with a dash"),
+        pytest.param("shop_1.example.com", id="underscore"),
+    ],
+)
+def test_only_the_canonical_form_is_accepted(host: E2eHost, tenants: Tenants, spelling: str) -> None:
+    body = manifest(tenants.name(), spec={"host": spelling})
+    status = host.session().request("POST", tenants_path(ROOT), body).expect(422)
+    assert status["details"]["causes"][0]["field"] == "spec.host"
+
+
+def test_a_host_must_fit_a_label(host: E2eHost, tenants: Tenants) -> None:
+    body = manifest(tenants.name(), spec={"host": f"{'a' * 55}.example.com"})
+    answer = host.session().request("POST", tenants_path(ROOT), body)
+    assert answer.status in (403, 422)
+    assert "63" in answer.json()["message"]
+
+
+def test_two_tenants_cannot_hold_one_host(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """P7."""
+    tenants.create(spec={"host": f"{unique}.example.com"})
+    body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
+    answer = host.session().request("POST", tenants_path(ROOT), body)
+    assert answer.status in (403, 409, 422)
+    assert f"{unique}.example.com" in answer.json()["message"]
+
+
+def test_nor_can_an_inherited_one_be_taken(host: E2eHost, tenants: Tenants) -> None:
+    first = tenants.create()["metadata"]["name"]
+    body = manifest(tenants.name(), spec={"host": f"{first}.{ROOT_HOST}"})
+    assert host.session().request("POST", tenants_path(ROOT), body).status in (403, 409, 422)

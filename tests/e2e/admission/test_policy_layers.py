@@ -1,0 +1,48 @@
+"""The layers on both hosts: one table, the same verdicts, the same texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eHost
+from tests.e2e.support.policy_layers import Layers, layers_in_force
+from tests.e2e.support.tenants import Tenants
+from tests.policies.case_table import HOST_CASES
+from tests.policies.cases import Case
+
+
+@pytest.fixture(scope="module")
+def layers(host: E2eHost) -> Iterator[Layers]:
+    with layers_in_force(host) as running:
+        yield running
+
+
+@pytest.mark.parametrize("case", HOST_CASES, ids=lambda case: case.id)
+def test_the_host_says_what_the_table_says(layers: Layers, case: Case) -> None:
+    """R-239, R-240, R-242 to R-250, R-253 to R-258, R-261 to R-267, P1, P2, P3, P4, N-1, N-8."""
+    assert layers.ask(case) == layers.expected(case)
+
+
+@pytest.mark.usefixtures("layers")
+@pytest.mark.parametrize(("hostname", "status"), [("a.example.org", 201), ("attacker.com", 403)])
+def test_the_root_s_namespace_is_one_like_any_other(host: E2eHost, hostname: str, status: int) -> None:
+    """R-264, R-267: an administrator of the cluster, with a right to write routes everywhere."""
+    route = {
+        "apiVersion": "gateway.networking.k8s.io/v1",
+        "kind": "HTTPRoute",
+        "metadata": {"name": "root-s"},
+        "spec": {"hostnames": [hostname], "parentRefs": [{"name": "cozystack"}]},
+    }
+    path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{ROOT}/httproutes"
+    answer = host.session().request("POST", path, route, query={"dryRun": "All"}).expect(status)
+    assert status == 201 or "cozystack-route-hostname-policy" in answer["message"]
+
+
+@pytest.mark.usefixtures("layers")
+def test_the_reconciler_writes_hosts_while_the_layers_are_in_force(tenants: Tenants) -> None:
+    """R-259: it runs as one of the trusted."""
+    name = tenants.create()["metadata"]["name"]
+    labels = tenants.wait_for_namespace(f"tenant-{name}")["metadata"]["labels"]
+    assert labels["namespace.cozystack.io/host"] == f"{name}.{ROOT_HOST}"

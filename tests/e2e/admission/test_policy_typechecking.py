@@ -1,0 +1,61 @@
+"""kube-controller-manager checks the types of policies by the OpenAPI document of the resource: ours has to tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import E2eHost, KubeHost
+from tests.e2e.support.policies import POLICIES
+from tests.e2e.support.processes import wait_until
+
+_TENANTS: Mapping[str, Any] = {
+    "apiGroups": ["apps.cozystack.io"],
+    "apiVersions": ["v1alpha1"],
+    "operations": ["CREATE"],
+    "resources": ["tenants"],
+}
+
+
+@pytest.mark.controller_manager
+@pytest.mark.parametrize(
+    ("expressions", "expected"),
+    [
+        pytest.param(["object.spec.host == '' || object.spec.etcd", "object.status.namespace != ''"], [], id="right"),
+        pytest.param(
+            ["object.spec.host > 1", "object.spec.maxRetries == 3"],
+            ["found no matching overload for '_>_' applied to '(string, int)'", "undefined field 'maxRetries'"],
+            id="wrong",
+        ),
+    ],
+)
+def test_types_are_checked_by_our_document(
+    kube: KubeHost, host: E2eHost, unique: str, expressions: Sequence[str], expected: Sequence[str]
+) -> None:
+    """H26, J50. The policy has no binding, so that it judges nobody."""
+    client = host.session()
+    spec = {
+        "matchConstraints": {"resourceRules": [dict(_TENANTS)]},
+        "validations": [{"expression": expression} for expression in expressions],
+    }
+    metadata = {"name": unique}
+    policy = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy"}
+    client.request("POST", POLICIES, {**policy, "metadata": metadata, "spec": spec}).expect(201)
+    path = f"{POLICIES}/{unique}"
+
+    def status() -> dict[str, Any]:
+        found: dict[str, Any] = client.get(path).expect(200).get("status") or {}
+        return found
+
+    try:
+        wait_until("the policy's types checked", lambda: "typeChecking" in status(), processes=kube.processes)
+        warnings = status()["typeChecking"].get("expressionWarnings", [])
+        assert [each["fieldRef"] for each in warnings] == [
+            f"spec.validations[{number}].expression" for number in range(len(expected))
+        ]
+        for each, text in zip(warnings, expected, strict=True):
+            assert text in each["warning"]
+    finally:
+        client.request("DELETE", path)

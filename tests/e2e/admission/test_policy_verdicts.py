@@ -1,0 +1,237 @@
+"""The same policy and the same write: the same verdict, code and text on both hosts, whatever the verb."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.policies import CONFIGMAPS, Policies, configmap
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Tenants
+
+_ANY = {**CONFIGMAPS, "operations": ["*"]}
+
+
+@pytest.fixture
+def policies(host: E2eHost, unique: str) -> Iterator[Policies]:
+    client = host.session()
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}}
+    client.request("POST", "/api/v1/namespaces", namespace).expect(201)
+    yield Policies(host, unique)
+    client.request("DELETE", f"/api/v1/namespaces/{unique}")
+
+
+def _verdict(answer: Answer, name: str) -> tuple[int, str, str]:
+    """Code, reason and what is said behind the names, which differ from run to run."""
+    status = answer.json()
+    message = status["message"].replace(name, "P")
+    assert status["details"]["causes"][-1]["message"].replace(name, "P") in message
+    return answer.status, status["reason"], message
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        pytest.param(
+            {"validations": [{"expression": "object.data.a == 'x'"}]},
+            (422, "Invalid", "failed expression: object.data.a == 'x'"),
+            id="the expression",
+        ),
+        pytest.param(
+            {"validations": [{"expression": "false", "message": "no", "reason": "Forbidden"}]},
+            (403, "Forbidden", "no"),
+            id="message and reason",
+        ),
+        pytest.param(
+            {"validations": [{"expression": "false", "messageExpression": "object.metadata.name + '!'"}]},
+            (422, "Invalid", "judged!"),
+            id="messageExpression",
+        ),
+        pytest.param(
+            {"validations": [{"expression": "object.nope == 1"}, {"expression": "false"}]},
+            (422, "Invalid", "expression 'object.nope == 1' resulted in error: no such key: nope"),
+            id="the first of two",
+        ),
+        pytest.param(
+            {
+                "variables": [{"name": "v", "expression": "object.nope"}],
+                "validations": [{"expression": "variables.v == 1"}],
+            },
+            (
+                422,
+                "Invalid",
+                (
+                    "expression 'variables.v == 1' resulted in error: composited variable \"v\" fails to evaluate: "
+                    "no such key: nope"
+                ),
+            ),
+            id="a variable",
+        ),
+        pytest.param(
+            {
+                "matchConditions": [{"name": "c", "expression": "object.nope == 1"}],
+                "validations": [{"expression": "true"}],
+            },
+            (422, "Invalid", "expression 'object.nope == 1' resulted in error: no such key: nope"),
+            id="a matchCondition",
+        ),
+        pytest.param(
+            {
+                "validations": [{"expression": "true"}],
+                "auditAnnotations": [{"key": "k", "valueExpression": "string(object.nope)"}],
+            },
+            (422, "Invalid", "expression 'string(object.nope)' resulted in error: no such key: nope"),
+            id="an auditAnnotation",
+        ),
+    ],
+)
+def test_denials_are_worded_alike(policies: Policies, spec: Mapping[str, Any], expected: tuple[int, str, str]) -> None:
+    code, reason, said = expected
+    with policies.in_force(spec, actions=["Deny"]) as name:
+        answer = policies.write(configmap("judged", {"a": "b"}), dryRun="All")
+        start = "configmaps \"judged\" is forbidden: ValidatingAdmissionPolicy 'P' with binding 'P' denied request: "
+        assert _verdict(answer, name) == (code, reason, start + said)
+
+
+def _refused(policies: Policies, name: str, method: str, path: str, body: Any = None, **more: Any) -> None:
+    answer = policies.client.request(method, path, body, **more)
+    assert answer.status == 422, f"{method} {path}: {answer.status} {answer.content!r}"
+    assert name in answer.json()["message"]
+
+
+@pytest.mark.parametrize("dry_run", [{}, {"dryRun": "All"}], ids=["done", "dry run"])
+def test_every_write_is_judged(policies: Policies, dry_run: Mapping[str, str]) -> None:
+    path = f"{policies.path}/kept"
+    policies.write(configmap("kept")).expect(201)
+    validation = {"expression": "request.operation == 'DELETE' ? false : !('bad' in object.?data.orValue({}))"}
+    spec = {"matchConstraints": {"resourceRules": [_ANY]}, "validations": [validation]}
+    bad = configmap("kept", {"bad": "1"})
+    with policies.in_force(spec, settled=False) as name:
+        wait_until("refused", lambda: policies.write(configmap("x", {"bad": "1"}), dryRun="All").status == 422)
+        _refused(policies, name, "POST", policies.path, configmap("new", {"bad": "1"}), query=dry_run)
+        _refused(policies, name, "PUT", path, bad, query=dry_run)
+        patch = {"data": {"bad": "1"}}
+        merged = "application/merge-patch+json"
+        _refused(policies, name, "PATCH", path, patch, query=dry_run, content_type=merged)
+        operations = [{"op": "add", "path": "/data", "value": {"bad": "1"}}]
+        _refused(policies, name, "PATCH", path, operations, query=dry_run, content_type="application/json-patch+json")
+        applied = {"fieldManager": "e2e", **dry_run}
+        for target in (path, f"{policies.path}/unborn"):
+            body = configmap(target.rpartition("/")[2], {"bad": "1"})
+            _refused(policies, name, "PATCH", target, body, query=applied, content_type="application/apply-patch+yaml")
+        _refused(policies, name, "DELETE", path, query=dry_run)
+        _refused(policies, name, "DELETE", policies.path, query=dry_run)
+    policies.client.get(path).expect(200)
+
+
+def test_tenants_are_judged_here_on_both_hosts(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """R-018: a kube-apiserver judges nothing that it proxies: what refuses is this server."""
+    namespace = "tenant-root"
+    policies = Policies(host, namespace)
+    rule = {"apiGroups": ["apps.cozystack.io"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]}
+    spec = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [{"name": "mine", "expression": f"request.name.startsWith('{unique}')"}],
+        "validations": [{"expression": "object == null || !object.metadata.name.endsWith('x')", "message": "no x"}],
+    }
+    body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": f"{unique}x"}}
+    path = f"/apis/apps.cozystack.io/v1alpha1/namespaces/{namespace}/tenants"
+    with policies.in_force(spec, settled=False) as name:
+
+        def refused() -> Answer | None:
+            answer = policies.client.request("POST", path, body, query={"dryRun": "All"})
+            return answer if answer.status == 422 else None
+
+        answer = wait_until("the policy refuses", refused, processes=host.processes)
+        sentence = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: no x"
+        assert answer.json()["message"] == f'tenants.apps.cozystack.io "{unique}x" is forbidden: {sentence}'
+
+
+def test_warnings_and_parameters(policies: Policies) -> None:
+    policies.write(configmap("limits", {"most": "a"}, labels={"limits": "yes"})).expect(201)
+    spec = {
+        "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
+        "validations": [{"expression": "object.?data.a.orValue('') <= params.data.most", "message": "too much"}],
+    }
+    for ref in ({"name": "limits"}, {"selector": {"matchLabels": {"limits": "yes"}}}):
+        binding = {"paramRef": {**ref, "parameterNotFoundAction": "Deny"}}
+        with policies.in_force(spec, actions=["Warn"], binding=binding) as name:
+            answer = policies.write(configmap("judged", {"a": "b"}), dryRun="All")
+            answer.expect(201)
+            said = f"Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{name}': too much"
+            assert answer.warnings == [f'299 - "{said}"']
+
+
+_NOT_FOUND = "no params found for policy binding with `Deny` parameterNotFoundAction"
+
+
+@pytest.mark.parametrize(
+    ("kind", "ref", "said"),
+    [
+        pytest.param(
+            "ConfigMap",
+            {"name": "none"},
+            f"' with binding 'P' denied request: failed to configure binding: {_NOT_FOUND}",
+            id="not found",
+        ),
+        pytest.param(
+            "Nothing", {"name": "none"},
+            "' denied request: failed to configure policy: failed to find resource referenced by paramKind: "
+            "'/v1, Kind=Nothing'",
+            id="no such kind",
+        ),
+        pytest.param(
+            "Namespace", {"name": "none", "namespace": "x"},
+            "' with binding 'P' denied request: failed to configure binding: paramRef.namespace must not be provided "
+            "for a cluster-scoped `paramKind`",
+            id="a namespace for what has none",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_configured_is_worded_alike(
+    policies: Policies, kind: str, ref: Mapping[str, Any], said: str
+) -> None:
+    spec = {"paramKind": {"apiVersion": "v1", "kind": kind}, "validations": [{"expression": "true"}]}
+    binding = {"paramRef": {**ref, "parameterNotFoundAction": "Deny"}}
+    with policies.in_force(spec, binding=binding, settled=False) as name:
+
+        def refused() -> Answer | None:
+            answer = policies.write(configmap("judged"), dryRun="All")
+            settled = name in answer.content.decode() and "not yet synced" not in answer.content.decode()
+            return answer if settled else None
+
+        answer = wait_until("refused", refused, processes=policies.host.processes)
+        assert _verdict(answer, name)[2].endswith(f"ValidatingAdmissionPolicy 'P{said}")
+
+
+_HANGING = (
+    "lists.range(99999).all(a, lists.range(99999).all(b, lists.range(99999).all(c, true)))",
+    "'" + "a" * 2000 + "!'.matches('(a+)+$') || '" + "a" * 2000 + "!'.find('(a+)+$') == 'x'",
+)
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize("expression", _HANGING, ids=["loops", "patterns"])
+def test_an_expression_that_tries_to_hang_ends_the_request_and_nothing_else(
+    policies: Policies, expression: str
+) -> None:
+    with policies.in_force({"validations": [{"expression": expression}]}, actions=["Warn"]):
+        started = time.monotonic()
+        policies.write(configmap("judged"), dryRun="All").expect(201)
+        assert time.monotonic() - started < 5
+
+
+@pytest.mark.usefixtures("embedded")
+def test_what_does_not_compile_refuses_and_is_shown(policies: Policies) -> None:
+    spec = {"validations": [{"expression": "1 < 2.5"}]}
+    with policies.in_force(spec, settled=False) as name:
+        wait_until("refused", lambda: policies.write(configmap("judged"), dryRun="All").status == 422)
+        shown = policies.client.get("/readyz", query={"verbose": ""}).content.decode()
+        [line] = [each for each in shown.splitlines() if "admission-policies" in each]
+        assert line.startswith("[+]admission-policies ok: expressions that do not compile in: ")
+        assert f"{name} (1)" in line

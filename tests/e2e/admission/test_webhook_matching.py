@@ -1,0 +1,173 @@
+"""Which webhooks a write is shown to: as a kube-apiserver decides of ConfigMaps, this server does of Tenants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.webhook_server import WebhookServer
+from tests.e2e.support.webhooks import DENIED, HOOK, REFUSAL, Subject, Webhooks, configmaps, message_of, tenants
+
+
+@pytest.mark.parametrize(
+    ("conditions", "status", "message"),
+    [
+        pytest.param(["object.metadata.name == 'other'"], 201, "", id="does not hold"),
+        pytest.param(["object.metadata.name == 'judged'", "true"], 400, REFUSAL, id="all hold"),
+        pytest.param(["object.nope == 1", "false"], 201, "", id="one does not hold, another fails"),
+        pytest.param(
+            ["object.nope == 1"],
+            403,
+            "{} \"judged\" is forbidden: expression 'object.nope == 1' resulted in error: no such key: nope",
+            id="one fails",
+        ),
+        pytest.param(
+            ["object.nope == 1", "object.nix == 1"],
+            403,
+            "{} \"judged\" is forbidden: [expression 'object.nope == 1' resulted in error: no such key: nope, "
+            "expression 'object.nix == 1' resulted in error: no such key: nix]",
+            id="two fail",
+        ),
+        pytest.param(["namespaceObject == null && oldObject == null"], 400, REFUSAL, id="what there is not"),
+        pytest.param(
+            ["authorizer.group('').resource('secrets').check('delete').allowed()"], 400, REFUSAL, id="the authorizer"
+        ),
+        pytest.param(["request.dryRun && request.operation == 'CREATE'"], 400, REFUSAL, id="the request"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["Validating", "Mutating"])
+def test_conditions_decide_who_is_asked(
+    webhooks: Webhooks,
+    hook_server: WebhookServer,
+    subject: Subject,
+    kind: Any,
+    conditions: Sequence[str],
+    status: int,
+    message: str,
+) -> None:
+    hook_server.on(f"/{HOOK}", DENIED)
+    named = [{"name": f"c{index}", "expression": text} for index, text in enumerate(conditions)]
+    with webhooks.in_force(kind, webhooks.hook(HOOK, matchConditions=named)):
+        answer = webhooks.create(subject)
+    assert (answer.status, message_of(answer)) == (status, message.format(subject.resource))
+
+
+def test_a_condition_that_fails_skips_a_webhook_whose_failures_are_ignored(
+    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject
+) -> None:
+    hook_server.on(f"/{HOOK}", DENIED)
+    failing = [{"name": "c", "expression": "object.nope == 1"}]
+    with webhooks.in_force("Validating", webhooks.hook(HOOK, matchConditions=failing, failurePolicy="Ignore")):
+        webhooks.create(subject).expect(201)
+    assert hook_server.calls(f"/{HOOK}") == []
+
+
+@pytest.mark.parametrize(
+    ("match", "asked"),
+    [
+        pytest.param({"rules": None}, False, id="no rules"),
+        pytest.param({"operations": ["UPDATE", "DELETE"]}, False, id="other operations"),
+        pytest.param({"apiVersions": ["v9"]}, False, id="another version"),
+        pytest.param({"resources": ["*"]}, True, id="all resources"),
+        pytest.param({"resources": ["*/status"]}, False, id="subresources"),
+        pytest.param({"scope": "Cluster"}, False, id="cluster scope"),
+        pytest.param({"scope": "Namespaced"}, True, id="namespaced scope"),
+        pytest.param(
+            {"namespaceSelector": {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "Exists"}]}},
+            True,
+            id="the namespace",
+        ),
+        pytest.param({"namespaceSelector": {"matchLabels": {"no": "such"}}}, False, id="another namespace"),
+        pytest.param({"objectSelector": {"matchLabels": {"no": "such"}}}, False, id="other objects"),
+    ],
+)
+def test_rules_and_selectors_decide_who_is_asked(
+    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject, match: Mapping[str, Any], asked: bool
+) -> None:
+    hook_server.on(f"/{HOOK}", DENIED)
+    fields = ("rules", "namespaceSelector", "objectSelector")
+    own = {name: value for name, value in match.items() if name in fields}
+    rule = {**subject.rule, **{name: value for name, value in match.items() if name not in fields}}
+    with webhooks.in_force("Validating", webhooks.hook(HOOK, **{"rules": [rule], **own})):
+        assert webhooks.create(subject).status == (400 if asked else 201)
+
+
+def test_webhooks_have_no_say_in_what_is_said_of_webhooks(
+    host: E2eHost, hook_server: WebhookServer, unique: str
+) -> None:
+    """Or nobody could take one away again."""
+    everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
+    hook_server.on(f"/{HOOK}", DENIED)
+    webhooks = Webhooks(host, hook_server, tenants())
+    rules: dict[str, Any] = {"rules": everything, "objectSelector": {"matchLabels": {"mine": unique}}}
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": unique, "labels": {"mine": unique}},
+        "spec": {
+            "matchConstraints": {"resourceRules": everything},
+            "validations": [{"expression": "true"}],
+        },
+    }
+    configmap = configmaps("default").body("judged", labels={"mine": unique})
+    with webhooks.in_force("Validating", webhooks.hook(HOOK, **rules)):
+        create = configmaps("default").path
+        wait_until("in force", lambda: webhooks.send("POST", create, configmap, dryRun="All").status == 400)
+        webhooks.send("POST", path, policy).expect(201)
+        webhooks.send("DELETE", f"{path}/{unique}").expect(200)
+
+
+def test_nobody_is_asked_about_a_namespace_that_is_missing(
+    host: E2eHost, hook_server: WebhookServer, unique: str
+) -> None:
+    subjects = (configmaps("default"), tenants())
+    webhooks = Webhooks(host, hook_server, *subjects)
+    hook_server.on(f"/{HOOK}", DENIED)
+    for kind in ("Validating", "Mutating"):
+        with webhooks.in_force(kind, webhooks.hook(HOOK)):
+            for each in subjects:
+                answer = webhooks.send("POST", each.path.replace(each.namespace, unique), webhooks.body(each))
+                assert (answer.status, message_of(answer)) == (404, f'namespaces "{unique}" not found')
+    assert hook_server.calls(f"/{HOOK}") == []
+
+
+@pytest.mark.usefixtures("embedded")
+def test_conditions_that_do_not_compile_are_shown(host: E2eHost, hook_server: WebhookServer) -> None:
+    webhooks = Webhooks(host, hook_server, tenants())
+    broken = [{"name": "c", "expression": "1 < 2.5"}]
+    with webhooks.in_force("Validating", webhooks.hook(HOOK, matchConditions=broken)) as name:
+        answer = webhooks.create(tenants())
+        assert (answer.status, answer.json()["reason"]) == (403, "Forbidden")
+        shown = webhooks.client.get("/readyz", query={"verbose": ""}).content.decode()
+    [line] = [each for each in shown.splitlines() if "admission-webhooks" in each]
+    assert line == f"[+]admission-webhooks ok: matchConditions that do not compile in: {name}/{HOOK} (1)"
+
+
+@pytest.mark.usefixtures("embedded")
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"rules": [{"operations": 5}]},
+        {"rules": [{"resources": ["tenants", 5]}]},
+        {"admissionReviewVersions": "v1"},
+        {"matchConditions": [{"expression": "true"}]},
+        {"timeoutSeconds": "x"},
+    ],
+    ids=str,
+)
+def test_a_configuration_of_the_wrong_types_is_not_stored(host: E2eHost, unique: str, fields: Any) -> None:
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": unique},
+        "webhooks": [{"name": HOOK, **fields}],
+    }
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    client = host.session()
+    assert client.request("POST", path, body).status in (400, 422)
+    assert client.get("/readyz").status == 200

@@ -1,0 +1,156 @@
+"""Bad input gets a clear error, and never a 500."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.tenants import Tenants, manifest
+
+MERGE, JSON_PATCH, APPLY = (
+    "application/merge-patch+json",
+    "application/json-patch+json",
+    "application/apply-patch+yaml",
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        pytest.param(b"", "application/json", id="empty"),
+        pytest.param(b"{", "application/json", id="half an object"),
+        pytest.param(b"[]", "application/json", id="a list"),
+        pytest.param(b"null", "application/json", id="null"),
+        pytest.param(b'"text"', "application/json", id="a string"),
+        pytest.param(b'{"spec": {"etcd": NaN}}', "application/json", id="NaN"),
+        pytest.param(b'{"kind": "\xff\xfe"}', "application/json", id="invalid UTF-8"),
+        pytest.param(b"[" * 2000 + b"]" * 2000, "application/json", id="nested lists"),
+        pytest.param(b'{"a":' * 2000 + b"1" + b"}" * 2000, "application/json", id="nested objects"),
+        pytest.param(b"a: [b", "application/yaml", id="malformed YAML"),
+        pytest.param(b"a: &a [*a]", "application/yaml", id="a YAML alias to itself"),
+        pytest.param(b"!!python/object/apply:os.getpid []", "application/yaml", id="a YAML tag of Python"),
+    ],
+)
+def test_a_body_that_cannot_be_read(host: E2eHost, body: bytes, content_type: str) -> None:
+    answer = host.session().request("POST", tenants_path(ROOT), body, content_type=content_type)
+    assert answer.expect(400)["kind"] == "Status"
+
+
+def test_yaml_that_blows_up_is_refused(host: E2eHost) -> None:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
+    answer = host.session().request("POST", tenants_path(ROOT), "\n".join(lines), content_type="application/yaml")
+    assert answer.status in (400, 413)
+
+
+def test_a_body_over_three_mebibytes_is_too_large(host: E2eHost, unique: str) -> None:
+    body = json.dumps(manifest(unique, annotations={"a": "x" * (3 * 1024 * 1024)}))
+    client = host.direct() if isinstance(host, KubeHost) else host.session()
+    assert client.request("POST", tenants_path(ROOT), body).expect(413)["reason"] == "RequestEntityTooLarge"
+
+
+def test_an_object_that_the_host_cannot_store_is_too_large(kube: KubeHost, host: E2eHost, tenants: Tenants) -> None:
+    """Etcd takes no more than 1.5 MiB, which kube-apiserver passes on as a 500 about nothing."""
+    name = tenants.name()
+    body = manifest(name)
+    body["metadata"]["labels"] = {f"{number}.{'k' * 50}/{'l' * 50}": "v" * 60 for number in range(12_000)}
+    status = host.session().request("POST", tenants_path(ROOT), body).expect(413)
+    assert status["reason"] == "RequestEntityTooLarge"
+    assert f'tenants.apps.cozystack.io "{name}"' in status["message"]
+
+
+def test_an_object_of_very_many_values_is_too_large(host: E2eHost, unique: str) -> None:
+    """What it costs to look at it keeps everybody waiting (S-13); a patch that makes one is refused too."""
+    finalizers = [f"example.org/f{number}" for number in range(30_000)]
+    whole, client = manifest(unique, finalizers=finalizers), host.session()
+    assert client.request("POST", tenants_path(ROOT), whole).expect(413)["reason"] == "RequestEntityTooLarge"
+    query, patch = {"fieldManager": "e2e", "dryRun": "All"}, {**whole, "metadata": {"finalizers": finalizers}}
+    for kind in (MERGE, APPLY):
+        answer = client.request("PATCH", tenants_path(ROOT, "root"), patch, query=query, content_type=kind)
+        assert answer.expect(413)["reason"] == "RequestEntityTooLarge"
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        pytest.param({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}, {400}, id="another kind"),
+        pytest.param({"metadata": {"name": "x"}, "spec": []}, {400, 422}, id="spec as a list"),
+        pytest.param({"metadata": [], "spec": {}}, {400, 422}, id="metadata as a list"),
+        pytest.param({"metadata": {"name": 5}}, {400, 422}, id="name as a number"),
+        pytest.param({"metadata": {"name": "x", "labels": {"a": 1}}}, {400, 422}, id="label as a number"),
+        pytest.param({"metadata": {"name": "x", "labels": {"a b": "c"}}}, {422}, id="bad label key"),
+        pytest.param({"metadata": {"name": "x", "annotations": {"": "c"}}}, {422}, id="empty annotation key"),
+        pytest.param({"metadata": {"name": "x", "finalizers": ["a b"]}}, {422}, id="bad finalizer"),
+        pytest.param({"metadata": {"name": "x", "ownerReferences": [{}]}}, {422}, id="empty owner reference"),
+        pytest.param({"metadata": {}}, {422}, id="no name"),
+    ],
+)
+def test_an_object_that_makes_no_sense(host: E2eHost, body: dict[str, object], codes: set[int]) -> None:
+    whole = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", **body}
+    answer = host.session().request("POST", tenants_path(ROOT), whole)
+    assert answer.status in codes, answer.content
+    assert answer.json()["kind"] == "Status"
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        pytest.param(JSON_PATCH, b"{}", id="JSON patch that is no list"),
+        pytest.param(JSON_PATCH, b'[{"op": "dance", "path": "/spec"}]', id="unknown operation"),
+        pytest.param(JSON_PATCH, b'[{"op": "replace", "path": "/spec/none/such", "value": 1}]', id="missing path"),
+        pytest.param(JSON_PATCH, b'[{"op": "test", "path": "/spec/etcd", "value": "no"}]', id="failed test"),
+        pytest.param(MERGE, b"[]", id="merge patch that is a list"),
+        pytest.param(MERGE, b'"x"', id="merge patch that is a string"),
+        pytest.param(MERGE, b'{"spec": "x"}', id="spec as a string"),
+        pytest.param(MERGE, b'{"metadata": {"name": "other"}}', id="another name"),
+        pytest.param(MERGE, b'{"metadata": {"resourceVersion": "abc"}}', id="version that is no number"),
+        pytest.param(APPLY, b"[]", id="apply of a list"),
+        pytest.param(APPLY, b"{}", id="apply of nothing"),
+    ],
+)
+def test_a_patch_that_makes_no_sense(host: E2eHost, tenants: Tenants, content_type: str, body: bytes) -> None:
+    tenant = tenants.create()
+    path = tenants_path(ROOT, tenant["metadata"]["name"])
+    query = {"fieldManager": "e2e"}
+    answer = host.session().request("PATCH", path, body, query=query, content_type=content_type)
+    assert 400 <= answer.status < 500, answer.content
+    assert answer.json()["kind"] == "Status"
+    assert tenants.get(tenant["metadata"]["name"])["spec"] == tenant["spec"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param({"limit": "many"}, id="limit"),
+        pytest.param({"labelSelector": "a=b=c"}, id="label selector"),
+        pytest.param({"labelSelector": "a in (b"}, id="open label set"),
+        pytest.param({"fieldSelector": "spec.host=x"}, id="field that cannot be selected"),
+        pytest.param({"resourceVersion": "abc"}, id="version"),
+        pytest.param({"resourceVersionMatch": "Exact"}, id="match without a version"),
+        pytest.param({"timeoutSeconds": "soon"}, id="timeoutSeconds"),
+    ],
+)
+def test_a_query_that_makes_no_sense(host: E2eHost, query: dict[str, str]) -> None:
+    answer = host.session().get(tenants_path(ROOT), query={"timeoutSeconds": "1", **query})
+    assert 400 <= answer.status < 500, answer.content
+    assert answer.json()["kind"] == "Status"
+
+
+def test_a_version_from_the_future_is_a_timeout_that_reflectors_know(host: E2eHost) -> None:
+    query = {"resourceVersion": str(2**62), "resourceVersionMatch": "NotOlderThan"}
+    status = host.session().get(tenants_path(ROOT), query=query).expect(504)
+    assert status["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
+
+
+def test_an_impossible_selector_is_an_empty_list(host: E2eHost) -> None:
+    listed = host.session().get(tenants_path(ROOT), query={"labelSelector": "a,!a"}).expect(200)
+    assert listed["items"] == []
+
+
+@pytest.mark.parametrize("body", ["[]", '"x"', "1", "true", '{"kind": []}', '{"apiVersion": 1}'])
+@pytest.mark.parametrize("path", [tenants_path(ROOT), tenants_path(ROOT, "nobody")], ids=["collection", "object"])
+def test_a_body_of_a_delete_that_is_no_delete_options(host: E2eHost, path: str, body: str) -> None:
+    answer = host.session().request("DELETE", path, body, query={"labelSelector": "no=body"})
+    assert answer.expect(400)["reason"] == "BadRequest"

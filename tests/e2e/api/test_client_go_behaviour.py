@@ -1,0 +1,138 @@
+"""What the tests of client-go's users do to any API server, done to ours (J3, J7 to J9, J27, J54)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import (
+    API_SERVICE,
+    CORE_API_SERVICE,
+    GROUP_VERSION,
+    PATIENCE,
+    ROOT,
+    E2eHost,
+    KubeHost,
+    tenants_path,
+)
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Tenants, manifest
+
+API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+MERGE = "application/merge-patch+json"
+PROTOBUF, CBOR = "application/vnd.kubernetes.protobuf", "application/cbor"
+
+
+@pytest.mark.parametrize(
+    "accept",
+    [
+        pytest.param("application/json", id="JSON"),
+        pytest.param(f"{PROTOBUF},application/json", id="protobuf first"),
+        pytest.param(f"application/json,{PROTOBUF}", id="protobuf second"),
+        pytest.param(f"{CBOR},application/json;q=0.9", id="CBOR first"),
+    ],
+)
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_an_error_in_a_watch_is_a_status_that_clients_can_read(host: E2eHost, accept: str, version: str) -> None:
+    query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": 5}
+    answer = host.session().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
+    frame = answer.expect(200)
+    assert answer.headers["Content-Type"] == "application/json"
+    assert frame["type"] == "ERROR"
+    status = frame["object"]
+    assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
+    assert (status["code"], status["reason"]) == (410, "Expired")
+
+
+@pytest.mark.parametrize("accept", [PROTOBUF, CBOR, f"{PROTOBUF},{CBOR}"])
+@pytest.mark.parametrize("query", [{}, {"watch": "true", "timeoutSeconds": 1}], ids=["list", "watch"])
+def test_who_takes_no_json_is_told_so_in_json(host: E2eHost, accept: str, query: dict[str, object]) -> None:
+    answer = host.session().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
+    assert answer.expect(406)["reason"] == "NotAcceptable"
+    assert answer.headers["Content-Type"] == "application/json"
+
+
+def test_a_client_that_speaks_cbor_falls_back_to_json(host: E2eHost, tenants: Tenants) -> None:
+    client, path, name = host.session(), tenants_path(ROOT), tenants.name()
+    listed = client.get(path, headers={"Accept": f"application/json;q=0.9,{CBOR};q=1"})
+    assert listed.expect(200)["kind"] == "TenantList"
+    refused = client.request("POST", path, b"\xd9\xd9\xf7\xa0", content_type=CBOR)
+    assert refused.expect(415)["reason"] == "UnsupportedMediaType"
+    assert client.request("POST", path, manifest(name)).status == 201
+
+
+def test_a_collection_holds_what_was_made_in_its_namespace_only(host: E2eHost, tenants: Tenants) -> None:
+    workload = tenants.nest()
+    client, name = host.session(), tenants.name(workload)
+    assert client.get(tenants_path(workload)).expect(200)["items"] == []
+    client.request("POST", tenants_path(workload), json.dumps(manifest(name, workload))).expect(201)
+    listed = client.get(tenants_path(workload)).expect(200)["items"]
+    assert [item["metadata"]["name"] for item in listed] == [name]
+    assert client.request("DELETE", tenants_path(workload, name)).status == 200
+    tenants.wait_until_gone(tenants_path(workload, name))
+    assert client.get(tenants_path(workload)).expect(200)["items"] == []
+
+
+def test_an_api_service_may_be_changed_by_its_owner_and_stays_available(kube: KubeHost) -> None:
+    client, path = kube.session(), f"{API_SERVICES}/{API_SERVICE}"
+    before = client.get(path).expect(200)
+    body = {"metadata": {"labels": {"e2e": "changed"}}, "spec": {"versionPriority": 16}}
+    undo = {"metadata": {"labels": {"e2e": None}}, "spec": {"versionPriority": before["spec"]["versionPriority"]}}
+    after = client.request("PATCH", path, body, content_type=MERGE).expect(200)
+    try:
+        assert int(after["metadata"]["resourceVersion"]) > int(before["metadata"]["resourceVersion"])
+        assert after["spec"] == {**before["spec"], "versionPriority": 16}
+        conditions = {each["type"]: each for each in after["status"]["conditions"]}
+        available = conditions["Available"]
+        assert (available["status"], available["message"]) == ("True", "all checks passed")
+        assert client.get(tenants_path(ROOT)).status == 200
+    finally:
+        client.request("PATCH", path, undo, content_type=MERGE).expect(200)
+
+
+def test_the_groups_go_and_come_with_their_api_services(kube: KubeHost) -> None:
+    client, key = kube.session(), GROUP_VERSION.removeprefix("/")
+    # the aggregator shows the documents of all groups of a server as long as one of them is registered
+    found = [client.get(f"{API_SERVICES}/{name}").expect(200) for name in (CORE_API_SERVICE, API_SERVICE)]
+    for each in found:
+        assert client.request("DELETE", f"{API_SERVICES}/{each['metadata']['name']}").status == 200
+    try:
+        wait_until("the group is gone", lambda: client.get(GROUP_VERSION).status == 404, seconds=PATIENCE)
+        wait_until(
+            "its document is gone",
+            lambda: key not in client.get("/openapi/v3").expect(200)["paths"],
+            seconds=2 * PATIENCE,
+        )
+        # our server itself goes on, whoever registers it
+        assert kube.direct().get(tenants_path(ROOT)).status == 200
+    finally:
+        for each in found:
+            client.request("POST", API_SERVICES, _as_new(each)).expect(201)
+        seen = _statuses_until_served(kube)
+    assert seen <= {403, 404, 429, 503}
+    wait_until(
+        "its document is back",
+        lambda: key in client.get("/openapi/v3").expect(200)["paths"],
+        seconds=2 * PATIENCE,
+    )
+
+
+def _as_new(obj: dict[str, Any]) -> dict[str, Any]:
+    metadata = {part: obj["metadata"].get(part, {}) for part in ("name", "labels", "annotations")}
+    return {"apiVersion": obj["apiVersion"], "kind": "APIService", "metadata": metadata, "spec": obj["spec"]}
+
+
+def _statuses_until_served(kube: KubeHost) -> set[int]:
+    """What the sample API server's test sees before the first 200: anything but these would fail it (J3)."""
+    seen: set[int] = set()
+
+    def served() -> bool:
+        answer = kube.session().get(tenants_path(ROOT))
+        if answer.status != 200:
+            seen.add(answer.status)
+        return answer.status == 200
+
+    wait_until("the group is served again", served, seconds=PATIENCE)
+    return seen

@@ -1,0 +1,120 @@
+"""Continue tokens that have grown too old, on a server that keeps next to no history (J12, D60)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import credentials
+from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.tenants import manifest
+
+LIST = tenants_path(ROOT)
+COUNT = 12
+LIMIT = 4
+_HISTORY = "--watch-history-size=8Ki"
+_WALKS = 20
+
+
+def started(process: Process, client: Client) -> Client:
+    def there() -> bool:
+        try:
+            # the root tenant takes a moment to be made
+            body = manifest("probe")
+            return client.request("POST", LIST, body, query={"dryRun": "All"}).status == 201
+        except OSError:
+            return False
+
+    wait_until("Tenants are served", there, processes=[process])
+    return client
+
+
+def start_alone(directory: Path) -> tuple[Process, Client]:
+    port, data = free_port(), directory / "data"
+    flags = [f"--data-dir={data}", "--bind-address=127.0.0.1", f"--secure-port={port}", _HISTORY]
+    process = run_command("standalone", *flags, log=directory / "log")
+    wait_until("the kubeconfig is written", (data / "kubeconfig").is_file, processes=[process])
+    admin = credentials.from_kubeconfig(data / "kubeconfig")
+    return process, Client(admin.server, admin.tls, {})
+
+
+def start_beside(kube: KubeHost, directory: Path) -> tuple[Process, Client]:
+    """A second replica, which runs no controllers."""
+    port = free_port()
+    process = run_command(
+        "serve",
+        f"--kubeconfig={kube.account.kubeconfig}",
+        f"--cert-dir={directory / 'pki'}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--controllers=none",
+        _HISTORY,
+        log=directory / "log",
+    )
+    wait_until("the CA is made", (directory / "pki" / "ca.crt").is_file, processes=[process])
+    tls = credentials.tls_context((directory / "pki" / "ca.crt").read_text())
+    tls.check_hostname = False
+    admin = kube.admin.kubeconfig
+    tls.load_cert_chain(admin.with_suffix(".crt"), admin.with_suffix(".key"))
+    return process, Client(f"https://127.0.0.1:{port}", tls, {})
+
+
+@pytest.fixture
+def forgetful(host: E2eHost, tmp_path: Path) -> Iterator[Client]:
+    process, client = start_beside(host, tmp_path) if isinstance(host, KubeHost) else start_alone(tmp_path)
+    try:
+        yield started(process, client)
+    finally:
+        status = process.stop()
+    assert status == 0, process.tail()
+
+
+@pytest.fixture
+def names(forgetful: Client, unique: str) -> Iterator[list[str]]:
+    made = [f"{unique}{number:02d}" for number in range(COUNT)]
+    for name in made:
+        forgetful.request("POST", LIST, manifest(name)).expect(201)
+    yield made
+    for name in made:
+        forgetful.request("DELETE", f"{LIST}/{name}")
+
+
+def page(client: Client, token: str = "") -> dict[str, Any]:
+    query = {"limit": LIMIT, **({"continue": token} if token else {})}
+    listed: dict[str, Any] = client.get(LIST, query=query).expect(200)
+    return listed
+
+
+def test_an_expired_token_comes_with_one_that_walks_on(forgetful: Client, names: list[str]) -> None:
+    everything = [item["metadata"]["name"] for item in forgetful.get(LIST).expect(200)["items"]]
+    first = page(forgetful)
+    token, version = first["metadata"]["continue"], first["metadata"]["resourceVersion"]
+    assert [item["metadata"]["name"] for item in first["items"]] == everything[:LIMIT]
+
+    # a state that somebody walks through is kept, but not all of them
+    for number in range(_WALKS):
+        patch = {"metadata": {"annotations": {"round": str(number)}}}
+        merge = "application/merge-patch+json"
+        forgetful.request("PATCH", f"{LIST}/{names[-1]}", patch, content_type=merge).expect(200)
+        page(forgetful)
+    status = forgetful.get(LIST, query={"limit": LIMIT, "continue": token}).expect(410)
+    assert (status["reason"], status["code"]) == ("Expired", 410)
+    assert status["message"].startswith("The provided continue parameter is too old to display a consistent list")
+    fresh = status["metadata"]["continue"]
+    assert fresh not in ("", token)
+
+    walked, versions = list(everything[:LIMIT]), set[str]()
+    while fresh:
+        following = page(forgetful, fresh)
+        walked += [item["metadata"]["name"] for item in following["items"]]
+        versions.add(following["metadata"]["resourceVersion"])
+        assert following["metadata"].get("remainingItemCount") == (len(everything) - len(walked) or None)
+        fresh = following["metadata"].get("continue", "")
+    assert walked == everything
+    assert len(versions) == 1
+    assert version not in versions

@@ -1,0 +1,92 @@
+"""fieldValidation: what is unknown or said twice is refused, told, or passed over (J29, J30)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.tenants import Tenants
+
+UNKNOWN = """{{"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {{"name": "{name}"}},
+ "spec": {{"unknownField": 1, "etcd": true, "etcd": false}}}}"""
+UNKNOWN_METADATA = """{{"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant",
+ "metadata": {{"name": "{name}", "unknownMeta": "foo"}}, "spec": {{}}}}"""
+APPLIED = """
+apiVersion: apps.cozystack.io/v1alpha1
+kind: Tenant
+metadata:
+  name: {name}
+spec:
+  etcd: true
+"""
+
+
+def post(host: E2eHost, tenants: Tenants, body: str, validation: str) -> Answer:
+    query = {"fieldValidation": validation} if validation else None
+    return host.session().request("POST", tenants_path(ROOT), body.format(name=tenants.name()), query=query)
+
+
+def apply(host: E2eHost, tenants: Tenants, body: str) -> Answer:
+    name = tenants.name()
+    query = {"fieldValidation": "Strict", "fieldManager": "e2e"}
+    kind = "application/apply-patch+yaml"
+    path = tenants_path(ROOT, name)
+    return host.session().request("PATCH", path, body.format(name=name), query=query, content_type=kind)
+
+
+def test_strict_tells_everything_in_document_order(host: E2eHost, tenants: Tenants) -> None:
+    status = post(host, tenants, UNKNOWN, "Strict").expect(400)
+    assert 'strict decoding error: unknown field "spec.unknownField", duplicate field "spec.etcd"' in status["message"]
+
+
+def test_strict_looks_into_metadata(host: E2eHost, tenants: Tenants) -> None:
+    status = post(host, tenants, UNKNOWN_METADATA, "Strict").expect(400)
+    assert 'strict decoding error: unknown field "metadata.unknownMeta"' in status["message"]
+
+
+@pytest.mark.parametrize("validation", ["", "Warn"])
+def test_warn_is_the_default(host: E2eHost, tenants: Tenants, validation: str) -> None:
+    answer = post(host, tenants, UNKNOWN, validation)
+    answer.expect(201)
+    told = " ".join(answer.warnings)
+    assert 'unknown field \\"spec.unknownField\\"' in told
+    assert 'duplicate field \\"spec.etcd\\"' in told
+
+
+def test_ignore_says_nothing(host: E2eHost, tenants: Tenants) -> None:
+    answer = post(host, tenants, UNKNOWN, "Ignore")
+    assert "unknownField" not in answer.expect(201)["spec"]
+    assert answer.warnings == []
+
+
+def test_an_unknown_policy_is_invalid(host: E2eHost, tenants: Tenants) -> None:
+    assert "fieldValidation" in post(host, tenants, UNKNOWN_METADATA, "Sometimes").expect(422)["message"]
+
+
+def test_a_strict_merge_patch_is_refused_too(host: E2eHost, tenants: Tenants) -> None:
+    path = tenants_path(ROOT, tenants.create()["metadata"]["name"])
+    answer = host.session().request(
+        "PATCH",
+        path,
+        {"spec": {"unknownField": 1}},
+        query={"fieldValidation": "Strict"},
+        content_type="application/merge-patch+json",
+    )
+    assert 'strict decoding error: unknown field "spec.unknownField"' in str(answer.json())
+    assert 400 <= answer.status < 500
+
+
+def test_a_strict_apply_of_known_fields_passes(host: E2eHost, tenants: Tenants) -> None:
+    assert apply(host, tenants, APPLIED).expect(201)["spec"]["etcd"] is True
+
+
+def test_a_strict_apply_names_the_undeclared_field(host: E2eHost, tenants: Tenants) -> None:
+    answer = apply(host, tenants, APPLIED + "  unknownField: 1\n")
+    assert ".spec.unknownField: field not declared in schema" in str(answer.json())
+    assert 400 <= answer.status < 500
+
+
+def test_a_strict_apply_names_the_line_of_a_duplicate_key(host: E2eHost, tenants: Tenants) -> None:
+    answer = apply(host, tenants, APPLIED + "  host: a\n  host: a\n")
+    assert 'line 9: key "host" already set in map' in answer.expect(400)["message"]

@@ -1,0 +1,84 @@
+"""A fuzz run over our OpenAPI document: whatever is sent, nothing breaks."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis import Case, GenerationMode
+from schemathesis.core.result import Ok
+
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, EmbeddedHost
+from tests.e2e.support.https_client import Body, Client
+from tests.e2e.support.tenants import Tenants
+from tests.faults.sizes import size
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(size(short=600, full=3600))]
+EXAMPLES = size(short=40, full=1000)
+# 503 and 504 are answers to a host that is away and to deadlines, also to versions from the future.
+NOT_A_BUG = {503, 504}
+
+
+def operations(client: Client) -> Iterator[Any]:
+    document = client.get(f"/openapi/v3{GROUP_VERSION}").expect(200)
+    # The deprecated watch paths take what lists take, and keep every request waiting.
+    document["paths"] = {path: item for path, item in document["paths"].items() if "/watch/" not in path}
+    for found in schemathesis.openapi.from_dict(document).get_all_operations():
+        assert isinstance(found, Ok)
+        yield found.ok()
+
+
+def send(client: Client, case: Case[Any], *, name: str) -> int:
+    """The status of the case's request: about a Tenant that exists, without lasting effect or long waits."""
+    parameters = {**case.path_parameters, "namespace": ROOT, "name": name}
+    path = case.path.format_map({name: quote(str(value), safe="") for name, value in parameters.items()})
+    query = {name: _text(value) for name, value in case.query.items()}
+    query |= {"watch": "false", "timeoutSeconds": "1", "timeout": "3s"}
+    if case.method != "GET":
+        query["dryRun"] = "All"
+    kind = case.media_type or "application/json"
+    return client.request(case.method, path, _body(case.body), query=query, content_type=kind).status
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _body(value: object) -> Body:
+    if isinstance(value, bytes):
+        return value
+    return json.dumps(value, default=str) if isinstance(value, dict | list | str | int | float | bool) else None
+
+
+@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+def test_no_request_is_a_server_error(embedded: EmbeddedHost, tenants: Tenants, mode: GenerationMode) -> None:
+    client, name = embedded.session(), tenants.create()["metadata"]["name"]
+    found = list(operations(client))
+    assert {operation.method.upper() for operation in found} >= {"GET", "POST", "PUT", "PATCH", "DELETE"}
+    statuses = Counter(status for operation in found for status in _fuzz(client, operation, mode, name))
+    # a run that is refused at the door proves nothing
+    assert {200, 201} & statuses.keys()
+    assert any(400 <= status < 500 for status in statuses)
+    assert client.get("/readyz").status == 200
+
+
+def _fuzz(client: Client, operation: Any, mode: GenerationMode, name: str) -> list[int]:
+    statuses: list[int] = []
+
+    @settings(
+        max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    )
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def check(case: Case[Any]) -> None:
+        status = send(client, case, name=name)
+        assert status < 500 or status in NOT_A_BUG, f"{case.method} {case.path}: {status}"
+        statuses.append(status)
+
+    check()
+    return statuses

@@ -1,0 +1,237 @@
+"""The Tenant API as it was asked for, R-001 to R-017 and R-029 to R-031: the number is in the name of each test.
+
+R-002 is in test_peer_lessons_platform.py, R-018 in test_admission_requirements.py, R-020 to R-026 in
+test_tenant_contents.py, and the tree, R-027 and from R-032 on, in test_tenant_tree_requirements.py.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.applying import APPLY, MERGE, configuration
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.peer_lessons import JSON_PATCH, patch, release_path
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+FLAGS = ("etcd", "monitoring", "ingress", "seaweedfs", "computeplane")
+HOST_REFUSAL = "tenant.spec.host can only be set or changed by"
+
+
+@pytest.fixture
+def untrusted(host: E2eHost, unique: str) -> Client:
+    """Who may write the root's Tenants, and is in no group that may set hosts."""
+    host.grant(unique, "cozy:tenant:super-admin", ROOT)
+    return host.session(unique)
+
+
+def create(host: E2eHost, name: str, spec: Any = None, **more: Any) -> Any:
+    body = {**manifest(name), "spec": spec if spec is not None else {}, **more}
+    return host.session().request("POST", tenants_path(ROOT), body)
+
+
+def spec_schema(host: E2eHost) -> Object:
+    schemas = host.session().get(f"/openapi/v3{GROUP_VERSION}").expect(200)["components"]["schemas"]
+    [tenant] = [each for name, each in schemas.items() if name.endswith(".Tenant")]
+    spec = tenant["properties"]["spec"]
+    [reference] = [each["$ref"] for each in spec.get("allOf", ())] or [spec.get("$ref", "")]
+    found: Object = schemas[reference.rpartition("/")[2]]["properties"] if reference else spec["properties"]
+    return found
+
+
+def test_r001_tenants_are_served_in_their_group_and_version(host: E2eHost) -> None:
+    """R-001."""
+    listed = host.kubectl("api-resources", "--api-group", "apps.cozystack.io", "--no-headers").stdout
+    [row] = [line.split() for line in listed.splitlines() if line.startswith("tenants ")]
+    assert row[-3:] == ["apps.cozystack.io/v1alpha1", "true", "Tenant"]
+
+
+def test_r003_a_tenant_is_made_by_kubectl_by_a_request_and_shown_to_a_dashboard(
+    host: E2eHost, tenants: Tenants, unique: str
+) -> None:
+    """R-003."""
+    applied, posted, client = tenants.name(), tenants.name(), host.session()
+    labels = {"r003": unique}
+    host.kubectl("apply", "-f", "-", input=json.dumps(manifest(applied, labels=labels)))
+    created = client.request("POST", tenants_path(ROOT), manifest(posted, labels=labels)).expect(201)
+    shown = tenants.get(posted)
+    assert (shown["metadata"]["uid"], shown["spec"]) == (created["metadata"]["uid"], created["spec"])
+    assert tenants.get(applied)["spec"] == created["spec"]
+    table = {"Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+    query = {"labelSelector": f"r003={unique}"}
+    rows = client.get(tenants_path(), query=query, headers=table).expect(200)["rows"]
+    assert sorted(row["cells"][0] for row in rows) == sorted((applied, posted))
+    with client.stream(tenants_path(), query={**query, "watch": "true"}, headers=table) as frames:
+        assert {next(frames)["object"]["rows"][0]["cells"][0] for _ in range(2)} == {applied, posted}
+
+
+def test_r004_r006_an_empty_spec_is_a_tenant_and_invents_no_gateway(host: E2eHost, tenants: Tenants) -> None:
+    """R-004, R-006."""
+    name = tenants.name()
+    assert create(host, name).expect(201)["status"]["namespace"] == f"tenant-{name}"
+    tenants.settled(name)
+    assert "gateway" not in tenants.get(name)["spec"]
+    path = f"/apis/gateway.cozystack.io/v1alpha1/namespaces/tenant-{name}/tenantgateways"
+    assert host.session().get(path).expect(200)["items"] == []
+
+
+@pytest.mark.parametrize("gateway", [True, False])
+def test_r005_host_and_gateway_read_back(host: E2eHost, tenants: Tenants, gateway: bool) -> None:
+    """R-005."""
+    name = tenants.name()
+    spec = {"host": f"{name}.example", "gateway": gateway}
+    create(host, name, spec).expect(201)
+    assert spec.items() <= tenants.get(name)["spec"].items()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("gateway", "yes", id="R-005: a gateway is a boolean"),
+        *(pytest.param(flag, "true", id=f"R-007: {flag} is a boolean") for flag in FLAGS),
+        pytest.param("seaweedfs", {"volume": {"pools": {}}}, id="R-008: settings of a service are not the tenant's"),
+    ],
+)
+def test_what_is_of_another_type_is_refused_by_field(host: E2eHost, unique: str, field: str, value: Any) -> None:
+    """C-20."""
+    status = create(host, unique, {field: value}).expect(422)
+    assert [cause["field"] for cause in status["details"]["causes"]] == [f"spec.{field}"]
+    assert host.session().get(tenants_path(ROOT, unique)).status == 404
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_r007_r029_a_flag_is_false_until_it_is_set_and_reaches_the_chart(
+    host: E2eHost, tenants: Tenants, flag: str
+) -> None:
+    """R-007, R-029."""
+    name, client = tenants.create()["metadata"]["name"], host.session()
+    assert tenants.get(name)["spec"][flag] is False
+    for value in (True, False):
+        assert tenants.patch(name, {"spec": {flag: value}})["spec"][flag] is value
+        assert client.get(release_path(name)).expect(200)["spec"]["values"][flag] is value
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        pytest.param("isolated", False, id="R-009: isolation is not optional"),
+        pytest.param("gatewayIP", "192.0.2.1", id="R-010: no addresses"),
+    ],
+)
+def test_what_is_no_field_is_told_and_never_stored(host: E2eHost, tenants: Tenants, field: str, value: Any) -> None:
+    assert field not in spec_schema(host)
+    assert set(FLAGS) <= set(spec_schema(host))
+    name = tenants.name()
+    answer = create(host, name, {field: value})
+    assert field not in answer.expect(201)["spec"]
+    assert any(f"spec.{field}" in warning for warning in answer.warnings)
+    assert field not in host.session().get(release_path(name)).expect(200)["spec"]["values"]
+
+
+def test_r011_quotas_are_a_free_map_of_quantities(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """R-011."""
+    name, quotas = tenants.name(), {"count/certificates.cert-manager.io": "10", "cpu": 4, "memory": "1.5Gi"}
+    create(host, name, {"resourceQuotas": quotas}).expect(201)
+    assert tenants.get(name)["spec"]["resourceQuotas"] == quotas
+    status = create(host, unique, {"resourceQuotas": {"cpu": "ten"}}).expect(422)
+    assert [cause["field"] for cause in status["details"]["causes"]] == ["spec.resourceQuotas[cpu]"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        pytest.param({"spec": {}}, id="an empty spec"),
+        pytest.param({"spec": {"host": ""}}, id="an empty host"),
+        pytest.param({}, id="no spec"),
+    ],
+)
+def test_r012_whoever_may_create_may_inherit_the_host(tenants: Tenants, untrusted: Client, fields: Object) -> None:
+    """R-012, C-23."""
+    body = {**{key: value for key, value in manifest(tenants.name()).items() if key != "spec"}, **fields}
+    assert untrusted.request("POST", tenants_path(ROOT), body).expect(201)["spec"]["host"] == ""
+
+
+def test_r013_r049_r053_the_list_of_a_namespace_is_the_direct_children(host: E2eHost, tenants: Tenants) -> None:
+    """R-013, R-049, R-053."""
+    alpha = tenants.nest()
+    beta = tenants.create(alpha)
+    tenants.wait_for_namespace(beta["status"]["namespace"])
+    tenants.create(beta["status"]["namespace"])
+    client = host.session()
+    listed = client.get(tenants_path(alpha)).expect(200)["items"]
+    assert [each["metadata"]["name"] for each in listed] == [beta["metadata"]["name"]]
+    everywhere = client.get(tenants_path()).expect(200)["items"]
+    assert [each["metadata"]["uid"] for each in everywhere if each["metadata"]["namespace"] == alpha] == [
+        beta["metadata"]["uid"]
+    ]
+
+
+def test_r014_discovery_tells_what_tenants_can_do(host: E2eHost) -> None:
+    """R-014."""
+    document = host.session().get(GROUP_VERSION).expect(200)
+    [tenants] = [each for each in document["resources"] if each["name"] == "tenants"]
+    assert document["kind"] == "APIResourceList"
+    assert (tenants["singularName"], tenants["namespaced"], tenants["kind"]) == ("tenant", True, "Tenant")
+    assert {"get", "list", "watch", "create", "update", "patch", "delete"} <= set(tenants["verbs"])
+
+
+def test_r015_create_is_judged(tenants: Tenants, untrusted: Client) -> None:
+    """R-015, N-11."""
+    name = tenants.name()
+    refused = untrusted.request("POST", tenants_path(ROOT), manifest(name, spec={"host": f"{name}.example"})).expect(
+        403
+    )
+    assert HOST_REFUSAL in refused["message"]
+    assert not tenants.exists(name)
+
+
+@pytest.mark.parametrize("kind", ["PUT", MERGE, JSON_PATCH, APPLY])
+def test_r016_update_and_every_patch_are_judged(tenants: Tenants, untrusted: Client, kind: str) -> None:
+    """R-016."""
+    name = tenants.create()["metadata"]["name"]
+    path, wanted = tenants_path(ROOT, name), f"{name}.example"
+    body: Any = {
+        "PUT": manifest(name, spec={"host": wanted}),
+        MERGE: {"spec": {"host": wanted}},
+        JSON_PATCH: [{"op": "replace", "path": "/spec/host", "value": wanted}],
+        APPLY: configuration(name, spec={"host": wanted}),
+    }[kind]
+    if kind == "PUT":
+        answer = untrusted.request("PUT", path, body)
+    else:
+        query = {"fieldManager": "r016", "force": "true"} if kind == APPLY else None
+        answer = untrusted.request("PATCH", path, body, content_type=kind, query=query)
+    assert HOST_REFUSAL in answer.expect(403)["message"]
+    assert tenants.get(name)["spec"]["host"] == ""
+
+
+def test_r017_delete_is_judged(host: E2eHost, tenants: Tenants, untrusted: Client) -> None:
+    """R-017."""
+    namespace = tenants.nest()
+    child = tenants.create(namespace)["metadata"]["name"]
+    name = namespace.removeprefix("tenant-")
+    refused = untrusted.request("DELETE", tenants_path(ROOT, name)).expect(409)
+    assert child in refused["message"]
+    assert "deletionTimestamp" not in tenants.get(name)["metadata"]
+
+
+def test_r030_what_was_edited_by_hand_in_the_stored_values_stays(host: E2eHost, tenants: Tenants) -> None:
+    """R-030."""
+    name, client = tenants.create()["metadata"]["name"], host.session()
+    edited = {"spec": {"values": {"tuned": {"replicas": 3}}}}
+    client.request("PATCH", release_path(name), edited, content_type=MERGE).expect(200)
+    tenants.patch(name, {"spec": {"etcd": True}})
+    values = client.get(release_path(name)).expect(200)["spec"]["values"]
+    assert (values["tuned"], values["etcd"]) == ({"replicas": 3}, True)
+
+
+def test_r031_a_merge_patch_changes_the_named_leaf_only(host: E2eHost, tenants: Tenants) -> None:
+    """R-031."""
+    quotas = {"cpu": "2", "memory": "4Gi"}
+    name = tenants.create(spec={"resourceQuotas": quotas, "etcd": True})["metadata"]["name"]
+    patched = patch(host, name, {"spec": {"resourceQuotas": {"cpu": "4"}}}).expect(200)
+    assert patched["spec"]["resourceQuotas"] == {**quotas, "cpu": "4"}
+    assert patched["spec"]["etcd"] is True

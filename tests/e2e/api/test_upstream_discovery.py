@@ -1,0 +1,75 @@
+"""Upstream's discovery tests, step by step, through whatever stands in front and at our server itself (J22 to J26)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tests.e2e.support.clusters import GROUP_VERSION, E2eHost, KubeHost
+from tests.e2e.support.https_client import Client
+
+GROUP = "apps.cozystack.io"
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+def clients(host: E2eHost) -> Iterator[Client]:
+    yield host.session()
+    if isinstance(host, KubeHost):
+        yield host.direct()
+
+
+def test_every_group_prefers_one_of_its_versions(host: E2eHost) -> None:
+    for client in clients(host):
+        for path in ("/apis", "/apis/"):
+            groups = client.get(path).expect(200)["groups"]
+            assert GROUP in {group["name"] for group in groups}
+            for listed in groups:
+                assert listed["preferredVersion"] in listed["versions"], listed["name"]
+        group = client.get(f"/apis/{GROUP}/").expect(200)
+        assert group["preferredVersion"] in group["versions"]
+        assert [each["groupVersion"] for each in group["versions"]] == [f"{GROUP}/v1alpha1"]
+
+
+def test_every_version_lists_its_resources_under_its_own_name(host: E2eHost) -> None:
+    for client in clients(host):
+        for group in client.get("/apis").expect(200)["groups"]:
+            for version in group["versions"]:
+                document = client.get(f"/apis/{version['groupVersion']}").expect(200)
+                assert document["groupVersion"] == version["groupVersion"]
+                names = [each["name"] for each in document["resources"]]
+                assert names, version
+                assert all(each["kind"] for each in document["resources"])
+
+
+def test_what_is_served_is_told_from_what_is_not(host: E2eHost) -> None:
+    for client in clients(host):
+        names = {each["name"] for each in client.get(GROUP_VERSION).expect(200)["resources"]}
+        assert "tenants" in names
+        assert "nothings" not in names
+        for missing in (f"/apis/{GROUP}/v9", "/apis/not.these.example/v1"):
+            assert client.get(missing).status == 404
+
+
+def test_aggregated_discovery_is_in_the_exact_form_that_was_asked_for(host: E2eHost) -> None:
+    for client in clients(host):
+        answer = client.get("/apis", headers={"Accept": AGGREGATED})
+        document = answer.expect(200)
+        assert answer.headers["Content-Type"] == AGGREGATED
+        assert (document["kind"], document["apiVersion"]) == ("APIGroupDiscoveryList", "apidiscovery.k8s.io/v2")
+        (ours,) = (item for item in document["items"] if item["metadata"]["name"] == GROUP)
+        (version,) = ours["versions"]
+        assert (version["version"], version["freshness"]) == ("v1alpha1", "Current")
+        (tenants,) = (each for each in version["resources"] if each["resource"] == "tenants")
+        assert tenants["responseKind"] == {"group": GROUP, "version": "v1alpha1", "kind": "Tenant"}
+        assert (tenants["scope"], tenants["singularResource"]) == ("Namespaced", "tenant")
+        (status,) = tenants["subresources"]
+        assert (status["subresource"], status["verbs"]) == ("status", ["get"])
+        assert status["responseKind"]["kind"] == "Tenant"
+
+
+def test_the_version_has_the_form_that_tools_parse(host: E2eHost) -> None:
+    for client in clients(host):
+        version = client.get("/version").expect(200)
+        assert re.fullmatch("[1-9]", version["major"])
+        assert re.fullmatch("[0-9]+", version["minor"])
+        assert version["gitVersion"].startswith(f"v{version['major']}.{version['minor']}.")

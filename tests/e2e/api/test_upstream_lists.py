@@ -1,0 +1,150 @@
+"""Upstream's checks of lists and watch lists by every kind of client (J10, J11, J17 to J20)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.tenants import Object, Tenants
+
+COUNT = 20
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+# as client-go's metadata client sends them
+PARTIAL = (
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+)
+PARTIAL_LIST = PARTIAL.replace("as=PartialObjectMetadata;", "as=PartialObjectMetadataList;")
+# as a reflector of client-go 1.35 begins
+WATCH_LIST = {
+    "watch": "true",
+    "sendInitialEvents": "true",
+    "allowWatchBookmarks": "true",
+    "resourceVersionMatch": "NotOlderThan",
+    "timeoutSeconds": "397",
+}
+END = "k8s.io/initial-events-end"
+
+
+def initial(frames: Iterator[Object]) -> tuple[list[Object], Object]:
+    """The objects before the bookmark that ends them, and the bookmark."""
+    added: list[Object] = []
+    for frame in frames:
+        if frame["type"] == "BOOKMARK":
+            return added, frame["object"]
+        assert frame["type"] == "ADDED", frame
+        added.append(frame["object"])
+    raise AssertionError("no bookmark came")
+
+
+@pytest.fixture
+def workload(tenants: Tenants) -> str:
+    """A namespace with COUNT Tenants in it, of which the reconciler has nothing more to say."""
+    namespace = tenants.nest()
+    for _ in range(COUNT):
+        tenants.create(namespace)
+    for item in items(tenants, namespace):
+        tenants.wait_for_namespace(item["status"]["namespace"])
+    tenants.wait("all have their conditions", lambda: all(has_conditions(item) for item in items(tenants, namespace)))
+    return namespace
+
+
+def items(tenants: Tenants, namespace: str) -> list[Object]:
+    found: list[Object] = tenants.client.get(tenants_path(namespace)).expect(200)["items"]
+    return found
+
+
+def has_conditions(tenant: Object) -> bool:
+    return bool(tenant["status"].get("conditions"))
+
+
+def names(objects: list[Object]) -> list[str]:
+    return [each["metadata"]["name"] for each in objects]
+
+
+def test_rounds_of_pages_agree_in_everything(host: E2eHost, workload: str) -> None:
+    for _ in range(3):
+        found: list[Object] = []
+        query: dict[str, Any] = {"limit": 7}
+        versions = set()
+        while True:
+            page = host.session().get(tenants_path(workload), query=query).expect(200)
+            found += page["items"]
+            metadata = page["metadata"]
+            versions.add(metadata["resourceVersion"])
+            assert len(page["items"]) <= 7
+            assert ("remainingItemCount" in metadata) == bool(metadata.get("continue"))
+            assert metadata.get("remainingItemCount", 0) + len(found) == COUNT
+            if not metadata.get("continue"):
+                break
+            query["continue"] = metadata["continue"]
+        assert len(versions) == 1
+        assert names(found) == sorted(names(found))
+
+
+def test_a_limit_above_the_number_of_objects_returns_all(host: E2eHost, workload: str) -> None:
+    page = host.session().get(tenants_path(workload), query={"limit": COUNT + 1}).expect(200)
+    assert len(page["items"]) == COUNT
+    assert {"continue", "remainingItemCount"}.isdisjoint(page["metadata"])
+
+
+def test_lists_by_every_client_are_complete_and_agree(host: E2eHost, workload: str) -> None:
+    client = host.session()
+    whole = client.get(tenants_path(workload)).expect(200)
+    assert whole["kind"] == "TenantList"
+    assert len(whole["items"]) == COUNT
+    partial = client.get(tenants_path(workload), headers={"Accept": PARTIAL_LIST})
+    assert partial.headers["Content-Type"] == "application/json"
+    assert partial.json()["kind"] == "PartialObjectMetadataList"
+    each = [
+        client.get(tenants_path(workload, name), headers={"Accept": PARTIAL}).expect(200)
+        for name in names(whole["items"])
+    ]
+    assert partial.json()["items"] == each
+    assert [item["metadata"] for item in each] == [item["metadata"] for item in whole["items"]]
+
+
+def test_an_informer_can_start_by_watching(host: E2eHost, workload: str) -> None:
+    client = host.session()
+    listed = client.get(tenants_path(workload)).expect(200)
+    with client.stream(tenants_path(workload), query=WATCH_LIST, seconds=30) as frames:
+        added, bookmark = initial(frames)
+        assert added == listed["items"]
+        assert (bookmark["kind"], bookmark["apiVersion"]) == ("Tenant", "apps.cozystack.io/v1alpha1")
+        assert bookmark["metadata"]["annotations"] == {END: "true"}
+        assert int(bookmark["metadata"]["resourceVersion"]) >= int(listed["metadata"]["resourceVersion"])
+        path, body = tenants_path(workload, names(added)[0]), {"metadata": {"labels": {"a": "b"}}}
+        changed = client.request("PATCH", path, body, content_type="application/merge-patch+json").expect(200)
+        update = next(frame for frame in frames if frame["type"] != "BOOKMARK")
+    assert (update["type"], update["object"]) == ("MODIFIED", changed)
+
+
+def test_a_metadata_informer_can_start_by_watching(host: E2eHost, workload: str) -> None:
+    client = host.session()
+    listed = client.get(tenants_path(workload), headers={"Accept": PARTIAL_LIST}).expect(200)
+    accept = {"Accept": PARTIAL}
+    with client.stream(tenants_path(workload), query=WATCH_LIST, headers=accept, seconds=30) as frames:
+        added, bookmark = initial(frames)
+    assert added == listed["items"]
+    assert (bookmark["kind"], bookmark["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
+    assert bookmark["metadata"]["annotations"] == {END: "true"}
+
+
+def test_a_table_watch_list_is_the_tables_of_the_objects(host: E2eHost, workload: str) -> None:
+    client, accept = host.session(), {"Accept": TABLE}
+    with client.stream(tenants_path(workload), query=WATCH_LIST, headers=accept, seconds=30) as frames:
+        added, bookmark = initial(frames)
+    assert [bool(table["columnDefinitions"]) for table in added] == [True] + [False] * (COUNT - 1)
+    age = [column["name"] for column in added[0]["columnDefinitions"]].index("Age")
+    for table in added:
+        name = table["rows"][0]["cells"][0]
+        single = client.get(tenants_path(workload, name), headers=accept).expect(200)
+        for each in (table, single):
+            each["rows"][0]["cells"][age] = ""
+        assert {**single, "columnDefinitions": None} == {**table, "columnDefinitions": None}
+    assert bookmark["kind"] == "Table"
+    [row] = bookmark["rows"]
+    assert row["object"]["metadata"]["annotations"] == {END: "true"}

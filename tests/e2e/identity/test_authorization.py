@@ -1,0 +1,106 @@
+"""What a caller must be allowed, and what they are told if they are not, past kubectl (B2, B5, B8, B12 to B16)."""
+
+from __future__ import annotations
+
+import ssl
+
+import pytest
+
+from tests.e2e.support.clusters import RBAC, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Tenants, manifest
+
+LIST = tenants_path(ROOT)
+
+
+def ours(host: E2eHost, user: str) -> Client:
+    return host.direct(user) if isinstance(host, KubeHost) else host.session(user)
+
+
+def let(host: E2eHost, user: str, rule: dict[str, list[str]]) -> None:
+    """A Role of one rule in the root tenant's namespace, for one user."""
+    path = f"/apis/{RBAC}/v1/namespaces/{ROOT}"
+    metadata = {"name": user, "namespace": ROOT}
+    role = {"apiVersion": f"{RBAC}/v1", "kind": "Role", "metadata": metadata, "rules": [rule]}
+    binding = {
+        "apiVersion": f"{RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": user},
+        "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+    }
+    host.session().request("POST", f"{path}/roles", role).expect(201)
+    host.session().request("POST", f"{path}/rolebindings", binding).expect(201)
+
+
+def test_a_selector_for_one_name_is_a_request_for_that_name(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """Deletions of collections tell it best: lists and watches are open to everybody, and show what may be got."""
+    name = tenants.create()["metadata"]["name"]
+    rule = {
+        "apiGroups": ["apps.cozystack.io"],
+        "resources": ["tenants"],
+        "verbs": ["deletecollection"],
+        "resourceNames": [name],
+    }
+    let(host, unique, rule)
+    client, query = ours(host, unique), {"fieldSelector": f"metadata.name={name}", "dryRun": "All"}
+    wait_until("the Role counts", lambda: client.request("DELETE", LIST, query=query).status == 200)
+    for other in ({}, {"fieldSelector": "metadata.name=another"}, {"fieldSelector": f"metadata.name!={name}"}):
+        client.request("DELETE", LIST, query={**other, "dryRun": "All"}).expect(403)
+    # a name by selector is a name: delete is another verb, and was not given
+    assert client.request("DELETE", f"{LIST}/{name}", query={"dryRun": "All"}).status == 403
+
+
+def test_a_refusal_names_everything_that_was_asked(host: E2eHost, unique: str) -> None:
+    client = ours(host, unique)
+    answer = client.get(f"{LIST}/x")
+    assert answer.expect(403) == {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": answer.json()["message"],
+        "reason": "Forbidden",
+        "details": {"name": "x", "group": "apps.cozystack.io", "kind": "tenants"},
+        "code": 403,
+    }
+    said = (
+        f'tenants.apps.cozystack.io "x" is forbidden: User "{unique}" cannot get resource "tenants" '
+        f'in API group "apps.cozystack.io" in the namespace "{ROOT}"'
+    )
+    assert answer.json()["message"].startswith(said)
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    everywhere = client.request("POST", "/apis/apps.cozystack.io/v1alpha1/tenants", {}).expect(403)
+    assert everywhere["details"] == {"group": "apps.cozystack.io", "kind": "tenants"}
+    assert everywhere["message"].startswith(
+        f'tenants.apps.cozystack.io is forbidden: User "{unique}" cannot create resource "tenants" '
+        'in API group "apps.cozystack.io" at the cluster scope'
+    )
+    status = client.request("PUT", f"{LIST}/x/status", manifest("x")).expect(403)
+    assert f'User "{unique}" cannot update resource "tenants/status"' in status["message"]
+
+
+def test_a_refusal_of_a_path_says_so(host: E2eHost, unique: str) -> None:
+    status = ours(host, unique).get("/metrics").expect(403)
+    assert status["message"].startswith(f'forbidden: User "{unique}" cannot get path "/metrics"')
+    assert (status["details"], status["reason"]) == ({}, "Forbidden")
+    status = ours(host, unique).request("POST", "/metrics", {}).expect(403)
+    assert f'User "{unique}" cannot post path "/metrics"' in status["message"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/healthz/", "/livez/ping", "/readyz/ping", "/version", "/openapi/v2", "/openapi/v3", "/apis", "/metrics"]
+)
+def test_who_is_not_known_gets_nothing_beside_the_three_probes(host: E2eHost, path: str) -> None:
+    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
+    status = anonymous.get(path).expect(403)
+    assert status["message"].startswith(f'forbidden: User "system:anonymous" cannot get path "{path}"')
+
+
+def test_what_is_not_there_is_refused_before_it_is_not_found(host: E2eHost, unique: str) -> None:
+    client = ours(host, unique)
+    unknown = client.get("/apis/apps.cozystack.io/v1alpha1/namespaces/x/nothings/y").expect(403)
+    assert f'User "{unique}" cannot get resource "nothings"' in unknown["message"]
+    assert client.request("PUT", LIST, {}).status == 403
+    assert client.request("POST", f"{LIST}/x", {}).status == 403

@@ -1,0 +1,258 @@
+"""Client certificates and other credentials that are not good, straight at our server (A2, A4, A10, A21, A24)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import socket
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from cryptography.x509.oid import NameOID
+from OpenSSL import SSL
+
+from apiserver.tls.certificates import make_ca, make_client, parse_bundle
+from tests.e2e.support import credentials
+from tests.e2e.support.clusters import ROOT, E2eHost, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.control_plane import FRONT_PROXY, TOKEN, TOKEN_USER
+from tests.e2e.support.credentials import showing
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+
+LIST = tenants_path(ROOT)
+ONE = tenants_path(ROOT, "root")
+# issued by a CA that no host has heard of, for the names that would matter
+NOBODY = make_ca("nobody")
+
+
+def unless(status: int, answer: Answer) -> Answer | None:
+    return answer if answer.status != status else None
+
+
+def acceptable_cas(url: str) -> set[str]:
+    """The common names of the CAs that the handshake asks certificates of."""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    with socket.create_connection((parts.hostname, parts.port), timeout=30) as plain:
+        plain.setblocking(True)
+        connection = SSL.Connection(SSL.Context(SSL.TLS_CLIENT_METHOD), plain)
+        connection.set_connect_state()
+        connection.do_handshake()
+        names = connection.get_client_ca_list(as_cryptography=True)
+        connection.shutdown()
+    return {str(name.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value) for name in names}
+
+
+def assert_unauthorized(answer: Answer) -> None:
+    expected = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": "Unauthorized",
+        "reason": "Unauthorized",
+        "code": 401,
+    }
+    assert answer.expect(401) == expected
+    assert "WWW-Authenticate" not in answer.headers
+    assert "Audit-ID" in answer.headers
+
+
+@pytest.mark.parametrize("name", ["admin", FRONT_PROXY])
+def test_a_certificate_of_an_unknown_ca_is_unauthorized(host: E2eHost, tmp_path: Path, name: str) -> None:
+    tls = showing(make_client(NOBODY, name, ["system:masters"]), tmp_path)
+    for path in (LIST, "/healthz", "/metrics"):
+        assert_unauthorized(Client(host.direct_url, tls, {}).get(path))
+    spoofed = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
+    assert_unauthorized(Client(host.direct_url, tls, spoofed).get(LIST))
+
+
+def test_a_good_token_hides_a_certificate_of_an_unknown_ca(kube: KubeHost, tmp_path: Path) -> None:
+    tls = showing(make_client(NOBODY, "admin", ["system:masters"]), tmp_path)
+    client = Client(kube.direct_url, tls, {"Authorization": f"Bearer {TOKEN}"})
+    assert f'User "{TOKEN_USER}" cannot get' in client.get(ONE).expect(403)["message"]
+
+
+def test_a_bad_token_is_unauthorized_and_not_anonymous(host: E2eHost, unique: str) -> None:
+    tls = ssl._create_unverified_context()
+    for scheme in ("Bearer", "bearer", "BEARER"):
+        assert_unauthorized(Client(host.direct_url, tls, {"Authorization": f"{scheme} {unique}"}).get(LIST))
+
+
+@pytest.mark.parametrize("value", ["Bearer", "Bearer ", "Basic YWRtaW46YWRtaW4="])
+def test_what_is_no_token_is_anonymous(host: E2eHost, value: str) -> None:
+    client = Client(host.direct_url, ssl._create_unverified_context(), {"Authorization": value})
+    status = client.get(ONE).expect(403)
+    assert 'User "system:anonymous" cannot get' in status["message"]
+    assert client.get("/healthz").status == 200
+
+
+def test_the_handshake_names_the_cas_of_clients(host: E2eHost) -> None:
+    names = acceptable_cas(host.direct_url)
+    if isinstance(host, KubeHost):
+        configured = host.session().get("/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
+        data = configured.expect(200)["data"]
+        bundles = [data["client-ca-file"], data["requestheader-client-ca-file"]]
+    else:
+        assert isinstance(host, EmbeddedHost)
+        bundles = [(host.data / "pki" / "ca.crt").read_text()]
+    cas = [ca for bundle in bundles for ca in parse_bundle(bundle.encode())]
+    assert names == {str(ca.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value) for ca in cas}
+
+
+def test_a_request_without_a_user_of_the_front_proxy_is_unauthorized(kube: KubeHost) -> None:
+    assert_unauthorized(kube.front_proxy().get(LIST))
+    assert_unauthorized(kube.front_proxy().get(LIST, headers={"X-Remote-Group": "system:masters"}))
+
+
+SPOOFED = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
+
+
+def test_a_front_proxy_of_another_name_speaks_for_nobody(kube: KubeHost) -> None:
+    assert kube.front_proxy().get(LIST, headers=SPOOFED).status == 200
+    assert_unauthorized(kube.front_proxy("another-proxy").get(LIST, headers=SPOOFED))
+
+
+def test_the_name_of_the_front_proxy_from_the_ca_of_clients_speaks_for_nobody(kube: KubeHost) -> None:
+    """R-252: each CA counts for its own kind of caller only."""
+    status = kube.direct(FRONT_PROXY).get(ONE, headers=SPOOFED).expect(403)
+    assert f'User "{FRONT_PROXY}" cannot get' in status["message"]
+
+
+def test_a_ca_that_the_cluster_adds_is_trusted_at_once(kube: KubeHost, tmp_path: Path, unique: str) -> None:
+    added = make_ca(unique)
+    tls = showing(make_client(added, unique), tmp_path)
+    client = Client(kube.direct_url, tls, {})
+    assert_unauthorized(client.get(LIST))
+    assert unique not in acceptable_cas(kube.direct_url)
+    path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+    bundle = kube.session().get(path).expect(200)["data"]["client-ca-file"]
+    patch = {"data": {"client-ca-file": bundle + added.certificate.decode()}}
+    kube.session().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
+    status = wait_until("the CA counts", lambda: unless(401, client.get(ONE))).expect(403)
+    assert f'User "{unique}" cannot get' in status["message"]
+    assert unique in acceptable_cas(kube.direct_url)
+
+
+def start_without_rights(kube: KubeHost, directory: Path, unique: str, *more: str) -> tuple[Process, int]:
+    port = free_port()
+    kubeconfig = kube.user(unique).kubeconfig
+    flags = [f"--kubeconfig={kubeconfig}", f"--cert-dir={directory / 'pki'}", "--bind-address=127.0.0.1"]
+    return run_command("serve", *flags, f"--secure-port={port}", *more, log=directory / "log"), port
+
+
+def test_who_may_not_read_the_cluster_s_settings_does_not_start(kube: KubeHost, tmp_path: Path, unique: str) -> None:
+    process, _ = start_without_rights(kube, tmp_path, unique)
+    try:
+        wait_until("the command ends", lambda: process.ended, seconds=60)
+    finally:
+        status = process.stop()
+    assert status == 1, process.tail()
+    (line,) = process.log().splitlines()
+    assert 'configmaps "extension-apiserver-authentication" is forbidden' in line
+    assert f'User "{unique}"' in line
+
+
+def test_who_is_told_to_tolerate_that_starts_and_is_not_ready(kube: KubeHost, tmp_path: Path, unique: str) -> None:
+    process, port = start_without_rights(kube, tmp_path, unique, "--authentication-tolerate-lookup-failure")
+    client = Client(f"https://127.0.0.1:{port}", ssl._create_unverified_context(), {})
+
+    def alive() -> bool:
+        try:
+            return client.get("/livez").status == 200
+        except OSError:
+            return False
+
+    try:
+        wait_until("it serves", alive, processes=[process])
+        answer = client.get("/readyz")
+        assert answer.status == 500
+        assert b"[-]informer-sync failed" in answer.content
+    finally:
+        status = process.stop()
+    assert status == 0, process.tail()
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> Iterator[Path]:
+    """A data directory whose server writes its audit log into it, as long as the test runs."""
+    data = tmp_path / "data"
+    process = run_command(
+        "standalone",
+        f"--data-dir={data}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={free_port()}",
+        f"--audit-log-path={tmp_path / 'audit.log'}",
+        log=tmp_path / "log",
+    )
+    try:
+        wait_until("it serves", lambda: "Serving on" in process.log(), processes=[process])
+        yield data
+    finally:
+        process.stop()
+
+
+def test_the_audit_log_tells_every_stage_and_who_was_not_let_in(audited: Path, tmp_path: Path, unique: str) -> None:
+    admin = credentials.from_kubeconfig(audited / "kubeconfig")
+    client = Client(admin.server, admin.tls, {"X-Forwarded-For": "198.51.100.7", "User-Agent": "audited/1"})
+    wait_until("the root tenant's namespace is served", lambda: client.get(LIST).status == 200)
+    client.get(LIST, headers={"Audit-ID": f"{unique}-list"}).expect(200)
+    query = {"watch": "true", "timeoutSeconds": "1"}
+    assert client.get(LIST, query=query, headers={"Audit-ID": f"{unique}-watch"}).status == 200
+    anonymous = Client(admin.server, ssl._create_unverified_context(), {})
+    anonymous.get(LIST, headers={"Audit-ID": f"{unique}-anonymous"}).expect(403)
+    forged = {"Audit-ID": f"{unique}-token", "Authorization": "Bearer sesame-open"}
+    assert_unauthorized(anonymous.get(LIST, headers=forged))
+    log = tmp_path / "audit.log"
+    wait_until("the last event is written", lambda: f"{unique}-token" in log.read_text())
+    assert "sesame" not in log.read_text()
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+
+    def told(request: str) -> list[tuple[str, int | None]]:
+        mine = [event for event in events if event["auditID"] == f"{unique}-{request}"]
+        return [(event["stage"], event.get("responseStatus", {}).get("code")) for event in mine]
+
+    assert told("list") == [("RequestReceived", None), ("ResponseComplete", 200)]
+    assert told("watch") == [("RequestReceived", None), ("ResponseStarted", 200), ("ResponseComplete", 200)]
+    assert told("anonymous") == [("RequestReceived", None), ("ResponseComplete", 403)]
+    assert told("token") == [("ResponseStarted", 401)]
+    listed, refused, unknown = (
+        [event for event in events if event["auditID"] == f"{unique}-{request}"][-1]
+        for request in ("list", "anonymous", "token")
+    )
+    assert listed["user"]["username"] == admin.user
+    assert (listed["sourceIPs"], listed["userAgent"]) == (["198.51.100.7", "127.0.0.1"], "audited/1")
+    assert listed["annotations"]["authorization.k8s.io/decision"] == "allow"
+    assert listed["objectRef"] == {
+        "resource": "tenants",
+        "namespace": ROOT,
+        "apiGroup": "apps.cozystack.io",
+        "apiVersion": "v1alpha1",
+    }
+    assert refused["user"] == {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
+    assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    assert refused["responseStatus"]["reason"] == "Forbidden"
+    assert unknown["user"] == {}
+    assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer"
+
+
+def test_handshakes_that_fail_are_counted_and_hurt_nobody(host: E2eHost) -> None:
+    name = "apiserver_tls_handshake_errors_total"
+    client = host.direct() if isinstance(host, KubeHost) else host.session()
+
+    def counted() -> float:
+        lines = client.get("/metrics").content.decode().splitlines()
+        return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
+
+    before = counted()
+    parts = urlsplit(host.direct_url)
+    assert parts.hostname is not None
+    plain = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+    plain.request("GET", "/healthz")
+    answer = plain.getresponse()
+    assert (answer.status, answer.read()) == (400, b"Client sent an HTTP request to an HTTPS server.\n")
+    plain.close()
+    wait_until("the failure is counted", lambda: counted() > before)

@@ -1,0 +1,103 @@
+"""The host goes away and comes back: reads go on, writes are refused, and no event is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.support.clusters import GROUP_VERSION, PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.relay import Relay
+from tests.e2e.support.tenants import Tenants, manifest
+
+pytestmark = pytest.mark.faults
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A second server, which reaches the host through a relay."""
+
+    process: Process
+    relay: Relay
+    url: str
+
+    def client(self, kube: KubeHost, user: str = "") -> Client:
+        straight = kube.direct(user)
+        return Client(self.url, straight.tls, straight.headers)
+
+
+@pytest.fixture
+def replica(kube: KubeHost, tmp_path: Path) -> Iterator[Replica]:
+    relay, port = Relay(int(kube.url.rpartition(":")[2])), free_port()
+    document = yaml.safe_load(kube.account.kubeconfig.read_text())
+    document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{relay.port}"
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(document))
+    flags = [f"--kubeconfig={kubeconfig}", f"--secure-port={port}", "--bind-address=127.0.0.1", "--controllers=none"]
+    process = run_command("serve", *flags, log=tmp_path / "replica.log")
+    made = Replica(process, relay, f"https://127.0.0.1:{port}")
+    try:
+        client = made.client(kube)
+        wait_until("the replica is ready", lambda: _is_ready(client), seconds=PATIENCE, processes=[process])
+        yield made
+    finally:
+        process.stop()
+        relay.close()
+
+
+def _is_ready(client: Client) -> bool:
+    try:
+        return client.get("/readyz").status == 200
+    except OSError:
+        return False
+
+
+def test_reads_go_on_and_writes_are_refused(kube: KubeHost, replica: Replica, tenants: Tenants, unique: str) -> None:
+    kube.grant(unique, "cozy:tenant:admin", ROOT)
+    name = tenants.create()["metadata"]["name"]
+    admin, ordinary = replica.client(kube), replica.client(kube, unique)
+    path = tenants_path(ROOT, name)
+    wait_until("the replica has the tenant", lambda: ordinary.get(path).status == 200, seconds=PATIENCE)
+    replica.relay.cut()
+    wait_until("reads come with a warning", lambda: admin.get(path).warnings, seconds=PATIENCE)
+    for client in (admin, ordinary):
+        answer = client.get(path)
+        assert answer.expect(200)["metadata"]["name"] == name
+        assert answer.warnings
+    refused = admin.request("POST", tenants_path(ROOT), manifest(tenants.name()))
+    assert refused.expect(503)["reason"] == "ServiceUnavailable"
+    assert admin.get("/livez").status == 200
+    # what discovery did not answer, garbage collection and namespace deletion would stop for (C10)
+    assert admin.get(GROUP_VERSION).expect(200)["resources"]
+    replica.relay.mend()
+    fresh = manifest(tenants.name())
+    wait_until(
+        "writes pass again",
+        lambda: admin.request("POST", tenants_path(ROOT), fresh, query={"dryRun": "All"}).status == 201,
+        seconds=PATIENCE,
+    )
+    wait_until("reads come without a warning", lambda: not admin.get(path).warnings, seconds=PATIENCE)
+
+
+def test_a_watch_stays_and_is_told_what_happened_meanwhile(
+    kube: KubeHost, replica: Replica, tenants: Tenants, unique: str
+) -> None:
+    client = replica.client(kube)
+    version = client.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
+    query = {"watch": "true", "resourceVersion": version, "labelSelector": f"e2e={unique}"}
+    with client.stream(tenants_path(ROOT), query=query, seconds=PATIENCE) as frames:
+        replica.relay.cut()
+        first, second = (tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(2))
+        assert kube.session().request("DELETE", tenants_path(ROOT, first)).status == 200
+        replica.relay.mend()
+        seen = set()
+        for frame in frames:
+            seen.add((frame["type"], frame["object"]["metadata"]["name"]))
+            if ("ADDED", second) in seen and (("ADDED", first) not in seen or ("DELETED", first) in seen):
+                break
+    assert ("ADDED", second) in seen

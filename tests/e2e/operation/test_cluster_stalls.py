@@ -1,0 +1,98 @@
+"""A kube-apiserver that answers nobody, and one that is started anew: reads go on, and no event is lost."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Tenants, manifest
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
+
+
+@contextmanager
+def stalled(kube: KubeHost) -> Iterator[None]:
+    """Connections stay open and new ones are taken by the kernel, but nothing is answered."""
+    kube.kube_apiserver.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        kube.kube_apiserver.signal(signal.SIGCONT)
+
+
+def wait_for_the_host(kube: KubeHost) -> None:
+    client = kube.session()
+
+    def answers() -> bool:
+        try:
+            return client.get("/readyz").status == 200 and client.get(tenants_path(ROOT)).status == 200
+        except OSError:
+            return False
+
+    # kube-controller-manager gives up when its kube-apiserver is away
+    wait_until("the host is back", answers, seconds=2 * PATIENCE, processes=[kube.server, kube.kube_apiserver])
+
+
+def test_a_host_that_hangs_is_an_outage(own_kube: KubeHost, unique: str) -> None:
+    kube, tenants = own_kube, Tenants(own_kube)
+    name = tenants.create()["metadata"]["name"]
+    direct = kube.direct()
+    path = tenants_path(ROOT, name)
+    wait_until("our server has it", lambda: direct.get(path).status == 200, seconds=PATIENCE)
+    with stalled(kube):
+        started = time.monotonic()
+        assert direct.get(path).expect(200)["metadata"]["name"] == name
+        listed = direct.get(tenants_path(ROOT)).expect(200)["items"]
+        assert name in {item["metadata"]["name"] for item in listed}
+        # reads come from memory: that the host hangs does not slow them
+        assert time.monotonic() - started < 5
+        refused = direct.request("POST", tenants_path(ROOT), manifest(tenants.name()), seconds=60)
+        # which of the two it is depends on whose patience ends first
+        assert refused.status in (503, 504), refused.content
+        assert refused.json()["kind"] == "Status"
+        assert direct.get("/livez").status == 200
+    wait_for_the_host(kube)
+    made = tenants.create(labels={"e2e": unique})
+    wait_until("news arrives", lambda: direct.get(tenants_path(ROOT, made["metadata"]["name"])).status == 200)
+
+
+def test_a_host_that_is_started_anew_loses_no_event(own_kube: KubeHost, unique: str) -> None:
+    kube, tenants = own_kube, Tenants(own_kube)
+    direct = kube.direct()
+    labels = {"e2e": unique}
+    first = tenants.create(labels=labels)["metadata"]["name"]
+    wait_until("our server has it", lambda: direct.get(tenants_path(ROOT, first)).status == 200, seconds=PATIENCE)
+    version = direct.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
+    query = {"watch": "true", "resourceVersion": version, "labelSelector": f"e2e={unique}"}
+    with direct.stream(tenants_path(ROOT), query=query, seconds=2 * PATIENCE) as frames:
+        kube.kube_apiserver.stop()
+        wait_until(
+            "reads come with a warning", lambda: direct.get(tenants_path(ROOT, first)).warnings, seconds=PATIENCE
+        )
+        refused = direct.request("POST", tenants_path(ROOT), manifest(tenants.name()))
+        status: dict[str, Any] = refused.expect(503)
+        assert status["reason"] == "ServiceUnavailable"
+        assert int(refused.headers["Retry-After"]) >= 1
+        kube.kube_apiserver.restart()
+        wait_for_the_host(kube)
+        second = tenants.create(labels=labels)["metadata"]["name"]
+        tenants.patch(first, {"metadata": {"annotations": {"e2e": "back"}}})
+        # the watch of before is the same one: it was never cut, and misses nothing
+        awaited = {(second, None), (first, "back")}
+        for frame in frames:
+            metadata = frame["object"]["metadata"]
+            awaited.discard((metadata["name"], (metadata.get("annotations") or {}).get("e2e")))
+            if not awaited:
+                break
+    assert not awaited
+    wait_until(
+        "reads come without a warning", lambda: not direct.get(tenants_path(ROOT, second)).warnings, seconds=PATIENCE
+    )
+    assert not kube.server.ended

@@ -1,0 +1,51 @@
+"""A disk that is full: writes fail with a 503, what was acknowledged stays, and all is well once there is room."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support.clusters import EmbeddedHost
+
+pytestmark = pytest.mark.faults
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.fixture
+def own_embedded(tmp_path: Path) -> Iterator[EmbeddedHost]:
+    running = EmbeddedHost(tmp_path)
+    yield running
+    assert running.stop() == 0
+
+
+def limit(host: EmbeddedHost, size: int) -> None:
+    """How large a file the server may write; the system answers more like a full disk."""
+    hard = resource.RLIM_INFINITY
+    resource.prlimit(host.server.pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+def configmap(name: str) -> dict[str, object]:
+    return {"metadata": {"name": name}, "data": {"a": "x" * 50_000}}
+
+
+def test_a_full_disk_loses_nothing(own_embedded: EmbeddedHost) -> None:
+    client = own_embedded.session()
+    client.request("POST", CONFIGMAPS, configmap("before")).expect(201)
+    limit(own_embedded, (own_embedded.data / "host.db-wal").stat().st_size)
+    refused = client.request("POST", CONFIGMAPS, configmap("during"))
+    assert refused.expect(503)["message"] == "the database cannot be written"
+    assert refused.headers["Retry-After"] == "1"
+    assert client.get(f"{CONFIGMAPS}/before").status == 200
+    assert client.get(f"{CONFIGMAPS}/during").status == 404
+    limit(own_embedded, resource.RLIM_INFINITY)
+    client.request("POST", CONFIGMAPS, configmap("after")).expect(201)
+    assert own_embedded.stop() == 0
+    own_embedded.start()
+    client = own_embedded.session()
+    names = {each["metadata"]["name"] for each in client.get(CONFIGMAPS).expect(200)["items"]}
+    assert {"before", "after"} <= names
+    assert "during" not in names

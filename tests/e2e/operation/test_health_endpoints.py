@@ -1,0 +1,127 @@
+"""Health, metrics and the request timeout, as probes and scrapers meet them (J53, J55)."""
+
+from __future__ import annotations
+
+import ssl
+import uuid
+
+import pytest
+
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.control_plane import TOKEN
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.tenants import manifest
+
+HOOKS = (
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+)
+
+# by which dashboards and alerts for Kubernetes know them
+NAMES = (
+    "apiserver_request_total{",
+    "apiserver_request_duration_seconds_bucket{",
+    "apiserver_request_sli_duration_seconds_bucket{",
+    "apiserver_response_sizes_bucket{",
+    "apiserver_current_inflight_requests{",
+    "apiserver_longrunning_requests{",
+    "apiserver_watch_events_total{",
+    "apiserver_registered_watchers{",
+    "apiserver_storage_objects{",
+    "apiserver_admission_controller_admission_duration_seconds_bucket{",
+    'authentication_attempts{result="success"}',
+    "workqueue_depth{",
+    "workqueue_adds_total{",
+    'rest_client_requests_total{code="200"',
+    "apiserver_tls_handshake_errors_total ",
+    "process_resident_memory_bytes ",
+)
+
+
+def ours(host: E2eHost) -> Client:
+    """Straight to our server: behind an aggregator these paths are the aggregator's own."""
+    return host.direct() if isinstance(host, KubeHost) else host.session()
+
+
+@pytest.mark.parametrize("name", ["healthz", "livez", "readyz"])
+def test_each_check_is_told(host: E2eHost, name: str) -> None:
+    answer = ours(host).get(f"/{name}", query={"verbose": "1"})
+    lines = answer.content.decode().splitlines()
+    assert answer.status == 200
+    assert {"[+]ping ok", "[+]log ok", *(f"[+]{hook} ok" for hook in HOOKS)} <= set(lines)
+    assert lines[-1] == f"{name} check passed"
+    assert ("[+]informer-sync ok" in lines) == (name == "readyz")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
+def test_probes_need_no_credentials(host: E2eHost, path: str) -> None:
+    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
+    answer = anonymous.get(path)
+    assert (answer.status, answer.body) == (200, b"ok")
+
+
+def test_nothing_else_is_open(host: E2eHost) -> None:
+    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
+    for path in ("/livez/ping", "/metrics", "/apis", tenants_path(ROOT), "/"):
+        assert anonymous.get(path).status in (401, 403)
+
+
+def test_metrics_have_kubernetes_names(host: E2eHost, unique: str) -> None:
+    client = ours(host)
+    client.get(tenants_path(ROOT)).expect(200)
+    # over at once: the version is long gone
+    assert client.get(tenants_path(ROOT), query={"watch": "true", "resourceVersion": "1"}).status == 200
+    client.request("POST", tenants_path(ROOT), manifest(unique), query={"dryRun": "All"}).expect(201)
+    answer = client.get("/metrics")
+    text = answer.content.decode()
+    assert answer.status == 200
+    for name in NAMES:
+        assert f"\n{name}" in text, name
+    assert 'resource="tenants"' in text
+
+
+def test_what_is_asked_of_the_host_is_counted(kube: KubeHost, unique: str) -> None:
+    token = {"Authorization": f"Bearer {TOKEN}"}
+    assert kube.without_credentials().get(tenants_path(ROOT, "root"), headers=token).status == 403
+    assert (
+        kube.without_credentials().get(tenants_path(ROOT), headers={"Authorization": f"Bearer {unique}"}).status == 401
+    )
+    text = kube.direct().get("/metrics").content.decode()
+    counted = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    for name in (
+        'apiserver_delegated_authn_request_total{code="201"}',
+        'apiserver_delegated_authz_request_total{code="201"}',
+        'authentication_attempts{result="failure"}',
+    ):
+        assert float(counted[name]) >= 1, name
+
+
+def test_an_ordinary_user_sees_no_metrics(host: E2eHost, unique: str) -> None:
+    client = host.direct(unique) if isinstance(host, KubeHost) else host.session(unique)
+    assert client.get("/metrics").expect(403)["reason"] == "Forbidden"
+
+
+@pytest.mark.parametrize("timeout", ["3m", "0s"])
+def test_a_timeout_of_the_client_s_is_taken(host: E2eHost, timeout: str) -> None:
+    assert host.session().get(tenants_path(ROOT), query={"timeout": timeout}).status == 200
+
+
+def test_a_timeout_that_is_none_is_a_bad_request(host: E2eHost) -> None:
+    answer = host.session().get(tenants_path(ROOT), query={"timeout": "invalid"})
+    assert answer.status == 400
+    assert b"invalid timeout specified in the request URL" in answer.content
+
+
+def test_an_audit_id_is_made_where_none_is_sent_and_a_long_one_is_cut(host: E2eHost, unique: str) -> None:
+    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
+    for client, path in ((ours(host), GROUP_VERSION), (anonymous, GROUP_VERSION), (ours(host), "/nothing")):
+        made = [client.get(path).headers["Audit-ID"] for _ in range(2)]
+        assert len({str(uuid.UUID(each)) for each in made}) == 2
+    long = unique + "x" * 100
+    assert ours(host).get(GROUP_VERSION, headers={"Audit-ID": long}).headers["Audit-ID"] == long[:64]
+
+
+def test_every_answer_has_the_audit_id_that_was_sent(host: E2eHost) -> None:
+    client = ours(host)
+    for path in (tenants_path(ROOT), tenants_path(ROOT, "missing"), "/nothing"):
+        assert client.get(path, headers={"Audit-ID": "e2e-audit"}).headers["Audit-ID"] == "e2e-audit"

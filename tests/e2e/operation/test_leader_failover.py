@@ -1,0 +1,148 @@
+"""Two replicas on a real kube-apiserver: when the leader dies, freezes or is cut off, the other one takes over in time,
+and nothing that the old one writes lands after the new one's first write."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support.clusters import PATIENCE, ROOT, KubeHost
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.recording_proxy import Passed, RecordingProxy
+
+pytestmark = pytest.mark.faults
+
+# lease duration and the longest wait between two tries to have it, by the rules of client-go
+TAKEOVER_SECONDS = 20.0
+FROZEN_SECONDS = 20.0
+# after the fault is mended: as long as the old leader may take to notice that it leads no more
+AFTERMATH_SECONDS = 4.0
+MERGE = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two replicas by name, and the proxy that they reach the host through."""
+
+    replicas: dict[str, Process]
+    proxy: RecordingProxy
+
+    def leader(self) -> str:
+        """Who wrote last; empty if nobody did."""
+        writes = self.proxy.writes()
+        return writes[-1].by if writes else ""
+
+    def first_write(self, name: str) -> Passed | None:
+        return next(iter(self.proxy.writes(name)), None)
+
+
+@pytest.fixture
+def pair(kube: KubeHost, tmp_path: Path) -> Iterator[Pair]:
+    """The session's own server makes room: it gives the lease back when it ends."""
+    kube.server.stop()
+    proxy = RecordingProxy(kube.url, kube.account)
+    replicas: dict[str, Process] = {}
+    try:
+        for name in ("one", "two"):
+            flags = [f"--kubeconfig={proxy.door(name, tmp_path)}", f"--secure-port={free_port()}"]
+            replicas[name] = run_command("serve", *flags, "--bind-address=127.0.0.1", log=tmp_path / f"{name}.log")
+        yield Pair(replicas, proxy)
+    finally:
+        for process in replicas.values():
+            # whoever leads gives the lease back; one that was frozen has to wake up for that
+            if not process.ended:
+                process.signal(signal.SIGCONT)
+            process.stop()
+        proxy.close()
+        kube.restart()
+
+
+class Disturber:
+    """Always leaves the leader something to write: the label of a Namespace that is not as it should be."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Disturber:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        self._thread.join(timeout=30)
+
+    def _run(self) -> None:
+        for number in count():
+            body = {"metadata": {"labels": {"namespace.cozystack.io/host": f"n{number}.example.org"}}}
+            self._client.request("PATCH", f"/api/v1/namespaces/{ROOT}", body, content_type=MERGE)
+            if self._over.wait(0.02):
+                return
+
+
+def kill(pair: Pair, leader: str) -> Callable[[], None]:
+    pair.replicas[leader].kill()
+    return lambda: None
+
+
+def freeze(pair: Pair, leader: str) -> Callable[[], None]:
+    process, since = pair.replicas[leader], time.monotonic()
+    process.signal(signal.SIGSTOP)
+
+    def thaw() -> None:
+        time.sleep(max(0.0, since + FROZEN_SECONDS - time.monotonic()))
+        process.signal(signal.SIGCONT)
+
+    return thaw
+
+
+def cut_off(pair: Pair, leader: str) -> Callable[[], None]:
+    pair.proxy.cut(leader)
+    return lambda: pair.proxy.mend(leader)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(kill, id="killed"),
+        pytest.param(freeze, id="frozen"),
+        pytest.param(cut_off, id="cut off"),
+    ],
+)
+def test_the_other_replica_takes_over(
+    kube: KubeHost, pair: Pair, fault: Callable[[Pair, str], Callable[[], None]]
+) -> None:
+    with Disturber(kube.session()):
+        wait_until("a replica leads", lambda: len(pair.proxy.writes()) > 5, seconds=PATIENCE)
+        leader = pair.leader()
+        [other] = pair.replicas.keys() - {leader}
+        assert pair.first_write(other) is None
+        wait_until("the other replica is ready", lambda: _has_asked_for_the_lease(pair, other), seconds=PATIENCE)
+        began = time.monotonic()
+        mend = fault(pair, leader)
+        first = wait_until(
+            "the other replica writes",
+            lambda: pair.first_write(other),
+            seconds=TAKEOVER_SECONDS + 5,
+            processes=[pair.replicas[other]],
+        )
+        print(f"took over after {first.at - began:.1f} s")
+        assert first.at - began <= TAKEOVER_SECONDS
+        mend()
+        time.sleep(AFTERMATH_SECONDS)
+        late = [each for each in pair.proxy.writes(leader) if each.at > first.at]
+        assert late == []
+        assert pair.leader() == other
+
+
+def _has_asked_for_the_lease(pair: Pair, name: str) -> bool:
+    return any(each.by == name and "/leases/" in each.path for each in tuple(pair.proxy.passed))

@@ -1,0 +1,174 @@
+"""The end by a signal: readyz red, watches and idle connections end cleanly, requests in flight finish, status 0."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import Process, free_port, run_command, wait_until
+from tests.e2e.support.raw_tls import RawTls
+from tests.e2e.support.tenants import manifest
+
+WATCHES = 200
+IDLE = 20
+LIMIT = 10.0
+LAST_CHUNK = b"0\r\n\r\n"
+
+
+def watch_target(client: Client) -> str:
+    version = client.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
+    return f"{tenants_path(ROOT)}?watch=true&resourceVersion={version}"
+
+
+def ends(process: Process) -> int:
+    """The status of a process that has been told to end."""
+    return process.wait(seconds=LIMIT)
+
+
+def begin_post(connection: RawTls, length: int) -> None:
+    """A POST whose body the server is waiting for."""
+    fields = {"Content-Type": "application/json", "Content-Length": str(length), "Expect": "100-continue"}
+    connection.ask("POST", tenants_path(ROOT), fields)
+    assert connection.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
+
+
+def is_shutting_down(own_embedded: EmbeddedHost) -> bool:
+    return "shutting down" in own_embedded.server.log()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_many_watches_and_idle_connections_end_cleanly(own_embedded: EmbeddedHost, number: signal.Signals) -> None:
+    client = own_embedded.session()
+    target = watch_target(client)
+    with ExitStack() as stack:
+        watches = [stack.enter_context(RawTls(client)) for _ in range(WATCHES)]
+        for each in watches:
+            each.ask("GET", target)
+        for each in watches:
+            assert each.until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+        idle = [stack.enter_context(RawTls(client)) for _ in range(IDLE)]
+        for each in idle[: IDLE // 2]:
+            each.ask("GET", "/livez")
+            assert each.until(b"ok").startswith(b"HTTP/1.1 200")
+        own_embedded.server.signal(number)
+        assert {each.rest()[-5:] for each in watches} == {LAST_CHUNK}
+        assert {each.rest() for each in idle} == {b""}
+        assert ends(own_embedded.server) == 0
+    assert "Traceback" not in own_embedded.server.log()
+
+
+def test_a_request_in_flight_finishes(own_embedded: EmbeddedHost) -> None:
+    body = json.dumps(manifest("late")).encode()
+    with RawTls(own_embedded.session()) as connection:
+        begin_post(connection, len(body))
+        connection.send(body[:10])
+        own_embedded.server.signal(signal.SIGTERM)
+        wait_until("it ends", lambda: is_shutting_down(own_embedded))
+        connection.send(body[10:])
+        answer = connection.rest()
+    assert answer.startswith(b"HTTP/1.1 201"), f"{answer!r}\n{own_embedded.server.tail()}"
+    assert ends(own_embedded.server) == 0
+    own_embedded.start()
+    assert own_embedded.session().get(tenants_path(ROOT, "late")).status == 200
+
+
+def test_a_request_that_never_comes_is_not_waited_for(own_embedded: EmbeddedHost) -> None:
+    with RawTls(own_embedded.session()) as connection:
+        begin_post(connection, 99)
+        own_embedded.server.signal(signal.SIGTERM)
+        assert ends(own_embedded.server) == 0
+
+
+def test_a_connection_amid_its_handshake_is_not_waited_for(own_embedded: EmbeddedHost) -> None:
+    with socket.create_connection(("127.0.0.1", own_embedded.port)):
+        own_embedded.server.signal(signal.SIGTERM)
+        assert ends(own_embedded.server) == 0
+
+
+def test_further_signals_do_no_harm(own_embedded: EmbeddedHost) -> None:
+    client = own_embedded.session()
+    over = threading.Event()
+
+    def insist() -> None:
+        while not over.is_set() and not own_embedded.server.ended:
+            own_embedded.server.signal(signal.SIGTERM)
+            own_embedded.server.signal(signal.SIGINT)
+            time.sleep(0.005)
+
+    with RawTls(client) as watch:
+        watch.ask("GET", watch_target(client))
+        watch.until(b"\r\n\r\n")
+        insisting = threading.Thread(target=insist)
+        insisting.start()
+        try:
+            assert watch.rest()[-5:] == LAST_CHUNK
+            assert ends(own_embedded.server) == 0
+        finally:
+            over.set()
+            insisting.join()
+    assert "Traceback" not in own_embedded.server.log()
+
+
+def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own_embedded: EmbeddedHost) -> None:
+    acknowledged: list[str] = []
+
+    def write() -> None:
+        client, number = own_embedded.session(), 0
+        while True:
+            name = f"t{number}"
+            try:
+                status = client.request("POST", tenants_path(ROOT), manifest(name)).status
+            except OSError:
+                return
+            assert status in (201, 429, 503)
+            if status == 201:
+                acknowledged.append(name)
+            number += 1
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    wait_until("some writes are acknowledged", lambda: len(acknowledged) >= 10)
+    own_embedded.server.signal(signal.SIGTERM)
+    assert ends(own_embedded.server) == 0
+    writer.join(timeout=30)
+    own_embedded.start()
+    items = own_embedded.session().get(tenants_path(ROOT)).expect(200)["items"]
+    assert set(acknowledged) <= {item["metadata"]["name"] for item in items}
+
+
+def test_behind_an_aggregator_readiness_turns_red_before_the_port_closes(kube: KubeHost, tmp_path: Path) -> None:
+    port = free_port()
+    flags = [f"--kubeconfig={kube.account.kubeconfig}", f"--secure-port={port}", "--controllers=none"]
+    process = run_command("serve", *flags, "--bind-address=127.0.0.1", log=tmp_path / "log")
+    straight = kube.direct()
+    client = Client(f"https://127.0.0.1:{port}", straight.tls, straight.headers)
+
+    def readiness() -> int:
+        try:
+            return client.get("/readyz").status
+        except OSError:
+            return 0
+
+    try:
+        wait_until("it is ready", lambda: readiness() == 200, seconds=PATIENCE, processes=[process])
+        with RawTls(client) as watch:
+            watch.ask("GET", watch_target(client))
+            watch.until(b"\r\n\r\n")
+            process.signal(signal.SIGTERM)
+            wait_until("readiness is red", lambda: readiness() != 200)
+            assert readiness() == 500
+            assert client.get("/livez").status == 200
+            assert client.get(tenants_path(ROOT)).status == 200
+            assert watch.rest()[-5:] == LAST_CHUNK
+        assert ends(process) == 0
+    finally:
+        process.stop()

@@ -1,0 +1,31 @@
+"""Server-side apply of Tenants in the root, and what it leaves in managedFields."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.tenants import Object
+
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+API_VERSION = "apps.cozystack.io/v1alpha1"
+
+
+def configuration(name: str, **fields: Any) -> Object:
+    """What is applied; `metadata` is added to the name."""
+    metadata = {"name": name, **fields.pop("metadata", {})}
+    return {"apiVersion": API_VERSION, "kind": "Tenant", "metadata": metadata, **fields}
+
+
+def apply(host: E2eHost, name: str, manager: str, config: Object | str, **query: str) -> Answer:
+    path = tenants_path(ROOT, name)
+    asked = {"fieldManager": manager, **query}
+    return host.session().request("PATCH", path, config, query=asked, content_type=APPLY)
+
+
+def entries(tenant: Object) -> dict[tuple[str, str], Object]:
+    """The entries of managedFields by manager and operation."""
+    managed = tenant["metadata"].get("managedFields", [])
+    return {(entry["manager"], entry["operation"]): entry for entry in managed}

@@ -1,0 +1,377 @@
+"""The two hosts that the end-to-end tests run on, behind one face."""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+import subprocess
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import count
+from pathlib import Path
+
+import yaml
+
+from apiserver.tls.certificates import KeyPair
+from tests.e2e.support import credentials
+from tests.e2e.support.control_plane import FRONT_PROXY, ControlPlane
+from tests.e2e.support.credentials import Identity
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import REPOSITORY, Process, free_port, run_command, wait_until
+
+KUBECTL = Path(sys.executable).parent / "kubectl"
+GROUP_VERSION = "/apis/apps.cozystack.io/v1alpha1"
+API_SERVICE = "v1alpha1.apps.cozystack.io"
+CORE_GROUP_VERSION = "/apis/core.cozystack.io/v1alpha1"
+CORE_API_SERVICE = "v1alpha1.core.cozystack.io"
+RBAC = "rbac.authorization.k8s.io"
+ROOT = "tenant-root"
+ROOT_HOST = "example.org"
+# of the control plane's controllers: how long a chain of theirs may take on a small machine
+PATIENCE = 60.0
+
+
+def tenants_path(namespace: str = "", name: str = "", subresource: str = "") -> str:
+    """The path of Tenants: of all namespaces, of one, or one Tenant and its subresource."""
+    parts = [GROUP_VERSION, *(["namespaces", namespace] if namespace else []), "tenants", name, subresource]
+    return "/".join(part for part in parts if part)
+
+
+class E2eHost(ABC):
+    """A running server with its host, for the whole session. `processes` are what to blame if it does not answer."""
+
+    kind: str
+    url: str
+    """What kubectl talks to."""
+    direct_url: str
+    """Our own server; the same as `url` where nothing stands in between."""
+    admin: Identity
+    processes: Sequence[Process]
+    server: Process
+    has_controllers = True
+    flags: Sequence[str] = ()
+    """More flags of our server, from its next start on."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._identities: dict[tuple[str, tuple[str, ...]], Identity] = {}
+        self._numbers = count()
+
+    @abstractmethod
+    def make_user(self, user: str, groups: tuple[str, ...]) -> Identity: ...
+
+    @abstractmethod
+    def restart(self) -> None:
+        """Our server anew, on the same host."""
+
+    @abstractmethod
+    def stop(self) -> int:
+        """End everything; our server's exit status."""
+
+    def user(self, name: str, groups: Sequence[str] = ()) -> Identity:
+        """A user with credentials of their own, made once."""
+        key = name, tuple(groups)
+        if key not in self._identities:
+            self._identities[key] = self.make_user(*key)
+        return self._identities[key]
+
+    def session(self, user: str = "", groups: Sequence[str] = ()) -> Client:
+        """Raw HTTPS to `url`; the administrator's if no user is named."""
+        identity = self.user(user, groups) if user else self.admin
+        return Client(self.url, identity.tls, identity.headers)
+
+    def kubectl(
+        self,
+        *arguments: str,
+        as_user: str = "",
+        groups: Sequence[str] = (),
+        input: str = "",
+        status: int | None = 0,
+        environment: Mapping[str, str] | None = None,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run the real kubectl with a user's own credentials; fails unless it exits with `status` (None: any)."""
+        identity = self.user(as_user, groups) if as_user else self.admin
+        done = subprocess.run(
+            self._kubectl(identity, arguments),
+            input=input,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=self._environment(environment),
+        )
+        said = f"kubectl {' '.join(arguments)} exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert status is None or done.returncode == status, f"{said}\n{self.tail()}"
+        return done
+
+    def tail(self) -> str:
+        """What our server printed last, if it is a process of ours."""
+        return "\n".join(each.tail() for each in self.processes[:1])
+
+    def follow(self, *arguments: str) -> Process:
+        """A kubectl that goes on running, such as `get -w`; whoever starts it stops it."""
+        log = self.directory / f"kubectl-{next(self._numbers)}.log"
+        command = self._kubectl(self.admin, arguments)
+        return Process(f"kubectl {arguments[0]}", command, log=log, environment=self._environment(None))
+
+    def grant(self, user: str, role: str, namespace: str) -> None:
+        """Bind a user to a ClusterRole in one namespace, and wait until that is in effect."""
+        client = self.session()
+        binding = {
+            "apiVersion": f"{RBAC}/v1",
+            "kind": "RoleBinding",
+            "metadata": {"name": f"{user}-{role}".replace(":", "-"), "namespace": namespace},
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
+        }
+        path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"
+        client.request("POST", path, binding).expect(201)
+        rule = client.get(f"/apis/{RBAC}/v1/clusterroles/{role}").expect(200)["rules"][0]
+        asked = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": {"namespace": namespace, **asked}},
+        }
+
+        def allowed() -> bool:
+            answer = client.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review).expect(201)
+            return bool(answer["status"]["allowed"])
+
+        wait_until(f"{user} may {asked} in {namespace}", allowed, processes=self.processes)
+
+    def _kubectl(self, identity: Identity, arguments: Sequence[str]) -> list[str]:
+        return [str(KUBECTL), f"--kubeconfig={identity.kubeconfig}", *arguments]
+
+    def _environment(self, more: Mapping[str, str] | None) -> dict[str, str]:
+        home = {"HOME": str(self.directory), "KUBECACHEDIR": str(self.directory / "kubectl-cache")}
+        return {**os.environ, **home, **(more or {})}
+
+    def _wait_for_the_root(self, ours: Client) -> None:
+        """And for our own server's readiness: before that, a Service would lead nobody to it."""
+        client, path = self.session(), tenants_path(ROOT)
+
+        def there() -> bool:
+            try:
+                answer = client.get(path)
+            except OSError:
+                return False
+            return answer.status == 200 and bool(answer.json()["items"])
+
+        wait_until("the root tenant is served", there, seconds=PATIENCE, processes=self.processes)
+        namespace = f"/api/v1/namespaces/{ROOT}"
+        wait_until(
+            "the root tenant's namespace is there",
+            lambda: client.get(namespace).status == 200,
+            seconds=PATIENCE,
+            processes=self.processes,
+        )
+        wait_until(
+            "our server is ready",
+            lambda: ours.get("/readyz").status == 200,
+            seconds=PATIENCE,
+            processes=self.processes,
+        )
+
+
+class EmbeddedHost(E2eHost):
+    """`tenant-apiserver standalone`."""
+
+    kind = "embedded"
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.data = directory / "data"
+        self.port = free_port()
+        self.url = self.direct_url = f"https://127.0.0.1:{self.port}"
+        self.start()
+
+    def run(self, *arguments: str, log: Path) -> Process:
+        return run_command(*arguments, log=log)
+
+    def start(self) -> None:
+        """Start, or start again, on the same data and port."""
+        self.server = self.run(
+            "standalone",
+            f"--data-dir={self.data}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            f"--root-host={ROOT_HOST}",
+            *self.flags,
+            log=self.directory / "standalone.log",
+        )
+        self.processes = (self.server,)
+        kubeconfig = self.data / "kubeconfig"
+        try:
+            wait_until("the kubeconfig is written", kubeconfig.is_file, processes=self.processes)
+            self.admin = credentials.from_kubeconfig(kubeconfig)
+            self._wait_for_the_root(self.session())
+        except BaseException:
+            self.server.stop()
+            raise
+
+    def make_user(self, user: str, groups: tuple[str, ...]) -> Identity:
+        output = self.directory / f"user-{next(self._numbers)}"
+        flags = [f"--data-dir={self.data}", f"--user={user}", f"--output={output}"]
+        if groups:
+            flags.append(f"--groups={','.join(groups)}")
+        done = subprocess.run(
+            [sys.executable, "-m", "tenant_apiserver", "kubeconfig", *flags],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+        assert done.returncode == 0, done.stderr
+        return credentials.from_kubeconfig(output)
+
+    def restart(self) -> None:
+        self.server.stop()
+        self.start()
+
+    def stop(self) -> int:
+        return self.server.stop()
+
+
+class KubeHost(E2eHost):
+    """`tenant-apiserver serve` behind a real kube-apiserver: installed from our manifests, under its own account."""
+
+    kind = "kube"
+
+    def __init__(self, directory: Path, control_plane: ControlPlane, crds: Path) -> None:
+        super().__init__(directory)
+        self._control_plane = control_plane
+        self.crds = crds
+        self.has_controllers = control_plane.has_controllers
+        self.kube_apiserver = control_plane.processes[-1]
+        self.url, self.admin = control_plane.url, control_plane.admin
+        self.processes, self.server = control_plane.processes, control_plane.processes[-1]
+        self.port = free_port()
+        self.direct_url = f"https://127.0.0.1:{self.port}"
+        self._install(crds)
+        token = self.kubectl("create", "token", "tenant-apiserver", "-n", "cozy-system", "--duration=24h").stdout
+        self.account = control_plane.token_identity("tenant-apiserver", token.strip())
+        self.server = self.start()
+        self.processes = [self.server, *control_plane.processes]
+        try:
+            self._wait_until_available()
+            # only now, so that they find every kind at once instead of on their next look around
+            control_plane.start_controllers()
+            self.processes = [self.server, *control_plane.processes]
+            self._wait_for_the_root(self.without_credentials())
+        except BaseException:
+            self.server.stop()
+            raise
+
+    def make_user(self, user: str, groups: tuple[str, ...]) -> Identity:
+        return self._control_plane.identity(user, groups)
+
+    def restart(self) -> None:
+        self.server.stop()
+        self.server = self.start()
+        self.processes = [self.server, *self._control_plane.processes]
+        self._wait_until_available()
+        self._wait_for_the_root(self.without_credentials())
+
+    def stop(self) -> int:
+        status = self.server.stop()
+        self._control_plane.stop()
+        return status
+
+    def compact(self) -> None:
+        """Have the host forget every version but the present one, as it does by itself from time to time."""
+        self._control_plane.compact()
+        self.kube_apiserver.restart()
+
+    def start(self) -> Process:
+        """Our server, with the rights of the ServiceAccount that the manifests make and no others."""
+        return run_command(
+            "serve",
+            f"--kubeconfig={self.account.kubeconfig}",
+            "--bind-address=127.0.0.1",
+            f"--secure-port={self.port}",
+            f"--root-host={ROOT_HOST}",
+            *self.flags,
+            log=self.directory / "serve.log",
+        )
+
+    def direct(self, user: str = "", groups: Sequence[str] = ()) -> Client:
+        """Raw HTTPS to our server, past the aggregator, with a client certificate of the cluster."""
+        identity = self.user(user, groups) if user else self.admin
+        tls = self._direct_tls()
+        tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
+        return Client(self.direct_url, tls, {})
+
+    def without_credentials(self) -> Client:
+        """Raw HTTPS to our server as nobody."""
+        return Client(self.direct_url, self._direct_tls(), {})
+
+    def front_proxy(self, name: str = FRONT_PROXY) -> Client:
+        """Raw HTTPS to our server with the certificate that the aggregator shows, or one of its CA by another name."""
+        tls, control_plane = self._direct_tls(), self._control_plane
+        pair = control_plane.front_proxy if name == FRONT_PROXY else control_plane.proxy_certificate(name)
+        _load(tls_directory=self.directory, tls=tls, pair=pair, name=f"test-{name}")
+        return Client(self.direct_url, tls, {})
+
+    def _direct_tls(self) -> ssl.SSLContext:
+        secret = self.session().get("/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert").expect(200)
+        return credentials.tls_context(base64.b64decode(secret["data"]["ca.crt"]).decode())
+
+    def _install(self, crds: Path) -> None:
+        self.kubectl("apply", "--server-side", "--recursive", f"--filename={crds}")
+        overlay = self.directory / "overlay"
+        overlay.mkdir()
+        (overlay / "kustomization.yaml").write_text(yaml.safe_dump(self._kustomization(overlay)))
+        self.kubectl("apply", "--server-side", "-k", str(overlay))
+        for name in ("tenantgateways.gateway.cozystack.io", "helmreleases.helm.toolkit.fluxcd.io"):
+            self.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+
+    def _kustomization(self, overlay: Path) -> dict[str, object]:
+        """The manifests as they are, but for the Service: it leads to the test's process instead of Pods."""
+        manifests = REPOSITORY / "manifests"
+        bases = [manifests / "base", manifests / "overlays" / "cozy-tenant-roles"]
+        spec = {"type": "ExternalName", "externalName": "localhost"}
+        return {
+            "resources": [os.path.relpath(base, overlay.resolve()) for base in bases],
+            "patches": [
+                _patch("Service", "/spec", spec),
+                _patch("APIService", "/spec/service/port", self.port),
+            ],
+        }
+
+    def _wait_until_available(self) -> None:
+        client = self.session()
+
+        def available(name: str) -> bool:
+            found = client.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}").json()
+            conditions = found.get("status", {}).get("conditions", [])
+            return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
+
+        def documented() -> bool:
+            paths = client.get("/openapi/v3").expect(200)["paths"]
+            return GROUP_VERSION.removeprefix("/") in paths and CORE_GROUP_VERSION.removeprefix("/") in paths
+
+        for name in (API_SERVICE, CORE_API_SERVICE):
+            wait_until(f"{name} is Available", partial(available, name), seconds=PATIENCE, processes=self.processes)
+        # explain, diff and validation need the documents, which the aggregator fetches a while later
+        wait_until(
+            "the aggregator has our OpenAPI documents",
+            documented,
+            seconds=2 * PATIENCE,
+            processes=self.processes,
+        )
+
+
+def _patch(kind: str, path: str, value: object) -> dict[str, object]:
+    operations = [{"op": "replace", "path": path, "value": value}]
+    return {"target": {"kind": kind}, "patch": yaml.safe_dump(operations)}
+
+
+def _load(*, tls_directory: Path, tls: ssl.SSLContext, pair: KeyPair, name: str) -> None:
+    # by names of their own: kube-apiserver reads its certificate again when the file changes
+    certificate, key = tls_directory / f"{name}.crt", tls_directory / f"{name}.key"
+    certificate.write_bytes(pair.certificate)
+    key.write_bytes(pair.key)
+    tls.load_cert_chain(certificate, key)

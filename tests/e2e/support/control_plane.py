@@ -1,0 +1,219 @@
+"""A real control plane on loopback: etcd, kube-apiserver and, if it is there, kube-controller-manager."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+from apiserver.tls import certificates
+from apiserver.tls.certificates import KeyPair
+from tests.e2e.support import credentials
+from tests.e2e.support.credentials import Identity
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import Process, free_port, wait_until
+
+_ASSETS = Path("/usr/local/kubebuilder/bin")
+_CONTROLLERS = (
+    "namespace",
+    "garbagecollector",
+    "clusterrole-aggregation",
+    "resourcequota",
+    "serviceaccount",
+    "validatingadmissionpolicy-status-controller",
+)
+FRONT_PROXY = "front-proxy-client"
+TOKEN = "e2e-static-token"
+TOKEN_USER = "token-user"
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    etcd: Path
+    kube_apiserver: Path
+    kube_controller_manager: Path | None
+
+
+def find_binaries() -> Binaries | str:
+    """The binaries, or a line that says what to set to have them found."""
+    folder = Path(os.environ.get("KUBEBUILDER_ASSETS") or _ASSETS)
+    apiserver, manager = folder / "kube-apiserver", folder / "kube-controller-manager"
+    etcd = folder / "etcd" if (folder / "etcd").is_file() else Path(shutil.which("etcd") or "")
+    if not apiserver.is_file():
+        return f"no kube-apiserver in {folder}: set KUBEBUILDER_ASSETS to a folder with kube-apiserver and etcd"
+    if not etcd.is_file():
+        return f"no etcd in {folder} or in PATH: put it there, or install Debian's etcd-server"
+    return Binaries(etcd, apiserver, manager if manager.is_file() else None)
+
+
+class ControlPlane:
+    """Runs from construction to `stop`. `front_proxy` is the certificate that the aggregator shows to us."""
+
+    def __init__(self, directory: Path, binaries: Binaries) -> None:
+        self._directory = directory
+        self._binaries = binaries
+        self._ca = certificates.make_ca("e2e-ca")
+        self._proxy_ca = certificates.make_ca("e2e-front-proxy-ca")
+        self.front_proxy = self.proxy_certificate(FRONT_PROXY)
+        self.processes: list[Process] = []
+        self._pki(self._proxy_ca)
+        self.url = f"https://127.0.0.1:{free_port()}"
+        self.admin = self.identity("admin", ("system:masters",))
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def has_controllers(self) -> bool:
+        return self._binaries.kube_controller_manager is not None
+
+    def identity(self, user: str, groups: tuple[str, ...] = ()) -> Identity:
+        """A user by client certificate."""
+        directory = self._directory / "users" / "-".join([user, *groups]).replace(":", "_")
+        pair = certificates.make_client(self._ca, user, groups)
+        return credentials.with_certificate(directory, user, server=self.url, ca=self._file("ca.crt"), pair=pair)
+
+    def proxy_certificate(self, name: str) -> KeyPair:
+        """A certificate of the CA of front proxies; only FRONT_PROXY is an allowed name."""
+        return certificates.make_client(self._proxy_ca, name)
+
+    def token_identity(self, user: str, token: str) -> Identity:
+        directory = self._directory / "tokens" / user.replace(":", "_")
+        return credentials.with_token(directory, user, server=self.url, ca=self._file("ca.crt"), token=token)
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            process.stop()
+
+    def compact(self) -> None:
+        """Have etcd forget everything but the present."""
+        revision = _ask_etcd(f"{self._etcd_url}/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        _ask_etcd(f"{self._etcd_url}/v3/kv/compaction", {"revision": revision, "physical": True})
+
+    def _start(self) -> None:
+        self._etcd_url = self._start_etcd()
+        self._run("kube-apiserver", self._binaries.kube_apiserver, *self._apiserver_flags(self._etcd_url))
+        admin = Client(self.url, self.admin.tls, {})
+        wait_until("kube-apiserver ready", lambda: _answers(admin), seconds=90, processes=self.processes)
+
+    def start_controllers(self) -> None:
+        """Without kube-controller-manager there are none."""
+        if self._binaries.kube_controller_manager is not None:
+            self._run("kube-controller-manager", self._binaries.kube_controller_manager, *self._manager_flags())
+
+    def _start_etcd(self) -> str:
+        client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+        flags = {
+            "--data-dir": self._directory / "etcd",
+            "--listen-client-urls": client,
+            "--advertise-client-urls": client,
+            "--listen-peer-urls": peer,
+            "--initial-advertise-peer-urls": peer,
+            "--initial-cluster": f"default={peer}",
+            "--unsafe-no-fsync": "true",
+            "--log-level": "warn",
+        }
+        self._run("etcd", self._binaries.etcd, *_flags(flags))
+        wait_until("etcd healthy", lambda: _healthy(f"{client}/health"), processes=self.processes)
+        return client
+
+    def _apiserver_flags(self, etcd: str) -> list[str]:
+        file = self._file
+        return _flags(
+            {
+                "--etcd-servers": etcd,
+                "--bind-address": "127.0.0.1",
+                "--secure-port": self.url.rpartition(":")[2],
+                "--endpoint-reconciler-type": "none",
+                "--service-cluster-ip-range": "10.0.0.0/24",
+                "--tls-cert-file": file("apiserver.crt"),
+                "--tls-private-key-file": file("apiserver.key"),
+                "--client-ca-file": file("ca.crt"),
+                "--token-auth-file": file("tokens.csv"),
+                "--authorization-mode": "RBAC",
+                "--service-account-issuer": "https://kubernetes.default.svc",
+                "--service-account-key-file": file("service-accounts.key"),
+                "--service-account-signing-key-file": file("service-accounts.key"),
+                "--requestheader-client-ca-file": file("front-proxy-ca.crt"),
+                "--requestheader-allowed-names": FRONT_PROXY,
+                "--requestheader-username-headers": "X-Remote-User",
+                "--requestheader-group-headers": "X-Remote-Group",
+                "--requestheader-extra-headers-prefix": "X-Remote-Extra-",
+                "--proxy-client-cert-file": file("front-proxy.crt"),
+                "--proxy-client-key-file": file("front-proxy.key"),
+            }
+        )
+
+    def _manager_flags(self) -> list[str]:
+        kubeconfig = self.admin.kubeconfig
+        return _flags(
+            {
+                "--kubeconfig": kubeconfig,
+                "--authentication-kubeconfig": kubeconfig,
+                "--authorization-kubeconfig": kubeconfig,
+                "--bind-address": "127.0.0.1",
+                "--secure-port": free_port(),
+                "--cert-dir": self._directory / "manager",
+                "--leader-elect": "false",
+                "--controllers": ",".join(_CONTROLLERS),
+                # How long after its registration a new kind is noticed by quota and by the garbage collector.
+                "--resource-quota-sync-period": "10s",
+            }
+        )
+
+    def _pki(self, proxy_ca: KeyPair) -> None:
+        serving = certificates.make_serving(self._ca, ["127.0.0.1", "localhost", "kubernetes.default.svc"])
+        pairs = {"ca": self._ca, "front-proxy-ca": proxy_ca, "front-proxy": self.front_proxy, "apiserver": serving}
+        for name, pair in pairs.items():
+            self._file(f"{name}.crt").write_bytes(pair.certificate)
+            self._file(f"{name}.key").write_bytes(pair.key)
+        self._file("service-accounts.key").write_bytes(_rsa_key())
+        self._file("tokens.csv").write_text(f"{TOKEN},{TOKEN_USER},e2e-uid\n")
+
+    def _file(self, name: str) -> Path:
+        return self._directory / name
+
+    def _run(self, name: str, program: Path, *arguments: str) -> None:
+        self.processes.append(Process(name, [program, *arguments], log=self._file(f"{name}.log")))
+
+
+def _flags(values: dict[str, object]) -> list[str]:
+    return [f"{name}={value}" for name, value in values.items()]
+
+
+def _answers(admin: Client) -> bool:
+    try:
+        return admin.get("/readyz").status == 200
+    except OSError:
+        return False
+
+
+def _healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=2) as response:
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _ask_etcd(url: str, question: dict[str, object]) -> Any:
+    asked = urllib.request.Request(url, json.dumps(question).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=30) as response:
+        return json.load(response)
+
+
+def _rsa_key() -> bytes:
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )

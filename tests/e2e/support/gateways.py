@@ -1,0 +1,186 @@
+"""TenantGateways and routes for a test: in namespaces of its own, which go after it; and the words of the controllers
+that no test host has, Cilium's and cert-manager's, as they would write them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tests.e2e.support.clusters import PATIENCE, E2eHost
+from tests.e2e.support.processes import wait_until
+
+Object = dict[str, Any]
+MERGE = "application/merge-patch+json"
+GATEWAY_API, CERT_MANAGER = "gateway.networking.k8s.io/v1", "cert-manager.io/v1"
+OURS = "gateway.cozystack.io/tenantgateway-controller"
+CILIUM = "io.cilium/gateway-controller"
+COLLECTIONS = {
+    "tenantgateways": ("gateway.cozystack.io/v1alpha1", "TenantGateway"),
+    "gateways": (GATEWAY_API, "Gateway"),
+    "httproutes": (GATEWAY_API, "HTTPRoute"),
+    "tlsroutes": (GATEWAY_API, "TLSRoute"),
+    "issuers": (CERT_MANAGER, "Issuer"),
+    "certificates": (CERT_MANAGER, "Certificate"),
+}
+LABEL, HOST_LABEL = "namespace.cozystack.io/gateway", "namespace.cozystack.io/host"
+LABEL_PATH = r"jsonpath={.metadata.labels.namespace\.cozystack\.io/gateway}{'\n'}"
+"""For kubectl, as the seed writes it."""
+ANNOTATION = "cozystack.io/gateway-attached-by"
+DNS01 = {
+    "certMode": "dns01",
+    "dns01": {
+        "provider": "cloudflare",
+        "cloudflare": {"apiTokenSecretRef": {"name": "cloudflare-api-token-secret", "key": "api-token"}},
+    },
+}
+_TIME = "2026-01-01T00:00:00Z"
+
+
+def path(plural: str, namespace: str, name: str = "", subresource: str = "") -> str:
+    parts = [f"/apis/{COLLECTIONS[plural][0]}/namespaces/{namespace}/{plural}", name, subresource]
+    return "/".join(part for part in parts if part)
+
+
+class Gateways:
+    """Works as the administrator."""
+
+    def __init__(self, host: E2eHost) -> None:
+        self.host = host
+        self.client = host.session()
+        self._namespaces: list[str] = []
+
+    def namespace(self, prefix: str = "gw", *, labels: Mapping[str, str] | None = None) -> str:
+        """A fresh one, whose name begins so."""
+        name = f"{prefix}-{uuid.uuid4().hex[:8]}"
+        self.make_namespace(name, labels=labels)
+        return name
+
+    def make_namespace(self, name: str, *, labels: Mapping[str, str] | None = None) -> None:
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
+        self.client.request("POST", "/api/v1/namespaces", body).expect(201)
+        self._namespaces.append(name)
+
+    def ask(self, namespace: str, apex: str, **spec: Any) -> Object:
+        """A TenantGateway `cozystack`."""
+        return self.create("tenantgateways", namespace, "cozystack", {"apex": apex, **spec})
+
+    def create(self, plural: str, namespace: str, name: str, spec: Object) -> Object:
+        version, kind = COLLECTIONS[plural]
+        body = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        made: Object = self.client.request("POST", path(plural, namespace), body).expect(201)
+        return made
+
+    def route(
+        self, namespace: str, name: str, *hostnames: str, to: str, plural: str = "httproutes", **parent: Any
+    ) -> None:
+        """To the Gateway `cozystack` of another namespace, or of its own."""
+        spec: Object = {"parentRefs": [{"namespace": to, "name": "cozystack", **parent}], "hostnames": list(hostnames)}
+        if plural == "tlsroutes":
+            spec["rules"] = [{"backendRefs": [{"name": "backend", "port": 443}]}]
+        self.create(plural, namespace, name, spec)
+
+    def get(self, plural: str, namespace: str, name: str = "cozystack") -> Object:
+        found: Object = self.client.get(path(plural, namespace, name)).expect(200)
+        return found
+
+    def names(self, plural: str, namespace: str) -> list[str]:
+        items = self.client.get(path(plural, namespace)).expect(200)["items"]
+        return sorted(each["metadata"]["name"] for each in items)
+
+    def edit(self, plural: str, namespace: str, name: str, body: Object, subresource: str = "") -> Object:
+        answer = self.client.request("PATCH", path(plural, namespace, name, subresource), body, content_type=MERGE)
+        edited: Object = answer.expect(200)
+        return edited
+
+    def delete(self, plural: str, namespace: str, name: str = "cozystack") -> None:
+        self.client.request("DELETE", path(plural, namespace, name)).expect(200)
+
+    def label(self, namespace: str, labels: Mapping[str, str | None]) -> None:
+        body = {"metadata": {"labels": dict(labels)}}
+        self.client.request("PATCH", f"/api/v1/namespaces/{namespace}", body, content_type=MERGE).expect(200)
+
+    def mark(self, namespace: str) -> tuple[str | None, str | None]:
+        """Label and annotation of an attached namespace."""
+        metadata = self.client.get(f"/api/v1/namespaces/{namespace}").expect(200)["metadata"]
+        return metadata.get("labels", {}).get(LABEL), metadata.get("annotations", {}).get(ANNOTATION)
+
+    def listeners(self, namespace: str) -> list[str]:
+        """Hostnames on port 443, once there is a Gateway."""
+        answer = self.client.get(path("gateways", namespace, "cozystack"))
+        found = answer.json()["spec"]["listeners"] if answer.status == 200 else ()
+        return sorted(each["hostname"] for each in found if each["port"] == 443)
+
+    def serves(self, namespace: str, *hostnames: str) -> bool:
+        return set(hostnames) <= set(self.listeners(namespace))
+
+    def conditions(self, namespace: str) -> dict[str, Object]:
+        answer = self.client.get(path("tenantgateways", namespace, "cozystack"))
+        status = answer.json().get("status", {}) if answer.status == 200 else {}
+        return {each["type"]: each for each in status.get("conditions", ())}
+
+    def reason(self, namespace: str) -> str:
+        """Of the condition Ready."""
+        reason: str = self.conditions(namespace).get("Ready", {}).get("reason", "")
+        return reason
+
+    def verdicts(self, namespace: str, name: str, plural: str = "httproutes") -> list[Object]:
+        """Our entries of a route's status.parents."""
+        parents = self.get(plural, namespace, name).get("status", {}).get("parents", ())
+        return [each for each in parents if each["controllerName"] == OURS]
+
+    def lost(self, namespace: str, name: str, plural: str = "httproutes") -> str:
+        """The message of the HostnameConflict that a route was told, empty if it was not."""
+        for entry in self.verdicts(namespace, name, plural):
+            for condition in entry["conditions"]:
+                if (condition["type"], condition["status"]) == ("Accepted", "False"):
+                    assert condition["reason"] == "HostnameConflict"
+                    message: str = condition["message"]
+                    return message
+        return ""
+
+    def be_cilium(self, namespace: str) -> None:
+        """The Gateway is programmed, with all its listeners."""
+        gateway = self.get("gateways", namespace)
+        generation = gateway["metadata"]["generation"]
+        listeners = [
+            {
+                "name": each["name"],
+                "attachedRoutes": 0,
+                "supportedKinds": each["allowedRoutes"]["kinds"],
+                "conditions": _true(generation, "Accepted", "Programmed", "ResolvedRefs"),
+            }
+            for each in gateway["spec"]["listeners"]
+        ]
+        status = {"conditions": _true(generation, "Accepted", "Programmed"), "listeners": listeners}
+        self.edit("gateways", namespace, "cozystack", {"status": status}, "status")
+
+    def be_cert_manager(self, namespace: str, *names: str) -> None:
+        """These Certificates are issued; all there are, if none is named."""
+        for name in names or self.names("certificates", namespace):
+            generation = self.get("certificates", namespace, name)["metadata"]["generation"]
+            self.edit("certificates", namespace, name, {"status": {"conditions": _true(generation, "Ready")}}, "status")
+
+    def until(self, what: str, check: Callable[[], object], seconds: float = PATIENCE) -> None:
+        wait_until(what, check, seconds=seconds, processes=self.host.processes)
+
+    def gone(self, plural: str, namespace: str, name: str = "cozystack") -> bool:
+        return self.client.get(path(plural, namespace, name)).status == 404
+
+    def clean_up(self) -> None:
+        for namespace in self._namespaces:
+            self.client.request("DELETE", f"/api/v1/namespaces/{namespace}")
+
+
+def _true(generation: int, *types: str) -> Sequence[Object]:
+    return [
+        {
+            "type": type_,
+            "status": "True",
+            "reason": type_,
+            "message": "",
+            "observedGeneration": generation,
+            "lastTransitionTime": _TIME,
+        }
+        for type_ in types
+    ]

@@ -1,0 +1,46 @@
+"""A server that runs already, known by a kubeconfig of its administrator."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.support import credentials
+from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.credentials import Identity
+from tests.e2e.support.processes import Process
+
+
+class GivenHost(E2eHost):
+    """The kubeconfig has one cluster, and one user with a token or certificate inside, who may impersonate: that is how
+    everybody else is played. `server` is the address of our server behind an aggregator, empty if it is not known."""
+
+    kind = "given"
+    processes: Sequence[Process] = ()
+
+    def __init__(self, directory: Path, kubeconfig: Path, server: str) -> None:
+        super().__init__(directory)
+        self._kubeconfig = Path(shutil.copy(kubeconfig, directory / "kubeconfig"))
+        self._users = count()
+        self.admin = credentials.from_kubeconfig(self._kubeconfig)
+        self.url = self.admin.server
+        self.direct_url = server or self.url
+        self._wait_for_the_root(self.session())
+
+    def make_user(self, user: str, groups: tuple[str, ...]) -> Identity:
+        document = yaml.safe_load(self._kubeconfig.read_text())
+        document["users"][0]["user"] |= {"as": user, "as-groups": list(groups)}
+        path = self.directory / f"user-{next(self._users)}"
+        path.write_text(yaml.safe_dump(document))
+        return credentials.from_kubeconfig(path)
+
+    def restart(self) -> None:
+        pytest.skip("a server that was running already is not stopped")
+
+    def stop(self) -> int:
+        return 0

@@ -1,0 +1,174 @@
+"""A host without controllers of ours, and one server after the other that works on it through a proxy that kills it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from tests.e2e.support import credentials
+from tests.e2e.support.clusters import KUBECTL, PATIENCE
+from tests.e2e.support.control_plane import Binaries, ControlPlane
+from tests.e2e.support.credentials import Identity
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import REPOSITORY, Process, free_port, run_command, wait_until
+from tests.e2e.support.recording_proxy import RecordingProxy
+
+GROUP = "/apis/helm.toolkit.fluxcd.io/v2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Size:
+    """How many Tenants, and up to which of its requests each server may live: the last one of all lives on."""
+
+    parents: int
+    children: int
+    amid_making: Sequence[int]
+    amid_deleting: Sequence[int]
+
+    @property
+    def total(self) -> int:
+        return self.parents * (1 + self.children)
+
+
+class Arena(ABC):
+    """`admin` is who its servers are, and the test."""
+
+    size: Size
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._servers = 0
+
+    @property
+    @abstractmethod
+    def admin(self) -> Identity: ...
+
+    @property
+    @abstractmethod
+    def processes(self) -> Sequence[Process]: ...
+
+    @abstractmethod
+    def stop_host(self) -> None: ...
+
+    @cached_property
+    def client(self) -> Client:
+        return Client(self.admin.server, self.admin.tls, self.admin.headers)
+
+    @cached_property
+    def proxy(self) -> RecordingProxy:
+        return RecordingProxy(self.admin.server, self.admin)
+
+    @contextmanager
+    def server(self, *, kill_at: int = 0, after: bool = False) -> Iterator[Process]:
+        """A server that is killed at this request, before or after it reaches the host."""
+        self._servers += 1
+        name, running = f"server{self._servers}", list[Process]()
+
+        def watch(number: int, passed: bool) -> None:
+            if number == kill_at and passed == after and running:
+                os.kill(running[0].pid, signal.SIGKILL)
+
+        kubeconfig = self.proxy.door(name, self.directory, watch=watch)
+        flags = [f"--kubeconfig={kubeconfig}", f"--cert-dir={self.directory / 'certs'}", "--leader-elect=false"]
+        address = ["--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
+        running.append(run_command("serve", *flags, *address, log=self.directory / f"{name}.log"))
+        try:
+            yield running[0]
+        finally:
+            running[0].stop()
+
+    def list(self, path: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self.client.get(path).expect(200)["items"]
+        return items
+
+    def create(self, name: str, namespace: str) -> None:
+        body = {
+            "apiVersion": GROUP.removeprefix("/apis/"),
+            "kind": "HelmRelease",
+            "metadata": {
+                "name": f"tenant-{name}",
+                "labels": {
+                    "apps.cozystack.io/application.kind": "Tenant",
+                    "apps.cozystack.io/application.group": "apps.cozystack.io",
+                    "apps.cozystack.io/application.name": name,
+                },
+            },
+            # a real host wants to know how often Flux looks, and which chart it installs
+            "spec": {"interval": "5m", "chartRef": {"kind": "ExternalArtifact", "name": "tenant"}, "values": {}},
+        }
+        self.client.request("POST", f"{GROUP}/namespaces/{namespace}/helmreleases", body).expect(201)
+
+    def stop(self) -> None:
+        self.proxy.close()
+        self.stop_host()
+
+
+class EmbeddedArena(Arena):
+    # Making all takes over 2,000 requests, so that the first kill always comes.
+    size = Size(parents=20, children=9, amid_making=(1600, 400, 400), amid_deleting=(600, 200))
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        data = directory / "data"
+        flags = ["--bind-address=127.0.0.1", f"--secure-port={free_port()}", "--controllers=none"]
+        self._host = run_command("standalone", f"--data-dir={data}", *flags, log=directory / "host.log")
+        wait_until("the kubeconfig is written", (data / "kubeconfig").is_file, processes=self.processes)
+        self._admin = credentials.from_kubeconfig(data / "kubeconfig")
+        wait_until("the host is ready", lambda: self.client.get("/readyz").status == 200, processes=self.processes)
+
+    @property
+    def admin(self) -> Identity:
+        return self._admin
+
+    @property
+    def processes(self) -> Sequence[Process]:
+        return (self._host,)
+
+    def stop_host(self) -> None:
+        self._host.stop()
+
+
+class KubeArena(Arena):
+    """A real kube-apiserver, which knows Tenants by their HelmReleases only: no APIService, so that a server of ours
+    that is killed stands in nobody's way."""
+
+    # Making all takes over 400 requests; and a namespace of a real host takes its controller a while to end.
+    size = Size(parents=5, children=7, amid_making=(300, 120, 120), amid_deleting=(150,))
+
+    def __init__(self, directory: Path, binaries: Binaries, crds: Path) -> None:
+        super().__init__(directory)
+        self._control_plane = ControlPlane(directory, binaries)
+        try:
+            self._kubectl("apply", "--server-side", "--recursive", f"--filename={crds}")
+            self._kubectl(
+                "apply", "--server-side", f"--filename={REPOSITORY / 'manifests/base/tenantgateway-crd.yaml'}"
+            )
+            self._kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={PATIENCE}s")
+            self._control_plane.start_controllers()
+        except BaseException:
+            self._control_plane.stop()
+            raise
+
+    @property
+    def admin(self) -> Identity:
+        return self._control_plane.admin
+
+    @property
+    def processes(self) -> Sequence[Process]:
+        return self._control_plane.processes
+
+    def stop_host(self) -> None:
+        self._control_plane.stop()
+
+    def _kubectl(self, *arguments: str) -> None:
+        command = [str(KUBECTL), f"--kubeconfig={self.admin.kubeconfig}", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr

@@ -1,0 +1,55 @@
+"""What the tests of the peer's lessons share: writes to the root's Tenants, watches, and metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.e2e.support.applying import MERGE
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.tenants import Object, Tenants
+
+JSON_PATCH = "application/json-patch+json"
+
+
+def release_path(name: str, subresource: str = "") -> str:
+    return f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}{subresource}"
+
+
+def settled(tenants: Tenants, **fields: Any) -> Object:
+    """A new Tenant of the root, about which the reconciler has said its say."""
+    return tenants.settled(tenants.create(**fields)["metadata"]["name"])
+
+
+def patch(host: E2eHost, name: str, body: Any, kind: str = MERGE, **query: str) -> Answer:
+    return host.session().request("PATCH", tenants_path(ROOT, name), body, content_type=kind, query=query or None)
+
+
+def list_version(host: E2eHost, namespace: str = ROOT) -> int:
+    return int(host.session().get(tenants_path(namespace)).expect(200)["metadata"]["resourceVersion"])
+
+
+def watch(host: E2eHost, namespace: str = ROOT, **query: object) -> Any:
+    return host.session().stream(tenants_path(namespace), query={"watch": "true", **query}, seconds=PATIENCE)
+
+
+def next_of(frames: Iterator[Object], *types: str) -> Object:
+    """The next event of one of these types; an ERROR fails unless it is among them."""
+    for frame in frames:
+        assert frame["type"] != "ERROR" or "ERROR" in types, frame
+        if frame["type"] in types:
+            return frame
+    raise AssertionError(f"the watch ended without one of {types}")
+
+
+def metric(client: Client, name: str, *labels: str) -> float:
+    """The sum of the samples of `name` that have these labels, each written `key="value"`."""
+    lines = client.get("/metrics").content.decode().splitlines()
+    samples = [line for line in lines if line.startswith((f"{name}{{", f"{name} "))]
+    return sum(float(line.rsplit(" ", 1)[1]) for line in samples if all(label in line for label in labels))
+
+
+def ours(host: E2eHost) -> Client:
+    """The administrator at our own server."""
+    return host.direct() if isinstance(host, KubeHost) else host.session()

@@ -1,0 +1,83 @@
+"""ValidatingAdmissionPolicies for a test: made, in force, and removed with it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.processes import wait_until
+
+_ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+POLICIES = f"{_ADMISSION}/validatingadmissionpolicies"
+BINDINGS = f"{_ADMISSION}/validatingadmissionpolicybindings"
+CONFIGMAPS: Mapping[str, Any] = {
+    "apiGroups": [""],
+    "apiVersions": ["v1"],
+    "operations": ["CREATE"],
+    "resources": ["configmaps"],
+}
+_PROBE = "policy-probe"
+_PROBE_VALIDATION = {"expression": f"object.metadata.name != '{_PROBE}'", "message": "probe"}
+
+
+def configmap(name: str, data: Mapping[str, str] | None = None, **metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, **metadata}, "data": dict(data or {})}
+
+
+class Policies:
+    """In one namespace, of which the label `kubernetes.io/metadata.name` is what bindings select by."""
+
+    def __init__(self, host: E2eHost, namespace: str) -> None:
+        self.host = host
+        self.namespace = namespace
+        self.client = host.session()
+
+    @property
+    def path(self) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/configmaps"
+
+    def write(self, body: Mapping[str, Any], **query: str) -> Answer:
+        return self.client.request("POST", self.path, dict(body), query=query)
+
+    @contextmanager
+    def in_force(
+        self,
+        spec: Mapping[str, Any],
+        *,
+        actions: Sequence[str] = ("Deny",),
+        binding: Mapping[str, Any] | None = None,
+        settled: bool = True,
+    ) -> Iterator[str]:
+        """A policy of this spec, with a binding for the namespace; its name, and the binding's, is given. With
+        `settled`, it gets one more validation, and is waited for until that is seen."""
+        name = f"p{uuid.uuid4().hex[:8]}"
+        validations = [*spec.get("validations", ()), *([_PROBE_VALIDATION] if settled else ())]
+        whole = {"matchConstraints": {"resourceRules": [dict(CONFIGMAPS)]}, **spec, "validations": validations}
+        selector = {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}
+        bound = {
+            "policyName": name,
+            "validationActions": list(actions),
+            "matchResources": {"namespaceSelector": selector},
+            **(binding or {}),
+        }
+        self._make(POLICIES, "ValidatingAdmissionPolicy", name, whole)
+        self._make(BINDINGS, "ValidatingAdmissionPolicyBinding", name, bound)
+        try:
+            if settled:
+                wait_until(f"policy {name} in force", lambda: self._probe(name), processes=self.host.processes)
+            yield name
+        finally:
+            self.client.request("DELETE", f"{BINDINGS}/{name}")
+            self.client.request("DELETE", f"{POLICIES}/{name}")
+
+    def _make(self, path: str, kind: str, name: str, spec: Mapping[str, Any]) -> None:
+        body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
+        self.client.request("POST", path, {**body, "spec": dict(spec)}).expect(201)
+
+    def _probe(self, name: str) -> bool:
+        answer = self.write(configmap(_PROBE), dryRun="All")
+        return name in "".join([*answer.warnings, answer.content.decode()])

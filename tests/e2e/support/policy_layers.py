@@ -1,0 +1,186 @@
+"""The five layers' policies in force on a host, and the cases of their table as requests to it.
+
+Kubernetes runs no policy for aggregated resources, and our server's own check comes before them. So layer 3 is tried on
+a stand-in, whose objects are like Tenants: a CRD of the same schema, or a kind of the embedded host with a free spec.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from apiserver.patch.json_and_merge import merge_patch
+from tests.e2e.support.clusters import RBAC, E2eHost
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.impersonation import Impersonating
+from tests.e2e.support.policies import BINDINGS as BINDINGS_PATH
+from tests.e2e.support.policies import POLICIES as POLICIES_PATH
+from tests.e2e.support.processes import wait_until
+from tests.policies import cases
+from tests.policies.case_table import BINDINGS, HOST_CASES, POLICIES
+from tests.policies.cases import NAMESPACES, Case
+from tests.policies.stand_in_kind import STAND_IN_GROUP, stand_in_crd
+
+_CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_BINDINGS_OF_ROLES = f"/apis/{RBAC}/v1/clusterrolebindings"
+_NAMESPACES = "/api/v1/namespaces"
+_WRITERS = "policy-layers-writers"
+_NEW = "layers-new"
+_MERGE = "application/merge-patch+json"
+_JSON = "application/json"
+_TENANT = "Tenant"
+Told = tuple[int, str]
+"""Status and message; the message of a write that passes is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """The kind that is written instead of Tenants."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def plural(self) -> str:
+        return f"{self.kind.lower()}s"
+
+
+_STAND_INS = {
+    "kube": StandIn(STAND_IN_GROUP, "v1alpha1", _TENANT),
+    "embedded": StandIn("cert-manager.io", "v1", "Issuer"),
+}
+
+
+@contextmanager
+def layers_in_force(host: E2eHost) -> Iterator[Layers]:
+    layers = Layers(host)
+    try:
+        layers.install()
+        yield layers
+    finally:
+        layers.remove()
+
+
+class Layers:
+    """What cases change is made before anything is refused; creates are dry runs, and so are changes."""
+
+    def __init__(self, host: E2eHost) -> None:
+        self._host = host
+        self._client: Client = host.session()
+        self._sender = Impersonating(self._client)
+        self._old: dict[str, str] = {}
+        self._made: list[str] = []
+        self._stand_in = _STAND_INS[host.kind]
+
+    def install(self) -> None:
+        if self._host.kind == "kube":
+            self._serve_the_stand_in()
+        for name, labels in NAMESPACES.items():
+            self._make(_NAMESPACES, _namespace(name, {"metadata": {"labels": dict(labels)}}))
+        self._let_everybody_write()
+        for case in HOST_CASES:
+            if case.old is not None:
+                self._prepare(case, case.old)
+        for policy in POLICIES.values():
+            self._make(POLICIES_PATH, self._redirected(policy))
+        for binding in BINDINGS.values():
+            self._make(BINDINGS_PATH, binding)
+        probes = {case.policy: case for case in reversed(HOST_CASES) if case.denial}
+        for case in probes.values():
+            wait_until(f"{case.policy} is in force", self._refusing(case), processes=self._host.processes)
+
+    def remove(self) -> None:
+        """The newest first, so that no policy is in the way."""
+        for path in reversed(self._made):
+            self._client.request("DELETE", path)
+        self._sender.close()
+
+    def ask(self, case: Case) -> Told:
+        """What the host says to the case."""
+        name = self._name(case)
+        path = f"{self._collection(case)}?dryRun=All"
+        if case.old is not None:
+            path = f"{self._collection(case)}/{name}{case.subresource and '/'}{case.subresource}?dryRun=All"
+        method, content_type, body = "POST", _JSON, self._document(case, name, case.new)
+        if case.subresource == "finalize":
+            # which can be replaced, and not patched
+            live = self._client.get(f"{self._collection(case)}/{name}").expect(200)
+            method, body = "PUT", merge_patch(live, case.new)
+        elif case.old is not None:
+            method, content_type, body = "PATCH", _MERGE, dict(case.new)
+        groups = (*case.groups, _WRITERS)
+        status, answer = self._sender.send(method, path, body, content_type=content_type, user=case.user, groups=groups)
+        return status, "" if status < 400 else answer["message"]
+
+    def expected(self, case: Case) -> Told:
+        """What the table says."""
+        group, _, plural = self._resource(case)
+        message = cases.refusal(case, self._name(case), f"{plural}.{group}" if group else plural)
+        return (403, message) if message else (201 if case.old is None else 200, "")
+
+    def _refusing(self, case: Case) -> Callable[[], bool]:
+        return lambda: self.ask(case)[0] == 403
+
+    def _name(self, case: Case) -> str:
+        return _NEW if case.old is None else self._old[_key(case)]
+
+    def _resource(self, case: Case) -> tuple[str, str, str]:
+        """Group, version and plural."""
+        if case.kind == _TENANT:
+            return self._stand_in.group, self._stand_in.version, self._stand_in.plural
+        return case.group, case.version, case.plural
+
+    def _collection(self, case: Case) -> str:
+        group, version, plural = self._resource(case)
+        root = f"/apis/{group}/{version}" if group else f"/api/{version}"
+        return f"{root}/namespaces/{case.namespace}/{plural}" if case.namespace else f"{root}/{plural}"
+
+    def _document(self, case: Case, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        group, version, _ = self._resource(case)
+        kind = self._stand_in.kind if case.kind == _TENANT else case.kind
+        base = {"apiVersion": f"{group}/{version}" if group else version, "kind": kind, "metadata": {"name": name}}
+        document: dict[str, Any] = merge_patch(base, content)
+        return document
+
+    def _prepare(self, case: Case, content: Mapping[str, Any]) -> None:
+        key = _key(case)
+        if key not in self._old:
+            self._old[key] = name = f"layers-{len(self._old)}"
+            self._make(self._collection(case), self._document(case, name, content))
+
+    def _make(self, collection: str, document: Mapping[str, Any]) -> None:
+        self._client.request("POST", collection, dict(document)).expect(201)
+        self._made.append(f"{collection}/{document['metadata']['name']}")
+
+    def _serve_the_stand_in(self) -> None:
+        self._make(_CRDS, stand_in_crd())
+        path = f"/apis/{self._stand_in.group}/{self._stand_in.version}/{self._stand_in.plural}"
+        wait_until("the stand-in is served", lambda: self._client.get(path).status == 200)
+
+    def _let_everybody_write(self) -> None:
+        subject = {"apiGroup": RBAC, "kind": "Group", "name": _WRITERS}
+        role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"}
+        binding = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": _WRITERS}}
+        self._make(_BINDINGS_OF_ROLES, {**binding, "roleRef": role, "subjects": [subject]})
+
+    def _redirected(self, policy: Mapping[str, Any]) -> dict[str, Any]:
+        """The policy as it is, but for the kind of layer 3."""
+        redirected: dict[str, Any] = json.loads(json.dumps(policy))
+        if policy["metadata"]["name"] == cases.TENANT_POLICY:
+            [rule] = redirected["spec"]["matchConstraints"]["resourceRules"]
+            rule.update(apiGroups=[self._stand_in.group], resources=[self._stand_in.plural])
+        return redirected
+
+
+def _namespace(name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+    base = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    document: dict[str, Any] = merge_patch(base, content)
+    return document
+
+
+def _key(case: Case) -> str:
+    return f"{case.kind} {case.namespace} {json.dumps(case.old)}"

@@ -1,0 +1,79 @@
+"""A TLS connection on which a test says every byte itself, and hears how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from multidict import CIMultiDict
+
+from tests.e2e.support.https_client import Answer, Client
+
+SECONDS = 20.0
+
+
+class RawTls:
+    """An end without TLS's goodbye, or a reset, raises OSError."""
+
+    def __init__(self, client: Client, *, seconds: float = SECONDS) -> None:
+        parts = urlsplit(client.url)
+        assert parts.hostname is not None
+        plain = socket.create_connection((parts.hostname, parts.port), timeout=seconds)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._tls = client.tls.wrap_socket(plain, server_hostname=parts.hostname, suppress_ragged_eofs=False)
+        self._headers = client.headers
+
+    def __enter__(self) -> RawTls:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tls.close()
+
+    def send(self, data: bytes) -> None:
+        self._tls.sendall(data)
+
+    def ask(self, method: str, target: str, headers: Mapping[str, str] | None = None, version: str = "1.1") -> None:
+        """Send the head of a request."""
+        fields = CIMultiDict(self._headers)
+        fields["Host"] = "localhost"
+        fields.update(headers or {})
+        lines = [f"{method} {target} HTTP/{version}", *(f"{name}: {value}" for name, value in fields.items())]
+        self.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+    def say(self, method: str, target: str, *lines: str) -> None:
+        """Send the head of a request with these lines as they are, behind those of the client's own."""
+        own = [f"{name}: {value}" for name, value in self._headers.items()]
+        head = [f"{method} {target} HTTP/1.1", "Host: localhost", *own, *lines]
+        self.send("\r\n".join([*head, "", ""]).encode("latin-1"))
+
+    def answer(self) -> Answer:
+        """The whole of the next response."""
+        response = http.client.HTTPResponse(self._tls)
+        response.begin()
+        return Answer(response.status, response.headers, response.read())
+
+    def until(self, end: bytes) -> bytes:
+        """What comes up to and with `end`, and what came behind it at once."""
+        heard = b""
+        while end not in heard:
+            heard += self._receive()
+        return heard
+
+    def rest(self) -> bytes:
+        """Everything up to the end of the connection."""
+        heard = b""
+        while more := self._tls.recv(65536):
+            heard += more
+        return heard
+
+    def _receive(self) -> bytes:
+        data = self._tls.recv(65536)
+        if not data:
+            raise ssl.SSLEOFError("the connection has ended")
+        return data

@@ -1,0 +1,190 @@
+"""A proxy between servers and their host that writes down who asked for what, and ends a server at a chosen request.
+
+Servers speak plain HTTP to it, each on a port of its own; it speaks to the host with one identity.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import aiohttp
+import yaml
+from aiohttp import web
+
+from tests.e2e.support.credentials import Identity
+from tests.e2e.support.processes import free_port
+
+_WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+# what is asked of a host without anything being stored
+_REVIEWS = ("tokenreviews", "subjectaccessreviews")
+_HOP_BY_HOP = frozenset(
+    ("connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host", "content-length")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A request that came through: `at` is when it was passed on, on the monotonic clock."""
+
+    by: str
+    at: float
+    method: str
+    path: str
+
+    @property
+    def is_write(self) -> bool:
+        """A write of a controller: not that of who leads, and no review."""
+        resource = self.path.rpartition("/")[2]
+        return self.method in _WRITES and "/leases" not in self.path and resource not in _REVIEWS
+
+
+Watcher = Callable[[int, bool], None]
+"""Called around each request of one server with its number, from 1, and whether it was passed on already."""
+
+
+class RecordingProxy:
+    """`door` opens a port for one server; `passed` is what came through, in its order."""
+
+    def __init__(self, upstream: str, identity: Identity) -> None:
+        self._upstream = upstream
+        self._identity = identity
+        self._cut: set[str] = set()
+        self._live: dict[str, set[asyncio.Task[Any]]] = {}
+        self._counts: dict[str, int] = {}
+        self._watchers: dict[str, Watcher] = {}
+        self._runners: list[web.AppRunner] = []
+        self.passed: list[Passed] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._session = self._call(self._open_session())
+
+    def door(self, name: str, directory: Path, *, watch: Watcher | None = None) -> Path:
+        """The kubeconfig of a server of that name."""
+        port = free_port()
+        if watch is not None:
+            self._watchers[name] = watch
+        self._call(self._listen(name, port))
+        return _kubeconfig(directory / f"{name}.kubeconfig", f"http://127.0.0.1:{port}")
+
+    def cut(self, name: str) -> None:
+        """End what this server has under way, and answer it nothing until `mend`."""
+        self._cut.add(name)
+        self._loop.call_soon_threadsafe(self._end, name)
+
+    def mend(self, name: str) -> None:
+        self._cut.discard(name)
+
+    def writes(self, name: str = "") -> Sequence[Passed]:
+        return [each for each in tuple(self.passed) if each.is_write and name in ("", each.by)]
+
+    def close(self) -> None:
+        self._call(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=10)
+        self._loop.close()
+
+    def _call(self, coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout=20)
+
+    async def _open_session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(ssl=self._identity.tls, limit=0)
+        return aiohttp.ClientSession(
+            connector=connector, timeout=aiohttp.ClientTimeout(total=None), auto_decompress=False
+        )
+
+    async def _listen(self, name: str, port: int) -> None:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await self._handle(name, request)
+
+        app = web.Application(client_max_size=64 * 2**20)
+        app.router.add_route("*", "/{path:.*}", handle)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        self._runners.append(runner)
+
+    async def _close(self) -> None:
+        for name in list(self._live):
+            self._end(name)
+        for runner in self._runners:
+            await runner.cleanup()
+        await self._session.close()
+        # the end of TLS takes a few turns of the loop
+        await asyncio.sleep(0.3)
+
+    def _end(self, name: str) -> None:
+        for task in tuple(self._live.get(name, ())):
+            task.cancel()
+
+    async def _handle(self, name: str, request: web.Request) -> web.StreamResponse:
+        if name in self._cut:
+            _drop(request)
+            raise web.HTTPBadGateway
+        body = await request.read()
+        task = asyncio.current_task()
+        assert task is not None
+        live = self._live.setdefault(name, set())
+        live.add(task)
+        try:
+            return await self._pass(name, request, body)
+        except (aiohttp.ClientError, ConnectionError) as error:
+            _drop(request)
+            raise web.HTTPBadGateway from error
+        finally:
+            live.discard(task)
+
+    async def _pass(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
+        number = self._counts[name] = self._counts.get(name, 0) + 1
+        watch = self._watchers.get(name, _nobody)
+        watch(number, False)
+        self.passed.append(Passed(name, time.monotonic(), request.method, request.path))
+        headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP_BY_HOP}
+        url = self._upstream + request.raw_path
+        async with self._session.request(
+            request.method, url, data=body or None, headers={**headers, **self._identity.headers}
+        ) as answer:
+            watch(number, True)
+            return await self._copy(request, answer)
+
+    async def _copy(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
+        response = web.StreamResponse(status=answer.status, headers=kept)
+        await response.prepare(request)
+        async for chunk in answer.content.iter_any():
+            await response.write(chunk)
+        await response.write_eof()
+        return response
+
+
+def _nobody(number: int, passed: bool) -> None:
+    """Nothing to do."""
+
+
+def _drop(request: web.Request) -> None:
+    """End the connection, as if the network had."""
+    with contextlib.suppress(Exception):
+        if request.transport is not None:
+            request.transport.abort()
+
+
+def _kubeconfig(path: Path, server: str) -> Path:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "e2e", "cluster": {"server": server}}],
+        "users": [{"name": "e2e", "user": {}}],
+        "contexts": [{"name": "e2e", "context": {"cluster": "e2e", "user": "e2e"}}],
+        "current-context": "e2e",
+    }
+    assert urlsplit(server).scheme == "http"
+    path.write_text(yaml.safe_dump(document))
+    return path

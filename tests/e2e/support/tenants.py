@@ -1,0 +1,91 @@
+"""Tenants for a test: made under names of its own, and deleted after it."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import wait_until
+
+Object = dict[str, Any]
+
+
+def manifest(name: str, namespace: str = ROOT, *, spec: Object | None = None, **metadata: Any) -> Object:
+    """A Tenant to send."""
+    return {
+        "apiVersion": "apps.cozystack.io/v1alpha1",
+        "kind": "Tenant",
+        "metadata": {"name": name, "namespace": namespace, **metadata},
+        "spec": spec or {},
+    }
+
+
+class Tenants:
+    """Works as the administrator."""
+
+    def __init__(self, host: E2eHost) -> None:
+        self._host = host
+        self._made: list[tuple[str, str]] = []
+
+    @property
+    def client(self) -> Client:
+        return self._host.session()
+
+    def name(self, namespace: str = ROOT) -> str:
+        """A fresh name; a Tenant that comes to have it is deleted after the test."""
+        name = f"t{uuid.uuid4().hex[:8]}"
+        self._made.append((namespace, name))
+        return name
+
+    def create(self, namespace: str = ROOT, *, spec: Object | None = None, **metadata: Any) -> Object:
+        """A new Tenant under a fresh name, as the server answered."""
+        body = manifest(self.name(namespace), namespace, spec=spec, **metadata)
+        created: Object = self.client.request("POST", tenants_path(namespace), body).expect(201)
+        return created
+
+    def nest(self, namespace: str = ROOT, *, spec: Object | None = None) -> str:
+        """The workload namespace of a new Tenant, once it is there."""
+        tenant = self.create(namespace, spec=spec)
+        workload: str = tenant["status"]["namespace"]
+        self.wait_for_namespace(workload)
+        return workload
+
+    def get(self, name: str, namespace: str = ROOT) -> Object:
+        found: Object = self.client.get(tenants_path(namespace, name)).expect(200)
+        return found
+
+    def exists(self, name: str, namespace: str = ROOT) -> bool:
+        return self.client.get(tenants_path(namespace, name)).status == 200
+
+    def patch(self, name: str, body: Object, namespace: str = ROOT) -> Object:
+        """A merge patch."""
+        path, kind = tenants_path(namespace, name), "application/merge-patch+json"
+        patched: Object = self.client.request("PATCH", path, body, content_type=kind).expect(200)
+        return patched
+
+    def wait_for_namespace(self, namespace: str) -> Object:
+        """The Namespace, once the reconciler has made it."""
+        path = f"/api/v1/namespaces/{namespace}"
+        self.wait(f"namespace {namespace}", lambda: self.client.get(path).status == 200)
+        found: Object = self.client.get(path).expect(200)
+        return found
+
+    def settled(self, name: str) -> Object:
+        """The Tenant of that name in the root, once the reconciler has nothing more to say of it."""
+        self.wait_for_namespace(self.get(name)["status"]["namespace"])
+        self.wait(f"{name} has its conditions", lambda: self.get(name)["status"].get("conditions"))
+        return self.get(name)
+
+    def wait_until_gone(self, path: str) -> None:
+        self.wait(f"{path} is gone", lambda: self.client.get(path).status == 404)
+
+    def wait(self, what: str, check: Any) -> Any:
+        return wait_until(what, check, seconds=PATIENCE, processes=self._host.processes)
+
+    def clean_up(self) -> None:
+        """Children before parents; who waits for a Namespace to end does so for themselves."""
+        for namespace, name in reversed(self._made):
+            query = {"propagationPolicy": "Foreground"}
+            self.client.request("DELETE", tenants_path(namespace, name), query=query)

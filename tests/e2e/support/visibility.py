@@ -1,0 +1,108 @@
+"""What people may see, for tests: their roles and bindings, what lists show, and what watches tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tests.e2e.support.clusters import CORE_GROUP_VERSION, RBAC, E2eHost
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Tenants
+
+Object = dict[str, Any]
+NAMESPACES = f"{CORE_GROUP_VERSION}/tenantnamespaces"
+ROLEBINDINGS, ROLES = "rolebindings", "roles"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+PARTIAL = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+GET_TENANTS = {"apiGroups": ["apps.cozystack.io"], "resources": ["tenants"], "verbs": ["get"]}
+
+
+def rbac_path(kind: str, namespace: str = "", name: str = "") -> str:
+    parts = [f"/apis/{RBAC}/v1", *(["namespaces", namespace] if namespace else []), kind, name]
+    return "/".join(part for part in parts if part)
+
+
+class Access:
+    """Roles and bindings of a test; those of the whole cluster are taken away after it."""
+
+    def __init__(self, host: E2eHost) -> None:
+        self._client = host.session()
+        self._made: list[str] = []
+
+    def make(self, kind: str, body: Object, namespace: str = "") -> None:
+        self._client.request("POST", rbac_path(kind, namespace), body).expect(201)
+        self._made.append(rbac_path(kind, namespace, body["metadata"]["name"]))
+
+    def role(self, name: str, namespace: str, *rules: Object) -> None:
+        self.make(ROLES, {"metadata": {"name": name}, "rules": list(rules)}, namespace)
+
+    def bind(self, name: str, namespace: str, subject: Object, role: str = "cozy:tenant:view") -> None:
+        kind = "ClusterRole" if ":" in role else "Role"
+        reference = {"apiGroup": RBAC, "kind": kind, "name": role}
+        body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+        self.make(ROLEBINDINGS if namespace else "clusterrolebindings", body, namespace)
+
+    def replace_rules(self, name: str, namespace: str, *rules: Object) -> None:
+        body = {"rules": list(rules)}
+        path = rbac_path(ROLES, namespace, name)
+        self._client.request("PATCH", path, body, content_type="application/merge-patch+json").expect(200)
+
+    def drop(self, kind: str, name: str, namespace: str = "") -> None:
+        assert self._client.request("DELETE", rbac_path(kind, namespace, name)).status == 200
+
+    def clean_up(self) -> None:
+        for path in reversed(self._made):
+            self._client.request("DELETE", path)
+
+
+def user(name: str) -> Object:
+    return {"kind": "User", "apiGroup": RBAC, "name": name}
+
+
+def group(name: str) -> Object:
+    return {"kind": "Group", "apiGroup": RBAC, "name": name}
+
+
+def names(client: Client, path: str, **query: object) -> list[str]:
+    return [item["metadata"]["name"] for item in client.get(path, query=query).expect(200)["items"]]
+
+
+def sees(client: Client, path: str, expected: Sequence[str]) -> None:
+    """The roles take a moment to arrive."""
+    wait_until(f"{path} shows {expected}", lambda: names(client, path) == sorted(expected), seconds=10)
+
+
+def child(tenants: Tenants, namespace: str) -> str:
+    name: str = tenants.create(namespace)["metadata"]["name"]
+    return name
+
+
+class Seen:
+    """A watch's frames, read until what is waited for has come."""
+
+    def __init__(self, frames: Iterator[Object]) -> None:
+        self._frames = frames
+        self.version = "0"
+
+    def until(self, type_: str, name: str) -> Object:
+        """The object of that event. A bookmark has to follow, which tells how far the watch is."""
+        for frame in self._frames:
+            assert frame["type"] != "ERROR", frame
+            if (frame["type"], frame["object"]["metadata"].get("name")) == (type_, name):
+                found: Object = frame["object"]
+                return found
+        raise AssertionError(f"the watch ended without {type_} {name}")
+
+    def bookmark(self) -> str:
+        for frame in self._frames:
+            if frame["type"] == "BOOKMARK":
+                version: str = frame["object"]["metadata"]["resourceVersion"]
+                return version
+        raise AssertionError("the watch ended without a bookmark")
+
+
+def watch(client: Client, path: str, version: str = "") -> Any:
+    version = version or client.get(path).expect(200)["metadata"]["resourceVersion"]
+    query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
+    return client.stream(path, query=query, seconds=30)

@@ -1,0 +1,358 @@
+"""What a webhook may answer, and what its caller is told then: the words of a kube-apiserver 1.36."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.e2e.support.webhook_server import Reply, Responder, Response
+from tests.e2e.support.webhooks import Kind, patch_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """`status` is what the caller gets, without kind and apiVersion; {hook} stands for the webhook's name, UID for
+    that of the request."""
+
+    id: str
+    kind: Kind = "Validating"
+    answer: Response | Reply | Responder
+    status: Mapping[str, Any]
+    hook: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _denied(message: str, *, code: int = 400, **more: Any) -> dict[str, Any]:
+    said = f'admission webhook "{{hook}}" denied the request{message}'
+    return {"metadata": {}, "status": "Failure", "message": said, **more, "code": code}
+
+
+def _internal(message: str) -> dict[str, Any]:
+    return {
+        "metadata": {},
+        "status": "Failure",
+        "message": f"Internal error occurred: {message}",
+        "reason": "InternalError",
+        "details": {"causes": [{"message": message}]},
+        "code": 500,
+    }
+
+
+def _failed(why: str) -> dict[str, Any]:
+    return _internal(f'failed calling webhook "{{hook}}": {why}')
+
+
+def _uncalled(why: str) -> dict[str, Any]:
+    return _failed(f"failed to call webhook: {why}")
+
+
+def _invalid(why: str) -> dict[str, Any]:
+    return _failed(f"received invalid webhook response: {why}")
+
+
+def _no_object(kind: str) -> str:
+    return f"{_FIRST}json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
+
+
+def _json(value: Any, status: int = 200) -> Reply:
+    return Reply(json.dumps(value).encode(), status)
+
+
+def _review(response: Any, **more: Any) -> Reply:
+    return _json({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response, **more})
+
+
+def _text(status: int, text: str = "some text") -> Reply:
+    return Reply(text.encode(), status, {"Content-Type": "text/plain"})
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_SCHEME = "k8s.io/apiserver/pkg/util/webhook/client.go:71"
+_FIRST = "couldn't get version/kind; json parse error: "
+_GO_FIELD = "json: cannot unmarshal {} into Go struct field {} of type {}"
+_WHOLE_STATUS = {
+    "metadata": {"resourceVersion": "5"},
+    "message": "no way",
+    "reason": "Teapot",
+    "details": {
+        "name": "n",
+        "group": "g",
+        "kind": "k",
+        "uid": "u",
+        "causes": [{"reason": "r", "message": "m", "field": "f"}],
+        "retryAfterSeconds": 7,
+    },
+    "code": 418,
+}
+
+DENIALS = (
+    Case(
+        id="a whole Status",
+        answer={"allowed": False, "status": _WHOLE_STATUS},
+        status={
+            **_WHOLE_STATUS,
+            "status": "Failure",
+            "message": 'admission webhook "{hook}" denied the request: no way',
+        },
+    ),
+    Case(
+        id="a reason",
+        answer={"allowed": False, "status": {"reason": "Because"}},
+        status=_denied(": Because", reason="Because"),
+    ),
+    Case(id="no explanation", answer={"allowed": False}, status=_denied(" without explanation")),
+    Case(id="allowed is null", answer={"allowed": None}, status=_denied(" without explanation")),
+    Case(
+        id="a code of success",
+        answer={"allowed": False, "status": {"code": 200, "status": "Success", "message": "x"}},
+        status=_denied(": x"),
+    ),
+    Case(
+        id="a code that is none",
+        answer={"allowed": False, "status": {"code": 999, "message": "x"}},
+        status=_denied(": x", code=999),
+    ),
+    Case(
+        id="by a mutating webhook",
+        kind="Mutating",
+        answer={"allowed": False, "status": {"message": "no", "code": 403, "reason": "Forbidden"}},
+        status=_denied(": no", code=403, reason="Forbidden"),
+    ),
+)
+
+ANSWERS = (
+    Case(
+        id="another uid",
+        answer={"uid": "other", "allowed": True},
+        status=_invalid('expected response.uid="UID", got "other"'),
+    ),
+    Case(
+        id="neither kind nor version",
+        answer=lambda request: _json({"response": {"uid": request["uid"], "allowed": True}}),
+        status=_invalid(
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
+        ),
+    ),
+    Case(
+        id="another version",
+        answer=lambda request: _review({"uid": request["uid"]}, apiVersion="admission.k8s.io/v1beta1"),
+        status=_uncalled("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"),
+    ),
+    Case(
+        id="another kind",
+        answer=_json({"apiVersion": "a.b/v1", "kind": "Pod"}),
+        status=_uncalled(f'no kind "Pod" is registered for version "a.b/v1" in scheme "{_SCHEME}"'),
+    ),
+    Case(
+        id="a Status",
+        answer=_json({"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "hm"}),
+        status=_uncalled("converting (v1.Status) to (v1.AdmissionReview): unknown conversion"),
+    ),
+    Case(id="no response", answer=_review(None), status=_invalid("webhook response was absent")),
+    Case(
+        id="allowed is a string",
+        answer={"allowed": "yes"},
+        status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.allowed", "bool")),
+    ),
+    Case(
+        id="the message is a number",
+        answer={"allowed": False, "status": {"message": 5}},
+        status=_uncalled(_GO_FIELD.format("number", "Status.response.status.message", "string")),
+    ),
+    Case(
+        id="the code is a fraction",
+        answer={"allowed": False, "status": {"code": 5.5}},
+        status=_uncalled(_GO_FIELD.format("number 5.5", "Status.response.status.code", "int32")),
+    ),
+    Case(
+        id="the status is a string",
+        answer={"allowed": False, "status": "no"},
+        status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.status", "v1.Status")),
+    ),
+    Case(
+        id="warnings are a string",
+        answer={"allowed": True, "warnings": "x"},
+        status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.warnings", "[]string")),
+    ),
+    Case(
+        id="an annotation is a number",
+        answer={"allowed": True, "auditAnnotations": {"a": 1}},
+        status=_uncalled(_GO_FIELD.format("number", "AdmissionResponse.response.auditAnnotations", "string")),
+    ),
+    Case(
+        id="the response is a string",
+        answer=_review("x"),
+        status=_uncalled(_GO_FIELD.format("string", "AdmissionReview.response", "v1.AdmissionResponse")),
+    ),
+    Case(
+        id="nothing",
+        answer=Reply(),
+        status=_uncalled("0-length response with status code: 200 and content type: application/json"),
+    ),
+    Case(id="a text", answer=Reply(b"hello"), status=_uncalled(_no_object("string"))),
+    Case(id="a list", answer=Reply(b"[]"), status=_uncalled(_no_object("array"))),
+    Case(id="a number", answer=Reply(b"5"), status=_uncalled(_no_object("number"))),
+    Case(
+        id="half an object",
+        answer=Reply(b'{"kind":'),
+        status=_uncalled(f"{_FIRST}unexpected end of JSON input"),
+    ),
+    Case(
+        id="a patch of a validating webhook",
+        answer=patch_of(),
+        status=_invalid("validating webhook may not return response.patch"),
+    ),
+    Case(
+        id="a patchType of a validating webhook",
+        answer={"allowed": True, "patchType": "JSONPatch"},
+        status=_invalid("validating webhook may not return response.patchType"),
+    ),
+    Case(
+        id="a patch without its type",
+        kind="Mutating",
+        answer={"allowed": True, "patch": _base64(b"[]")},
+        status=_invalid("webhook returned response.patch but not response.patchType"),
+    ),
+    Case(
+        id="a type without a patch",
+        kind="Mutating",
+        answer={"allowed": True, "patchType": "JSONPatch"},
+        status=_invalid("webhook returned response.patchType but not response.patch"),
+    ),
+    Case(
+        id="an empty type",
+        kind="Mutating",
+        answer={**patch_of(), "patchType": ""},
+        status=_invalid('webhook returned invalid response.patchType of ""'),
+    ),
+    Case(
+        id="another type",
+        kind="Mutating",
+        answer={**patch_of({"op": "add", "path": "/x", "value": 1}), "patchType": "Merge"},
+        status=_failed('unsupported patch type "Merge"'),
+    ),
+    Case(
+        id="a patch that is no list",
+        kind="Mutating",
+        answer={**patch_of(), "patch": _base64(b"{}")},
+        status=_failed(
+            "received undecodable patch in webhook response: "
+            "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        ),
+    ),
+    Case(
+        id="an operation that is none",
+        kind="Mutating",
+        answer={**patch_of(), "patch": _base64(b'["a"]')},
+        status=_failed(
+            "received undecodable patch in webhook response: "
+            "json: cannot unmarshal string into Go value of type jsonpatch.Operation"
+        ),
+    ),
+)
+
+_CODES = {
+    400: "the server rejected our request for an unknown reason",
+    401: "the server has asked for the client to provide credentials",
+    403: "some text",
+    404: "the server could not find the requested resource",
+    405: "the server does not allow this method on the requested resource",
+    406: "some text",
+    409: "the server reported a conflict",
+    415: "some text",
+    418: "the server responded with the status code 418 but did not return more information",
+    422: "the server rejected our request due to an error in our request",
+    429: "the server has received too many requests and has asked us to try again later",
+    500: 'an error on the server ("some text") has prevented the request from succeeding',
+    503: "the server is currently unable to handle the request",
+    504: "the server was unable to return a response in the time allotted, but may still be processing the request",
+}
+
+CODES = (
+    *(Case(id=f"code {code}", answer=_text(code), status=_uncalled(said)) for code, said in _CODES.items()),
+    Case(
+        id="code 500 without a text",
+        answer=Reply(b'{"a": 1}', 500),
+        status=_uncalled('an error on the server ("unknown") has prevented the request from succeeding'),
+    ),
+    Case(
+        id="code 500 with lines",
+        answer=_text(500, 'a\n"b"'),
+        status=_uncalled('an error on the server ("a\\n\\"b\\"") has prevented the request from succeeding'),
+    ),
+    Case(
+        id="code 500 with a Status",
+        answer=_json({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "from it"}, 500),
+        status=_uncalled("from it"),
+    ),
+)
+
+
+def _patched(id: str, operation: Mapping[str, Any], why: str) -> Case:
+    return Case(id=id, kind="Mutating", answer=patch_of(operation), status=_internal(why))
+
+
+PATCHES = (
+    _patched(
+        "add below nothing",
+        {"op": "add", "path": "/x/y", "value": 1},
+        'add operation does not apply: doc is missing path: "/x/y": missing value',
+    ),
+    _patched(
+        "remove nothing",
+        {"op": "remove", "path": "/nope"},
+        "error in remove for path: '/nope': Unable to remove nonexistent key: nope: missing value",
+    ),
+    _patched(
+        "remove below nothing",
+        {"op": "remove", "path": "/nope/x"},
+        'remove operation does not apply: doc is missing path: "/nope/x": missing value',
+    ),
+    _patched(
+        "replace below nothing",
+        {"op": "replace", "path": "/nope/x", "value": 1},
+        "replace operation does not apply: doc is missing path: /nope/x: missing value",
+    ),
+    _patched(
+        "a test that fails",
+        {"op": "test", "path": "/metadata/name", "value": "c"},
+        "testing value /metadata/name failed: test failed",
+    ),
+    _patched(
+        "a test of nothing", {"op": "test", "path": "/nope", "value": "c"}, "testing value /nope failed: test failed"
+    ),
+    _patched(
+        "a test below nothing",
+        {"op": "test", "path": "/x/q", "value": "c"},
+        "test operation does not apply: is missing path: /x/q: missing value",
+    ),
+    _patched(
+        "move nothing",
+        {"op": "move", "from": "/nope", "path": "/y"},
+        "error in move for path: 'nope': Unable to remove nonexistent key: nope: missing value",
+    ),
+    _patched("an unknown operation", {"op": "frob", "path": "/y"}, "Unexpected kind: frob"),
+    _patched(
+        "an operation without a path", {"op": "add", "value": 1}, "add operation failed to decode path: missing value"
+    ),
+    Case(
+        id="another namespace",
+        kind="Mutating",
+        answer=patch_of({"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}),
+        status={
+            "metadata": {},
+            "status": "Failure",
+            "message": "the namespace of the provided object does not match the namespace sent on the request",
+            "reason": "BadRequest",
+            "code": 400,
+        },
+    ),
+)
+
+CASES = (*DENIALS, *ANSWERS, *CODES, *PATCHES)

@@ -1,0 +1,151 @@
+"""Garbage collection and namespace deletion as their controllers ask for it (D96, D97, J44 to J47, J56)."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Tenants, manifest
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+PARTIAL = (
+    "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+)
+PARTIAL_LIST = PARTIAL.replace("as=PartialObjectMetadata;", "as=PartialObjectMetadataList;")
+NAMESPACES = 100
+SECONDS = 150.0
+HELD = "example.org/held"
+
+
+class Collector:
+    """Requests as the garbage collector's metadata client sends them."""
+
+    def __init__(self, host: E2eHost) -> None:
+        self._client = host.session()
+
+    def get(self, name: str) -> Answer:
+        return self._client.get(tenants_path(ROOT, name), headers={"Accept": PARTIAL})
+
+    def patch(self, name: str, metadata: dict[str, Any], content_type: str = MERGE) -> Answer:
+        path, body, accept = tenants_path(ROOT, name), {"metadata": metadata}, {"Accept": PARTIAL}
+        return self._client.request("PATCH", path, body, headers=accept, content_type=content_type)
+
+    def delete(self, name: str, uid: str, policy: str) -> Answer:
+        body = {
+            "kind": "DeleteOptions",
+            "apiVersion": "meta.k8s.io/v1",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": policy,
+        }
+        return self._client.request("DELETE", tenants_path(ROOT, name), body, headers={"Accept": PARTIAL})
+
+
+def test_what_the_garbage_collector_asks_for(host: E2eHost, tenants: Tenants) -> None:
+    collector = Collector(host)
+    ours = {"apiVersion": "v1", "kind": "Namespace", "name": ROOT}
+    ours["uid"] = host.session().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
+    created = tenants.create(finalizers=[HELD], ownerReferences=[ours])["metadata"]
+    name, uid = created["name"], created["uid"]
+    seen = collector.get(name).expect(200)
+    assert (seen["kind"], seen["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
+    assert seen["metadata"]["ownerReferences"] == [ours]
+    assert collector.delete(name, "another", "Background").expect(409)["reason"] == "Conflict"
+    marked = collector.delete(name, uid, "Background").expect(200)
+    assert (marked["kind"], marked["metadata"]["finalizers"]) == ("PartialObjectMetadata", [HELD])
+    assert collector.patch(name, {"resourceVersion": "1", "finalizers": None}).expect(409)["reason"] == "Conflict"
+
+    def released() -> bool:
+        version = collector.get(name).expect(200)["metadata"]["resourceVersion"]
+        answer = collector.patch(name, {"resourceVersion": version, "uid": uid, "finalizers": None})
+        if answer.status == 409:
+            return False
+        return bool(answer.expect(200)["kind"] == "PartialObjectMetadata")
+
+    tenants.wait("the collector has removed the finalizer", released)
+    tenants.wait_until_gone(tenants_path(ROOT, name))
+    assert collector.delete(name, uid, "Background").expect(404)["reason"] == "NotFound"
+
+
+def test_an_owner_is_removed_by_merge_patch_once_strategic_is_refused(host: E2eHost, tenants: Tenants) -> None:
+    """J45: taken for a plain merge, the first patch would store its directive."""
+    collector = Collector(host)
+    root = tenants.get("root")["metadata"]
+    owner = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "name": "root", "uid": root["uid"]}
+    created = tenants.create(ownerReferences=[owner])["metadata"]
+    name = created["name"]
+    directive = {"uid": created["uid"], "ownerReferences": [{"$patch": "delete", "uid": owner["uid"]}]}
+    assert collector.patch(name, directive, STRATEGIC).expect(415)["reason"] == "UnsupportedMediaType"
+    assert collector.get(name).expect(200)["metadata"]["ownerReferences"] == [owner]
+
+    def removed() -> bool:
+        version = collector.get(name).expect(200)["metadata"]["resourceVersion"]
+        return collector.patch(name, {"resourceVersion": version, "ownerReferences": []}).status == 200
+
+    tenants.wait("the owner is removed", removed)
+    assert "ownerReferences" not in collector.get(name).expect(200)["metadata"]
+
+
+def test_what_the_namespace_controller_asks_for(host: E2eHost, tenants: Tenants) -> None:
+    workload, client = tenants.nest(), host.session()
+    made = sorted(tenants.create(workload)["metadata"]["name"] for _ in range(3))
+    body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+    client.request("DELETE", tenants_path(workload), body, headers={"Accept": PARTIAL_LIST}).expect(200)
+
+    def remaining() -> list[str]:
+        listed = client.get(tenants_path(workload), headers={"Accept": PARTIAL_LIST}).expect(200)
+        assert listed["kind"] == "PartialObjectMetadataList"
+        return [item["metadata"]["name"] for item in listed["items"]]
+
+    tenants.wait("the namespace is empty", lambda: not remaining())
+    assert [tenants.exists(name, workload) for name in made] == [False] * 3
+
+
+@pytest.mark.controller_manager
+def test_a_hundred_namespaces_go_with_what_is_in_them(host: E2eHost, tenants: Tenants) -> None:
+    outer, client = tenants.nest(), host.session()
+    with ThreadPoolExecutor(8) as pool:
+        bodies = [manifest(f"n{number}", outer) for number in range(NAMESPACES)]
+        made = list(pool.map(lambda body: client.request("POST", tenants_path(outer), body).expect(201), bodies))
+    inner = {tenant["status"]["namespace"] for tenant in made}
+
+    def there() -> set[str]:
+        listed = client.get("/api/v1/namespaces").expect(200)["items"]
+        return {item["metadata"]["name"] for item in listed} & {outer, *inner}
+
+    within: dict[str, Any] = {"seconds": SECONDS, "processes": host.processes}
+    wait_until("every tenant has its namespace", lambda: len(there()) == NAMESPACES + 1, **within)
+    parent = outer.removeprefix("tenant-")
+    client.request("DELETE", tenants_path(ROOT, parent), query={"propagationPolicy": "Foreground"}).expect(200)
+    wait_until("all of them are gone", lambda: not there(), **within)
+    # a Tenant goes after its Namespace
+    tenants.wait_until_gone(tenants_path(ROOT, parent))
+    assert client.get(tenants_path(outer)).expect(200)["items"] == []
+
+
+@pytest.mark.controller_manager
+def test_a_quota_counts_tenants_and_refuses_none(kube: KubeHost, tenants: Tenants) -> None:
+    """What a cluster's quota controller makes of our list; only kube-apiserver's own kinds are held to it."""
+    namespace, client = tenants.nest(), kube.session()
+    hard = {"count/tenants.apps.cozystack.io": "1"}
+    body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": hard}}
+    path = f"/api/v1/namespaces/{namespace}/resourcequotas"
+    client.request("POST", path, body).expect(201)
+
+    def used() -> str | None:
+        status = client.get(f"{path}/few").expect(200)["status"]
+        count: str | None = status.get("used", {}).get("count/tenants.apps.cozystack.io")
+        return count
+
+    within: dict[str, Any] = {"seconds": SECONDS, "processes": kube.processes}
+    wait_until("nothing is counted", lambda: used() == "0", **within)
+    names = [tenants.create(namespace)["metadata"]["name"] for _ in range(2)]
+    wait_until("both are counted", lambda: used() == "2", **within)
+    client.request("DELETE", tenants_path(namespace, names[0])).expect(200)
+    wait_until("one is left", lambda: used() == "1", **within)

@@ -1,0 +1,54 @@
+"""A namespace goes with the Tenants inside it (J56), and nothing new comes into one that is going."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, tenants_path
+from tests.e2e.support.tenants import Tenants, manifest
+
+pytestmark = pytest.mark.controller_manager
+
+
+def test_deleting_a_tenant_s_namespace_takes_the_tenants_inside(host: E2eHost, tenants: Tenants) -> None:
+    workload = tenants.nest()
+    inner = tenants.nest(workload)
+    tenants.create(inner)
+    patience = f"--timeout={PATIENCE:.0f}s"
+    host.kubectl("delete", "namespace", workload, "--wait=false")
+    # while the Tenant itself remains, its namespace may be made anew
+    host.kubectl("wait", f"namespace/{inner}", "--for=delete", patience)
+    tenants.wait_until_gone(tenants_path(workload, inner.removeprefix(f"{workload}-")))
+
+
+def test_nothing_is_created_in_a_namespace_that_is_going(host: E2eHost, tenants: Tenants) -> None:
+    workload = tenants.nest()
+    client, path = host.session(), f"/api/v1/namespaces/{workload}/configmaps"
+    kept = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kept", "finalizers": ["example.org/keep"]},
+    }
+    client.request("POST", path, kept).expect(201)
+    host.kubectl("delete", "namespace", workload, "--wait=false")
+    try:
+        going = f"/api/v1/namespaces/{workload}"
+        tenants.wait(
+            "the namespace is terminating", lambda: client.get(going).json()["status"]["phase"] == "Terminating"
+        )
+        answer = client.request("POST", tenants_path(workload), manifest(tenants.name(workload), workload))
+        assert answer.expect(403)["reason"] == "Forbidden"
+    finally:
+        release = {"metadata": {"finalizers": None}}
+        kind = "application/merge-patch+json"
+        client.request("PATCH", f"{path}/kept", release, content_type=kind)
+
+
+def test_a_namespace_with_a_parent_and_children_goes_whatever_the_rule(host: E2eHost, tenants: Tenants) -> None:
+    outer = tenants.nest()
+    middle = tenants.nest(outer)
+    tenants.nest(middle)
+    name = outer.removeprefix("tenant-")
+    host.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", f"--timeout={PATIENCE:.0f}s")
+    for namespace in (middle, outer):
+        tenants.wait_until_gone(f"/api/v1/namespaces/{namespace}")

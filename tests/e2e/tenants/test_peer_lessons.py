@@ -1,0 +1,281 @@
+"""What a comparison with the direct peer's Tenant API can be read from: one test for each of its bugs and limits.
+
+Here are those of writes, T1 to T6, T17, T18 and T28; test_peer_lessons_reads.py has T7 to T16, and
+test_peer_lessons_platform.py T19, T20 and T29. Each test says what is not so at the peer, and stands on its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tests.e2e.support.applying import APPLY, MERGE, configuration
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.peer_lessons import JSON_PATCH, patch, release_path, settled
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+ETCD = [{"op": "replace", "path": "/spec/etcd", "value": True}]
+CONFLICT = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+def test_t1_no_dry_run_stores_anything(host: E2eHost, tenants: Tenants) -> None:
+    """T1: at the peer, dry-run create, update and delete are persisted."""
+    absent, client = tenants.name(), host.session()
+    host.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(manifest(absent)))
+    client.request("POST", tenants_path(ROOT), manifest(absent), query={"dryRun": "All"}).expect(201)
+    patch(host, absent, configuration(absent), APPLY, dryRun="All", fieldManager="t1").expect(201)
+    assert not tenants.exists(absent)
+
+    before = settled(tenants, labels={"t1": absent})
+    name, path = before["metadata"]["name"], tenants_path(ROOT, before["metadata"]["name"])
+    put = client.request("PUT", path, {**before, "spec": {"etcd": True}}, query={"dryRun": "All"}).expect(200)
+    answers = [
+        put,
+        patch(host, name, {"spec": {"etcd": True}}, dryRun="All").expect(200),
+        patch(host, name, ETCD, JSON_PATCH, dryRun="All").expect(200),
+        patch(
+            host, name, configuration(name, spec={"etcd": True}), APPLY, dryRun="All", fieldManager="t1", force="true"
+        ).expect(200),
+    ]
+    assert [each["spec"]["etcd"] for each in answers] == [True] * 4
+    client.request("DELETE", path, query={"dryRun": "All"}).expect(200)
+    client.request("DELETE", path, {"dryRun": ["All"]}).expect(200)
+    client.request("DELETE", tenants_path(ROOT), query={"dryRun": "All", "labelSelector": f"t1={absent}"}).expect(200)
+    assert tenants.get(name) == before
+
+
+def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(host: E2eHost, tenants: Tenants) -> None:
+    """T2: the peer drops them."""
+    tenant, client = settled(tenants), host.session()
+    path, metadata = tenants_path(ROOT, tenant["metadata"]["name"]), tenant["metadata"]
+    for wrong in ({"uid": "another"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}):
+        refused = client.request("DELETE", path, {"preconditions": wrong}).expect(409)
+        assert "in the precondition" in refused["message"]
+        assert "deletionTimestamp" not in client.get(path).expect(200)["metadata"]
+    right = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    assert client.request("DELETE", path, {"preconditions": right}).status in (200, 202)
+    tenants.wait_until_gone(path)
+
+
+def test_t3_no_writer_overwrites_what_they_have_not_seen(host: E2eHost, tenants: Tenants) -> None:
+    """T3: the peer answers a conflict by writing the old spec over the new one."""
+    read = settled(tenants)
+    path, client = tenants_path(ROOT, read["metadata"]["name"]), host.session()
+    client.request("PUT", path, {**read, "spec": {"etcd": True}}).expect(200)
+    stale = client.request("PUT", path, {**read, "spec": {"ingress": True}}).expect(409)
+    assert (stale["reason"], CONFLICT in stale["message"]) == ("Conflict", True)
+    spec = client.get(path).expect(200)["spec"]
+    assert (spec["etcd"], spec["ingress"]) == (True, False)
+
+
+def test_t3_fifty_writers_lose_no_step(host: E2eHost, tenants: Tenants) -> None:
+    """T3."""
+    name, client = settled(tenants)["metadata"]["name"], host.session()
+    path = tenants_path(ROOT, name)
+
+    def step(_: int) -> None:
+        while True:
+            read = client.get(path).expect(200)
+            annotations = read["metadata"].setdefault("annotations", {})
+            annotations["steps"] = str(int(annotations.get("steps", 0)) + 1)
+            answer = client.request("PUT", path, read)
+            if answer.status != 409:
+                answer.expect(200)
+                return
+
+    def mark(number: int) -> int:
+        return patch(host, name, {"metadata": {"annotations": {f"mark-{number}": "x"}}}).status
+
+    with ThreadPoolExecutor(50) as pool:
+        list(pool.map(step, range(50)))
+        # a patch without a version is about whatever is there: it never conflicts
+        assert Counter(pool.map(mark, range(50))) == {200: 50}
+    annotations = tenants.get(name)["metadata"]["annotations"]
+    assert annotations["steps"] == "50"
+    assert len([key for key in annotations if key.startswith("mark-")]) == 50
+
+
+def test_t4_what_others_keep_in_the_stored_object_survives_every_write(host: E2eHost, tenants: Tenants) -> None:
+    """T4: the peer rebuilds it, and with Flux's finalizer goes the uninstallation."""
+    name, client = settled(tenants)["metadata"]["name"], host.session()
+    foreign: Object = {
+        "metadata": {
+            "labels": {"example.org/theirs": "label", "sharding.fluxcd.io/key": "other"},
+            "annotations": {"example.org/theirs": "annotation"},
+            "finalizers": [
+                *client.get(release_path(name)).expect(200)["metadata"].get("finalizers", []),
+                "finalizers.fluxcd.io",
+                "example.org/keep",
+            ],
+            "ownerReferences": [
+                {"apiVersion": "v1", "kind": "Namespace", "name": ROOT, "uid": root_uid(client)},
+            ],
+        },
+        "spec": {"suspend": True, "maxHistory": 9, "values": {"theirs": {"deep": [1]}, "_cluster": "x"}},
+    }
+    client.request("PATCH", release_path(name), foreign, content_type=MERGE).expect(200)
+
+    def kept() -> None:
+        stored = client.get(release_path(name)).expect(200)
+        metadata, spec = stored["metadata"], stored["spec"]
+        assert foreign["metadata"]["labels"].items() <= metadata["labels"].items()
+        assert foreign["metadata"]["annotations"].items() <= metadata["annotations"].items()
+        assert sorted(metadata["finalizers"]) == sorted(foreign["metadata"]["finalizers"])
+        assert [owner["name"] for owner in metadata["ownerReferences"]] == [ROOT]
+        assert (spec["suspend"], spec["maxHistory"]) == (True, 9)
+        assert (spec["values"]["theirs"], spec["values"]["_cluster"]) == ({"deep": [1]}, "x")
+
+    try:
+        for write in (_put, _merge, _json, _apply, _label):
+            write(host, tenants, name)
+            kept()
+        assert tenants.get(name)["spec"]["seaweedfs"] is True
+        assert client.request("DELETE", tenants_path(ROOT, name)).status in (200, 202)
+        kept()
+    finally:
+        gone = {"metadata": {"finalizers": None}}
+        client.request("PATCH", release_path(name), gone, content_type=MERGE)
+
+
+def root_uid(client: Client) -> str:
+    uid: str = client.get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
+    return uid
+
+
+def _put(host: E2eHost, tenants: Tenants, name: str) -> None:
+    def put() -> bool:
+        read = tenants.get(name)
+        read["spec"]["etcd"] = True
+        # the reconciler may have written in between
+        return host.session().request("PUT", tenants_path(ROOT, name), read).status == 200
+
+    tenants.wait("the PUT is taken", put)
+
+
+def _merge(host: E2eHost, tenants: Tenants, name: str) -> None:
+    patch(host, name, {"spec": {"ingress": True}, "metadata": {"labels": None, "annotations": None}}).expect(200)
+
+
+def _json(host: E2eHost, tenants: Tenants, name: str) -> None:
+    patch(host, name, [{"op": "remove", "path": "/spec"}], JSON_PATCH).expect(200)
+
+
+def _apply(host: E2eHost, tenants: Tenants, name: str) -> None:
+    body = configuration(name, spec={"seaweedfs": True})
+    patch(host, name, body, APPLY, fieldManager="t4", force="true").expect(200)
+
+
+def _label(host: E2eHost, tenants: Tenants, name: str) -> None:
+    host.kubectl("label", "tenant", name, "-n", ROOT, "example.org/theirs=mine")
+
+
+def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(host: E2eHost, tenants: Tenants) -> None:
+    """T5: at the peer they are all 500."""
+    name, client = tenants.create()["metadata"]["name"], host.session()
+    twice = client.request("POST", tenants_path(ROOT), manifest(name)).expect(409)
+    assert (twice["reason"], twice["message"]) == (
+        "AlreadyExists",
+        f'tenants.apps.cozystack.io "{name}" already exists',
+    )
+    assert "AlreadyExists" in host.kubectl("create", "-f", "-", input=json.dumps(manifest(name)), status=1).stderr
+    missing = client.request("DELETE", tenants_path(ROOT, f"{name}x")).expect(404)
+    assert missing["details"]["kind"] == "tenants"
+    # what the host itself judges: an owner that it cannot take
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": ""}
+    invalid = patch(host, name, {"metadata": {"ownerReferences": [owner]}}).expect(422)
+    assert (invalid["reason"], invalid["details"]["kind"]) == ("Invalid", "Tenant")
+
+
+def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(host: E2eHost, tenants: Tenants) -> None:
+    """T6: the peer shows no managedFields, so nothing ever conflicts; nor generation, finalizers, ownerReferences."""
+    name = tenants.name()
+    alice = configuration(name, spec={"schedulingClass": "a"})
+    alice["metadata"]["finalizers"] = ["example.org/keep"]
+    created = patch(host, name, alice, APPLY, fieldManager="alice").expect(201)
+    assert created["metadata"]["generation"] >= 1
+    assert created["metadata"]["finalizers"] == ["example.org/keep"]
+    bob = configuration(name, spec={"schedulingClass": "b"})
+    conflict = patch(host, name, bob, APPLY, fieldManager="bob").expect(409)
+    assert 'conflict with "alice"' in conflict["message"]
+    [cause] = conflict["details"]["causes"]
+    assert (cause["reason"], cause["field"]) == ("FieldManagerConflict", ".spec.schedulingClass")
+    forced = patch(host, name, bob, APPLY, fieldManager="bob", force="true").expect(200)
+    managers = {entry["manager"] for entry in forced["metadata"]["managedFields"]}
+    assert {"alice", "bob"} <= managers
+    patch(host, name, {"metadata": {"finalizers": None}}).expect(200)
+
+
+def test_t17_the_schema_is_kept(host: E2eHost, tenants: Tenants) -> None:
+    """T17: the peer uses it for defaults only."""
+    client, body = host.session(), manifest(tenants.name(), spec={"quota": {"deep": 1}, "etcd": True})
+    warned = client.request("POST", tenants_path(ROOT), body)
+    created = warned.expect(201)
+    assert warned.warnings == ['299 - "unknown field \\"spec.quota\\""']
+    assert "quota" not in created["spec"]
+    name = created["metadata"]["name"]
+    assert "quota" not in client.get(release_path(name)).expect(200)["spec"]["values"]
+    strict = client.request("PUT", tenants_path(ROOT, name), body, query={"fieldValidation": "Strict"}).expect(400)
+    assert 'unknown field "spec.quota"' in strict["message"]
+    wrong = {"etcd": "yes", "host": 1, "resourceQuotas": {"cpu": [1]}}
+    invalid = client.request("POST", tenants_path(ROOT), manifest(tenants.name(), spec=wrong)).expect(422)
+    fields = [cause["field"] for cause in invalid["details"]["causes"]]
+    assert fields == ["spec.etcd", "spec.host", "spec.resourceQuotas.cpu"]
+
+
+def test_t18_a_quota_admits_exactly_as_many_as_it_says(host: E2eHost, tenants: Tenants) -> None:
+    """T18: the peer judges on a snapshot, and finds the parent by taking names apart."""
+    declaring = tenants.nest(spec={"resourceQuotas": {"cpu": "20"}})
+    silent = tenants.nest(declaring)
+    client = host.session()
+
+    def create(number: int) -> int:
+        # a grandchild is bounded by the nearest ancestor that declares
+        namespace = silent if number % 2 else declaring
+        body = manifest(tenants.name(namespace), namespace, spec={"resourceQuotas": {"cpu": "1"}})
+        return client.request("POST", tenants_path(namespace), body).status
+
+    with ThreadPoolExecutor(50) as pool:
+        assert Counter(pool.map(create, range(50))) == {201: 20, 422: 30}
+    held = sum(
+        item["spec"]["resourceQuotas"].get("cpu") == "1"
+        for namespace in (declaring, silent)
+        for item in client.get(tenants_path(namespace)).expect(200)["items"]
+    )
+    assert held == 20
+
+
+def test_t28_no_way_to_write_goes_past_admission(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """R-015, R-016, R-017, T28: the peer's handlers forget it on some verbs. Here, the rules of hosts and of deletion
+    on every one."""
+    host.grant(unique, "cozy:tenant:super-admin", ROOT)
+    user, owned = host.session(unique), f"{unique}.example.com"
+    tenant = settled(tenants, spec={"host": owned}, labels={"t28": unique})
+    name, workload = tenant["metadata"]["name"], tenant["status"]["namespace"]
+    tenants.create(workload)
+    path, fresh, other = tenants_path(ROOT, name), tenants.name(), {"host": f"x{owned}"}
+    applied = {"fieldManager": "t28", "force": "true"}
+
+    def patched(kind: str, body: Any, to: str = path) -> Answer:
+        return user.request("PATCH", to, body, content_type=kind, query=applied if kind == APPLY else None)
+
+    refused = {
+        "create": user.request("POST", tenants_path(ROOT), manifest(fresh, spec=other)),
+        "create by apply": patched(APPLY, configuration(fresh, spec=other), tenants_path(ROOT, fresh)),
+        "update": user.request("PUT", path, manifest(name, spec=other)),
+        "merge patch": patched(MERGE, {"spec": other}),
+        "JSON patch": patched(JSON_PATCH, [{"op": "replace", "path": "/spec/host", "value": other["host"]}]),
+        "apply": patched(APPLY, configuration(name, spec=other)),
+    }
+    assert {verb: answer.status for verb, answer in refused.items()} == dict.fromkeys(refused, 403)
+    assert all("tenant.spec.host can only be set" in answer.json()["message"] for answer in refused.values())
+    kept = {
+        "delete": user.request("DELETE", path),
+        "delete a collection": user.request("DELETE", tenants_path(ROOT), query={"labelSelector": f"t28={unique}"}),
+    }
+    assert {verb: answer.status for verb, answer in kept.items()} == dict.fromkeys(kept, 409)
+    assert not tenants.exists(fresh)
+    after = tenants.get(name)
+    assert (after["spec"]["host"], "deletionTimestamp" in after["metadata"]) == (owned, False)

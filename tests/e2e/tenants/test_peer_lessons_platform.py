@@ -1,0 +1,159 @@
+"""The bugs and limits of the direct peer beside other kinds, deep trees and the rest of a cluster: T19, T20, T29."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.peer_lessons import list_version, next_of, watch
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+
+def test_t19_kinds_that_come_and_go_disturb_nobody(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """T19: the peer's server starts anew when a kind changes, and its watches end."""
+    client, pid = host.session(), host.server.pid
+    path, body = _new_kind(host, f"{unique}.example.org")
+    with watch(host, resourceVersion=list_version(host), labelSelector=f"t19={unique}") as frames:
+        client.request("POST", path, body).expect(201)
+        first = tenants.create(labels={"t19": unique})["metadata"]["name"]
+        assert next_of(frames, "ADDED")["object"]["metadata"]["name"] == first
+        assert client.request("DELETE", f"{path}/{body['metadata']['name']}").status == 200
+        second = tenants.create(labels={"t19": unique})["metadata"]["name"]
+        assert next_of(frames, "ADDED")["object"]["metadata"]["name"] == second
+    assert (host.server.pid, host.server.ended) == (pid, False)
+
+
+def _new_kind(host: E2eHost, group: str) -> tuple[str, Object]:
+    """Where a kind is made known to the host: a CRD, or at the embedded host an APIService of another group."""
+    if host.kind == "embedded":
+        spec: Object = {"group": group, "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
+        made = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"v1.{group}"}}
+        return "/apis/apiregistration.k8s.io/v1/apiservices", {**made, "spec": spec}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    spec = {
+        "group": group,
+        "scope": "Namespaced",
+        "names": {"plural": "things", "singular": "thing", "kind": "Thing", "listKind": "ThingList"},
+        "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+    }
+    made = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    return (
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        {**made, "metadata": {"name": f"things.{group}"}, "spec": spec},
+    )
+
+
+def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(host: E2eHost, tenants: Tenants) -> None:
+    """T20: at the peer, dashes make chains ambiguous, and what is too long fails only when the chart is installed."""
+    client, namespace = host.session(), tenants.nest()
+    names = [namespace.removeprefix("tenant-")]
+    for level in range(9):
+        name = f"l{level}"
+        created = client.request("POST", tenants_path(namespace), manifest(name, namespace)).expect(201)
+        assert created["status"]["namespace"] == f"{namespace}-{name}"
+        namespace = created["status"]["namespace"]
+        tenants.wait_for_namespace(namespace)
+        names.append(name)
+    labels = client.get(f"/api/v1/namespaces/{namespace}").expect(200)["metadata"]["labels"]
+    assert labels["namespace.cozystack.io/host"] == ".".join([*reversed(names), ROOT_HOST])
+    assert len([key for key in labels if key.startswith("tenant.cozystack.io/")]) == len(names) + 1
+    longest = "x" * (63 - len(namespace) - 1)
+    dry = {"dryRun": "All"}
+    client.request("POST", tenants_path(namespace), manifest(f"{longest}x", namespace), query=dry).expect(422)
+    client.request("POST", tenants_path(ROOT), manifest("with-dash"), query=dry).expect(422)
+
+
+@pytest.mark.parametrize(("length", "status"), [(63, 201), (64, 422), (200, 422)])
+def test_t20_a_host_is_as_long_as_a_label_holds(
+    host: E2eHost, tenants: Tenants, unique: str, length: int, status: int
+) -> None:
+    """T20: what is longer is refused where it is set, not by a label that cannot be written (N-6)."""
+    long = f"{unique}." + "a." * length
+    value = long[: length - 4].rstrip(".").ljust(length - 4, "a") + ".org"
+    assert len(value) == length
+    answer = host.session().request("POST", tenants_path(ROOT), manifest(tenants.name(), spec={"host": value}))
+    body = answer.expect(status)
+    if status == 201:
+        labels = tenants.wait_for_namespace(body["status"]["namespace"])["metadata"]["labels"]
+        assert labels["namespace.cozystack.io/host"] == value
+    else:
+        assert [cause["field"] for cause in body["details"]["causes"]] == ["spec.host"]
+
+
+def test_t29_every_schema_is_one_that_type_checkers_can_read(host: E2eHost) -> None:
+    """T29: the peer's `additionalProperties: true` crashed the type checker of admission policies."""
+    document = host.session().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1").expect(200)
+    schemas = document["components"]["schemas"]
+    assert any("Tenant" in name for name in schemas)
+    problems = [problem for name, schema in schemas.items() for problem in _lint(name, schema, schemas)]
+    assert problems == []
+
+
+def _lint(path: str, schema: Object, schemas: Object) -> Iterator[str]:
+    """Free-form maps, references to nothing, arrays of nothing in particular, and types that are none."""
+    if "additionalProperties" in schema and not isinstance(schema["additionalProperties"], dict):
+        yield f"{path}: additionalProperties is {schema['additionalProperties']}"
+    if schema.get("type") == "array" and "items" not in schema:
+        yield f"{path}: an array without items"
+    if not isinstance(schema.get("type", ""), str):
+        yield f"{path}: {schema['type']} is not one type"
+    reference = schema.get("$ref", "").removeprefix("#/components/schemas/")
+    if reference and reference not in schemas:
+        yield f"{path}: {reference} is missing"
+    children = dict(schema.get("properties", {}))
+    children |= {key: schema[key] for key in ("items", "additionalProperties") if isinstance(schema.get(key), dict)}
+    children |= {
+        f"{key}[{n}]": each for key in ("allOf", "anyOf", "oneOf") for n, each in enumerate(schema.get(key, ()))
+    }
+    for key, child in children.items():
+        yield from _lint(f"{path}.{key}", child, schemas)
+
+
+@pytest.mark.controller_manager
+def test_t29_a_namespace_goes_with_the_tenants_in_it(host: E2eHost, tenants: Tenants) -> None:
+    """T29: at the peer, "content is not a list" kept it for ever."""
+    namespace = tenants.nest()
+    tenants.create(namespace)
+    client, path = host.session(), f"/api/v1/namespaces/{namespace}"
+    uid = client.get(path).expect(200)["metadata"]["uid"]
+    client.request("DELETE", path).expect(200)
+
+    def gone() -> bool:
+        # its own Tenant is still wanted, and so it is made anew
+        answer = client.get(path)
+        return answer.status == 404 or answer.expect(200)["metadata"]["uid"] != uid
+
+    tenants.wait("the namespace is gone", gone)
+    assert client.get(tenants_path(namespace)).expect(200)["items"] == []
+
+
+def test_t29_a_namespace_goes_once_our_server_is_back(own_kube: KubeHost, unique: str) -> None:
+    """R-002, T29: while the server is down its APIService is not Available, and the rest of the cluster works."""
+    if not own_kube.has_controllers:
+        pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")
+    client, service = own_kube.session(), "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io"
+    plain = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}}
+    client.request("POST", "/api/v1/namespaces", plain).expect(201)
+
+    def available() -> str:
+        conditions = client.get(service).expect(200)["status"]["conditions"]
+        return {each["type"]: str(each["status"]) for each in conditions}["Available"]
+
+    assert own_kube.server.stop() == 0
+    wait_until("the APIService is not Available", lambda: available() == "False", seconds=PATIENCE)
+    assert client.get(tenants_path(ROOT)).status == 503
+    assert client.get("/api/v1/namespaces").status == 200
+    client.request("DELETE", f"/api/v1/namespaces/{unique}").expect(200)
+    namespace = f"/api/v1/namespaces/{unique}"
+    conditions = wait_until(
+        "the namespace waits",
+        lambda: client.get(namespace).expect(200)["status"].get("conditions"),
+        seconds=PATIENCE,
+    )
+    assert "NamespaceDeletionDiscoveryFailure" in {each["type"] for each in conditions if each["status"] == "True"}
+    own_kube.server = own_kube.start()
+    wait_until("the APIService is Available", lambda: available() == "True", seconds=PATIENCE)
+    wait_until("the namespace is gone", lambda: client.get(namespace).status == 404, seconds=2 * PATIENCE)

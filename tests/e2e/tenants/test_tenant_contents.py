@@ -1,0 +1,414 @@
+"""What Tenants' Namespaces hold, and what they inherit, with the tenants and the commands of the seeds."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.e2e.support.api_request_counts import requests, wait_until_quiet
+from tests.e2e.support.clusters import RBAC, ROOT, ROOT_HOST, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.gateways import LABEL_PATH
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+LABEL = "namespace.cozystack.io/"
+MERGE = "application/merge-patch+json"
+TGW = "/apis/gateway.cozystack.io/v1alpha1"
+LEVELS = ("view", "use", "admin", "super-admin")
+CERTIFICATES = "count/certificates.cert-manager.io"
+
+
+def secret_path(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/secrets/cozystack-values"
+
+
+class Inside:
+    """Looks into namespaces, and waits for what is to be seen there."""
+
+    def __init__(self, host: E2eHost, tenants: Tenants) -> None:
+        self.host = host
+        self.tenants = tenants
+        self.client = host.session()
+
+    def labels(self, namespace: str) -> dict[str, str]:
+        found = self.client.get(f"/api/v1/namespaces/{namespace}").expect(200)
+        labels: dict[str, str] = found["metadata"]["labels"]
+        return labels
+
+    def has(self, path: str) -> bool:
+        return self.client.get(path).status == 200
+
+    def values(self, namespace: str) -> dict[str, Any]:
+        answer = self.client.get(secret_path(namespace))
+        if answer.status == 404:
+            return {"_cluster": {}, "_namespace": {}}
+        text = base64.b64decode(answer.expect(200)["data"]["values.yaml"])
+        document: dict[str, Any] = yaml.safe_load(text)
+        return document
+
+    def gateway(self, namespace: str) -> str:
+        """As the seed looks it up."""
+        return self.host.kubectl("get", "namespace", namespace, "-o", LABEL_PATH).stdout.strip()
+
+    def tenantgateway(self, namespace: str) -> Object | None:
+        answer = self.client.get(f"{TGW}/namespaces/{namespace}/tenantgateways/cozystack")
+        return answer.expect(200) if answer.status != 404 else None
+
+    def edit(self, path: str, body: Object) -> None:
+        self.client.request("PATCH", path, body, content_type=MERGE).expect(200)
+
+    def until(self, what: str, check: Callable[[], object]) -> None:
+        self.tenants.wait(what, check)
+
+
+@pytest.fixture
+def inside(host: E2eHost, tenants: Tenants) -> Inside:
+    return Inside(host, tenants)
+
+
+def test_foo_and_bar_use_their_own_services_and_their_parents(tenants: Tenants, inside: Inside) -> None:
+    """R-054, R-055, R-059, R-060, R-063, R-064, R-065, R-067, R-075: the tenants of seed 001."""
+    foo = tenants.nest(spec={"etcd": True, "monitoring": True})
+    bar = tenants.nest(foo, spec={"etcd": True})
+    expected = {"etcd": bar, "monitoring": foo, "ingress": ROOT, "seaweedfs": ROOT}
+    labels = inside.labels(bar)
+    assert {name: labels[LABEL + name] for name in expected} == expected
+    inside.until("bar has its values", lambda: inside.values(bar)["_namespace"])
+    values = inside.values(bar)["_namespace"]
+    host = f"{bar.removeprefix(f'{foo}-')}.{foo.removeprefix('tenant-')}.{ROOT_HOST}"
+    assert values == {**expected, "gateway": "", "host": host}
+    assert labels[f"{LABEL}host"] == host
+    assert inside.values(bar)["_cluster"] == inside.values(ROOT)["_cluster"]
+
+
+def test_a_service_that_is_turned_on_and_off_moves_all_that_inherit_it(tenants: Tenants, inside: Inside) -> None:
+    """R-063, R-064."""
+    foo = tenants.nest()
+    bar = tenants.nest(foo)
+    name = foo.removeprefix("tenant-")
+    for wanted, owner in ((True, foo), (False, ROOT)):
+        tenants.patch(name, {"spec": {"ingress": wanted}})
+        for namespace in (foo, bar):
+            inside.until(f"{namespace} is served by {owner}", partial(_is_served, inside, namespace, owner))
+
+
+def _is_served(inside: Inside, namespace: str, owner: str) -> bool:
+    """By the label, and by what charts read."""
+    told = inside.values(namespace)["_namespace"].get("ingress")
+    return bool(inside.labels(namespace)[f"{LABEL}ingress"] == told == owner)
+
+
+def test_alice_acme_and_bob(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
+    """The tenants of seed 000, as it writes them.
+
+    R-066, R-067, R-068, R-069, R-070, R-071, R-072, R-073, R-074, R-082, R-083, R-084, R-085, R-086, R-087,
+    R-088, R-093, R-094, R-095, R-096.
+    """
+    alice, acme, bob = (tenants.name() for _ in range(3))
+    specs: dict[str, Object] = {alice: {}, acme: {"host": f"{acme}.example", "gateway": True}, bob: {"gateway": True}}
+    documents = "---\n".join(yaml.safe_dump(manifest(name, spec=spec)) for name, spec in specs.items())
+    host.kubectl("apply", "-f", "-", input=documents)
+    for name, apex in ((acme, f"{acme}.example"), (bob, f"{bob}.{ROOT_HOST}")):
+        inside.until(f"{name} has a TenantGateway", partial(inside.tenantgateway, f"tenant-{name}"))
+        found = inside.tenantgateway(f"tenant-{name}")
+        assert found is not None
+        assert found["spec"]["apex"] == apex
+        assert inside.gateway(f"tenant-{name}") == f"tenant-{name}"
+    tenants.settled(alice)
+    assert inside.tenantgateway(f"tenant-{alice}") is None
+    assert inside.gateway(f"tenant-{alice}") == ""
+    for kind in ("tgw", "tenantgateway"):
+        rows = host.kubectl("get", kind, "-A", "--no-headers").stdout
+        assert re.search(rf"^tenant-{acme} +cozystack +{acme}\.example ", rows, re.MULTILINE)
+
+    kid = tenants.nest(f"tenant-{acme}")
+    assert inside.gateway(kid) == f"tenant-{acme}"
+    inside.until("the kid's charts know", lambda: inside.values(kid)["_namespace"].get("gateway") == f"tenant-{acme}")
+    tenants.patch(acme, {"spec": {"gateway": False}})
+    inside.until("acme's TenantGateway is gone", lambda: inside.tenantgateway(f"tenant-{acme}") is None)
+    inside.until("the kid has no gateway", lambda: inside.gateway(kid) == "")
+    tenants.patch(alice, {"spec": {"gateway": True}})
+    inside.until("alice has one now", lambda: inside.gateway(f"tenant-{alice}") == f"tenant-{alice}")
+
+
+def test_a_host_that_a_trusted_caller_changes_reaches_all_below(tenants: Tenants, inside: Inside) -> None:
+    """R-056, R-058, R-061, R-062."""
+    foo = tenants.nest(spec={"gateway": True})
+    bar = tenants.nest(foo)
+    name = foo.removeprefix("tenant-")
+    tenants.patch(name, {"spec": {"host": f"{name}.customer.example"}})
+    below = f"{bar.removeprefix(f'{foo}-')}.{name}.customer.example"
+    inside.until("the label below", lambda: inside.labels(bar)[f"{LABEL}host"] == below)
+    inside.until("the charts below", lambda: inside.values(bar)["_namespace"].get("host") == below)
+    inside.until(
+        "the apex",
+        lambda: (inside.tenantgateway(foo) or {"spec": {}})["spec"].get("apex") == f"{name}.customer.example",
+    )
+
+
+def test_the_parents_scheduling_class_wins(tenants: Tenants, inside: Inside) -> None:
+    foo = tenants.nest(spec={"schedulingClass": "theirs"})
+    bar = tenants.nest(foo, spec={"schedulingClass": "mine"})
+    assert inside.labels(bar)["scheduler.cozystack.io/scheduling-class"] == "theirs"
+
+
+def test_isolation_cannot_be_turned_off(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
+    """The policies are the chart's, and no field of a Tenant reaches what they select by.
+
+    R-009, R-076, R-077, R-078, R-079, R-080, R-081.
+    """
+    plain, asking = tenants.nest(), tenants.name()
+    body = manifest(asking, spec={"isolated": False}, labels={"tenant.cozystack.io/x": ""})
+    host.session().request("POST", tenants_path(ROOT), body).expect(201)
+    tenants.wait_for_namespace(f"tenant-{asking}")
+
+    def shape(namespace: str) -> set[str]:
+        return {key.replace(namespace, "SELF") for key in inside.labels(namespace)}
+
+    assert shape(f"tenant-{asking}") == shape(plain)
+
+
+def test_quotas_are_exactly_what_is_declared(tenants: Tenants, inside: Inside) -> None:
+    """R-313, C-13, N-10. A real host writes 1000m as 1, and that is no difference."""
+    foo = tenants.nest(spec={"resourceQuotas": {CERTIFICATES: "10", "limits.cpu": "1000m"}})
+    quota, limits = (
+        f"/api/v1/namespaces/{foo}/{kind}"
+        for kind in ("resourcequotas/tenant-quota", "limitranges/tenant-range-limits")
+    )
+    inside.until("the quota", lambda: inside.client.get(quota).status == 200)
+    hard = inside.client.get(quota).expect(200)["spec"]["hard"]
+    assert set(hard) == {CERTIFICATES, "limits.cpu"}
+    assert hard[CERTIFICATES] == "10"
+    [limit] = inside.client.get(limits).expect(200)["spec"]["limits"]
+    assert limit["default"] == {"cpu": "250m", "memory": "128Mi", "ephemeral-storage": "2Gi"}
+    assert limit["defaultRequest"] == {"cpu": "25m", "memory": "128Mi", "ephemeral-storage": "50Mi"}
+    name = foo.removeprefix("tenant-")
+    tenants.patch(name, {"spec": {"resourceQuotas": {CERTIFICATES: None}}})
+    inside.until("one key is left", lambda: set(inside.client.get(quota).expect(200)["spec"]["hard"]) == {"limits.cpu"})
+    tenants.patch(name, {"spec": {"resourceQuotas": {"limits.cpu": None}}})
+    for path in (quota, limits):
+        inside.tenants.wait_until_gone(path)
+
+
+def test_a_quota_that_the_host_refuses_is_said(kube: KubeHost, tenants: Tenants, inside: Inside) -> None:
+    name = tenants.create(spec={"resourceQuotas": {"nonsense": "1"}})["metadata"]["name"]
+    inside.until(
+        "the condition",
+        lambda: any(each["type"] == "QuotaReady" for each in tenants.get(name)["status"].get("conditions", ())),
+    )
+    [found] = [each for each in tenants.get(name)["status"]["conditions"] if each["type"] == "QuotaReady"]
+    assert (found["status"], found["reason"]) == ("False", "Refused")
+    assert "nonsense" in found["message"]
+
+
+def _has_all_bindings(inside: Inside, namespace: str) -> bool:
+    path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"
+    return len(inside.client.get(path).expect(200)["items"]) == 5
+
+
+def test_who_is_bound_to_what(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
+    """R-024: in the tenant's own namespace, ClusterRoles cozy:tenant*."""
+    foo = tenants.nest()
+    bar = tenants.nest(foo)
+    path = f"/apis/{RBAC}/v1/namespaces/{bar}/rolebindings"
+    inside.until("all bindings", partial(_has_all_bindings, inside, bar))
+    found = {each["metadata"]["name"]: each for each in inside.client.get(path).expect(200)["items"]}
+    assert set(found) == {"cozy:tenant", *(f"cozy:tenant:{level}" for level in LEVELS)}
+    assert all(each["roleRef"]["name"] == name for name, each in found.items())
+    groups = [each["name"] for each in found["cozy:tenant:admin"]["subjects"] if each["kind"] == "Group"]
+    assert groups == [f"{bar}-admin", f"{bar}-super-admin"]
+
+
+def may(host: E2eHost, user: str, groups: list[str], verb: str, group: str, resource: str, namespace: str) -> bool:
+    attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
+    }
+    answer = host.session().request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).expect(201)
+    return bool(answer["status"]["allowed"])
+
+
+_GATEWAY_API = "gateway.networking.k8s.io"
+
+
+@pytest.mark.parametrize(
+    ("verb", "group", "resource"),
+    [
+        pytest.param("create", _GATEWAY_API, "httproutes", id="R-020 routes"),
+        pytest.param("create", _GATEWAY_API, "gateways", id="R-020 gateways"),
+        pytest.param("patch", "", "namespaces", id="R-021 namespaces"),
+        pytest.param("update", "cozystack.io", "packages", id="R-022 packages"),
+        pytest.param("create", "gateway.cozystack.io", "tenantgateways", id="R-023 tenantgateways"),
+        pytest.param("patch", "", "secrets", id="values"),
+        pytest.param("create", RBAC, "rolebindings", id="bindings"),
+        pytest.param("delete", "", "resourcequotas", id="quotas"),
+    ],
+)
+@pytest.mark.parametrize("level", ["admin", "super-admin"])
+def test_no_level_reaches_the_platform(
+    host: E2eHost, tenants: Tenants, inside: Inside, level: str, verb: str, group: str, resource: str
+) -> None:
+    foo = tenants.nest()
+    groups = [f"{foo}-{level}", "system:authenticated"]
+    inside.until(
+        "the people of the tenant are known",
+        lambda: may(host, "someone", groups, "create", "apps.cozystack.io", "tenants", foo),
+    )
+    assert not may(host, "someone", groups, verb, group, resource, foo)
+
+
+def test_levels_are_cumulative_and_stay_in_their_tenant(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
+    """R-025, C-25: an administrator makes sub-tenants; a viewer looks."""
+    foo, aside = tenants.nest(), tenants.nest()
+    for namespace in (foo, aside):
+        inside.until("all bindings", partial(_has_all_bindings, inside, namespace))
+    expected = {"view": (True, False), "use": (True, False), "admin": (True, True), "super-admin": (True, True)}
+    found = {
+        level: tuple(
+            may(host, "someone", [f"{foo}-{level}"], verb, "apps.cozystack.io", "tenants", foo)
+            for verb in ("list", "create")
+        )
+        for level in LEVELS
+    }
+    assert found == expected
+    assert not may(host, "someone", [f"{foo}-super-admin"], "list", "apps.cozystack.io", "tenants", aside)
+    mine = host.session(f"admin{foo}", [f"{foo}-admin"])
+    mine.request("POST", tenants_path(foo), manifest(tenants.name(foo), foo)).expect(201)
+
+
+def test_parents_oversee_their_children_and_not_the_other_way_round(
+    host: E2eHost, tenants: Tenants, inside: Inside
+) -> None:
+    """R-026."""
+    foo = tenants.nest()
+    bar = tenants.nest(foo)
+
+    def sees(account: str, namespace: str) -> bool:
+        user = f"system:serviceaccount:{account}:{account}"
+        return may(host, user, [], "get", "apps.cozystack.io", "tenants", namespace)
+
+    inside.until("the accounts are bound", lambda: sees(foo, bar) and sees(bar, bar) and sees(foo, foo))
+    assert sees(ROOT, bar)
+    assert not sees(bar, foo)
+    inside.client.get(f"/api/v1/namespaces/{bar}/serviceaccounts/{bar}").expect(200)
+
+
+def test_what_is_edited_or_deleted_comes_back(tenants: Tenants, inside: Inside) -> None:
+    foo = tenants.nest(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1"}})
+    core, bindings = f"/api/v1/namespaces/{foo}", f"/apis/{RBAC}/v1/namespaces/{foo}/rolebindings"
+    paths = [
+        secret_path(foo),
+        f"{core}/serviceaccounts/{foo}",
+        f"{core}/limitranges/tenant-range-limits",
+        f"{core}/resourcequotas/tenant-quota",
+        f"{bindings}/cozy:tenant:use",
+        f"{TGW}/namespaces/{foo}/tenantgateways/cozystack",
+    ]
+    for path in paths:
+        inside.until(f"{path} is there", partial(inside.has, path))
+    uids = {path: inside.client.get(path).expect(200)["metadata"]["uid"] for path in paths}
+    for path in paths:
+        inside.client.request("DELETE", path)
+
+    def is_new(path: str) -> bool:
+        answer = inside.client.get(path)
+        return answer.status == 200 and answer.json()["metadata"]["uid"] != uids[path]
+
+    for path in paths:
+        inside.until(f"{path} is back", partial(is_new, path))
+    inside.edit(
+        secret_path(foo), {"data": {"values.yaml": ""}, "metadata": {"labels": {"reconcile.fluxcd.io/watch": "no"}}}
+    )
+    inside.until("its values are back", lambda: (inside.values(foo) or {}).get("_namespace"))
+    inside.edit(paths[-1], {"spec": {"apex": "victim.example", "wildcardSecretRef": {"name": "x"}}})
+    inside.until("its apex is back", lambda: _spec(inside, foo)["apex"].endswith(ROOT_HOST))
+    assert "wildcardSecretRef" not in _spec(inside, foo)
+    inside.edit(f"{bindings}/cozy:tenant:view", {"subjects": None})
+    inside.until(
+        "its people are back", lambda: inside.client.get(f"{bindings}/cozy:tenant:view").json().get("subjects")
+    )
+    inside.edit(core, {"metadata": {"labels": {f"{LABEL}gateway": "tenant-victim", f"{LABEL}etcd": None}}})
+    inside.until("its labels are back", lambda: inside.labels(foo).get(f"{LABEL}etcd") == ROOT)
+    inside.until("its gateway is its own", lambda: inside.gateway(foo) == foo)
+
+
+def _spec(inside: Inside, namespace: str) -> Object:
+    found = inside.tenantgateway(namespace)
+    assert found is not None
+    spec: Object = found["spec"]
+    return spec
+
+
+def _has_cluster_value(inside: Inside, namespace: str, key: str, value: str | None) -> bool:
+    return bool(inside.values(namespace)["_cluster"].get(key) == value)
+
+
+def test_keys_of_the_platform_are_carried_down_the_tree(
+    host: E2eHost, tenants: Tenants, inside: Inside, unique: str
+) -> None:
+    foo = tenants.nest()
+    bar = tenants.nest(foo)
+    inside.until("bar has its values", lambda: inside.values(bar)["_namespace"])
+    values = inside.values(ROOT)
+    for wanted in ("yes", None):
+        values["_cluster"].pop(unique, None)
+        if wanted:
+            values["_cluster"][unique] = wanted
+        text = base64.b64encode(yaml.safe_dump(values).encode()).decode()
+        inside.edit(secret_path(ROOT), {"data": {"values.yaml": text}})
+        for namespace in (ROOT, foo, bar):
+            inside.until(
+                f"{namespace} has {wanted}",
+                partial(_has_cluster_value, inside, namespace, unique, wanted),
+            )
+
+
+_COUNTED = {
+    "namespaces",
+    "secrets",
+    "serviceaccounts",
+    "rolebindings",
+    "resourcequotas",
+    "limitranges",
+    "tenantgateways",
+    "helmreleases",
+}
+
+
+def writes(host: E2eHost) -> Counter[tuple[str, str]]:
+    """What the host has accepted: our controllers create and patch, and what ends is taken away by others' too."""
+    counted: Counter[tuple[str, str]] = Counter()
+    for (asked, resource, code), count in requests(host, _COUNTED).items():
+        verb = asked.replace("CREATE", "POST")
+        if code.startswith("2") and verb in ("POST", "PATCH", "APPLY"):
+            counted[verb, resource] += count
+    return counted
+
+
+def test_a_second_pass_writes_nothing(own_host: E2eHost) -> None:
+    """A successor looks at every tenant there is, on a host that has filled in its defaults (G20)."""
+    host, tenants = own_host, Tenants(own_host)
+    inside = Inside(host, tenants)
+    foo = tenants.nest(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1000m", "limits.memory": "0.5Gi"}})
+    tenants.nest(foo, spec={"etcd": True, "schedulingClass": "gold"})
+    inside.until("the last of it", lambda: inside.client.get(secret_path(foo)).status == 200)
+    wait_until_quiet(host, writes)
+    written = writes(host)
+    host.restart()
+    # an embedded host counts from the start of its process
+    before = written if host.kind == "kube" else Counter[tuple[str, str]]()
+    tenants.patch(foo.removeprefix("tenant-"), {"spec": {"ingress": True}})
+    inside.until("the change is seen", lambda: inside.labels(foo)[f"{LABEL}ingress"] == foo)
+    wait_until_quiet(host, writes)
+    # this change's, of the tenant and its child, and the generation that the status is about; nothing else
+    assert writes(host) - before == Counter(
+        {("PATCH", "namespaces"): 2, ("PATCH", "secrets"): 2, ("PATCH", "helmreleases"): 1}
+    )

@@ -1,0 +1,125 @@
+"""What belongs to a Tenant goes before it does, in order; what keeps it is told; nothing hangs without controllers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.support import credentials
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.processes import free_port, run_command, wait_until
+from tests.e2e.support.tenants import Tenants, manifest
+
+MERGE = "application/merge-patch+json"
+FINALIZER = "apps.cozystack.io/tenant"
+RELEASES = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/{}/helmreleases/tenant-{}"
+
+
+ROOT_RELEASE = {
+    "metadata": {
+        "name": "tenant-root",
+        "labels": {
+            "apps.cozystack.io/application.kind": "Tenant",
+            "apps.cozystack.io/application.group": "apps.cozystack.io",
+            "apps.cozystack.io/application.name": "root",
+        },
+    },
+    "spec": {"values": {}},
+}
+
+
+def patch(client: Client, path: str, **metadata: Any) -> None:
+    client.request("PATCH", path, {"metadata": metadata}, content_type=MERGE).expect(200)
+
+
+def told(tenants: Tenants, name: str, type_: str) -> str:
+    """The message of a condition, empty without it."""
+    answer = tenants.client.get(tenants_path(ROOT, name))
+    conditions = answer.json().get("status", {}).get("conditions", [])
+    return next((each["message"] for each in conditions if each["type"] == type_), "")
+
+
+@pytest.mark.controller_manager
+def test_what_keeps_a_tenant_is_told_until_it_is_gone(host: E2eHost, tenants: Tenants) -> None:
+    client = host.session()
+    workload = tenants.nest(spec={"gateway": True})
+    name = workload.removeprefix("tenant-")
+    child = tenants.nest(workload)
+    gateway = f"/apis/gateway.cozystack.io/v1alpha1/namespaces/{workload}/tenantgateways/cozystack"
+    tenants.wait("the TenantGateway is there", lambda: client.get(gateway).status == 200)
+    release = RELEASES.format(ROOT, name)
+    assert FINALIZER in client.get(release).expect(200)["metadata"]["finalizers"]
+    patch(client, release, finalizers=[FINALIZER, "finalizers.fluxcd.io"])
+    client.request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": "Foreground"}).expect(200)
+    tenants.wait("it waits for Flux", lambda: "finalizers.fluxcd.io" in told(tenants, name, "Terminating"))
+    for path in (f"/api/v1/namespaces/{child}", tenants_path(workload, child.removeprefix(f"{workload}-"))):
+        assert client.get(path).status == 404
+    assert client.get(gateway).status == 200
+    held = client.get(release).expect(200)["metadata"]["finalizers"]
+    patch(client, release, finalizers=[each for each in held if each != "finalizers.fluxcd.io"])
+    tenants.wait_until_gone(tenants_path(ROOT, name))
+    for path in (gateway, f"/api/v1/namespaces/{workload}", release):
+        assert client.get(path).status == 404
+
+
+@pytest.mark.controller_manager
+def test_kubectl_may_delete_the_release_itself(host: E2eHost, tenants: Tenants) -> None:
+    workload = tenants.nest()
+    child = tenants.nest(workload)
+    host.kubectl("delete", "helmrelease", workload, "-n", ROOT, f"--timeout={PATIENCE:.0f}s")
+    for path in (f"/api/v1/namespaces/{child}", f"/api/v1/namespaces/{workload}"):
+        assert host.session().get(path).status == 404
+
+
+def test_describe_shows_what_happened(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    name = tenants.create()["metadata"]["name"]
+    tenants.settled(name)
+
+    def events() -> str:
+        return host.kubectl("describe", "tenant", name, "-n", ROOT).stdout.partition("Events:")[2]
+
+    tenants.wait("an event", lambda: "Reconciled" in events())
+    name = tenants.name()
+    host.session().request("POST", "/api/v1/namespaces", {"metadata": {"name": f"tenant-{name}"}}).expect(201)
+    tenants.client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
+    tenants.wait("a warning", lambda: "NamespaceConflict" in events())
+    assert "Warning" in events()
+    host.session().request("DELETE", f"/api/v1/namespaces/tenant-{name}")
+
+
+def test_services_with_an_address_are_counted(host: E2eHost, tenants: Tenants) -> None:
+    workload = tenants.nest()
+    name, client = workload.removeprefix("tenant-"), host.session()
+    path = f"/api/v1/namespaces/{workload}/services"
+    service = {"metadata": {"name": "lb"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}
+    client.request("POST", path, service).expect(201)
+    status = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}
+    client.request("PATCH", f"{path}/lb/status", status, content_type=MERGE).expect(200)
+    tenants.wait("the address is counted", lambda: tenants.get(name)["status"].get("externalIPsCount") == 1)
+
+
+def test_without_controllers_nothing_hangs(tmp_path: Path) -> None:
+    port, data = free_port(), tmp_path / "data"
+    server = run_command(
+        "standalone",
+        f"--data-dir={data}",
+        "--bind-address=127.0.0.1",
+        f"--secure-port={port}",
+        "--controllers=none",
+        log=tmp_path / "log",
+    )
+    try:
+        wait_until("the kubeconfig is written", (data / "kubeconfig").is_file, processes=[server])
+        admin = credentials.from_kubeconfig(data / "kubeconfig")
+        client = Client(f"https://127.0.0.1:{port}", admin.tls, admin.headers)
+        wait_until("it is ready", lambda: client.get("/readyz").status == 200, processes=[server])
+        client.request("POST", "/api/v1/namespaces", {"metadata": {"name": ROOT}}).expect(201)
+        client.request("POST", RELEASES.format(ROOT, "").removesuffix("/tenant-"), ROOT_RELEASE).expect(201)
+        client.request("POST", tenants_path(ROOT), manifest("alpha")).expect(201)
+        client.request("DELETE", tenants_path(ROOT, "alpha")).expect(200)
+        assert client.get(tenants_path(ROOT, "alpha")).status == 404
+    finally:
+        server.stop()

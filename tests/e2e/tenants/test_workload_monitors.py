@@ -1,0 +1,79 @@
+"""WorkloadMonitors on a real host: a kind that comes late, with the fields and the status of Cozystack's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.e2e.support.clusters import PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.support.gateways import MERGE
+from tests.e2e.support.processes import wait_until
+from tests.e2e.support.tenants import Tenants
+
+GROUP, VERSION, PLURAL = "cozystack.io", "v1alpha1", "workloadmonitors"
+
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties}
+
+
+def definition() -> dict[str, Any]:
+    """The kind as far as its fields go; what is not among them the host drops."""
+    text, number = {"type": "string"}, {"type": "integer", "format": "int32"}
+    selector = {"type": "object", "additionalProperties": text}
+    spec = _object(selector=selector, kind=text, type=text, version=text, replicas=number, minReplicas=number)
+    status = _object(operational={"type": "boolean"}, availableReplicas=number, observedReplicas=number)
+    version = {
+        "name": VERSION,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": _object(spec={**spec, "required": ["selector"]}, status=status)},
+        "subresources": {"status": {}},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PLURAL}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": "WorkloadMonitor", "plural": PLURAL},
+            "versions": [version],
+        },
+    }
+
+
+def test_what_runs_in_a_tenant_is_told_by_its_workload_monitors(
+    kube: KubeHost, host: KubeHost, tenants: Tenants
+) -> None:
+    client = kube.session()
+    client.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).expect(201)
+    kube.kubectl("wait", "--for=condition=Established", f"crd/{PLURAL}.{GROUP}", "--timeout=60s")
+    name = tenants.create()["metadata"]["name"]
+    tenants.wait_for_namespace(f"tenant-{name}")
+    monitors = f"/apis/{GROUP}/{VERSION}/namespaces/tenant-{name}/{PLURAL}"
+    body = {
+        "apiVersion": f"{GROUP}/{VERSION}",
+        "kind": "WorkloadMonitor",
+        "metadata": {"name": "db"},
+        "spec": {"kind": "postgres", "type": "postgres", "replicas": 2, "minReplicas": 1, "selector": {"app": "db"}},
+    }
+    client.request("POST", monitors, body).expect(201)
+
+    def told() -> tuple[str, str] | None:
+        conditions = client.get(tenants_path(ROOT, name)).expect(200)["status"].get("conditions", ())
+        found = [(each["status"], each["reason"]) for each in conditions if each["type"] == "WorkloadsReady"]
+        return found[0] if found else None
+
+    def say(**status: Any) -> None:
+        client.request("PATCH", f"{monitors}/db/status", {"status": status}, content_type=MERGE).expect(200)
+
+    def until(expected: tuple[str, str] | None) -> None:
+        wait_until(f"it is {expected}", lambda: told() == expected, seconds=PATIENCE, processes=kube.processes)
+
+    until(("Unknown", "Pending"))
+    say(operational=False, availableReplicas=0, observedReplicas=2)
+    until(("False", "WorkloadsNotOperational"))
+    say(operational=True, availableReplicas=1, observedReplicas=2)
+    until(("True", "WorkloadsOperational"))
+    client.request("DELETE", f"{monitors}/db").expect(200)
+    until(None)

@@ -1,0 +1,133 @@
+"""Watches at their edges: versions, what does not exist yet, and who begins from a Table (F6, F15, F18, F27 to F29,
+J31)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import frames_until
+from tests.e2e.support.tenants import Tenants, manifest
+
+Frame = dict[str, Any]
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+RELEASES = "/apis/helm.toolkit.fluxcd.io/v2/namespaces/tenant-root/helmreleases"
+
+
+def version_of(document: Frame) -> int:
+    return int(document["metadata"]["resourceVersion"])
+
+
+def test_a_deletion_has_the_last_state_and_a_version_of_its_own(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
+    tenants.patch(name, {"spec": {"etcd": True}})
+    start = version_of(host.session().get(tenants_path(ROOT)).expect(200))
+    last = tenants.patch(name, {"spec": {"monitoring": True}})
+    query = {"watch": "true", "labelSelector": f"e2e={unique}", "resourceVersion": start}
+    with host.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
+        host.session().request("DELETE", tenants_path(ROOT, name)).expect(200)
+        *earlier, deletion = frames_until(frames, "DELETED")
+    gone = deletion["object"]
+    assert (gone["spec"], gone["metadata"]["uid"]) == (last["spec"], last["metadata"]["uid"])
+    versions = [version_of(frame["object"]) for frame in (*earlier, deletion)]
+    assert versions == sorted(set(versions))
+    assert version_of(gone) > version_of(last)
+    after = version_of(host.session().get(tenants_path(ROOT)).expect(200))
+    assert version_of(gone) <= after
+
+
+@pytest.mark.parametrize("version", ["abc", "-5", "1.5", "0x1"])
+def test_a_version_that_is_no_number_is_a_bad_request(host: E2eHost, version: str) -> None:
+    query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": 2}
+    status = host.session().get(tenants_path(ROOT), query=query).expect(400)
+    assert (status["reason"], "invalid resource version" in status["message"]) == ("BadRequest", True)
+
+
+def test_tenants_have_the_versions_of_the_host(host: E2eHost, tenants: Tenants) -> None:
+    """One space: what a Tenant shows was true of its HelmRelease at the same version."""
+    name = tenants.create()["metadata"]["name"]
+    client, release = host.session(), f"{RELEASES}/tenant-{name}"
+
+    def agree() -> bool:
+        return version_of(tenants.get(name)) == version_of(client.get(release).expect(200))
+
+    tenants.wait("the tenant has its release's version", agree)
+    # a change that no Tenant request made, and that only the status shows
+    status = {"status": {"observedGeneration": 1}}
+    kind = "application/merge-patch+json"
+    changed = client.request("PATCH", f"{release}/status", status, content_type=kind).expect(200)
+    tenants.wait("the tenant has the change", lambda: version_of(tenants.get(name)) >= version_of(changed))
+    tenants.wait("they agree again", agree)
+    listed = client.get(tenants_path(ROOT)).expect(200)
+    assert version_of(listed) >= max(version_of(item) for item in listed["items"])
+    assert version_of(listed) <= version_of(client.get(RELEASES).expect(200))
+
+
+def test_a_watch_may_wait_for_what_does_not_exist_yet(host: E2eHost, tenants: Tenants) -> None:
+    name, client = tenants.name(), host.session()
+    start = version_of(client.get(tenants_path(ROOT)).expect(200))
+    collection = {"watch": "true", "fieldSelector": f"metadata.name={name}", "resourceVersion": start}
+    with (
+        client.stream(tenants_path(ROOT), query=collection, seconds=30) as by_field,
+        client.stream(tenants_path(ROOT, name), query={"watch": "1", "resourceVersion": start}, seconds=30) as by_name,
+    ):
+        tenants.create()
+        client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
+        client.request("DELETE", tenants_path(ROOT, name)).expect(200)
+        told = [frames_until(frames, "DELETED") for frames in (by_field, by_name)]
+    for seen in told:
+        assert (seen[0]["type"], {frame["object"]["metadata"]["name"] for frame in seen}) == ("ADDED", {name})
+    assert told[0] == told[1]
+
+
+def test_the_watch_prefix_is_the_same_stream(host: E2eHost, tenants: Tenants) -> None:
+    name, client = tenants.name(), host.session()
+    start = version_of(client.get(tenants_path(ROOT)).expect(200))
+    path = tenants_path(ROOT, name).replace("/v1alpha1/", "/v1alpha1/watch/")
+    with client.stream(path, query={"resourceVersion": start}, seconds=30) as frames:
+        client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
+        assert next(frames)["object"]["metadata"]["name"] == name
+
+
+def test_kubectl_s_watch_begins_where_its_table_ends(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """F29: a list as a Table, and then a watch from the Table's version."""
+    tenants.create(labels={"e2e": unique})
+    client, accept = host.session(), {"Accept": f"{TABLE},application/json"}
+    query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "limit": 500}
+    table = client.get(tenants_path(ROOT), query=query, headers=accept).expect(200)
+    assert len(table["rows"]) == 1
+    second = tenants.create(labels={"e2e": unique})["metadata"]["name"]
+    following = {"labelSelector": f"e2e={unique}", "watch": "true", "resourceVersion": version_of(table)}
+    with client.stream(tenants_path(ROOT), query=following, headers=accept, seconds=30) as frames:
+        added = next(frame for frame in frames if frame["type"] == "ADDED")
+    assert added["object"]["kind"] == "Table"
+    assert [row["cells"][0] for row in added["object"]["rows"]] == [second]
+
+
+def test_each_watch_by_label_is_told_its_own_and_nothing_else(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    """J31: every event of two Tenants, on three watches, of which the last event ends each."""
+    client, start = host.session(), version_of(host.session().get(tenants_path(ROOT)).expect(200))
+    first, second = f"{unique}a", f"{unique}b"
+
+    def watch(selector: str) -> Any:
+        query = {"watch": "true", "labelSelector": selector, "resourceVersion": start}
+        return client.stream(tenants_path(ROOT), query=query, seconds=30)
+
+    made = []
+    for label in (first, second):
+        made.append(tenants.create(labels={"e2e": label})["metadata"]["name"])
+        tenants.patch(made[-1], {"spec": {"etcd": True}})
+        client.request("DELETE", tenants_path(ROOT, made[-1])).expect(200)
+    with watch(f"e2e={first}") as a, watch(f"e2e={second}") as b, watch(f"e2e in ({first},{second})") as both:
+        told = [
+            frames_until(a, "DELETED"),
+            frames_until(b, "DELETED"),
+            frames_until(both, "DELETED") + frames_until(both, "DELETED"),
+        ]
+    for seen, name in zip(told, made, strict=False):
+        assert {frame["object"]["metadata"]["name"] for frame in seen} == {name}
+        assert [frame["type"] for frame in seen][:2] == ["ADDED", "MODIFIED"]
+    # a Tenant goes in its own time, so the events of the two may be mixed
+    assert told[2] == sorted(told[0] + told[1], key=lambda frame: int(frame["object"]["metadata"]["resourceVersion"]))

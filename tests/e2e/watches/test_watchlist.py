@@ -1,0 +1,96 @@
+"""Lists that come as a watch (J17 to J20)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.tenants import Tenants
+
+PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
+END = "k8s.io/initial-events-end"
+
+
+def query(unique: str) -> dict[str, str]:
+    return {
+        "watch": "true",
+        "sendInitialEvents": "true",
+        "allowWatchBookmarks": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "labelSelector": f"e2e={unique}",
+    }
+
+
+def initial(frames: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The events before the bookmark that ends them, and the bookmark."""
+    events: list[dict[str, Any]] = []
+    for frame in frames:
+        if frame["type"] == "BOOKMARK":
+            return events, frame["object"]
+        events.append(frame)
+    raise AssertionError("no bookmark came")
+
+
+def test_the_list_comes_first_then_the_bookmark_then_changes(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    made = sorted(tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3))
+    with host.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
+        events, bookmark = initial(frames)
+        assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
+            ("ADDED", name) for name in made
+        ]
+        assert bookmark["kind"] == "Tenant"
+        assert bookmark["metadata"]["annotations"][END] == "true"
+        tenants.patch(made[0], {"spec": {"etcd": True}})
+        change = next(frame for frame in frames if frame["type"] != "BOOKMARK")
+        assert change["type"] == "MODIFIED"
+        assert int(change["object"]["metadata"]["resourceVersion"]) > int(bookmark["metadata"]["resourceVersion"])
+
+
+def test_an_empty_list_is_only_a_bookmark(host: E2eHost, unique: str) -> None:
+    with host.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
+        events, bookmark = initial(frames)
+    assert events == []
+    assert bookmark["metadata"]["annotations"][END] == "true"
+
+
+def test_metadata_only(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    tenant = tenants.create(labels={"e2e": unique})
+    with host.session().stream(
+        tenants_path(ROOT), query=query(unique), headers={"Accept": PARTIAL}, seconds=30
+    ) as frames:
+        events, bookmark = initial(frames)
+    assert [event["object"]["kind"] for event in events] == ["PartialObjectMetadata"]
+    assert events[0]["object"]["metadata"]["uid"] == tenant["metadata"]["uid"]
+    assert "spec" not in events[0]["object"]
+    assert (bookmark["kind"], bookmark["metadata"]["annotations"][END]) == ("PartialObjectMetadata", "true")
+
+
+def test_tables(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    for _ in range(2):
+        tenants.create(labels={"e2e": unique})
+    with host.session().stream(
+        tenants_path(ROOT), query=query(unique), headers={"Accept": TABLE}, seconds=30
+    ) as frames:
+        events, bookmark = initial(frames)
+    assert [bool(event["object"].get("columnDefinitions")) for event in events] == [True, False]
+    assert [len(event["object"]["rows"]) for event in events] == [1, 1]
+    assert bookmark["kind"] == "Table"
+    assert [row["object"]["metadata"]["annotations"][END] for row in bookmark["rows"]] == ["true"]
+
+
+def test_a_watch_list_equals_a_list(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    for _ in range(2):
+        tenants.create(labels={"e2e": unique})
+    listed = host.session().get(tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"}).expect(200)["items"]
+    with host.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
+        events, _ = initial(frames)
+    names = {item["metadata"]["name"] for item in listed}
+    assert {event["object"]["metadata"]["name"] for event in events} == names
+
+
+def test_match_is_required_with_initial_events(host: E2eHost) -> None:
+    asked = {"watch": "true", "sendInitialEvents": "true", "allowWatchBookmarks": "true"}
+    status = host.session().get(tenants_path(ROOT), query=asked).expect(422)
+    assert "resourceVersionMatch" in status["message"]

@@ -1,0 +1,168 @@
+"""Which of several mistakes is told: the order of checks, and the limit on bodies (D16, D25 to D28, D66)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.https_client import Client
+from tests.e2e.support.tenants import Tenants, manifest
+
+LIMIT = 3 * 1024 * 1024
+XML = "application/xml"
+UNACCEPTABLE = {"Accept": "text/html"}
+BAD_OPTION = {"fieldValidation": "Sometimes"}
+
+
+@dataclass(frozen=True)
+class Mistakes:
+    """A request with some of these wrong; the rest is right."""
+
+    accept: bool = False
+    option: bool = False
+    content_type: bool = False
+    body: bool = False
+    kind: bool = False
+    name: bool = False
+    known: list[str] = field(default_factory=list)
+
+    def send(self, client: Client, method: str, path: str, name: str, *, right_type: str) -> int:
+        body: Any = manifest("" if self.name else name)
+        if self.kind:
+            body["kind"] = "Pod"
+        answer = client.request(
+            method,
+            path,
+            b"{" if self.body else json.dumps(body),
+            query=BAD_OPTION if self.option else None,
+            headers=UNACCEPTABLE if self.accept else None,
+            content_type=XML if self.content_type else right_type,
+        )
+        assert answer.json()["kind"] == "Status"
+        return answer.status
+
+
+EVERYTHING = Mistakes(accept=True, option=True, content_type=True, body=True)
+
+
+@pytest.mark.parametrize(
+    ("mistakes", "code"),
+    [
+        pytest.param(EVERYTHING, 406, id="the answer's type first"),
+        pytest.param(Mistakes(option=True, content_type=True, body=True), 422, id="then the options"),
+        pytest.param(Mistakes(content_type=True, body=True), 415, id="then the body's type"),
+        pytest.param(Mistakes(body=True, name=True), 400, id="then the body"),
+        pytest.param(Mistakes(kind=True, name=True), 400, id="then its kind"),
+        pytest.param(Mistakes(name=True), 422, id="and at last what it says"),
+    ],
+)
+def test_the_checks_of_a_create_have_an_order(host: E2eHost, unique: str, mistakes: Mistakes, code: int) -> None:
+    path = tenants_path(ROOT)
+    assert mistakes.send(host.session(), "POST", path, unique, right_type="application/json") == code
+
+
+@pytest.mark.parametrize(
+    ("mistakes", "code"),
+    [
+        pytest.param(EVERYTHING, 406, id="the answer's type first"),
+        pytest.param(Mistakes(option=True, content_type=True, body=True), 422, id="then the options"),
+        pytest.param(Mistakes(content_type=True, body=True), 415, id="then the body's type"),
+        pytest.param(Mistakes(kind=True, name=True), 400, id="then the kind"),
+        pytest.param(Mistakes(name=True), 400, id="then the name"),
+        pytest.param(Mistakes(), 404, id="and at last whether there is one"),
+    ],
+)
+def test_the_checks_of_an_update_have_an_order(host: E2eHost, unique: str, mistakes: Mistakes, code: int) -> None:
+    path = tenants_path(ROOT, unique)
+    assert mistakes.send(host.session(), "PUT", path, unique, right_type="application/json") == code
+
+
+@pytest.mark.parametrize(
+    ("mistakes", "code"),
+    [
+        pytest.param(EVERYTHING, 415, id="the patch's type first"),
+        pytest.param(Mistakes(option=True, body=True), 422, id="then the options"),
+        pytest.param(Mistakes(body=True), 400, id="then the patch"),
+        pytest.param(Mistakes(), 404, id="and at last whether there is one"),
+    ],
+)
+def test_the_checks_of_a_patch_have_an_order(host: E2eHost, unique: str, mistakes: Mistakes, code: int) -> None:
+    path = tenants_path(ROOT, unique)
+    assert mistakes.send(host.session(), "PATCH", path, unique, right_type="application/merge-patch+json") == code
+
+
+def test_the_options_of_a_delete_come_before_the_object(host: E2eHost, unique: str) -> None:
+    path = tenants_path(ROOT, unique)
+    client = host.session()
+    client.request("DELETE", path, query={"propagationPolicy": "Sometimes"}).expect(422)
+    client.request("DELETE", path).expect(404)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        pytest.param("POST", f"{tenants_path(ROOT)}x", 404, id="an unknown resource"),
+        pytest.param("PUT", tenants_path(ROOT), 405, id="a method that a path does not have"),
+        pytest.param("PUT", tenants_path(ROOT, "root", "status"), 405, id="a verb that the storage lacks"),
+    ],
+)
+def test_routing_comes_before_anything_in_the_request(host: E2eHost, method: str, path: str, code: int) -> None:
+    assert EVERYTHING.send(host.session(), method, path, "root", right_type=XML) == code
+
+
+def test_rights_come_before_routing(host: E2eHost, unique: str) -> None:
+    for path in (f"{tenants_path(ROOT)}x", tenants_path(ROOT, "root", "scale")):
+        assert EVERYTHING.send(host.session(unique), "PUT", path, "root", right_type=XML) == 403
+
+
+def direct(host: E2eHost) -> Client:
+    """Past the aggregator, which cuts a connection in the middle of a body that is refused."""
+    return host.direct() if isinstance(host, KubeHost) else host.session()
+
+
+def padded(body: dict[str, Any], size: int) -> bytes:
+    return json.dumps(body).encode().ljust(size)
+
+
+def test_three_mebibytes_pass(host: E2eHost, tenants: Tenants) -> None:
+    client, name = direct(host), tenants.name()
+    client.request("POST", tenants_path(ROOT), padded(manifest(name), LIMIT)).expect(201)
+    path = tenants_path(ROOT, name)
+    wanted = padded(manifest(name, spec={"etcd": True}), LIMIT)
+    assert client.request("PUT", path, wanted).expect(200)["spec"]["etcd"] is True
+    patch = padded({"spec": {"etcd": False}}, LIMIT)
+    client.request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
+    client.request("DELETE", path, padded({"kind": "DeleteOptions", "apiVersion": "v1"}, LIMIT)).expect(200)
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
+def test_one_byte_more_does_not(host: E2eHost, tenants: Tenants, method: str) -> None:
+    name = tenants.create()["metadata"]["name"]
+    path = tenants_path(ROOT) if method == "POST" else tenants_path(ROOT, name)
+    kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+    status = direct(host).request(method, path, padded(manifest(name), LIMIT + 1), content_type=kind).expect(413)
+    assert status["message"] == "Request entity too large: limit is 3145728"
+    assert tenants.exists(name)
+
+
+def test_a_body_of_an_unknown_type_is_not_even_read(host: E2eHost) -> None:
+    direct(host).request("POST", tenants_path(ROOT), b"x" * (LIMIT + 1), content_type=XML).expect(415)
+
+
+def test_a_body_without_a_length_is_limited_too(host: E2eHost) -> None:
+    head = {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}
+    chunk = b"x" * 0x10000
+    chunks = b"".join([b"10000\r\n" + chunk + b"\r\n"] * 49) + b"0\r\n\r\n"
+    answer = direct(host).request("POST", tenants_path(ROOT), chunks, headers=head, content_type="")
+    assert answer.expect(413)["reason"] == "RequestEntityTooLarge"
+
+
+def test_a_verb_that_the_storage_lacks_is_not_allowed(host: E2eHost, tenants: Tenants) -> None:
+    path = tenants_path(ROOT, tenants.create()["metadata"]["name"], "status")
+    for method in ("PUT", "PATCH", "DELETE", "POST"):
+        status = host.session().request(method, path, {}, content_type="application/merge-patch+json").expect(405)
+        assert (status["reason"], status["status"]) == ("MethodNotAllowed", "Failure")

@@ -1,0 +1,205 @@
+"""What a POST makes of a body (D24, D30 to D34, D36 to D39, D42, D72)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.tenants import Tenants, manifest
+
+SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
+UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+
+
+def post(host: E2eHost, body: Any, *, content_type: str = "application/json", **query: str) -> Answer:
+    return host.session().request("POST", tenants_path(ROOT), body, query=query or None, content_type=content_type)
+
+
+def test_the_server_sets_identity_time_and_generation(host: E2eHost, tenants: Tenants) -> None:
+    metadata = tenants.create()["metadata"]
+    assert re.fullmatch(UUID, metadata["uid"])
+    assert re.fullmatch(SECONDS, metadata["creationTimestamp"])
+    age = datetime.now(UTC) - datetime.fromisoformat(metadata["creationTimestamp"])
+    assert timedelta(seconds=-2) < age < timedelta(minutes=1)
+    assert metadata["generation"] == 1
+    assert re.fullmatch(r"[1-9]\d*", metadata["resourceVersion"])
+    assert "selfLink" not in metadata
+
+
+def test_what_only_the_server_sets_is_not_taken_from_a_body(host: E2eHost, tenants: Tenants) -> None:
+    past = "2001-01-01T00:00:00Z"
+    claimed: dict[str, Any] = {
+        "uid": "00000000-0000-4000-8000-000000000000",
+        "creationTimestamp": past,
+        "deletionTimestamp": past,
+        "deletionGracePeriodSeconds": 5,
+        "generation": 7,
+        "selfLink": "/somewhere",
+    }
+    metadata = tenants.create(**claimed)["metadata"]
+    assert metadata["uid"] != claimed["uid"]
+    assert metadata["creationTimestamp"] != past
+    assert metadata["generation"] == 1
+    assert {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}.isdisjoint(metadata)
+
+
+def test_a_version_in_a_new_object_is_the_client_s_mistake(host: E2eHost, tenants: Tenants) -> None:
+    status = post(host, manifest(tenants.name(), resourceVersion="5")).expect(400)
+    assert status["message"] == "resourceVersion should not be set on objects to be created"
+
+
+def test_finalizers_and_owners_of_a_new_object_are_kept(host: E2eHost, tenants: Tenants) -> None:
+    root = tenants.get("root")
+    owner = {"apiVersion": root["apiVersion"], "kind": "Tenant", "name": "root", "uid": root["metadata"]["uid"]}
+    created = tenants.create(finalizers=["example.org/keep"], ownerReferences=[owner])
+    assert created["metadata"]["finalizers"] == ["example.org/keep"]
+    assert created["metadata"]["ownerReferences"] == [owner]
+    tenants.patch(created["metadata"]["name"], {"metadata": {"finalizers": None}})
+
+
+def test_a_body_may_leave_out_its_kind_and_version(host: E2eHost, tenants: Tenants) -> None:
+    created = post(host, {"metadata": {"name": tenants.name()}}).expect(201)
+    assert (created["apiVersion"], created["kind"]) == ("apps.cozystack.io/v1alpha1", "Tenant")
+    assert created["metadata"]["namespace"] == ROOT
+
+
+@pytest.mark.parametrize(
+    ("claimed", "message"),
+    [
+        pytest.param(
+            {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Pod"},
+            'Pod in version "v1alpha1" cannot be handled as a Tenant: no kind "Pod" is registered for version '
+            '"apps.cozystack.io/v1alpha1"',
+            id="another kind",
+        ),
+        pytest.param(
+            {"apiVersion": "apps.cozystack.io/v1", "kind": "Tenant"},
+            "the API version in the data (apps.cozystack.io/v1) does not match the expected API version "
+            "(apps.cozystack.io/v1alpha1)",
+            id="another version",
+        ),
+        pytest.param(
+            {"apiVersion": 1, "kind": "Tenant"},
+            "the object provided is unrecognized (must be of type Tenant)",
+            id="a version that is no text",
+        ),
+    ],
+)
+def test_a_body_of_another_kind_is_refused(
+    host: E2eHost, tenants: Tenants, claimed: dict[str, Any], message: str
+) -> None:
+    status = post(host, {**manifest(tenants.name()), **claimed}).expect(400)
+    assert status["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"metadata": {"name": 5}}, id="the name"),
+        pytest.param({"metadata": {"name": "x", "labels": {"a": 1}}}, id="a label"),
+        pytest.param({"metadata": {"name": "x", "finalizers": "a"}}, id="finalizers"),
+        pytest.param({"metadata": {"name": "x", "ownerReferences": [5]}}, id="an owner"),
+        pytest.param({"metadata": []}, id="the metadata"),
+    ],
+)
+def test_a_wrong_type_in_metadata_cannot_be_handled(host: E2eHost, wrong: dict[str, Any]) -> None:
+    message = post(host, wrong).expect(400)["message"]
+    assert message.startswith('Tenant in version "v1alpha1" cannot be handled as a Tenant: ')
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        pytest.param("", id="none"),
+        pytest.param("application/json; charset=utf-8", id="with a parameter"),
+        pytest.param("Application/JSON", id="in capitals"),
+    ],
+)
+def test_a_body_is_json_unless_it_says_otherwise(host: E2eHost, tenants: Tenants, content_type: str) -> None:
+    post(host, manifest(tenants.name()), content_type=content_type).expect(201)
+
+
+@pytest.mark.parametrize("content_type", ["text/yaml", "application/cbor", "text/plain", "nonsense"])
+def test_a_body_of_another_type_is_unsupported(host: E2eHost, tenants: Tenants, content_type: str) -> None:
+    status = post(host, manifest(tenants.name()), content_type=content_type).expect(415)
+    assert status["reason"] == "UnsupportedMediaType"
+    assert status["message"].startswith(
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json, application/yaml"
+    )
+
+
+def test_of_repeated_keys_the_last_counts_and_case_matters(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.name()
+    body = f"""{{"metadata": {{"name": "{name}"}},
+      "spec": {{"etcd": true, "monitoring": true, "etcd": false, "Monitoring": false, "colour": "red"}}}}"""
+    answer = post(host, body)
+    spec = answer.expect(201)["spec"]
+    assert (spec["etcd"], spec["monitoring"]) == (False, True)
+    assert {"Monitoring", "colour"}.isdisjoint(spec)
+    told = " ".join(answer.warnings)
+    assert all(f'\\"spec.{field}\\"' in told for field in ("etcd", "Monitoring", "colour"))
+
+
+def test_integers_stay_integers(host: E2eHost, tenants: Tenants) -> None:
+    largest = 2**63 - 1
+    quotas = {"count": largest, "cpu": "4", "memory": 8}
+    created = tenants.create(spec={"resourceQuotas": quotas})
+    assert created["spec"]["resourceQuotas"] == quotas
+    raw = host.session().get(tenants_path(ROOT, created["metadata"]["name"])).content
+    assert b'"count":9223372036854775807' in raw
+
+
+def test_the_namespace_of_the_body_must_be_that_of_the_url(host: E2eHost, tenants: Tenants) -> None:
+    status = post(host, manifest(tenants.name(), "default")).expect(400)
+    assert status["message"] == (
+        "the namespace of the provided object does not match the namespace sent on the request"
+    )
+
+
+def test_nothing_is_created_over_all_namespaces(host: E2eHost, unique: str) -> None:
+    status = host.session().request("POST", tenants_path(), manifest(unique)).expect(405)
+    assert status["reason"] == "MethodNotAllowed"
+
+
+def test_a_name_is_required(host: E2eHost) -> None:
+    status = post(host, {"metadata": {}}).expect(422)
+    why = "Required value: name or generateName is required"
+    assert f'Tenant.apps.cozystack.io "" is invalid: metadata.name: {why}' in status["message"]
+    assert status["details"]["group"] == "apps.cozystack.io"
+    assert "name" not in status["details"]
+    assert status["details"]["causes"] == [{"reason": "FieldValueRequired", "message": why, "field": "metadata.name"}]
+
+
+def test_a_generated_name_is_the_base_and_five_characters(host: E2eHost, tenants: Tenants, unique: str) -> None:
+    made = [post(host, {"metadata": {"generateName": unique}}).expect(201)["metadata"] for _ in range(2)]
+    try:
+        for metadata in made:
+            assert re.fullmatch(f"{unique}[{ALPHABET}]{{5}}", metadata["name"])
+            assert metadata["generateName"] == unique
+        assert made[0]["name"] != made[1]["name"]
+    finally:
+        for metadata in made:
+            host.session().request("DELETE", tenants_path(ROOT, metadata["name"]))
+
+
+def test_a_name_goes_before_a_generated_one(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.name()
+    assert post(host, manifest(name, generateName="other")).expect(201)["metadata"]["name"] == name
+
+
+def test_a_dry_run_generates_a_name_too(host: E2eHost, unique: str) -> None:
+    created = post(host, {"metadata": {"generateName": unique}}, dryRun="All").expect(201)["metadata"]
+    assert re.fullmatch(f"{unique}[{ALPHABET}]{{5}}", created["name"])
+    assert created["uid"]
+
+
+def test_a_base_that_is_no_tenant_s_name_is_invalid(host: E2eHost) -> None:
+    status = post(host, {"metadata": {"generateName": "with-dash-"}}).expect(422)
+    assert {cause["field"] for cause in status["details"]["causes"]} == {"metadata.name"}

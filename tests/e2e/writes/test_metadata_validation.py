@@ -1,0 +1,112 @@
+"""Metadata that is refused, and the words for it (D40, D43 to D46, D76)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+NAME_PART = (
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    "character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+    "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+)
+LABEL_VALUE = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+SUBDOMAIN = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}
+
+
+@pytest.mark.parametrize(
+    ("metadata", "field", "message"),
+    [
+        pytest.param({"labels": {"a b": ""}}, "labels", f'Invalid value: "a b": {NAME_PART}', id="a label's key"),
+        pytest.param({"labels": {"a": "b c"}}, "labels", f'Invalid value: "b c": {LABEL_VALUE}', id="a label's value"),
+        pytest.param(
+            {"annotations": {"a b": ""}}, "annotations", f'Invalid value: "a b": {NAME_PART}', id="an annotation's key"
+        ),
+        pytest.param(
+            {"annotations": {"a": "x" * 262144}},
+            "annotations",
+            "Too long: may not be more than 262144 bytes",
+            id="annotations together",
+        ),
+        pytest.param({"finalizers": ["a b"]}, "finalizers", f'Invalid value: "a b": {NAME_PART}', id="a finalizer"),
+        pytest.param(
+            {"finalizers": ["orphan", "foregroundDeletion"]},
+            "finalizers",
+            'Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both '
+            "set",
+            id="finalizers that exclude each other",
+        ),
+        pytest.param(
+            {"ownerReferences": [{**OWNER, "apiVersion": ""}]},
+            "ownerReferences.apiVersion",
+            'Invalid value: "": version must not be empty',
+            id="an owner without a version",
+        ),
+        pytest.param(
+            {"ownerReferences": [{**OWNER, "uid": ""}]},
+            "ownerReferences.uid",
+            'Invalid value: "": must not be empty',
+            id="an owner without a uid",
+        ),
+    ],
+)
+def test_wrong_metadata_is_one_cause(
+    host: E2eHost, tenants: Tenants, metadata: dict[str, Any], field: str, message: str
+) -> None:
+    name = tenants.name()
+    status = host.session().request("POST", tenants_path(ROOT), manifest(name, **metadata)).expect(422)
+    [cause] = status["details"]["causes"]
+    assert (cause["field"], cause["message"]) == (f"metadata.{field}", message)
+    assert status["message"] == f'Tenant.apps.cozystack.io "{name}" is invalid: metadata.{field}: {message}'
+
+
+def test_an_annotation_s_key_may_have_capitals(host: E2eHost, tenants: Tenants) -> None:
+    annotations = {"Example.COM/Some": "text", "x": "y" * 1000}
+    assert tenants.create(annotations=annotations)["metadata"]["annotations"] == annotations
+
+
+def test_two_controllers_are_named(host: E2eHost, tenants: Tenants) -> None:
+    owners = [{**OWNER, "uid": uid, "name": f"n{uid}", "controller": True} for uid in "12"]
+    answer = host.session().request("POST", tenants_path(ROOT), manifest(tenants.name(), ownerReferences=owners))
+    assert answer.expect(422)["message"].endswith(
+        'Only one reference can have Controller set to true. Found "true" in references for ConfigMap/n1 and '
+        "ConfigMap/n2"
+    )
+
+
+def test_an_owner_named_twice_is_kept_once_with_a_warning(host: E2eHost, tenants: Tenants) -> None:
+    root = tenants.get("root")
+    owner = {"apiVersion": root["apiVersion"], "kind": "Tenant", "name": "root", "uid": root["metadata"]["uid"]}
+    body = manifest(tenants.name(), ownerReferences=[owner, owner])
+    created = host.session().request("POST", tenants_path(ROOT), body)
+    metadata = created.expect(201)["metadata"]
+    path = tenants_path(ROOT, metadata["name"])
+    again = {"name": metadata["name"], "ownerReferences": [owner] * 2}
+    updated = host.session().request("PUT", path, {**body, "metadata": again})
+    patch = {"metadata": {"ownerReferences": [owner] * 2}}
+    kind = "application/merge-patch+json"
+    patched = host.session().request("PATCH", path, patch, content_type=kind)
+    for answer in (created, updated, patched):
+        assert answer.json()["metadata"]["ownerReferences"] == [owner]
+        [warning] = answer.warnings
+        assert warning.startswith('299 - ".metadata.ownerReferences contains duplicate entries; API server dedups ')
+        assert f"duplicate UID(s) observed: {owner['uid']}" in warning
+
+
+def test_a_wrong_name_is_told_in_the_words_of_the_dns(host: E2eHost) -> None:
+    body: Object = {"metadata": {"name": "A_b"}}
+    status = host.session().request("POST", f"/api/v1/namespaces/{ROOT}/configmaps", body).expect(422)
+    assert status["message"] == f'ConfigMap "A_b" is invalid: metadata.name: Invalid value: "A_b": {SUBDOMAIN}'

@@ -1,0 +1,220 @@
+"""JSON and merge patches: what they may be, what they may do, and what goes wrong (D68, D80 to D86)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.tenants import Object, Tenants
+
+MERGE, JSON_PATCH, STRATEGIC, APPLY = (
+    "application/merge-patch+json",
+    "application/json-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
+REFUSED = "the server rejected our request due to an error in our request"
+
+
+def patch(host: E2eHost, name: str, body: Any, content_type: str = MERGE, **query: str) -> Answer:
+    path = tenants_path(ROOT, name)
+    return host.session().request("PATCH", path, body, query=query or None, content_type=content_type)
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        pytest.param(MERGE, {"spec": {"etcd": True}}, id="merge patch"),
+        pytest.param(f"{MERGE}; charset=utf-8", {"spec": {"etcd": True}}, id="with a parameter"),
+        pytest.param(JSON_PATCH, [{"op": "add", "path": "/spec/etcd", "value": True}], id="JSON patch"),
+        pytest.param(
+            APPLY, {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "spec": {"etcd": True}}, id="apply"
+        ),
+    ],
+)
+def test_a_patch_changes_the_object(host: E2eHost, tenants: Tenants, content_type: str, body: Any) -> None:
+    name = tenants.create()["metadata"]["name"]
+    query = {"fieldManager": "e2e", "force": "true"} if content_type == APPLY else {}
+    assert patch(host, name, body, content_type, **query).expect(200)["spec"]["etcd"] is True
+
+
+@pytest.mark.parametrize("content_type", ["", "application/json", "text/plain", STRATEGIC])
+def test_another_kind_of_patch_is_unsupported(host: E2eHost, tenants: Tenants, content_type: str) -> None:
+    tenant = tenants.create()
+    status = patch(host, tenant["metadata"]["name"], {"spec": {"etcd": True}}, content_type).expect(415)
+    assert status["reason"] == "UnsupportedMediaType"
+    assert status["message"] == (
+        "the body of the request was in an unknown format - accepted media types include: "
+        "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml"
+    )
+    assert tenants.get(tenant["metadata"]["name"])["spec"] == tenant["spec"]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        pytest.param({"op": "test", "path": "/spec/etcd", "value": True}, id="a test that fails"),
+        pytest.param({"op": "replace", "path": "/spec/none/such", "value": 1}, id="a path that is not there"),
+        pytest.param({"op": "dance", "path": "/spec"}, id="an unknown operation"),
+    ],
+)
+def test_a_json_patch_that_cannot_be_applied_is_unprocessable(
+    host: E2eHost, tenants: Tenants, operation: Object
+) -> None:
+    name = tenants.create()["metadata"]["name"]
+    status = patch(host, name, [operation], JSON_PATCH).expect(422)
+    assert (status["reason"], status["message"], status["details"]) == ("Invalid", REFUSED, {})
+
+
+def test_a_json_patch_has_at_most_ten_thousand_operations(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.create()["metadata"]["name"]
+    test = {"op": "test", "path": "/spec/etcd", "value": False}
+    assert patch(host, name, [test] * 10_000, JSON_PATCH).status == 200
+    status = patch(host, name, [test] * 10_001, JSON_PATCH).expect(413)
+    assert status["message"] == (
+        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        pytest.param(JSON_PATCH, b"{", id="half a JSON patch"),
+        pytest.param(JSON_PATCH, b"{}", id="a JSON patch that is no list"),
+        pytest.param(MERGE, b"[", id="half a merge patch"),
+        pytest.param(MERGE, b"[]", id="a merge patch that is no object"),
+        pytest.param(MERGE, b"5", id="a merge patch that is a number"),
+    ],
+)
+def test_what_is_no_patch_cannot_be_decoded(host: E2eHost, tenants: Tenants, content_type: str, body: bytes) -> None:
+    name = tenants.create()["metadata"]["name"]
+    status = patch(host, name, body, content_type).expect(400)
+    assert status["message"].startswith("error decoding patch: ")
+
+
+def test_a_null_in_a_merge_patch_deletes(host: E2eHost, tenants: Tenants) -> None:
+    tenant = tenants.create(labels={"a": "1", "b": "2"}, spec={"gateway": True, "host": ""})
+    body = {"metadata": {"labels": {"a": None}}, "spec": {"gateway": None, "etcd": None}}
+    patched = patch(host, tenant["metadata"]["name"], body).expect(200)
+    assert patched["metadata"]["labels"] == {"b": "2"}
+    assert "gateway" not in patched["spec"]
+    assert patched["spec"]["etcd"] is False
+
+
+def invalid_patch(status: Object) -> tuple[Object, str]:
+    """The patched object that a refused patch came to, and what was wrong with it."""
+    assert status["reason"] == "Invalid"
+    head, _, text = status["message"].partition('patch: Invalid value: "')
+    assert head == ' "" is invalid: '
+    decoder = json.JSONDecoder()
+    patched, end = decoder.raw_decode('"' + text)
+    assert {cause["field"] for cause in status["details"]["causes"]} == {"patch"}
+    found: Object = json.loads(patched)
+    return found, ('"' + text)[end:].removeprefix(": ")
+
+
+def test_a_patch_that_makes_no_object_is_shown(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.create()["metadata"]["name"]
+    patched, problem = invalid_patch(patch(host, name, {"metadata": {"labels": {"a": 1}}}).expect(422))
+    assert patched["metadata"]["labels"] == {"a": 1}
+    assert "labels" in problem
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "problem"),
+    [
+        pytest.param(
+            MERGE,
+            '{"spec": {"colour": "red"}}',
+            'strict decoding error: unknown field "spec.colour"',
+            id="an unknown field",
+        ),
+        pytest.param(
+            MERGE,
+            '{"spec": {"etcd": true, "etcd": false}}',
+            'strict decoding error: duplicate field "spec.etcd"',
+            id="a field twice in the patch",
+        ),
+        pytest.param(
+            JSON_PATCH,
+            '[{"op": "add", "path": "/spec/colour", "value": 1}]',
+            'strict decoding error: unknown field "spec.colour"',
+            id="an unknown field by JSON patch",
+        ),
+        pytest.param(
+            JSON_PATCH,
+            '[{"op": "add", "path": "/spec/etcd", "value": true, "value": false}]',
+            'strict decoding error: json patch duplicate field "[0].value"',
+            id="a field twice in a JSON patch",
+        ),
+    ],
+)
+def test_a_strict_patch_is_refused_with_what_it_came_to(
+    host: E2eHost, tenants: Tenants, content_type: str, body: str, problem: str
+) -> None:
+    name = tenants.create()["metadata"]["name"]
+    patched, told = invalid_patch(patch(host, name, body, content_type, fieldValidation="Strict").expect(422))
+    assert told == problem
+    assert patched["metadata"]["name"] == name
+    assert patch(host, name, body, content_type).warnings
+
+
+def test_a_strict_apply_refuses_what_yaml_says_twice(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.name()
+    body = f"apiVersion: apps.cozystack.io/v1alpha1\nkind: Tenant\nmetadata:\n  name: {name}\nkind: Tenant\n"
+    query = {"fieldManager": "e2e", "fieldValidation": "Strict"}
+    status = patch(host, name, body, APPLY, **query).expect(400)
+    assert status["message"].startswith("error strict decoding patch: ")
+    assert 'line 5: key "kind" already set in map' in status["message"]
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        pytest.param(MERGE, {"spec": {"etcd": True}}, id="merge patch"),
+        pytest.param(JSON_PATCH, [{"op": "add", "path": "/spec/etcd", "value": True}], id="JSON patch"),
+    ],
+)
+def test_a_patch_of_nothing_is_not_found(host: E2eHost, unique: str, content_type: str, body: Any) -> None:
+    status = patch(host, unique, body, content_type).expect(404)
+    assert status["details"] == {"name": unique, "group": "apps.cozystack.io", "kind": "tenants"}
+
+
+@pytest.mark.parametrize("content_type", [MERGE, JSON_PATCH, APPLY])
+def test_a_patch_of_an_old_version_is_a_conflict(host: E2eHost, tenants: Tenants, content_type: str) -> None:
+    tenant = tenants.create()
+    name, version = tenant["metadata"]["name"], tenant["metadata"]["resourceVersion"]
+    tenants.patch(name, {"spec": {"etcd": True}})
+    metadata = {"name": name, "resourceVersion": version}
+    body: Any = {"metadata": metadata}
+    if content_type == JSON_PATCH:
+        body = [{"op": "replace", "path": "/metadata/resourceVersion", "value": version}]
+    if content_type == APPLY:
+        body = {"apiVersion": tenant["apiVersion"], "kind": "Tenant", "metadata": metadata}
+    query = {"fieldManager": "e2e"} if content_type == APPLY else {}
+    status = patch(host, name, body, content_type, **query).expect(409)
+    assert status["message"] == (
+        f'Operation cannot be fulfilled on tenants.apps.cozystack.io "{name}": the object has been modified; '
+        "please apply your changes to the latest version and try again"
+    )
+
+
+def test_a_test_of_the_version_is_how_a_json_patch_takes_care(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.create()["metadata"]["name"]
+    test = {"op": "test", "path": "/metadata/resourceVersion", "value": "1"}
+    patch(host, name, [test, {"op": "add", "path": "/spec/etcd", "value": True}], JSON_PATCH).expect(422)
+    assert tenants.get(name)["spec"]["etcd"] is False
+
+
+def test_an_apply_of_a_uid_that_is_not_there_is_a_conflict(host: E2eHost, tenants: Tenants) -> None:
+    name, uid = tenants.name(), "00000000-0000-4000-8000-000000000000"
+    body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name, "uid": uid}}
+    status = patch(host, name, body, APPLY, fieldManager="e2e").expect(409)
+    assert status["message"].endswith(
+        f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    )
+    assert not tenants.exists(name)

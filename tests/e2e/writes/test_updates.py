@@ -1,0 +1,189 @@
+"""What a PUT and a PATCH may change, and what becomes of the rest (D35, D47 to D50, D52, D53, D78)."""
+
+from __future__ import annotations
+
+import copy
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.https_client import Answer
+from tests.e2e.support.tenants import Object, Tenants, manifest
+
+MERGE = "application/merge-patch+json"
+
+
+def put(host: E2eHost, name: str, body: Object) -> Answer:
+    return host.session().request("PUT", tenants_path(ROOT, name), body)
+
+
+def merge(host: E2eHost, name: str, body: Object) -> Answer:
+    return host.session().request("PATCH", tenants_path(ROOT, name), body, content_type=MERGE)
+
+
+def changed(tenant: Object, **metadata: Any) -> Object:
+    """A copy with other metadata, of no version in particular; None drops a field."""
+    body = copy.deepcopy(tenant)
+    body["metadata"].pop("resourceVersion")
+    for field, value in metadata.items():
+        body["metadata"].pop(field, None)
+        if value is not None:
+            body["metadata"][field] = value
+    return body
+
+
+@pytest.mark.parametrize(
+    ("metadata", "message"),
+    [
+        pytest.param(
+            {"name": "other"},
+            "the name of the object (other) does not match the name on the URL ({name})",
+            id="another name",
+        ),
+        pytest.param(
+            {"name": None},
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided",
+            id="no name",
+        ),
+        pytest.param(
+            {"namespace": "default"},
+            "the namespace of the object (default) does not match the namespace on the request (tenant-root)",
+            id="another namespace",
+        ),
+    ],
+)
+def test_an_update_is_of_the_object_that_the_url_names(
+    host: E2eHost, tenants: Tenants, metadata: dict[str, Any], message: str
+) -> None:
+    tenant = tenants.create()
+    name = tenant["metadata"]["name"]
+    assert put(host, name, changed(tenant, **metadata)).expect(400)["message"] == message.format(name=name)
+    assert merge(host, name, {"metadata": metadata}).expect(400)["message"] == message.format(name=name)
+
+
+def test_an_update_without_a_namespace_is_in_that_of_the_url(host: E2eHost, tenants: Tenants) -> None:
+    tenant = tenants.create()
+    updated = put(host, tenant["metadata"]["name"], changed(tenant, namespace=None)).expect(200)
+    assert updated["metadata"]["namespace"] == ROOT
+
+
+def test_what_the_server_set_may_be_left_out(host: E2eHost, tenants: Tenants) -> None:
+    tenant = tenants.create()
+    left_out = dict.fromkeys(("uid", "creationTimestamp", "generation"))
+    updated = put(host, tenant["metadata"]["name"], changed(tenant, **left_out)).expect(200)
+    for field in ("uid", "creationTimestamp", "generation"):
+        assert updated["metadata"][field] == tenant["metadata"][field]
+
+
+def test_what_the_server_set_is_not_changed(host: E2eHost, tenants: Tenants) -> None:
+    tenant = tenants.create()
+    past = "2001-01-01T00:00:00Z"
+    claimed = {"creationTimestamp": past, "deletionTimestamp": past, "generation": 99}
+    updated = put(host, tenant["metadata"]["name"], changed(tenant, **claimed)).expect(200)["metadata"]
+    assert updated["creationTimestamp"] == tenant["metadata"]["creationTimestamp"]
+    assert updated["generation"] == tenant["metadata"]["generation"]
+    assert "deletionTimestamp" not in updated
+
+
+def test_another_uid_is_a_conflict(host: E2eHost, tenants: Tenants) -> None:
+    tenant = tenants.create()
+    name, uid = tenant["metadata"]["name"], tenant["metadata"]["uid"]
+    other = "00000000-0000-4000-8000-000000000000"
+    expected = f"Precondition failed: UID in precondition: {other}, UID in object meta: {uid}"
+    for answer in (
+        put(host, name, changed(tenant, uid=other)),
+        merge(host, name, {"metadata": {"uid": other}}),
+    ):
+        status = answer.expect(409)
+        assert status["reason"] == "Conflict"
+        assert status["message"].endswith(expected)
+
+
+def test_an_object_on_its_way_out_gains_no_finalizers(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.create(finalizers=["example.org/keep"])["metadata"]["name"]
+    host.session().request("DELETE", tenants_path(ROOT, name)).expect(200)
+    answer = merge(host, name, {"metadata": {"finalizers": ["example.org/keep", "example.org/new"]}})
+    [cause] = answer.expect(422)["details"]["causes"]
+    assert (cause["reason"], cause["field"]) == ("FieldValueForbidden", "metadata.finalizers")
+    assert 'found new finalizers []string{"example.org/new"}' in cause["message"]
+    tenants.patch(name, {"metadata": {"finalizers": None}})
+
+
+def test_generation_counts_changes_of_the_spec_and_the_deletion(host: E2eHost, tenants: Tenants) -> None:
+    tenant = tenants.create(finalizers=["example.org/keep"])
+    name = tenant["metadata"]["name"]
+    generations = [tenant["metadata"]["generation"]]
+    for change in (
+        {"metadata": {"labels": {"a": "b"}}},
+        {"spec": {"etcd": True}},
+        {"spec": {"etcd": True}},
+        {"metadata": {"annotations": {"a": "b"}}},
+        {"spec": {"host": ""}},
+    ):
+        generations.append(tenants.patch(name, change)["metadata"]["generation"])
+    deleted = host.session().request("DELETE", tenants_path(ROOT, name)).expect(200)
+    generations.append(deleted["metadata"]["generation"])
+    tenants.patch(name, {"metadata": {"finalizers": None}})
+    assert generations == [1, 1, 2, 2, 2, 2, 3]
+
+
+def test_an_update_without_a_version_applies_to_whatever_is_there(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.create()["metadata"]["name"]
+    tenants.patch(name, {"spec": {"etcd": True}})
+    assert put(host, name, manifest(name, spec={"monitoring": True})).expect(200)["spec"]["monitoring"] is True
+    assert tenants.get(name)["spec"]["etcd"] is False
+
+
+@pytest.mark.parametrize("version", ["abc", "-1", "1.5"])
+def test_a_version_that_is_no_number_is_a_bad_request(host: E2eHost, tenants: Tenants, version: str) -> None:
+    tenant = tenants.create()
+    answer = put(host, tenant["metadata"]["name"], changed(tenant, resourceVersion=version))
+    assert answer.expect(400)["message"] == f"invalid resource version: {version}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({}, id="nothing"),
+        pytest.param({"metadata": {"labels": {"b": "2", "a": "1"}}}, id="the same labels in another order"),
+        pytest.param({"metadata": {"annotations": {}}}, id="no annotations, said with an empty map"),
+        pytest.param({"metadata": {"finalizers": []}}, id="no finalizers, said with an empty list"),
+        pytest.param({"metadata": {"ownerReferences": []}}, id="no owners, said with an empty list"),
+        pytest.param({"spec": {"resourceQuotas": {}}}, id="a default that is said"),
+    ],
+)
+def test_what_means_the_same_is_no_change(host: E2eHost, tenants: Tenants, change: Object) -> None:
+    name = tenants.create(labels={"a": "1", "b": "2"})["metadata"]["name"]
+    before = tenants.settled(name)
+    after = tenants.patch(name, change)
+    assert after == before
+    whole = {**before, "metadata": {**before["metadata"], **change.get("metadata", {})}}
+    assert put(host, name, whole).expect(200) == before
+
+
+def test_the_status_in_an_update_is_not_the_client_s(host: E2eHost, tenants: Tenants) -> None:
+    name = tenants.create()["metadata"]["name"]
+    before = tenants.settled(name)
+    claimed = {**before, "status": {"namespace": "kube-system", "version": "9"}}
+    assert put(host, name, claimed).expect(200) == before
+    assert tenants.patch(name, {"status": {"version": "9"}}) == before
+
+
+def test_patches_that_race_with_the_status_never_conflict(host: E2eHost, tenants: Tenants) -> None:
+    """D78, D84: only who names a version can hear of a conflict."""
+    name = tenants.create()["metadata"]["name"]
+    release = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}/status"
+
+    def churn(step: int) -> int:
+        body = {"status": {"observedGeneration": step + 1}}
+        return host.session().request("PATCH", release, body, content_type=MERGE).status
+
+    def label(step: int) -> int:
+        return merge(host, name, {"metadata": {"labels": {f"step{step}": "yes"}}}).status
+
+    with ThreadPoolExecutor(8) as pool:
+        churned, labelled = pool.map(churn, range(12)), pool.map(label, range(12))
+        assert set(churned) == set(labelled) == {200}
+    assert tenants.get(name)["metadata"]["labels"] == {f"step{step}": "yes" for step in range(12)}

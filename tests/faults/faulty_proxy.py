@@ -1,0 +1,118 @@
+"""A proxy before a host that spoils what it passes on: as a host does that is away, slow, broken, or forgetful."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import aiohttp
+from aiohttp import web
+
+from tests.e2e.support.recording_proxy import RecordingProxy
+
+Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
+"""What a request is answered instead; None lets it pass."""
+
+_REASONS = {410: "Expired", 429: "TooManyRequests", 500: "InternalError", 503: "ServiceUnavailable"}
+
+
+def slow(seconds: float) -> Fault:
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        await asyncio.sleep(seconds)
+        return None
+
+    return fault
+
+
+def answering(code: int) -> Fault:
+    """A Status, to everything."""
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        headers = {"Retry-After": "1"} if code in (429, 503) else {}
+        return web.json_response(_status(code), status=code, headers=headers)
+
+    return fault
+
+
+def no_kubernetes() -> Fault:
+    """A load balancer that has nobody to pass anything on to."""
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        return web.Response(status=502, text="<html>Bad Gateway</html>", content_type="text/html")
+
+    return fault
+
+
+def forgetful() -> Fault:
+    """Watches are told that their version is gone: by the answer, or by the first event, in turns."""
+    turns = iter(range(2**31))
+
+    async def fault(request: web.Request) -> web.StreamResponse | None:
+        if "watch" not in request.query:
+            return None
+        if next(turns) % 2:
+            return web.json_response(_status(410), status=410)
+        return web.json_response(
+            {"type": "ERROR", "object": _status(410)}, dumps=lambda frame: json.dumps(frame) + "\n"
+        )
+
+    return fault
+
+
+def _status(code: int) -> dict[str, object]:
+    details = {"details": {"retryAfterSeconds": 1}} if code in (429, 503) else {}
+    head = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+    return {**head, "message": "spoilt on purpose", "reason": _REASONS[code], "code": code, **details}
+
+
+class SpoilingProxy(RecordingProxy):
+    _fault: Fault | None = None
+    _truncates = False
+
+    @contextmanager
+    def spoilt(self, name: str, fault: Fault) -> Iterator[None]:
+        """What is under way for this server ends, and what comes meets the fault."""
+        self._fault = fault
+        self._loop.call_soon_threadsafe(self._end, name)
+        try:
+            yield
+        finally:
+            self._fault = None
+
+    @contextmanager
+    def truncated(self, name: str) -> Iterator[None]:
+        """Every body ends in the middle, that of a write too, which was carried out."""
+        self._truncates = True
+        self._loop.call_soon_threadsafe(self._end, name)
+        try:
+            yield
+        finally:
+            self._truncates = False
+
+    @contextmanager
+    def away(self, name: str) -> Iterator[None]:
+        self.cut(name)
+        try:
+            yield
+        finally:
+            self.mend(name)
+
+    async def _pass(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
+        instead = await self._fault(request) if self._fault is not None else None
+        return instead if instead is not None else await super()._pass(name, request, body)
+
+    async def _copy(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+        if not self._truncates:
+            return await super()._copy(request, answer)
+        response = web.StreamResponse(status=answer.status, headers={"Content-Type": "application/json"})
+        if "watch" in request.query:
+            await response.prepare(request)
+            data = await answer.content.readany()
+        else:
+            data = await answer.read()
+            response.content_length = len(data)
+            await response.prepare(request)
+        await response.write(data[: len(data) // 2])
+        raise aiohttp.ClientConnectionError("cut in the middle")

@@ -1,0 +1,61 @@
+"""What a running server uses, seen from outside: /proc, and its own metrics."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.e2e.support.https_client import Client
+
+_MIB = 1024
+_SAMPLE = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>[^}]*)\})? (?P<value>\S+)")
+_RESOURCE = re.compile(r'resource="(?P<resource>[^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Vitals:
+    """Sizes in MiB. `objects` and `watchers` are those of the watch caches, by resource."""
+
+    rss: float
+    peak: float
+    descriptors: int
+    tasks: int
+    objects: dict[str, int] = field(default_factory=dict)
+    watchers: dict[str, int] = field(default_factory=dict)
+
+
+def memory(pid: int) -> tuple[float, float]:
+    """Resident MiB now, and the most there ever was."""
+    fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":" in line)
+    return int(fields["VmRSS"].split()[0]) / _MIB, int(fields["VmHWM"].split()[0]) / _MIB
+
+
+def descriptors(pid: int) -> int:
+    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+
+
+def vitals(pid: int, client: Client) -> Vitals:
+    text = client.get("/metrics").content.decode()
+    rss, peak = memory(pid)
+    [tasks] = _values(text, "apiserver_tasks").values()
+    return Vitals(
+        rss=rss,
+        peak=peak,
+        descriptors=descriptors(pid),
+        tasks=tasks,
+        objects=_values(text, "apiserver_storage_objects"),
+        watchers=_values(text, "apiserver_registered_watchers"),
+    )
+
+
+def _values(text: str, name: str) -> dict[str, int]:
+    """Of a gauge, by resource."""
+    found: dict[str, int] = {}
+    for line in text.splitlines():
+        sample = _SAMPLE.fullmatch(line) if line.startswith(name) else None
+        if sample is not None and sample["name"] == name:
+            resource = _RESOURCE.search(sample["labels"] or "")
+            key = resource["resource"] if resource is not None else ""
+            found[key] = found.get(key, 0) + int(float(sample["value"]))
+    return found

@@ -1,0 +1,46 @@
+"""Requests that never stop, of which none may fail."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tests.e2e.support.https_client import Answer
+
+Call = Callable[[], Answer]
+
+
+@dataclass(slots=True)
+class Load:
+    answered: int = 0
+    failures: list[str] = field(default_factory=list)
+
+    def repeat(self, call: Call, over: threading.Event) -> None:
+        while not over.is_set():
+            try:
+                answer = call()
+            except (OSError, http.client.HTTPException) as error:
+                self.failures.append(repr(error))
+                continue
+            if answer.status == 200:
+                self.answered += 1
+            else:
+                self.failures.append(f"{answer.status} {answer.content[:300]!r}")
+
+
+@contextmanager
+def under_load(calls: Sequence[Call]) -> Iterator[Load]:
+    """Each call by a client of its own, again and again while the context lasts."""
+    load, over = Load(), threading.Event()
+    threads = [threading.Thread(target=load.repeat, args=(call, over), daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    try:
+        yield load
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(timeout=60)

@@ -1,0 +1,292 @@
+"""The kinds of the embedded host: which there are, and what each adds to the generic store."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from typing import Any
+
+import pytest
+
+from apiserver.meta import errors
+from apiserver.meta.resource import Key
+from apiserver.request.options import DeleteOptions
+from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema
+from registry.embedded.api_groups import KINDS
+from tests.registry.embedded.embedded_storages import Kinds, context_of, no_admission
+
+GATEWAYS = "gateway.networking.k8s.io"
+WANTED = {
+    ("", "v1"): {
+        "namespaces",
+        "secrets",
+        "configmaps",
+        "services",
+        "events",
+        "serviceaccounts",
+        "resourcequotas",
+        "limitranges",
+    },
+    ("events.k8s.io", "v1"): {"events"},
+    ("rbac.authorization.k8s.io", "v1"): {"roles", "rolebindings", "clusterroles", "clusterrolebindings"},
+    ("coordination.k8s.io", "v1"): {"leases"},
+    ("admissionregistration.k8s.io", "v1"): {
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+        "validatingwebhookconfigurations",
+        "mutatingwebhookconfigurations",
+    },
+    ("apiregistration.k8s.io", "v1"): {"apiservices"},
+    ("helm.toolkit.fluxcd.io", "v2"): {"helmreleases"},
+    ("gateway.cozystack.io", "v1alpha1"): {"tenantgateways"},
+    (GATEWAYS, "v1"): {
+        "gateways",
+        "gatewayclasses",
+        "httproutes",
+        "grpcroutes",
+        "tlsroutes",
+        "referencegrants",
+        "listenersets",
+    },
+    (GATEWAYS, "v1beta1"): {"gateways", "gatewayclasses", "httproutes", "referencegrants"},
+    (GATEWAYS, "v1alpha2"): {"tlsroutes"},
+    (GATEWAYS, "v1alpha3"): {"tlsroutes"},
+    ("cert-manager.io", "v1"): {"issuers", "clusterissuers", "certificates"},
+}
+
+
+async def test_every_kind_that_is_asked_for_is_served(kinds: Kinds) -> None:
+    served = {group: {path for path in storages if "/" not in path} for group, storages in kinds.storages.items()}
+    assert served == WANTED
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.plural) for kind in KINDS])
+def test_cells_of_an_empty_object_fill_the_columns(kind: Any) -> None:
+    for resource in kind.resources():
+        assert len(resource.cells({"metadata": {"name": "a"}})) == len(resource.columns)
+
+
+def minimal(kind: Any) -> dict[str, Any]:
+    obj: dict[str, Any] = {"metadata": {"name": "a"}}
+    if kind.kind == "Service":
+        obj["spec"] = {"ports": [{"port": 80}]}
+    if kind.kind == "TenantGateway":
+        obj["spec"] = {"apex": "example.org"}
+    if kind.kind.endswith("RoleBinding"):
+        obj["roleRef"] = {"kind": "ClusterRole", "name": "view"}
+    if kind.namespaced:
+        obj["metadata"]["namespace"] = "ns"
+    return obj
+
+
+@pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.plural) for kind in KINDS])
+async def test_an_object_of_every_kind_is_made_changed_and_deleted_in_every_version(kinds: Kinds, kind: Any) -> None:
+    if kind.kind.endswith("RoleBinding"):
+        await kinds.create("clusterroles", {"metadata": {"name": "view"}}, group=kind.group)
+    for resource in kind.resources():
+        key = Key("ns" if kind.namespaced else "", "a")
+        where: dict[str, Any] = {"group": kind.group, "version": resource.version}
+        obj = minimal(kind)
+        apply_defaults(object_schema(resource), obj)
+        created = await kinds.create(kind.plural, obj, **where)
+        assert (created["apiVersion"], created["kind"]) == (resource.api_version, kind.kind)
+        changed = await kinds.update(
+            kind.plural, key, lambda current: current["metadata"].update(annotations={"x": "y"}), **where
+        )
+        assert changed["metadata"]["annotations"] == {"x": "y"}
+        assert int(changed["metadata"]["resourceVersion"]) > int(created["metadata"]["resourceVersion"])
+        assert await kinds.get(kind.plural, key, **where) == changed
+        deleted = await kinds.storage(kind.plural, kind.group, resource.version).delete(
+            context_of(), key, DeleteOptions(), no_admission
+        )
+        assert deleted.gone is (kind.kind != "Namespace")
+        if kind.kind != "Namespace":
+            assert await kinds.get(kind.plural, key, **where) is None
+
+
+async def test_versions_of_a_kind_are_views_of_one_object(kinds: Kinds) -> None:
+    key = Key("ns", "web")
+    spec = {"gatewayClassName": "cilium", "listeners": []}
+    created = await kinds.create(
+        "gateways",
+        {
+            "apiVersion": f"{GATEWAYS}/v1beta1",
+            "kind": "Gateway",
+            "metadata": {"name": "web", "namespace": "ns"},
+            "spec": spec,
+        },
+        group=GATEWAYS,
+        version="v1beta1",
+    )
+    assert created["apiVersion"] == f"{GATEWAYS}/v1beta1"
+    as_v1 = await kinds.get("gateways", key, group=GATEWAYS)
+    assert as_v1 is not None
+    assert as_v1 == {**created, "apiVersion": f"{GATEWAYS}/v1"}
+    await kinds.delete("gateways", key, group=GATEWAYS)
+    assert await kinds.get("gateways", key, group=GATEWAYS, version="v1beta1") is None
+
+
+async def test_an_event_of_one_group_is_seen_in_the_other(kinds: Kinds) -> None:
+    await kinds.create(
+        "events",
+        {
+            "metadata": {"name": "e", "namespace": "ns"},
+            "involvedObject": {"kind": "Pod", "name": "p"},
+            "message": "it happened",
+            "reason": "Because",
+            "count": 3,
+        },
+    )
+    shown = await kinds.get("events", Key("ns", "e"), group="events.k8s.io")
+    assert shown is not None
+    assert shown["apiVersion"] == "events.k8s.io/v1"
+    assert (shown["regarding"], shown["note"], shown["reason"]) == (
+        {"kind": "Pod", "name": "p"},
+        "it happened",
+        "Because",
+    )
+    await kinds.update("events", Key("ns", "e"), lambda obj: obj.update(note="again"), group="events.k8s.io")
+    stored = await kinds.get("events", Key("ns", "e"))
+    assert stored is not None
+    assert (stored["message"], stored["count"]) == ("again", 3)
+
+
+async def test_generation_counts_what_is_wanted_and_nothing_else(kinds: Kinds) -> None:
+    group, key = "helm.toolkit.fluxcd.io", Key("ns", "r")
+    where: dict[str, Any] = {"group": group, "version": "v2"}
+    created = await kinds.create("helmreleases", {"metadata": {"name": "r", "namespace": "ns"}, "spec": {}}, **where)
+    assert created["metadata"]["generation"] == 1
+
+    async def after(path: str, change: Any) -> int:
+        updated = await kinds.update(path, key, change, **where)
+        generation: int = updated["metadata"]["generation"]
+        return generation
+
+    assert await after("helmreleases", lambda obj: obj["metadata"].update(labels={"a": "b"})) == 1
+    assert await after("helmreleases", lambda obj: obj["spec"].update(interval="5m")) == 2
+    assert await after("helmreleases/status", lambda obj: obj.update(status={"x": 1})) == 2
+
+
+async def test_status_is_written_through_its_subresource_alone(kinds: Kinds) -> None:
+    group, key = "helm.toolkit.fluxcd.io", Key("ns", "r")
+    where: dict[str, Any] = {"group": group, "version": "v2"}
+    created = await kinds.create(
+        "helmreleases",
+        {"metadata": {"name": "r", "namespace": "ns"}, "spec": {"interval": "1m"}, "status": {"x": 1}},
+        **where,
+    )
+    assert created["status"] == {"observedGeneration": -1}
+
+    def change(obj: dict[str, Any]) -> None:
+        obj.update(spec={"interval": "9m"}, status={"x": 2})
+        obj["metadata"]["labels"] = {"a": "b"}
+
+    main = await kinds.update("helmreleases", key, change, **where)
+    assert (main["spec"]["interval"], main["status"]) == ("9m", {"observedGeneration": -1})
+    status = await kinds.update("helmreleases/status", key, lambda obj: obj.update(spec={}, status={"x": 3}), **where)
+    assert (status["spec"]["interval"], status["status"]) == ("9m", {"x": 3})
+
+
+@pytest.mark.parametrize(
+    ("path", "obj", "fields"),
+    [
+        pytest.param("secrets", {"data": {"k": "not base64!"}}, ["data[k]"], id="secret data is base64"),
+        pytest.param("secrets", {"data": {"a b": ""}}, ["data[a b]"], id="secret keys"),
+        pytest.param("secrets", {"type": "kubernetes.io/tls"}, ["data[tls.crt]", "data[tls.key]"], id="tls secret"),
+        pytest.param(
+            "secrets",
+            {"type": "kubernetes.io/service-account-token"},
+            ["metadata.annotations[kubernetes.io/service-account.name]"],
+            id="a token is somebody's",
+        ),
+        pytest.param(
+            "configmaps", {"data": {"k": "v"}, "binaryData": {"k": "dg=="}}, ["data[k]"], id="a key in both maps"
+        ),
+        pytest.param("configmaps", {"data": {"k": 1}}, ["data.k"], id="values are text"),
+        pytest.param("services", {"spec": {}}, ["spec.ports"], id="a service has ports"),
+        pytest.param(
+            "services",
+            {"spec": {"ports": [{"port": 80}, {"port": 70000, "name": "b"}]}},
+            ["spec.ports[0].name", "spec.ports[1].port"],
+            id="ports have names and are ports",
+        ),
+        pytest.param(
+            "services", {"spec": {"type": "ExternalName"}}, ["spec.externalName"], id="an external name is given"
+        ),
+    ],
+)
+async def test_bad_content_is_refused_with_every_field(
+    kinds: Kinds, path: str, obj: dict[str, Any], fields: list[str]
+) -> None:
+    with pytest.raises(errors.Invalid) as refused:
+        await kinds.create(path, {"metadata": {"name": "a", "namespace": "ns"}, **obj})
+    assert [cause["field"] for cause in refused.value.causes] == fields
+
+
+async def test_what_is_wrong_with_secret_data_does_not_tell_the_data(kinds: Kinds) -> None:
+    with pytest.raises(errors.Invalid) as refused:
+        await kinds.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"k": "hunter2 !"}})
+    assert "hunter2" not in refused.value.message
+
+
+async def test_string_data_is_stored_as_data(kinds: Kinds) -> None:
+    created = await kinds.create(
+        "secrets",
+        {
+            "metadata": {"name": "a", "namespace": "ns"},
+            "data": {"x": "eA==", "y": "eQ=="},
+            "stringData": {"y": "new"},
+        },
+    )
+    assert "stringData" not in created
+    assert created["data"] == {"x": "eA==", "y": base64.b64encode(b"new").decode()}
+    assert created["type"] == "Opaque"
+
+
+async def test_an_immutable_secret_stays_as_it_is(kinds: Kinds) -> None:
+    key = Key("ns", "a")
+    await kinds.create(
+        "secrets", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"x": "eA=="}, "immutable": True}
+    )
+    with pytest.raises(errors.Invalid, match="immutable"):
+        await kinds.update("secrets", key, lambda obj: obj.update(data={"x": "eQ=="}))
+    with pytest.raises(errors.Invalid, match="immutable"):
+        await kinds.update("secrets", key, lambda obj: obj.update(immutable=False))
+    await kinds.update("secrets", key, lambda obj: obj["metadata"].update(labels={"a": "b"}))
+
+
+async def test_the_type_of_a_secret_does_not_change(kinds: Kinds) -> None:
+    await kinds.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}})
+    with pytest.raises(errors.Invalid, match="field is immutable"):
+        await kinds.update("secrets", Key("ns", "a"), lambda obj: obj.update(type="other"))
+
+
+async def test_a_role_may_have_a_name_that_is_no_dns_name(kinds: Kinds) -> None:
+    rbac = "rbac.authorization.k8s.io"
+    await kinds.create("clusterroles", {"metadata": {"name": "system:Thing"}}, group=rbac)
+    with pytest.raises(errors.Invalid, match="may not contain '/'"):
+        await kinds.create("clusterroles", {"metadata": {"name": "a/b"}}, group=rbac)
+    with pytest.raises(errors.Invalid, match="RFC 1123"):
+        await kinds.create("configmaps", {"metadata": {"name": "system:Thing", "namespace": "ns"}})
+
+
+async def test_nothing_is_made_in_a_namespace_that_is_not_there(kinds: Kinds) -> None:
+    with pytest.raises(errors.NotFound, match='namespaces "nowhere" not found'):
+        await kinds.create("configmaps", {"metadata": {"name": "a", "namespace": "nowhere"}})
+
+
+async def test_a_tenantgateway_needs_a_spec_with_a_domain(kinds: Kinds) -> None:
+    where: dict[str, Any] = {"group": "gateway.cozystack.io", "version": "v1alpha1"}
+    for content, field in (({}, "spec"), ({"spec": {}}, "spec.apex"), ({"spec": {"apex": "A.org"}}, "spec.apex")):
+        with pytest.raises(errors.Invalid) as refused:
+            await kinds.create("tenantgateways", {"metadata": {"name": "g", "namespace": "ns"}, **content}, **where)
+        assert [cause["field"] for cause in refused.value.causes] == [field]
+
+
+async def test_parallel_creates_of_one_name_make_one_object(kinds: Kinds) -> None:
+    creates = (
+        kinds.create("configmaps", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"n": str(number)}})
+        for number in range(20)
+    )
+    results = await asyncio.gather(*creates, return_exceptions=True)
+    assert sum(isinstance(result, errors.AlreadyExists) for result in results) == 19

@@ -1,0 +1,109 @@
+"""The application as it is put together: what stands before what."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from apiserver.audit import Event
+from apiserver.authentication.request_header import RequestHeaderConfig
+from apiserver.authorization.authorizer import UnionAuthorizer
+from apiserver.endpoints.filters.chain import FilterConfig, build_filters
+from apiserver.metrics import Metrics
+from registry.cluster.event_handlers import Listed
+from registry.cluster.informer import Informer
+from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES
+from tenant_apiserver.process import Process, add_checks, informer_work, stages
+from tenant_apiserver.wiring.tenant_api import TenantApi
+from tests.apiserver.endpoints.request_contexts import make_context
+from tests.fakes import FakeHost
+from tests.virtual_time import virtual
+
+
+class Nobody:
+    async def authenticate(self, context: object) -> object:
+        raise AssertionError("not asked")
+
+
+def sink(event: Event) -> None:
+    pass
+
+
+def test_filters_run_in_their_order() -> None:
+    config = FilterConfig(
+        authenticator=Nobody(),  # type: ignore[arg-type]
+        authorizer=UnionAuthorizer(()),
+        request_headers=RequestHeaderConfig,
+        metrics=Metrics(),
+        served=lambda info: True,
+        max_requests_inflight=1,
+        impersonation=True,
+        audit=sink,
+    )
+    assert [type(each).__name__ for each in build_filters(config)] == [
+        "AccessLog",
+        "Metering",
+        "Headers",
+        "Recovery",
+        "Deadline",
+        "Authentication",
+        "Audit",
+        "Impersonation",
+        "Inflight",
+        "Authorization",
+    ]
+
+
+async def test_readiness_is_red_from_the_signal_on() -> None:
+    process = Process(stages=stages())
+    add_checks(process, ())
+    process.stages.draining.set()
+    answer = await process.health.respond(make_context(target="/readyz/shutdown"))
+    assert answer is not None
+    assert answer.status == 500
+    alive = await process.health.respond(make_context(target="/livez"))
+    assert alive is not None
+    assert alive.status == 200
+
+
+def test_the_end_takes_no_more_than_ten_seconds() -> None:
+    for each in (stages(), stages(delay=1.0)):
+        assert each.delay + each.grace <= 10
+
+
+async def test_a_server_that_has_not_seen_everything_is_not_ready() -> None:
+    process = Process()
+    informer = Informer(FakeHost(), CONFIGMAPS)
+    add_checks(process, (informer,))
+    before = await process.health.respond(make_context(target="/readyz"))
+    informer.synced.set()
+    after = await process.health.respond(make_context(target="/readyz"))
+    assert before is not None
+    assert after is not None
+    assert (before.status, after.status) == (500, 200)
+
+
+@pytest.mark.parametrize("last_comes", [True, False])
+@virtual
+async def test_controllers_are_told_once_the_server_is_ready_or_takes_too_long(last_comes: bool) -> None:
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    first, second, last = (Informer(FakeHost(), kind) for kind in (NAMESPACES, HELMRELEASES, CONFIGMAPS))
+    first.add_handler(Listed(told.set), behind=True)
+    tenants = SimpleNamespace(informers=(first, second), visibility=SimpleNamespace(informers=()))
+    work = informer_work(cast(TenantApi, tenants), [last])
+    running = [asyncio.ensure_future(work[f"informer-{kind.plural}"]()) for kind in (NAMESPACES, HELMRELEASES)]
+    await second.synced.wait()
+    await asyncio.sleep(5)
+    assert first.synced.is_set()
+    assert not told.is_set()
+    before = loop.time()
+    if last_comes:
+        running.append(asyncio.ensure_future(work["informer-configmaps"]()))
+    await told.wait()
+    assert (loop.time() - before < 1) is last_comes
+    for each in running:
+        each.cancel()
+    await asyncio.wait(running)
