@@ -7,7 +7,7 @@ from typing import Protocol
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from registry.cluster.interface import NAMESPACES, Host
+from registry.cluster.interface import NAMESPACES, ClusterClient
 from registry.generic.backend import Backend
 
 
@@ -21,7 +21,7 @@ class NamespaceSource(Protocol):
         ...
 
     async def live(self, name: str) -> Object | None:
-        """From the host. Raises its StatusError, HostUnreachable."""
+        """From the host. Raises its StatusError, ClusterUnreachable."""
         ...
 
 
@@ -29,11 +29,11 @@ class Lister(Protocol):
     def get(self, key: Key) -> Object | None: ...
 
 
-class HostNamespaces:
+class ClusterNamespaces:
     """A NamespaceSource over an informer of Namespaces: its store, and the event that it sets once it is filled."""
 
-    def __init__(self, *, host: Host, lister: Lister, synced: asyncio.Event) -> None:
-        self._host = host
+    def __init__(self, *, cluster: ClusterClient, lister: Lister, synced: asyncio.Event) -> None:
+        self._cluster = cluster
         self._lister = lister
         self._synced = synced
 
@@ -50,7 +50,7 @@ class HostNamespaces:
 
     async def live(self, name: str) -> Object | None:
         try:
-            return await self._host.get(NAMESPACES, "", name)
+            return await self._cluster.get(NAMESPACES, "", name)
         except StatusError as e:
             if e.code == 404:
                 return None

@@ -68,7 +68,7 @@ class Arena:
         """The objects with these numbers in every server, and ours done with reconciling them."""
         numbers = range(have, want)
         # the first has been there from the beginning, as the sample
-        await load.parallel(self._target.host_user, seed_release, range(max(1, have), want), clients=_CLIENTS)
+        await load.parallel(self._target.cluster_user, seed_release, range(max(1, have), want), clients=_CLIENTS)
         for side in self.sides:
             if side.title in (CUSTOM, AGAINST):
                 make = partial(self._make, side=side)
@@ -120,7 +120,7 @@ class Arena:
         self._waits.append(target.aggregated)
         return Side(
             title=AGGREGATED,
-            user=target.host_user,
+            user=target.cluster_user,
             collection=COLLECTION,
             make=objects.tenant,
             prefix="y",
@@ -134,7 +134,7 @@ class Arena:
 
         async def served() -> bool:
             try:
-                await target.host_user.call("GET", customresource.collection())
+                await target.cluster_user.call("GET", customresource.collection())
             except Unexpected:
                 return False
             return True
@@ -142,13 +142,13 @@ class Arena:
         await until("the custom resource", served, seconds=60, child=target.host["kube-apiserver"])
         return Side(
             title=CUSTOM,
-            user=target.host_user,
+            user=target.cluster_user,
             collection=customresource.collection(),
             make=self._custom_object,
             prefix="z",
             serving=lambda: {"kube-apiserver": target.host["kube-apiserver"]},
             behind=lambda: {"etcd": target.host["etcd"]},
-            restart=target.restart_host,
+            restart=target.restart_cluster,
         )
 
     def _custom_object(self, name: str) -> Object:
@@ -171,7 +171,7 @@ class Arena:
 async def _sample(target: Kube | Embedded, conditions: int) -> Object:
     """A Tenant as we serve it, reconciled; the first of those that are seeded."""
     name = objects.name("b", 0)
-    await load.parallel(target.host_user, seed_release, range(1), clients=1)
+    await load.parallel(target.cluster_user, seed_release, range(1), clients=1)
     found: dict[str, Object] = {}
 
     async def reconciled() -> bool:

@@ -11,8 +11,8 @@ import orjson
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
+from benchmarks.cluster_traffic import settled
 from benchmarks.figures import Row
-from benchmarks.hosttraffic import settled
 from benchmarks.objects import COLLECTION, RELEASES
 from benchmarks.workloads import Bench
 

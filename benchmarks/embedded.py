@@ -51,4 +51,4 @@ class Embedded(Target):
         pki = self._directory / "data" / "pki"
         ca = KeyPair(certificate=(pki / "ca.crt").read_bytes(), key=(pki / "ca.key").read_bytes())
         self.admin = Endpoint(url, user_tls(self._directory, ca, ca.certificate, "bench-admin", ("system:masters",)))
-        self.user = self.host_user = Endpoint(url, user_tls(self._directory, ca, ca.certificate, USER))
+        self.user = self.cluster_user = Endpoint(url, user_tls(self._directory, ca, ca.certificate, USER))

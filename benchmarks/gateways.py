@@ -19,8 +19,8 @@ import uvloop
 
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
+from benchmarks.cluster_traffic import QUIET_SECONDS, settled, traffic
 from benchmarks.figures import Row
-from benchmarks.hosttraffic import QUIET_SECONDS, settled, traffic
 from benchmarks.objects import Object
 from benchmarks.target import Target
 from benchmarks.targets import TARGETS, running

@@ -44,14 +44,14 @@ class Kube(Target):
         self._url = f"https://127.0.0.1:{free_port()}"
         ca = self._ca.certificate
         self.admin = Endpoint(self._url, user_tls(directory, self._ca, ca, "bench-admin", ("system:masters",)))
-        self.host_user = Endpoint(self._url, user_tls(directory, self._ca, ca, USER))
+        self.cluster_user = Endpoint(self._url, user_tls(directory, self._ca, ca, USER))
 
     @classmethod
     @asynccontextmanager
     async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[Kube]:
         target = cls(directory, controllers)
         try:
-            await target._start_host()
+            await target._start_cluster()
             await target._install()
             await target.start()
             try:
@@ -105,7 +105,7 @@ class Kube(Target):
         """Wait until the kube-apiserver passes on what our server serves."""
         await until("the APIServices", self._is_available, seconds=_START_SECONDS, child=self.server)
 
-    async def restart_host(self) -> None:
+    async def restart_cluster(self) -> None:
         """The kube-apiserver anew, with what etcd holds, until it says that it is ready. Asked to end it would first
         wait, for a minute, for those who talk to it."""
         await self.host["kube-apiserver"].kill()
@@ -117,7 +117,7 @@ class Kube(Target):
         conditions = [each.get("status", {}).get("conditions", ()) for each in found]
         return all(any(c["type"] == "Available" and c["status"] == "True" for c in each) for each in conditions)
 
-    async def _start_host(self) -> None:
+    async def _start_cluster(self) -> None:
         etcd = f"http://127.0.0.1:{free_port()}"
         peer = f"http://127.0.0.1:{free_port()}"
         flags: dict[str, object] = {

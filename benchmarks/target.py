@@ -21,13 +21,13 @@ _START_SECONDS = 300.0
 
 
 class Target(ABC):
-    """`user` and `host_user` are one user, at our server and at the host; `admin` sets the host up, `anonymous` asks
+    """`user` and `cluster_user` are one user, at our server and at the host; `admin` sets the host up, `anonymous` asks
     our server for its health."""
 
     title: str
     server: Child
     user: Endpoint
-    host_user: Endpoint
+    cluster_user: Endpoint
     admin: Endpoint
     anonymous: Endpoint
 

@@ -16,8 +16,8 @@ import uvloop
 from benchmarks import figures, load, objects
 from benchmarks.audience import Audience
 from benchmarks.client import Connection
+from benchmarks.cluster_traffic import settled
 from benchmarks.figures import Row
-from benchmarks.hosttraffic import settled
 from benchmarks.target import HELM, NAMESPACE, RBAC, TENANTS, USER, Target
 from benchmarks.targets import TARGETS, running
 

@@ -15,8 +15,8 @@ import orjson
 from benchmarks import figures, load, objects
 from benchmarks.audience import Audience
 from benchmarks.client import Connection
+from benchmarks.cluster_traffic import QUIET_SECONDS, settled, traffic
 from benchmarks.figures import Row
-from benchmarks.hosttraffic import QUIET_SECONDS, settled, traffic
 from benchmarks.objects import COLLECTION, RELEASES, Object
 from benchmarks.pulse import Pulse
 from benchmarks.target import Target
@@ -67,7 +67,7 @@ class Bench:
         measured.figures.update(
             server_cpu_ms=round(cpu * 1000 / calls, 3),
             host=after.since(before),
-            host_watches=after.watches - before.watches,
+            cluster_watches=after.watches - before.watches,
             longest_wait_ms=longest,
             stalls=stalls,
             starved_ms=round(starved * 1000 / calls, 3),
@@ -79,7 +79,7 @@ class Bench:
         numbers = range(have, want)
         async with self.measured(len(numbers)) as measured:
             start = time.perf_counter()
-            await load.parallel(target.host_user, seed_release, numbers, clients=_SEEDERS)
+            await load.parallel(target.cluster_user, seed_release, numbers, clients=_SEEDERS)
             written = time.perf_counter() - start
             await settled(self.target.admin)
         seconds = round(time.perf_counter() - start - QUIET_SECONDS, 1)
@@ -120,7 +120,7 @@ class Bench:
                 # the host is asked once for every name whether the user may change it
                 await load.parallel(target.user, ours, range(times, times + _CHANGED), clients=1)
             async with self.measured(times) as measured:
-                spent = await load.in_turns(target.user, ours, target.host_user, hosts, times)
+                spent = await load.in_turns(target.user, ours, target.cluster_user, hosts, times)
             del measured.figures["host"], measured.figures["server_cpu_ms"]
             rows.append(figures.row(f"{verb}, {size} tenants", spent[0], **measured.figures))
             rows.append(figures.row(f"{verb} of the HelmRelease at the host", spent[1]))
@@ -141,7 +141,7 @@ class Bench:
         """Seconds of ours and of the host's, a block of calls in a row after the other; what follows from one is over
         before the next begins."""
         seconds: tuple[list[float], list[float]] = ([], [])
-        calls = ((self.target.user, ours), (self.target.host_user, hosts))
+        calls = ((self.target.user, ours), (self.target.cluster_user, hosts))
         for block in range(_BLOCKS):
             for (user, call), spent in zip(calls, seconds, strict=True):
                 spent += (await load.parallel(user, call, numbers[block::_BLOCKS], clients=1)).seconds

@@ -40,7 +40,7 @@ from registry.tenantnamespace import convert as kind
 from tenant_apiserver import __version__
 from tenant_apiserver.options.command_line import Common
 from tenant_apiserver.options.settings_file import ConfigFile
-from tenant_apiserver.wiring.cluster_admission import HostAdmission
+from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.tenant_api import TenantApi
 
 TITLE = "Tenant API"
@@ -179,7 +179,7 @@ def add_config_check(process: Process, config: ConfigFile) -> None:
     process.health.add("config", check, endpoints=READINESS)
 
 
-def add_admission_checks(process: Process, admission: HostAdmission) -> None:
+def add_admission_checks(process: Process, admission: ClusterAdmission) -> None:
     """Never fail: what a policy that does not compile refuses is up to its failurePolicy, and readiness is not."""
     process.health.add("admission-policies", admission.policies.describe, endpoints=READINESS)
     process.health.add("admission-webhooks", admission.webhooks.describe, endpoints=READINESS)

@@ -22,7 +22,7 @@ from apiserver.server.listener import CannotListen, ended_by_signals
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.tls.server_context import ServerTls, follow_file
 from controller.platform.settings import FollowedSettings, PlatformSettings
-from registry.cluster.client import HostClient
+from registry.cluster.client import HttpClusterClient
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
 from tenant_apiserver import gc_tuning as memory
@@ -32,11 +32,11 @@ from tenant_apiserver.certificates import delegated_authentication as delegation
 from tenant_apiserver.certificates.cluster_secret import ServiceReference, ServingCertificate
 from tenant_apiserver.certificates.delegated_authentication import Delegation, TrustedCallers
 from tenant_apiserver.certificates.local_pki import Pki, PkiUnusable
-from tenant_apiserver.certificates.sources import CertificateSource, GivenFiles, HostSecret, OwnDirectory
+from tenant_apiserver.certificates.sources import CertificateSource, GivenFiles, OwnDirectory, SecretCertificate
 from tenant_apiserver.options.command_line import Serve
 from tenant_apiserver.options.settings_file import ConfigFile, load
 from tenant_apiserver.process import Process
-from tenant_apiserver.wiring.cluster_admission import HostAdmission
+from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import Controllers, Platform
 from tenant_apiserver.wiring.tenant_api import tenant_api
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
@@ -61,11 +61,11 @@ async def _serve(options: Serve, config: PlatformSettings) -> int:
     # endpoints of a Service take a moment to follow readyz
     process = Process(stages=assembly.stages(delay=1.0))
     try:
-        host = await HostClient.connect(options.kubeconfig, observe=process.metrics.called)
+        host = await HttpClusterClient.connect(options.kubeconfig, observe=process.metrics.called)
     except ValueError as error:
         print(f"tenant-apiserver serve: --kubeconfig: {error}", file=sys.stderr)
         return 1
-    admission = HostAdmission(host, process.metrics.registry)
+    admission = ClusterAdmission(host, process.metrics.registry)
     try:
         await _Server(options, config, host, admission, process).run()
     except (CannotListen, PkiUnusable, _CannotStart) as error:
@@ -86,12 +86,12 @@ class _Server:
         self,
         options: Serve,
         config: PlatformSettings,
-        host: HostClient,
-        admission: HostAdmission,
+        cluster: HttpClusterClient,
+        admission: ClusterAdmission,
         process: Process,
     ) -> None:
         self._options = options
-        self._host = host
+        self._cluster = cluster
         self._process = process
         settings, metrics = FollowedSettings(config), self._process.metrics
         self._config = ConfigFile(options.config, settings)
@@ -99,11 +99,11 @@ class _Server:
         self._authorizer = standard_authorizer(access_review)
         self._admission = admission
         self._tenants = tenant_api(
-            host=host,
+            cluster=cluster,
             root_host=options.root_host,
             settings=settings,
             observe=assembly.admission_observer(metrics),
-            host_admission=lambda namespaces: self._admission.plugins(
+            cluster_admission=lambda namespaces: self._admission.plugins(
                 namespaces=namespaces, authorizer=self._authorizer
             ),
             finalizer=TENANT in options.controllers,
@@ -114,12 +114,12 @@ class _Server:
             metrics.track_cache(cache)
         self._delegation = Delegation(fixed=_fixed(options), on_change=self._trust)
         self._callers = Informer(
-            host, CONFIGMAPS, namespace=delegation.NAMESPACE, field_selector=f"metadata.name={delegation.NAME}"
+            cluster, CONFIGMAPS, namespace=delegation.NAMESPACE, field_selector=f"metadata.name={delegation.NAME}"
         )
         self._callers.add_handler(self._delegation)
         self._controllers = Controllers(
             Platform(
-                host=host,
+                cluster=cluster,
                 tenants=self._tenants,
                 settings=settings,
                 metrics=metrics,
@@ -127,7 +127,7 @@ class _Server:
             chosen=options.controllers,
             lease_namespace=options.service_namespace if options.leader_elect else "",
         )
-        self._certificate = _certificate(options, host)
+        self._certificate = _certificate(options, cluster)
         self._tls: ServerTls | None = None
 
     async def run(self) -> None:
@@ -145,7 +145,7 @@ class _Server:
         if self._options.authentication_tolerate_lookup_failure or self._delegation.fixed_in_full:
             return
         try:
-            found = await self._host.get(CONFIGMAPS, delegation.NAMESPACE, delegation.NAME)
+            found = await self._cluster.get(CONFIGMAPS, delegation.NAMESPACE, delegation.NAME)
         except StatusError as error:
             # of anything else the informer tells, goes on looking, and readiness waits for it
             if error.code == 403:
@@ -227,7 +227,7 @@ class _Server:
         )
 
     def _reviews(self, path: str, kind: str) -> Review:
-        return counted(partial(self._host.review, path), partial(self._process.metrics.delegated, kind))
+        return counted(partial(self._cluster.review, path), partial(self._process.metrics.delegated, kind))
 
     def _followed_cas(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """CA files that flags name, read again when they change."""
@@ -266,10 +266,10 @@ def _fixed(options: Serve) -> TrustedCallers:
     )
 
 
-def _certificate(options: Serve, host: HostClient) -> CertificateSource:
+def _certificate(options: Serve, cluster: HttpClusterClient) -> CertificateSource:
     service = ServiceReference(namespace=options.service_namespace, name=options.service_name)
     if options.tls_cert_file is not None and options.tls_private_key_file is not None:
         return GivenFiles(options.tls_cert_file, options.tls_private_key_file)
     if options.cert_dir is not None:
         return OwnDirectory(Pki(options.cert_dir), service.dns_names)
-    return HostSecret(ServingCertificate(host=host, service=service, api_services=API_SERVICES))
+    return SecretCertificate(ServingCertificate(cluster=cluster, service=service, api_services=API_SERVICES))

@@ -28,10 +28,10 @@ from apiserver.server.listener import CannotListen, Listener, ended_by_signals
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.tls.server_context import ServerTls
 from controller.platform.settings import FollowedSettings, PlatformSettings
-from registry.cluster.client import HostClient
+from registry.cluster.client import HttpClusterClient
 from registry.cluster.kubernetes_asyncio_shim import Configuration
-from registry.embedded.api_groups import HostGroup
-from registry.embedded.cluster import EmbeddedHost, Trust
+from registry.embedded.api_groups import ClusterGroup
+from registry.embedded.cluster import EmbeddedCluster, Trust
 from registry.sqlite.statements import DatabaseUnusable
 from tenant_apiserver import gc_tuning as memory
 from tenant_apiserver import process as assembly
@@ -42,7 +42,7 @@ from tenant_apiserver.log_format import configure
 from tenant_apiserver.options.command_line import Standalone
 from tenant_apiserver.options.settings_file import ConfigFile, load
 from tenant_apiserver.process import Group, Process
-from tenant_apiserver.wiring.cluster_admission import HostAdmission
+from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import Controllers, Platform
 from tenant_apiserver.wiring.policies import equivalents_of
 from tenant_apiserver.wiring.tenant_api import tenant_api
@@ -108,10 +108,10 @@ class _Server:
             ca=ca.certificate.decode(),
             signing_key=self._pki.token_key(),
         )
-        embedded = EmbeddedHost(path=self._data / "host.db", trust=trust, history=self._history)
+        embedded = EmbeddedCluster(path=self._data / "host.db", trust=trust, history=self._history)
         await embedded.open()
-        client = HostClient(self._host_configuration(), observe=self._process.metrics.called)
-        admission = HostAdmission(client, self._process.metrics.registry)
+        client = HttpClusterClient(self._cluster_configuration(), observe=self._process.metrics.called)
+        admission = ClusterAdmission(client, self._process.metrics.registry)
         try:
             await self._serve(embedded, client, admission)
         finally:
@@ -119,7 +119,7 @@ class _Server:
             await client.close()
             await embedded.close()
 
-    async def _serve(self, embedded: EmbeddedHost, client: HostClient, admission: HostAdmission) -> None:
+    async def _serve(self, embedded: EmbeddedCluster, client: HttpClusterClient, admission: ClusterAdmission) -> None:
         options, process, metrics = self._options, self._process, self._process.metrics
         settings = FollowedSettings(self._config)
         config = ConfigFile(options.config, settings)
@@ -127,18 +127,18 @@ class _Server:
         groups = embedded.groups(authorizer)
         observe = assembly.admission_observer(metrics)
         tenants = tenant_api(
-            host=client,
+            cluster=client,
             root_host=options.root_host,
             settings=settings,
             observe=observe,
-            host_admission=lambda namespaces: admission.plugins(namespaces=namespaces, authorizer=authorizer),
+            cluster_admission=lambda namespaces: admission.plugins(namespaces=namespaces, authorizer=authorizer),
             finalizer=TENANT in options.controllers,
             history=self._history,
         )
         for cache in (*tenants.caches, *embedded.caches):
             metrics.track_cache(cache)
         platform = Platform(
-            host=client,
+            cluster=client,
             tenants=tenants,
             settings=settings,
             metrics=metrics,
@@ -192,12 +192,12 @@ class _Server:
         write_private(self._kubeconfig, admin_kubeconfig(self._pki, self._url).encode())
         return listener
 
-    def _authenticator(self, embedded: EmbeddedHost) -> Union:
+    def _authenticator(self, embedded: EmbeddedCluster) -> Union:
         ca = self._pki.ca().certificate
         certificates = ClientCertificate(peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca))
         return Union((_NoFrontProxy(), certificates, embedded.authenticator))
 
-    def _host_configuration(self) -> Configuration:
+    def _cluster_configuration(self) -> Configuration:
         """How the process reaches its own embedded host."""
         self._pki.component()
         configuration = Configuration()
@@ -225,6 +225,6 @@ class _NoFrontProxy:
         return None
 
 
-def _group(group: HostGroup, admission: Chain) -> Group:
+def _group(group: ClusterGroup, admission: Chain) -> Group:
     # the embedded host's own rules, of namespaces that end and of RBAC, are part of its storages
     return Group(group=group.group, version=group.version, storages=group.storages, admission=admission)

@@ -9,7 +9,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import settings
 
-from tests.fakes import FakeClock, FakeHost
+from tests.fakes import FakeClock, FakeCluster
 
 # how long an example takes is the machine's affair, and no property
 settings.register_profile("suite", deadline=None)
@@ -26,7 +26,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     or the tests of a file."""
     path = item.path.relative_to(Path(__file__).parent)
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    shared = parameters.get("running_host")
+    shared = parameters.get("running_cluster")
     item.add_marker(pytest.mark.xdist_group(f"{path.parts[0]}/{shared}" if shared else str(path)))
 
 
@@ -38,8 +38,8 @@ def no_blocking_calls() -> Iterator[None]:
 
 
 @pytest.fixture
-def host() -> FakeHost:
-    return FakeHost()
+def cluster() -> FakeCluster:
+    return FakeCluster()
 
 
 @pytest.fixture

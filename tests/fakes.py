@@ -13,7 +13,7 @@ import jsonpatch
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
 from apiserver.meta.selectors import parse_field_selector, parse_label_selector
-from registry.cluster.interface import JSON_PATCH, NAMESPACES, HostResource, HostUnreachable, WatchEvent
+from registry.cluster.interface import JSON_PATCH, NAMESPACES, ClusterResource, ClusterUnreachable, WatchEvent
 
 _EPOCH = "2026-01-01T00:00:00Z"
 _PROPAGATION_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
@@ -43,7 +43,7 @@ class Write:
     """One write that the host accepted: `verb` is create, update, patch or delete."""
 
     verb: str
-    resource: HostResource
+    resource: ClusterResource
     key: Key
     subresource: str = ""
     dry_run: bool = False
@@ -54,22 +54,22 @@ class Write:
 class _Change:
     rv: int
     type: str
-    resource: HostResource
+    resource: ClusterResource
     object: Object
     old: Object | None
 
 
-Interception = Callable[[str, HostResource, Key], Awaitable[None]]
+Interception = Callable[[str, ClusterResource, Key], Awaitable[None]]
 Review = Callable[[str, Object], Object]
 
 
 @dataclass
-class FakeHost:
+class FakeCluster:
     """registry.cluster.interface.Host over dicts, with resourceVersions, conflicts, finalizers, generation, dry run and
     watches.
     As on any host, nothing is made in a Namespace that is on its way out.
 
-    `writes` records accepted writes. `unreachable` makes every call raise HostUnreachable and ends watches.
+    `writes` records accepted writes. `unreachable` makes every call raise ClusterUnreachable and ends watches.
     `before` is awaited ahead of every call with its verb; it may raise, or write, to stage a race. Server-side apply
     merges as a merge patch does: whoever tests field ownership needs a host with fields.
     """
@@ -98,12 +98,12 @@ class FakeHost:
         self._unreachable = value
         self._wake()
 
-    def add(self, res: HostResource, *objects: Object) -> None:
+    def add(self, res: ClusterResource, *objects: Object) -> None:
         """Put objects there as they are, as if by someone else; they get what a host gives and they lack."""
         for obj in objects:
             self._store(res, self._born(res, copy.deepcopy(obj)), "ADDED")
 
-    def peek(self, res: HostResource, namespace: str, name: str) -> Object | None:
+    def peek(self, res: ClusterResource, namespace: str, name: str) -> Object | None:
         """The stored object, for assertions."""
         return copy.deepcopy(self._objects.get(_address(res, Key(namespace if res.namespaced else "", name))))
 
@@ -115,13 +115,13 @@ class FakeHost:
         self._history.clear()
         self._compacted = self._rv
 
-    async def get(self, res: HostResource, namespace: str, name: str) -> Object:
+    async def get(self, res: ClusterResource, namespace: str, name: str) -> Object:
         await self._enter("get", res, Key(namespace, name))
         return copy.deepcopy(self._find(res, namespace, name))
 
     async def list(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         label_selector: str = "",
@@ -143,7 +143,7 @@ class FakeHost:
 
     async def each(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         take: Callable[[Object], None],
@@ -158,7 +158,7 @@ class FakeHost:
         return version
 
     async def create(
-        self, res: HostResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
+        self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:
         new = self._born(res, copy.deepcopy(obj), namespace=namespace, fresh=True)
         key = _key(res, new)
@@ -173,7 +173,13 @@ class FakeHost:
         return new if dry_run else self._store(res, new, "ADDED")
 
     async def update(
-        self, res: HostResource, obj: Object, *, subresource: str = "", dry_run: bool = False, field_manager: str = ""
+        self,
+        res: ClusterResource,
+        obj: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
     ) -> Object:
         key = _key(res, obj)
         await self._enter("update", res, key)
@@ -181,7 +187,7 @@ class FakeHost:
 
     async def patch(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str,
         name: str,
         body: Any,
@@ -201,7 +207,7 @@ class FakeHost:
         return self._change("patch", res, changed, subresource, dry_run, field_manager)
 
     async def delete(
-        self, res: HostResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
+        self, res: ClusterResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
     ) -> Object:
         key = Key(namespace if res.namespaced else "", name)
         await self._enter("delete", res, key)
@@ -223,7 +229,7 @@ class FakeHost:
 
     async def watch(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         resource_version: str,
@@ -251,34 +257,34 @@ class FakeHost:
                 await self._changed.wait()
 
     async def review(self, path: str, body: Object) -> Object:
-        await self._enter("review", HostResource("", "v1", path, ""), Key("", ""))
+        await self._enter("review", ClusterResource("", "v1", path, ""), Key("", ""))
         if self.reviews is None:
             raise errors.UnknownPath()
         return self.reviews(path, body)
 
-    async def _enter(self, verb: str, res: HostResource, key: Key) -> None:
+    async def _enter(self, verb: str, res: ClusterResource, key: Key) -> None:
         if self.before is not None:
             await self.before(verb, res, key)
         if self._unreachable:
-            raise HostUnreachable()
+            raise ClusterUnreachable()
 
-    def _of(self, res: HostResource) -> Iterable[Object]:
+    def _of(self, res: ClusterResource) -> Iterable[Object]:
         return [obj for (group, plural, _), obj in self._objects.items() if (group, plural) == (res.group, res.plural)]
 
-    def _find(self, res: HostResource, namespace: str, name: str) -> Object:
+    def _find(self, res: ClusterResource, namespace: str, name: str) -> Object:
         found = self._objects.get(_address(res, Key(namespace if res.namespaced else "", name)))
         if found is None:
             raise errors.NotFound(_group_resource(res), name)
         return found
 
-    def _initial(self, res: HostResource, accepts: Callable[[Object], bool]) -> Sequence[WatchEvent]:
+    def _initial(self, res: ClusterResource, accepts: Callable[[Object], bool]) -> Sequence[WatchEvent]:
         found = sorted(self._of(res), key=lambda obj: _key(res, obj))
         events = [WatchEvent("ADDED", copy.deepcopy(obj)) for obj in found if accepts(obj)]
         metadata = {"resourceVersion": str(self._rv), "annotations": {"k8s.io/initial-events-end": "true"}}
         bookmark = {"apiVersion": res.api_version, "kind": res.kind, "metadata": metadata}
         return [*events, WatchEvent("BOOKMARK", bookmark)]
 
-    def _born(self, res: HostResource, obj: Object, *, namespace: str = "", fresh: bool = False) -> Object:
+    def _born(self, res: ClusterResource, obj: Object, *, namespace: str = "", fresh: bool = False) -> Object:
         obj.setdefault("apiVersion", res.api_version)
         obj.setdefault("kind", res.kind)
         metadata = obj.setdefault("metadata", {})
@@ -293,7 +299,7 @@ class FakeHost:
         return obj
 
     def _change(
-        self, verb: str, res: HostResource, new: Object, subresource: str, dry_run: bool, field_manager: str
+        self, verb: str, res: ClusterResource, new: Object, subresource: str, dry_run: bool, field_manager: str
     ) -> Object:
         key = _key(res, new)
         current = self._find(res, key.namespace, key.name)
@@ -314,18 +320,18 @@ class FakeHost:
             return self._drop(res, new)
         return self._store(res, new, "MODIFIED")
 
-    def _store(self, res: HostResource, obj: Object, kind: str) -> Object:
+    def _store(self, res: ClusterResource, obj: Object, kind: str) -> Object:
         address = _address(res, _key(res, obj))
         self._publish(res, obj, kind, self._objects.get(address))
         self._objects[address] = obj
         return copy.deepcopy(obj)
 
-    def _drop(self, res: HostResource, obj: Object) -> Object:
+    def _drop(self, res: ClusterResource, obj: Object) -> Object:
         old = self._objects.pop(_address(res, _key(res, obj)))
         self._publish(res, obj, "DELETED", old)
         return copy.deepcopy(obj)
 
-    def _publish(self, res: HostResource, obj: Object, kind: str, old: Object | None) -> None:
+    def _publish(self, res: ClusterResource, obj: Object, kind: str, old: Object | None) -> None:
         self._rv += 1
         obj["metadata"]["resourceVersion"] = str(self._rv)
         self._history.append(_Change(self._rv, kind, res, copy.deepcopy(obj), old))
@@ -336,15 +342,15 @@ class FakeHost:
         self._changed = asyncio.Event()
 
 
-def _address(res: HostResource, key: Key) -> tuple[str, str, Key]:
+def _address(res: ClusterResource, key: Key) -> tuple[str, str, Key]:
     return res.group, res.plural, key
 
 
-def _group_resource(res: HostResource) -> GroupResource:
+def _group_resource(res: ClusterResource) -> GroupResource:
     return GroupResource(res.group, res.plural)
 
 
-def _key(res: HostResource, obj: Object) -> Key:
+def _key(res: ClusterResource, obj: Object) -> Key:
     metadata = obj["metadata"]
     return Key(metadata.get("namespace", "") if res.namespaced else "", metadata["name"])
 
@@ -372,7 +378,7 @@ def _event(change: _Change, accepts: Callable[[Object], bool]) -> WatchEvent | N
     return WatchEvent(seen, copy.deepcopy(change.object))
 
 
-def _check_preconditions(res: HostResource, current: Object, wanted: Mapping[str, Any]) -> None:
+def _check_preconditions(res: ClusterResource, current: Object, wanted: Mapping[str, Any]) -> None:
     for name, value in wanted.items():
         found = current["metadata"].get(name)
         if value and value != found:

@@ -1,5 +1,5 @@
 """Fixtures of the tests that run against servers: one host of each kind for the whole session, and what a test needs to
-keep to itself on it. Folders of such tests take `running_host` for their `host`."""
+keep to itself on it. Folders of such tests take `running_cluster` for their `host`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost, EmbeddedHost, KubeHost
+from tests.e2e.support.clusters import E2eCluster, EmbeddedCluster, KubeCluster
 from tests.e2e.support.control_plane import Binaries, ControlPlane, find_binaries
 from tests.e2e.support.gateways import Gateways
-from tests.e2e.support.given_cluster import GivenHost
+from tests.e2e.support.given_cluster import GivenCluster
 from tests.e2e.support.processes import REPOSITORY
 from tests.e2e.support.tenants import Tenants
 from tests.e2e.support.visibility import Access
@@ -36,25 +36,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """A test runs on both hosts, unless it asks for one of them by the name of its fixture. An attack runs on the
     server that the environment names instead, if it names one."""
-    if "running_host" not in metafunc.fixturenames:
+    if "running_cluster" not in metafunc.fixturenames:
         return
     only = [kind for kind in ("embedded", "kube") if kind in metafunc.fixturenames]
     kinds: list[str] = [*only] or ["embedded", "kube"]
     if os.environ.get(_KUBECONFIG) and _ATTACKS in metafunc.definition.path.parents:
         # what only one of our own hosts can be asked is skipped
         kinds = [] if only else ["given"]
-    metafunc.parametrize("running_host", kinds, indirect=True, scope="session")
+    metafunc.parametrize("running_cluster", kinds, indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session")
-def running_host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eHost]:
+def running_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eCluster]:
     """A server that runs. What ends badly fails the last test that used it."""
     with started(request.param, tmp_path_factory.mktemp(request.param)) as running:
         yield running
 
 
 @contextmanager
-def started(kind: str, directory: Path) -> Iterator[E2eHost]:
+def started(kind: str, directory: Path) -> Iterator[E2eCluster]:
     """A host of a kind, to be ended well; and whatever was asked of it, nothing in it broke."""
     running = _start(kind, directory)
     yield running
@@ -65,32 +65,32 @@ def started(kind: str, directory: Path) -> Iterator[E2eHost]:
         assert not broken, f"an error that nobody foresaw\n{trace[:4000]}"
 
 
-def _start(kind: str, directory: Path) -> E2eHost:
+def _start(kind: str, directory: Path) -> E2eCluster:
     if kind == "given":
-        return GivenHost(directory, Path(os.environ[_KUBECONFIG]), os.environ.get(_SERVER, ""))
-    return EmbeddedHost(directory) if kind == "embedded" else kube_host(directory)
+        return GivenCluster(directory, Path(os.environ[_KUBECONFIG]), os.environ.get(_SERVER, ""))
+    return EmbeddedCluster(directory) if kind == "embedded" else kube_cluster(directory)
 
 
 @pytest.fixture
-def own_kube(tmp_path: Path) -> Iterator[KubeHost]:
+def own_kube(tmp_path: Path) -> Iterator[KubeCluster]:
     """A control plane of the test's own, which it may break."""
-    running = kube_host(tmp_path)
+    running = kube_cluster(tmp_path)
     yield running
     running.stop()
 
 
 @pytest.fixture
-def own_embedded(tmp_path: Path) -> Iterator[EmbeddedHost]:
+def own_embedded(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     """An embedded host of the test's own, to be ended as it likes."""
-    running = EmbeddedHost(tmp_path)
+    running = EmbeddedCluster(tmp_path)
     yield running
     running.stop()
 
 
 @pytest.fixture(params=["embedded", "kube"])
-def own_host(request: pytest.FixtureRequest) -> E2eHost:
+def own_cluster(request: pytest.FixtureRequest) -> E2eCluster:
     """A host of the test's own: its server is started anew, and what it writes is counted."""
-    running: E2eHost = request.getfixturevalue(f"own_{request.param}")
+    running: E2eCluster = request.getfixturevalue(f"own_{request.param}")
     return running
 
 
@@ -110,11 +110,11 @@ def find_kube_parts() -> tuple[Binaries, Path]:
     return binaries, crds
 
 
-def kube_host(directory: Path) -> KubeHost:
+def kube_cluster(directory: Path) -> KubeCluster:
     binaries, crds = find_kube_parts()
     control_plane = ControlPlane(directory, binaries)
     try:
-        return KubeHost(directory, control_plane, crds)
+        return KubeCluster(directory, control_plane, crds)
     except BaseException:
         control_plane.stop()
         raise
@@ -123,24 +123,24 @@ def kube_host(directory: Path) -> KubeHost:
 @pytest.fixture(autouse=True)
 def _without_controllers(request: pytest.FixtureRequest) -> None:
     """What needs the control plane's controllers is skipped, by name, without them."""
-    if request.node.get_closest_marker("controller_manager") and "running_host" in request.fixturenames:
-        running: E2eHost = request.getfixturevalue("running_host")
+    if request.node.get_closest_marker("controller_manager") and "running_cluster" in request.fixturenames:
+        running: E2eCluster = request.getfixturevalue("running_cluster")
         if not running.has_controllers:
             pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")
 
 
 @pytest.fixture
-def kube(running_host: E2eHost) -> KubeHost:
+def kube(running_cluster: E2eCluster) -> KubeCluster:
     """For tests of what only an aggregator does."""
-    assert isinstance(running_host, KubeHost)
-    return running_host
+    assert isinstance(running_cluster, KubeCluster)
+    return running_cluster
 
 
 @pytest.fixture
-def embedded(running_host: E2eHost) -> EmbeddedHost:
+def embedded(running_cluster: E2eCluster) -> EmbeddedCluster:
     """For tests of what only the embedded host does."""
-    assert isinstance(running_host, EmbeddedHost)
-    return running_host
+    assert isinstance(running_cluster, EmbeddedCluster)
+    return running_cluster
 
 
 @pytest.fixture
@@ -150,24 +150,24 @@ def unique() -> str:
 
 
 @pytest.fixture
-def tenants(running_host: E2eHost) -> Iterator[Tenants]:
+def tenants(running_cluster: E2eCluster) -> Iterator[Tenants]:
     """Makes Tenants, and asks for their deletion after the test."""
-    maker = Tenants(running_host)
+    maker = Tenants(running_cluster)
     yield maker
     maker.clean_up()
 
 
 @pytest.fixture
-def gateways(running_host: E2eHost) -> Iterator[Gateways]:
+def gateways(running_cluster: E2eCluster) -> Iterator[Gateways]:
     """Makes TenantGateways and routes in namespaces of its own, and has those deleted after the test."""
-    maker = Gateways(running_host)
+    maker = Gateways(running_cluster)
     yield maker
     maker.clean_up()
 
 
 @pytest.fixture
-def access(running_host: E2eHost) -> Iterator[Access]:
+def access(running_cluster: E2eCluster) -> Iterator[Access]:
     """Makes Roles and bindings, and takes them away after the test."""
-    made = Access(running_host)
+    made = Access(running_cluster)
     yield made
     made.clean_up()

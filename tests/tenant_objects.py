@@ -107,7 +107,7 @@ class FakeNamespaces:
     def __init__(self, cached: Mapping[str, str] | None = None, live: Mapping[str, str] | None = None) -> None:
         """Phases by name; the host has what the informer saw unless `live` says otherwise."""
         self.cached = dict(cached or {})
-        self.at_host = dict(live if live is not None else self.cached)
+        self.at_cluster = dict(live if live is not None else self.cached)
         self.ready = True
         self.asked: list[str] = []
 
@@ -119,7 +119,7 @@ class FakeNamespaces:
 
     async def live(self, name: str) -> Object | None:
         self.asked.append(name)
-        return _namespace(name, self.at_host)
+        return _namespace(name, self.at_cluster)
 
 
 def _namespace(name: str, phases: Mapping[str, str]) -> Object | None:

@@ -17,7 +17,7 @@ from admission.webhook.errors import CallFailed, status_words, transport_words
 from admission.webhook.service_resolver import ServiceResolver
 from admission.webhook.tls_contexts import Trust
 from apiserver.meta.errors import StatusError
-from registry.cluster.interface import Host
+from registry.cluster.interface import ClusterClient
 
 # A patch may replace the whole of an object, and is base64.
 _LARGEST = 8 * 1024 * 1024
@@ -42,11 +42,11 @@ class WebhookClient:
     """A WebhookCaller; to be made on the event loop, and closed. `proxy` names the one for a URL, if there is one;
     Services are never called through it."""
 
-    def __init__(self, host: Host, *, proxy: Callable[[URL], str | None]) -> None:
+    def __init__(self, cluster: ClusterClient, *, proxy: Callable[[URL], str | None]) -> None:
         self._proxy = proxy
         self._trust = Trust()
         # a Service that is made anew has another address
-        self._services = _session(resolver=ServiceResolver(host), use_dns_cache=False)
+        self._services = _session(resolver=ServiceResolver(cluster), use_dns_cache=False)
         self._urls = _session()
 
     async def close(self) -> None:

@@ -12,7 +12,7 @@ from aiohttp.resolver import DefaultResolver
 from admission.webhook.errors import Unroutable
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
-from registry.cluster.interface import SERVICES, Host
+from registry.cluster.interface import SERVICES, ClusterClient
 
 
 class Route(NamedTuple):
@@ -25,8 +25,8 @@ class Route(NamedTuple):
 class ServiceResolver(AbstractResolver):
     """Knows hosts of the form <name>.<namespace>.svc, by asking for the Service whenever a connection is made."""
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, cluster: ClusterClient) -> None:
+        self._cluster = cluster
         self._names = DefaultResolver()
 
     async def resolve(
@@ -36,7 +36,7 @@ class ServiceResolver(AbstractResolver):
         name, _, rest = host.partition(".")
         namespace = rest.removesuffix(".svc")
         try:
-            service = await self._host.get(SERVICES, namespace, name)
+            service = await self._cluster.get(SERVICES, namespace, name)
         except StatusError as error:
             if error.code == 404:
                 raise Unroutable(f'service "{name}" not found') from error

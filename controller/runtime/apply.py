@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from controller.runtime.write_gate import WriteGate
-from registry.cluster.interface import MERGE_PATCH, Host, HostResource
+from registry.cluster.interface import MERGE_PATCH, ClusterClient, ClusterResource
 
 FIELD_MANAGER = "tenant-controller"
 
@@ -69,12 +69,12 @@ class Apply:
     `writes` counts the requests that were made.
     """
 
-    def __init__(self, *, host: Host, gate: WriteGate) -> None:
-        self._host = host
+    def __init__(self, *, cluster: ClusterClient, gate: WriteGate) -> None:
+        self._cluster = cluster
         self._gate = gate
         self.writes = 0
 
-    async def ensure(self, res: HostResource, desire: Desire, *, observed: Object | None, owner: Owner) -> Object:
+    async def ensure(self, res: ClusterResource, desire: Desire, *, observed: Object | None, owner: Owner) -> Object:
         """Make what is desired true, from the state that was `observed`, and give the object as it then is.
 
         Nothing is written if nothing differs. Raises ForeignObject, Conflict if the object changed since.
@@ -87,30 +87,30 @@ class Apply:
                 if e.reason != "AlreadyExists":
                     raise
                 metadata = desired["metadata"]
-                observed = await self._host.get(res, metadata.get("namespace", ""), metadata["name"])
+                observed = await self._cluster.get(res, metadata.get("namespace", ""), metadata["name"])
         if why := owner.refusal(observed):
             raise ForeignObject(why)
         changes = patch(observed, desire(observed))
         return await self.patch(res, observed, changes) if changes else observed
 
-    async def create(self, res: HostResource, desired: Object) -> Object:
+    async def create(self, res: ClusterResource, desired: Object) -> Object:
         async with self._gate.writing():
             self.writes += 1
-            return await self._host.create(
+            return await self._cluster.create(
                 res,
                 without_none({"apiVersion": res.api_version, "kind": res.kind, **desired}),
                 namespace=desired["metadata"].get("namespace", ""),
                 field_manager=FIELD_MANAGER,
             )
 
-    async def patch(self, res: HostResource, observed: Object, changes: Object, *, subresource: str = "") -> Object:
+    async def patch(self, res: ClusterResource, observed: Object, changes: Object, *, subresource: str = "") -> Object:
         """A merge patch that holds for the observed state only."""
         metadata = observed["metadata"]
         version = {"resourceVersion": metadata["resourceVersion"]}
         body = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
         async with self._gate.writing():
             self.writes += 1
-            return await self._host.patch(
+            return await self._cluster.patch(
                 res,
                 metadata.get("namespace", ""),
                 metadata["name"],
@@ -120,7 +120,7 @@ class Apply:
                 field_manager=FIELD_MANAGER,
             )
 
-    async def write_status(self, res: HostResource, observed: Object, status: Object) -> Object | None:
+    async def write_status(self, res: ClusterResource, observed: Object, status: Object) -> Object | None:
         """Replace fields of the status, for the observed state only; None if the object is gone."""
         try:
             return await self.patch(res, observed, {"status": status}, subresource="status")
@@ -129,14 +129,14 @@ class Apply:
                 raise
             return None
 
-    async def delete(self, res: HostResource, observed: Object, *, propagation: str = "Background") -> None:
+    async def delete(self, res: ClusterResource, observed: Object, *, propagation: str = "Background") -> None:
         """Delete the object, if it still is the observed one in the observed state; gone is as good."""
         metadata = observed["metadata"]
         preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         async with self._gate.writing():
             self.writes += 1
             try:
-                await self._host.delete(
+                await self._cluster.delete(
                     res,
                     metadata.get("namespace", ""),
                     metadata["name"],

@@ -22,7 +22,7 @@ from controller.runtime.apply import Apply
 from controller.runtime.leader_election import micro_time
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.write_gate import NotLeading
-from registry.cluster.interface import EVENTS, HostResource
+from registry.cluster.interface import EVENTS, ClusterResource
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -50,7 +50,7 @@ class Regarding:
     uid: str
 
     @classmethod
-    def of(cls, res: HostResource, obj: Object) -> Regarding:
+    def of(cls, res: ClusterResource, obj: Object) -> Regarding:
         metadata = obj["metadata"]
         return cls(
             api_version=res.api_version,

@@ -18,7 +18,7 @@ from typing import Any
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from controller.runtime.write_gate import LeaseGate
-from registry.cluster.interface import LEASES, Host
+from registry.cluster.interface import LEASES, ClusterClient
 
 _logger = logging.getLogger(__name__)
 _RELEASE_SECONDS = 2.0
@@ -51,7 +51,7 @@ class LeaderElector:
     def __init__(
         self,
         *,
-        host: Host,
+        cluster: ClusterClient,
         gate: LeaseGate,
         candidate: Candidate,
         times: LeaseTimes | None = None,
@@ -60,7 +60,7 @@ class LeaderElector:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """`clock` must be the one of `gate`."""
-        self._host = host
+        self._cluster = cluster
         self._gate = gate
         self._candidate = candidate
         self._times = times if times is not None else LeaseTimes()
@@ -147,13 +147,13 @@ class LeaderElector:
         if self._lease is None or self.leader != self._candidate.identity:
             await self._read()
         if self._lease is None:
-            self._lease = await self._host.create(LEASES, self._new(), namespace=self._candidate.namespace)
+            self._lease = await self._cluster.create(LEASES, self._new(), namespace=self._candidate.namespace)
             self._observed = self._clock()
             return True
         mine = self.leader == self._candidate.identity
         if self.leader and not mine and self._clock() < self._observed + _duration(self._lease, self._times.duration):
             return False
-        self._lease = await self._host.update(LEASES, self._with(self._lease, taken=not mine))
+        self._lease = await self._cluster.update(LEASES, self._with(self._lease, taken=not mine))
         self._observed = self._clock()
         return True
 
@@ -166,7 +166,7 @@ class LeaderElector:
 
     async def _read(self) -> None:
         try:
-            lease = await self._host.get(LEASES, self._candidate.namespace, self._candidate.name)
+            lease = await self._cluster.get(LEASES, self._candidate.namespace, self._candidate.name)
         except StatusError as e:
             if e.code != 404 or e.reason != "NotFound":
                 raise
@@ -184,7 +184,7 @@ class LeaderElector:
         released["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
-                self._lease = await self._host.update(LEASES, released)
+                self._lease = await self._cluster.update(LEASES, released)
         except (StatusError, TimeoutError) as e:
             _logger.info("the lease was not released, and will run out: %s", e)
 

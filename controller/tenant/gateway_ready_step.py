@@ -17,13 +17,13 @@ from controller.tenant.observe import Observed
 from controller.tenant.tenantgateway_step import NAME, TENANTGATEWAYS
 from controller.tenant.watches import Enqueue
 from registry.cluster.event_handlers import Follower
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 from registry.names import canonical_host
 from registry.tenant.summary import TenantFacts
 from registry.tenant.tree import TenantTree, effective_gateway
 
 GATEWAY_READY = "GatewayReady"
-GATEWAYS = HostResource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")
+GATEWAYS = ClusterResource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")
 _LISTENERS = "ListenersNotReady"
 
 

@@ -18,7 +18,7 @@ from controller.runtime.apply import Apply, Desire, additions
 from controller.runtime.conditions import Finding
 from controller.tenant.helm_ownership import Chart, Manager, differs, managed, manager
 from registry.cluster.event_handlers import ByNamespace
-from registry.cluster.interface import Host, HostResource
+from registry.cluster.interface import ClusterClient, ClusterResource
 from registry.cluster.object_store import key_of
 
 _MANAGERS: Final = tuple(Manager)
@@ -50,7 +50,7 @@ class Part:
     `must_be_replaced` tells, of an object and the wanted one, whether the host forbids to make the one the other.
     """
 
-    resource: HostResource
+    resource: ClusterResource
     essence: Callable[[Object], object]
     belongs: Callable[[str, str], bool]
     must_be_replaced: Callable[[Object, Object], bool] = lambda current, desired: False
@@ -100,9 +100,9 @@ class _NobodysElse:
 class ContentWriter:
     """Every method raises the host's StatusError, NotLeading. `chart` is the setting at present."""
 
-    def __init__(self, *, apply: Apply, host: Host, chart: Callable[[], Chart]) -> None:
+    def __init__(self, *, apply: Apply, cluster: ClusterClient, chart: Callable[[], Chart]) -> None:
         self._apply = apply
-        self._host = host
+        self._cluster = cluster
         self._chart = chart
 
     async def ensure(self, marks: Marks, desire: Desire, release: Key | None) -> Sequence[Finding]:
@@ -163,7 +163,7 @@ class ContentWriter:
     async def _read(self, marks: Marks, wanted: Object) -> Object | None:
         metadata = wanted["metadata"]
         try:
-            return await self._host.get(marks.part.resource, metadata["namespace"], metadata["name"])
+            return await self._cluster.get(marks.part.resource, metadata["namespace"], metadata["name"])
         except StatusError as e:
             if e.reason != "NotFound":
                 raise
@@ -171,5 +171,5 @@ class ContentWriter:
             return None
 
 
-def _named(resource: HostResource, name: str) -> str:
+def _named(resource: ClusterResource, name: str) -> str:
     return f'the {resource.kind} "{name}"'

@@ -20,7 +20,7 @@ from controller.tenant.tenantgateway_step import TenantGatewayStep
 from controller.tenant.values_secret_step import ClusterValues, ValuesStep
 from controller.tenant.watches import ContentEvents, GatewayOwners
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class ContentSettings:
 
 
 class Listen(Protocol):
-    def __call__(self, resource: HostResource, handler: EventHandler, *, name: str = "") -> None:
+    def __call__(self, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
         """Tell the handler of the objects of a kind, in all namespaces; with `name`, of those of that name alone."""
         ...
 

@@ -15,7 +15,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from controller.runtime.apply import Apply
 from controller.tenant.namespace_ownership import may_be_deleted, record
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, Host
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient
 from registry.names import release_name
 from registry.tenant.tree import TenantTree
 
@@ -29,9 +29,11 @@ class RecordedNamespaces(Protocol):
 
 
 class Cleanup:
-    def __init__(self, *, apply: Apply, host: Host, tree: TenantTree, namespaces: RecordedNamespaces) -> None:
+    def __init__(
+        self, *, apply: Apply, cluster: ClusterClient, tree: TenantTree, namespaces: RecordedNamespaces
+    ) -> None:
         self._apply = apply
-        self._host = host
+        self._cluster = cluster
         self._tree = tree
         self._namespaces = namespaces
 
@@ -49,7 +51,7 @@ class Cleanup:
 
     async def _exists(self, tenant: Key, uid: str) -> bool:
         try:
-            release = await self._host.get(HELMRELEASES, tenant.namespace, release_name(tenant.name))
+            release = await self._cluster.get(HELMRELEASES, tenant.namespace, release_name(tenant.name))
         except StatusError as e:
             # any other 404 says that HelmReleases are not served at all, and nothing about this one
             if e.code == 404 and e.reason == "NotFound" and (e.details or {}).get("name"):

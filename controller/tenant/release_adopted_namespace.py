@@ -8,7 +8,7 @@ from controller.runtime.apply import Apply
 from controller.tenant.managed_objects import ContentWriter, Marks
 from controller.tenant.namespace_content_steps import Listen
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.interface import NAMESPACES, HostResource
+from registry.cluster.interface import NAMESPACES, ClusterResource
 from registry.names import (
     ANCESTOR_LABEL_PREFIX,
     GATEWAY_ATTACHED_BY_ANNOTATION,
@@ -51,7 +51,7 @@ class Leavings:
         self._listen = listen
         self._marks: list[Marks] = []
 
-    def listen(self, resource: HostResource, handler: EventHandler, *, name: str = "") -> None:
+    def listen(self, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
         if isinstance(handler, Marks):
             self._marks.append(handler)
         self._listen(resource, handler, name=name)

@@ -16,7 +16,7 @@ from controller.tenant.namespace_step import Inherited, render_namespace
 from controller.tenant.observe import Lister
 from controller.tenant.watches import Enqueue
 from registry.cluster.event_handlers import Handler
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, Host
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient
 from registry.names import ROOT_NAME, ROOT_NAMESPACE, release_name
 from registry.tenant.convert import NotATenant, key_of, shown_spec, to_release
 from registry.tenant.inheritance import effective_services
@@ -46,13 +46,13 @@ class RootReconciler:
         self,
         *,
         apply: Apply,
-        host: Host,
+        cluster: ClusterClient,
         tree: TenantTree,
         namespaces: Lister,
         settings: Callable[[], ReleaseSettings],
     ) -> None:
         self._apply = apply
-        self._host = host
+        self._cluster = cluster
         self._tree = tree
         self._namespaces = namespaces
         self._settings = settings
@@ -70,7 +70,7 @@ class RootReconciler:
         except StatusError as e:
             if e.reason != "AlreadyExists":
                 raise
-            return await self._host.get(NAMESPACES, "", ROOT_NAMESPACE)
+            return await self._cluster.get(NAMESPACES, "", ROOT_NAMESPACE)
 
     async def _make_release(self) -> None:
         try:
@@ -84,7 +84,7 @@ class RootReconciler:
         """The cache may not have it yet. Raises ForeignObject if it is no Tenant's."""
         name = release_name(ROOT_NAME)
         try:
-            key_of(await self._host.get(HELMRELEASES, ROOT_NAMESPACE, name))
+            key_of(await self._cluster.get(HELMRELEASES, ROOT_NAMESPACE, name))
         except NotATenant as e:
             why = f"HelmRelease {ROOT_NAMESPACE}/{name} exists without the labels of a tenant; add them, or delete it"
             raise ForeignObject(why) from e

@@ -15,10 +15,10 @@ from controller.runtime.conditions import Finding
 from controller.tenant.managed_objects import ContentWriter, Marks, Part
 from controller.tenant.namespace_step import host_label
 from controller.tenant.observe import Observed
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 from registry.tenantgateway.types import GROUP, KIND, VERSION, TenantGatewaySpec
 
-TENANTGATEWAYS = HostResource(GROUP, VERSION, "tenantgateways", KIND)
+TENANTGATEWAYS = ClusterResource(GROUP, VERSION, "tenantgateways", KIND)
 NAME = "cozystack"
 MISSING = "TenantGatewayMissing"
 # Of the chart that makes it: a release of its own, in the Tenant's Namespace.

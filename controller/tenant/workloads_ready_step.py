@@ -8,10 +8,10 @@ from apiserver.meta.resource import Object
 from controller.runtime.conditions import Finding, listed
 from controller.tenant.observe import Observed
 from registry.cluster.event_handlers import ByNamespace
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 
 WORKLOADS_READY = "WorkloadsReady"
-WORKLOADMONITORS = HostResource("cozystack.io", "v1alpha1", "workloadmonitors", "WorkloadMonitor")
+WORKLOADMONITORS = ClusterResource("cozystack.io", "v1alpha1", "workloadmonitors", "WorkloadMonitor")
 
 
 def has_external_address(service: Object) -> bool:

@@ -7,7 +7,7 @@ from types import TracebackType
 
 from apiserver.meta.errors import StatusError
 from controller.runtime.apply import ForeignObject
-from registry.cluster.interface import HostUnreachable, NotServed, is_namespace_ending
+from registry.cluster.interface import ClusterUnreachable, NotServed, is_namespace_ending
 
 # What changed under our hands, a host that is busy, or one that does not know us for the moment: no fault of an object.
 _PASSING = frozenset((401, 408, 409, 410, 429, 504))
@@ -60,7 +60,7 @@ class Collected:
 def is_passing(error: StatusError) -> bool:
     if isinstance(error, NotServed):
         return False
-    return isinstance(error, HostUnreachable) or error.code in _PASSING or _is_going(error)
+    return isinstance(error, ClusterUnreachable) or error.code in _PASSING or _is_going(error)
 
 
 def _is_going(error: StatusError) -> bool:

@@ -13,7 +13,7 @@ from controller.tenantgateway.parse import slim_route
 from registry.cluster.event_handlers import EventHandler, Handler
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import Informers
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 from registry.cluster.object_store import key_of
 
 
@@ -23,7 +23,7 @@ class Kind:
     def __init__(
         self,
         informers: Informers,
-        resources: Sequence[HostResource],
+        resources: Sequence[ClusterResource],
         *,
         slim: Callable[[Object], Object] = lambda obj: obj,
     ) -> None:
@@ -42,7 +42,7 @@ class Kind:
         self._available.subscribe(self._follow, refused=self._refuse)
 
     @property
-    def resource(self) -> HostResource:
+    def resource(self) -> ClusterResource:
         """Only to be asked for a kind that is `seen`."""
         if self._informer is None:
             raise LookupError(f"the host does not serve {self.name}")
@@ -91,7 +91,7 @@ class Kind:
         """The host's answer to a write of ours, which will take a moment to come back."""
         self._written[key_of(obj)] = obj
 
-    def _follow(self, found: HostResource) -> None:
+    def _follow(self, found: ClusterResource) -> None:
         self._informer = self._informers.get(found, slim=self._slim)
         self._informer.add_handler(_Refusals(self._refuse))
         for handler in self._handlers:
@@ -133,7 +133,7 @@ class Kinds:
 
     def __init__(self, informers: Informers) -> None:
         def kind(group: str, name: str, *versions: str, slim: Callable[[Object], Object] = lambda obj: obj) -> Kind:
-            resources = [HostResource(group, version, f"{name.lower()}s", name) for version in versions]
+            resources = [ClusterResource(group, version, f"{name.lower()}s", name) for version in versions]
             return Kind(informers, resources, slim=slim)
 
         self.gateways = kind(GATEWAY_API_GROUP, "Gateway", "v1")

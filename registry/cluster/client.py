@@ -20,7 +20,7 @@ from apiserver.json import deep as deepjson
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
 from registry.cluster.connection import Observe, environment_proxy, load_in_cluster, load_kubeconfig, open_session
-from registry.cluster.interface import HostResource, HostUnreachable, NotServed, WatchEvent
+from registry.cluster.interface import ClusterResource, ClusterUnreachable, NotServed, WatchEvent
 from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
 from registry.cluster.list_decoder import ListItems
 from registry.cluster.watch_decoder import Frames
@@ -48,7 +48,7 @@ def _unobserved(method: str, host: str, code: int | None) -> None:
     pass
 
 
-class HostClient:
+class HttpClusterClient:
     """A Host. Watches have connections of their own, so that they never keep a call waiting.
 
     `refresh` renews the configuration's credentials; it is called when the host no longer accepts them. `observe` is
@@ -71,7 +71,7 @@ class HostClient:
         self._proxy = configuration.proxy or environment_proxy(URL(self._base))
 
     @classmethod
-    async def connect(cls, kubeconfig: Path | None = None, *, observe: Observe = _unobserved) -> HostClient:
+    async def connect(cls, kubeconfig: Path | None = None, *, observe: Observe = _unobserved) -> HttpClusterClient:
         """A client of the cluster that `kubeconfig` names, else of the cluster that this process runs in, else of the
         one that kubectl would use. Raises ValueError if there is none."""
         configuration = Configuration()
@@ -93,12 +93,12 @@ class HostClient:
         for transport in self._transports:
             await transport.close()
 
-    async def get(self, res: HostResource, namespace: str, name: str) -> Object:
+    async def get(self, res: ClusterResource, namespace: str, name: str) -> Object:
         return await self._call("GET", res.path(namespace, name))
 
     async def list(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         label_selector: str = "",
@@ -118,7 +118,7 @@ class HostClient:
 
     async def each(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         take: Callable[[Object], None],
@@ -139,13 +139,19 @@ class HostClient:
         return version
 
     async def create(
-        self, res: HostResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
+        self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:
         path = res.path(namespace or obj["metadata"].get("namespace", ""))
         return await self._call("POST", path, query=_write_query(dry_run, field_manager), body=obj)
 
     async def update(
-        self, res: HostResource, obj: Object, *, subresource: str = "", dry_run: bool = False, field_manager: str = ""
+        self,
+        res: ClusterResource,
+        obj: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
     ) -> Object:
         metadata = obj["metadata"]
         path = res.path(metadata.get("namespace", ""), metadata["name"], subresource)
@@ -153,7 +159,7 @@ class HostClient:
 
     async def patch(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str,
         name: str,
         body: Any,
@@ -169,7 +175,7 @@ class HostClient:
         return await self._call("PATCH", path, query=query, body=body, content_type=content_type)
 
     async def delete(
-        self, res: HostResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
+        self, res: ClusterResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
     ) -> Object:
         body = {"kind": "DeleteOptions", "apiVersion": "v1", **options} if options else None
         return await self._call("DELETE", res.path(namespace, name), body=body)
@@ -177,7 +183,7 @@ class HostClient:
     async def discover(self, api_version: str) -> Object:
         """The APIResourceList of a version of a group. Raises StatusError, a 404 if the host has no such version."""
         group, _, version = api_version.rpartition("/")
-        path = HostResource(group, version, "", "").path().rstrip("/")
+        path = ClusterResource(group, version, "", "").path().rstrip("/")
         return await self._call("GET", path)
 
     async def review(self, path: str, body: Object) -> Object:
@@ -185,7 +191,7 @@ class HostClient:
 
     async def watch(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         resource_version: str,
@@ -218,18 +224,18 @@ class HostClient:
             async with self._watches.get(url, headers=headers, **self._options(timeout)) as response:
                 if response.status != 200:
                     await self._answer(response)
-                    raise HostUnreachable
+                    raise ClusterUnreachable
                 streaming = True
                 async for chunk in response.content.iter_any():
                     for event in frames.feed(chunk):
                         yield event
         except _Unauthorized as e:
             await self._renew(e)
-            raise HostUnreachable(_NOT_ACCEPTED) from e
+            raise ClusterUnreachable(_NOT_ACCEPTED) from e
         except _FAILURES as e:
             # a stream that falls silent has ended; whether the host is still there, the next call finds out
             if not (streaming and isinstance(e, aiohttp.SocketTimeoutError)):
-                raise HostUnreachable from e
+                raise ClusterUnreachable from e
 
     async def _call(
         self,
@@ -253,7 +259,7 @@ class HostClient:
         try:
             return await send()
         except _Unauthorized as e:
-            raise HostUnreachable(_NOT_ACCEPTED) from e
+            raise ClusterUnreachable(_NOT_ACCEPTED) from e
 
     async def _send(self, method: str, url: URL, data: bytes | None, content_type: str) -> Object:
         timeout = ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=_CONNECT_TIMEOUT)
@@ -264,7 +270,7 @@ class HostClient:
             ) as response:
                 return await self._answer(response)
         except _FAILURES as e:
-            raise HostUnreachable from e
+            raise ClusterUnreachable from e
 
     async def _walk(self, url: URL, take: Callable[[Object], None]) -> Object:
         """Give each item of a list to `take`; the metadata of the list."""
@@ -282,7 +288,7 @@ class HostClient:
                     await asyncio.sleep(0)
                 return items.metadata()
         except _FAILURES as e:
-            raise HostUnreachable from e
+            raise ClusterUnreachable from e
 
     async def _answer(self, response: ClientResponse) -> Object:
         """The document of an answer. Raises the StatusError that it is, and ValueError if it is no document."""
@@ -302,11 +308,11 @@ class HostClient:
 
     async def _renew(self, refused: _Unauthorized) -> None:
         if self._refresh is None:
-            raise HostUnreachable(_NOT_ACCEPTED) from refused
+            raise ClusterUnreachable(_NOT_ACCEPTED) from refused
         try:
             await self._refresh()
         except _FAILURES as e:
-            raise HostUnreachable(_NOT_ACCEPTED) from e
+            raise ClusterUnreachable(_NOT_ACCEPTED) from e
 
     async def _headers(self, content_type: str) -> dict[str, str]:
         headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}

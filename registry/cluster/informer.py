@@ -16,7 +16,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster.backoff import Backoff
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.interface import Host, HostResource, HostUnreachable, WatchEvent
+from registry.cluster.interface import ClusterClient, ClusterResource, ClusterUnreachable, WatchEvent
 from registry.cluster.object_store import EncodedObjects, ObjectStore, encode, key_of
 from registry.cluster.watch_decoder import MalformedFrame
 
@@ -43,8 +43,8 @@ class Informer:
 
     def __init__(
         self,
-        host: Host,
-        resource: HostResource,
+        cluster: ClusterClient,
+        resource: ClusterResource,
         *,
         namespace: str = "",
         label_selector: str = "",
@@ -54,7 +54,7 @@ class Informer:
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
-        self._host = host
+        self._cluster = cluster
         self._resource = resource
         self._namespace = namespace
         self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
@@ -68,7 +68,7 @@ class Informer:
         self._rv = 0
         self._list_from = "0"
         self._watch_list = True
-        self._host_error: StatusError | None = None
+        self._cluster_error: StatusError | None = None
         self._awake = asyncio.Event()
         self.listed = asyncio.Event()
         self.synced = asyncio.Event()
@@ -76,13 +76,13 @@ class Informer:
         self.store = ObjectStore()
 
     @property
-    def resource(self) -> HostResource:
+    def resource(self) -> ClusterResource:
         return self._resource
 
     @property
     def reachable(self) -> bool:
         """Whether the last call to the host went well."""
-        return self._host_error is None
+        return self._cluster_error is None
 
     @property
     def resource_version(self) -> int:
@@ -124,7 +124,7 @@ class Informer:
     async def _round(self) -> float:
         """List if needed, then watch until the stream ends. Seconds to wait before the next round."""
         try:
-            if self._host_error is not None:
+            if self._cluster_error is not None:
                 await self._probe()
             if self._rv or self._watch_list:
                 return await self._watch()
@@ -145,7 +145,7 @@ class Informer:
             _logger.info("informer of %s: version %d is not held, listing anew", self._resource.plural, self._rv)
             self._start_over()
             return self._backoff.next()
-        if not self._rv and self._watch_list and not isinstance(error, HostUnreachable):
+        if not self._rv and self._watch_list and not isinstance(error, ClusterUnreachable):
             # with which code it is refused depends on what is missing: the parameter (400, 422), the storage's
             # support for it (an etcd before 3.4.31), or for the moment the cache
             self._watch_list = False
@@ -153,7 +153,7 @@ class Informer:
         if isinstance(error, MalformedFrame):
             # resuming would only lead to the same frame again
             self._start_over()
-        if self._host_error is None:
+        if self._cluster_error is None:
             cause = error.__cause__ or error
             _logger.warning("informer of %s: the host cannot be watched: %s", self._resource.plural, cause)
         self._tell_reachability(error)
@@ -167,14 +167,14 @@ class Informer:
 
     async def _probe(self) -> None:
         """After an outage, the smallest call that shows that it is over: a quiet watch shows nothing for a minute."""
-        await self._host.list(self._resource, self._namespace, limit=1, **self._selectors)
+        await self._cluster.list(self._resource, self._namespace, limit=1, **self._selectors)
         self._backoff.reset()
         self._tell_reachability(None)
 
     def _tell_reachability(self, error: StatusError | None) -> None:
-        if error is None and self._host_error is None:
+        if error is None and self._cluster_error is None:
             return
-        self._host_error = error
+        self._cluster_error = error
         for handler in (*self._handlers, *self._behind):
             handler.unreachable(error)
 
@@ -186,7 +186,7 @@ class Informer:
         def take(item: Object) -> None:
             encoded[key_of(item)] = encode(self._slim(self._typed(item)))
 
-        rv = await self._host.each(
+        rv = await self._cluster.each(
             self._resource, self._namespace, take=take, resource_version=self._list_from, **self._selectors
         )
         await self._replace(encoded, int(rv))
@@ -241,7 +241,7 @@ class Informer:
 
     @asynccontextmanager
     async def _events(self) -> AsyncIterator[AsyncIterator[WatchEvent]]:
-        events = self._host.watch(
+        events = self._cluster.watch(
             self._resource,
             self._namespace,
             resource_version=str(self._rv or ""),

@@ -10,7 +10,7 @@ from typing import Protocol
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from registry.cluster.informer import Informer
-from registry.cluster.interface import Host, HostResource, HostUnreachable, NotServed
+from registry.cluster.interface import ClusterClient, ClusterResource, ClusterUnreachable, NotServed
 
 _logger = logging.getLogger(__name__)
 _LOOK_SECONDS = 10.0
@@ -22,7 +22,7 @@ class Availability(Protocol):
     """A kind that the host may come to serve."""
 
     @property
-    def resource(self) -> HostResource | None:
+    def resource(self) -> ClusterResource | None:
         """The kind in the version that was found, None as long as it is not served."""
         ...
 
@@ -32,7 +32,7 @@ class Availability(Protocol):
         ...
 
     def subscribe(
-        self, callback: Callable[[HostResource], None], *, refused: Callable[[StatusError], None] | None = None
+        self, callback: Callable[[ClusterResource], None], *, refused: Callable[[StatusError], None] | None = None
     ) -> None:
         """Have `callback` called when the kind has been found, at once if it has been already; and again, should the
         host come to serve it in another version only. `refused` is told why the host could not be asked, each time."""
@@ -42,12 +42,12 @@ class Availability(Protocol):
 class Informers:
     """To be asked for informers before they run, or while they do: those are started at once."""
 
-    def __init__(self, host: Host, *, shared: Sequence[Informer] = ()) -> None:
+    def __init__(self, cluster: ClusterClient, *, shared: Sequence[Informer] = ()) -> None:
         """`shared` are informers that somebody else runs; who asks for their kinds gets them."""
-        self._host = host
-        self._found: dict[tuple[HostResource, str, str], Informer] = {}
+        self._cluster = cluster
+        self._found: dict[tuple[ClusterResource, str, str], Informer] = {}
         self._shared = {informer.resource: informer for informer in shared}
-        self._sought: dict[tuple[HostResource, ...], _Sought] = {}
+        self._sought: dict[tuple[ClusterResource, ...], _Sought] = {}
         self._start: Callable[[Informer], None] | None = None
         self._running: dict[Informer, asyncio.Task[None]] = {}
 
@@ -58,7 +58,7 @@ class Informers:
 
     def get(
         self,
-        resource: HostResource,
+        resource: ClusterResource,
         *,
         label_selector: str = "",
         field_selector: str = "",
@@ -72,7 +72,7 @@ class Informers:
         informer = self._found.get(key)
         if informer is None:
             informer = self._found[key] = Informer(
-                self._host,
+                self._cluster,
                 resource,
                 label_selector=label_selector,
                 field_selector=field_selector,
@@ -83,7 +83,7 @@ class Informers:
                 self._start(informer)
         return informer
 
-    def has(self, resource: HostResource) -> bool:
+    def has(self, resource: ClusterResource) -> bool:
         """Whether the host serves the kind, as far as is known."""
         return any(
             each.synced.is_set() and each.reachable for each in self._found.values() if each.resource == resource
@@ -95,7 +95,7 @@ class Informers:
         All who ask for the same are told at once, so that they can add handlers to one informer before it runs.
         """
         plural = f"{kind.lower()}s"
-        candidates = tuple(HostResource(group, version, plural, kind) for version in versions)
+        candidates = tuple(ClusterResource(group, version, plural, kind) for version in versions)
         return self._sought.setdefault(candidates, _Sought(candidates))
 
     async def looked_at(self) -> None:
@@ -122,11 +122,11 @@ class Informers:
     async def _look_for(self, sought: _Sought) -> None:
         """A kind that was there and is not, of no version, stays as it was seen: a host that starts may say so of kinds
         that it has, and whoever took it at its word would take down everything that hangs on them."""
-        await sought.look(self._host)
+        await sought.look(self._cluster)
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             unseen = [each for each in self.all if each.resource == sought.resource and not each.reachable]
-            found = await sought.served(self._host) if unseen else None
+            found = await sought.served(self._cluster) if unseen else None
             if found is not None and found != sought.resource:
                 _logger.info("the host serves %s as %s from now on", sought.name, found.version)
                 for informer in unseen:
@@ -140,11 +140,11 @@ class Informers:
 
 
 class _Sought:
-    def __init__(self, candidates: Sequence[HostResource]) -> None:
+    def __init__(self, candidates: Sequence[ClusterResource]) -> None:
         self._candidates = tuple(candidates)
-        self._callbacks: list[Callable[[HostResource], None]] = []
+        self._callbacks: list[Callable[[ClusterResource], None]] = []
         self._refused: list[Callable[[StatusError], None]] = []
-        self.resource: HostResource | None = None
+        self.resource: ClusterResource | None = None
         self.looked = asyncio.Event()
         self._told = False
 
@@ -154,7 +154,7 @@ class _Sought:
         return f"{first.plural}.{first.group}"
 
     def subscribe(
-        self, callback: Callable[[HostResource], None], *, refused: Callable[[StatusError], None] | None = None
+        self, callback: Callable[[ClusterResource], None], *, refused: Callable[[StatusError], None] | None = None
     ) -> None:
         if refused is not None:
             self._refused.append(refused)
@@ -162,24 +162,24 @@ class _Sought:
         if self.resource is not None:
             callback(self.resource)
 
-    async def look(self, host: Host) -> None:
-        found = await self.served(host)
+    async def look(self, cluster: ClusterClient) -> None:
+        found = await self.served(cluster)
         while found is None:
             await asyncio.sleep(_LOOK_SECONDS if self.looked.is_set() else _ASK_SECONDS)
-            found = await self.served(host)
+            found = await self.served(cluster)
         self.tell(found)
         self.looked.set()
 
-    def tell(self, found: HostResource) -> None:
+    def tell(self, found: ClusterResource) -> None:
         self.resource = found
         for callback in self._callbacks:
             callback(found)
 
-    async def served(self, host: Host) -> HostResource | None:
+    async def served(self, cluster: ClusterClient) -> ClusterResource | None:
         """None too if the host cannot be asked: then nothing is known."""
         for candidate in self._candidates:
             try:
-                await host.list(candidate, limit=1)
+                await cluster.list(candidate, limit=1)
             except StatusError as error:
                 if error.code != 404 and not isinstance(error, NotServed):
                     self._tell(error)
@@ -195,6 +195,6 @@ class _Sought:
 
     def _tell(self, error: StatusError) -> None:
         """Once, unless the host is only away: then others say so."""
-        level = logging.DEBUG if self._told or isinstance(error, HostUnreachable) else logging.WARNING
+        level = logging.DEBUG if self._told or isinstance(error, ClusterUnreachable) else logging.WARNING
         _logger.log(level, "whether the host serves %s is not known: %s", self.name, error)
         self._told = self._told or level == logging.WARNING

@@ -20,7 +20,7 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class HostResource:
+class ClusterResource:
     """A kind of the host: where its objects are found."""
 
     group: str
@@ -49,47 +49,47 @@ class HostResource:
         return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-HELMRELEASES = HostResource("helm.toolkit.fluxcd.io", "v2", "helmreleases", "HelmRelease")
-NAMESPACES = HostResource("", "v1", "namespaces", "Namespace", namespaced=False)
-SECRETS = HostResource("", "v1", "secrets", "Secret")
-CONFIGMAPS = HostResource("", "v1", "configmaps", "ConfigMap")
-SERVICES = HostResource("", "v1", "services", "Service")
-SERVICEACCOUNTS = HostResource("", "v1", "serviceaccounts", "ServiceAccount")
-EVENTS = HostResource("events.k8s.io", "v1", "events", "Event")
-RESOURCEQUOTAS = HostResource("", "v1", "resourcequotas", "ResourceQuota")
-LIMITRANGES = HostResource("", "v1", "limitranges", "LimitRange")
-ROLES = HostResource("rbac.authorization.k8s.io", "v1", "roles", "Role")
-ROLEBINDINGS = HostResource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
-CLUSTERROLES = HostResource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
-CLUSTERROLEBINDINGS = HostResource(
+HELMRELEASES = ClusterResource("helm.toolkit.fluxcd.io", "v2", "helmreleases", "HelmRelease")
+NAMESPACES = ClusterResource("", "v1", "namespaces", "Namespace", namespaced=False)
+SECRETS = ClusterResource("", "v1", "secrets", "Secret")
+CONFIGMAPS = ClusterResource("", "v1", "configmaps", "ConfigMap")
+SERVICES = ClusterResource("", "v1", "services", "Service")
+SERVICEACCOUNTS = ClusterResource("", "v1", "serviceaccounts", "ServiceAccount")
+EVENTS = ClusterResource("events.k8s.io", "v1", "events", "Event")
+RESOURCEQUOTAS = ClusterResource("", "v1", "resourcequotas", "ResourceQuota")
+LIMITRANGES = ClusterResource("", "v1", "limitranges", "LimitRange")
+ROLES = ClusterResource("rbac.authorization.k8s.io", "v1", "roles", "Role")
+ROLEBINDINGS = ClusterResource("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding")
+CLUSTERROLES = ClusterResource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
+CLUSTERROLEBINDINGS = ClusterResource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
-VALIDATINGADMISSIONPOLICIES = HostResource(
+VALIDATINGADMISSIONPOLICIES = ClusterResource(
     "admissionregistration.k8s.io", "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False
 )
-VALIDATINGADMISSIONPOLICYBINDINGS = HostResource(
+VALIDATINGADMISSIONPOLICYBINDINGS = ClusterResource(
     "admissionregistration.k8s.io",
     "v1",
     "validatingadmissionpolicybindings",
     "ValidatingAdmissionPolicyBinding",
     namespaced=False,
 )
-VALIDATINGWEBHOOKCONFIGURATIONS = HostResource(
+VALIDATINGWEBHOOKCONFIGURATIONS = ClusterResource(
     "admissionregistration.k8s.io",
     "v1",
     "validatingwebhookconfigurations",
     "ValidatingWebhookConfiguration",
     namespaced=False,
 )
-MUTATINGWEBHOOKCONFIGURATIONS = HostResource(
+MUTATINGWEBHOOKCONFIGURATIONS = ClusterResource(
     "admissionregistration.k8s.io",
     "v1",
     "mutatingwebhookconfigurations",
     "MutatingWebhookConfiguration",
     namespaced=False,
 )
-LEASES = HostResource("coordination.k8s.io", "v1", "leases", "Lease")
-APISERVICES = HostResource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
+LEASES = ClusterResource("coordination.k8s.io", "v1", "leases", "Lease")
+APISERVICES = ClusterResource("apiregistration.k8s.io", "v1", "apiservices", "APIService", namespaced=False)
 
 TOKEN_REVIEWS_PATH: Final = "/apis/authentication.k8s.io/v1/tokenreviews"
 SUBJECT_ACCESS_REVIEWS_PATH: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -102,14 +102,14 @@ class WatchEvent(NamedTuple):
     object: Object
 
 
-class HostUnreachable(errors.ServiceUnavailable):
+class ClusterUnreachable(errors.ServiceUnavailable):
     """No usable answer came from the host. What went wrong on the way is the cause, for the log and not for clients."""
 
     def __init__(self, message: str = "the host API cannot be reached", *, retry_after: int = 1) -> None:
         super().__init__(message, retry_after=retry_after)
 
 
-class NotServed(HostUnreachable):
+class NotServed(ClusterUnreachable):
     """The host serves nothing of the kind's group. To clients that is no better than a host that is away."""
 
     def __init__(self) -> None:
@@ -121,14 +121,14 @@ def is_namespace_ending(error: errors.StatusError) -> bool:
     return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
 
 
-class Host(Protocol):
-    """Every method raises the host's StatusError, or HostUnreachable if there was no usable answer."""
+class ClusterClient(Protocol):
+    """Every method raises the host's StatusError, or ClusterUnreachable if there was no usable answer."""
 
-    async def get(self, res: HostResource, namespace: str, name: str) -> Object: ...
+    async def get(self, res: ClusterResource, namespace: str, name: str) -> Object: ...
 
     async def list(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         label_selector: str = "",
@@ -142,7 +142,7 @@ class Host(Protocol):
 
     async def each(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         take: Callable[[Object], None],
@@ -158,18 +158,24 @@ class Host(Protocol):
         ...
 
     async def create(
-        self, res: HostResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
+        self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:
         """`namespace` is the object's own where it is empty."""
         ...
 
     async def update(
-        self, res: HostResource, obj: Object, *, subresource: str = "", dry_run: bool = False, field_manager: str = ""
+        self,
+        res: ClusterResource,
+        obj: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
     ) -> Object: ...
 
     async def patch(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str,
         name: str,
         body: Any,
@@ -182,14 +188,14 @@ class Host(Protocol):
     ) -> Object: ...
 
     async def delete(
-        self, res: HostResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
+        self, res: ClusterResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
     ) -> Object:
         """A Status, or the object while something keeps it. `options` are the fields of DeleteOptions."""
         ...
 
     def watch(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         resource_version: str,

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from apiserver.json import deep as deepjson
 from apiserver.meta import errors
-from registry.cluster.interface import HostUnreachable, WatchEvent
+from registry.cluster.interface import ClusterUnreachable, WatchEvent
 
 # Objects of etcd are at most 1.5 MiB, their JSON and managedFields somewhat more.
 LIMIT = 16 * 1024 * 1024
 _TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
 
-class MalformedFrame(HostUnreachable):
+class MalformedFrame(ClusterUnreachable):
     """What came is no watch event; where the stream stands is no longer known."""
 
 

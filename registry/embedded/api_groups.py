@@ -37,7 +37,7 @@ _EVENTS = replace(
 
 
 @dataclass(frozen=True, slots=True)
-class HostGroup:
+class ClusterGroup:
     """A version of a group, with its storages keyed 'resource' or 'resource/subresource'."""
 
     group: str

@@ -16,7 +16,7 @@ from apiserver.meta.resource import GroupKind
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
 from registry import names
-from registry.embedded.api_groups import HostGroup, Served, primary_backends, serve_kinds, storages_of
+from registry.embedded.api_groups import ClusterGroup, Served, primary_backends, serve_kinds, storages_of
 from registry.embedded.auth.bound_tokens import BoundTokens
 from registry.embedded.auth.jwt import SigningKey
 from registry.embedded.auth.rbac_authorizer import RbacAuthorizer, RoleFeed
@@ -48,7 +48,7 @@ class Trust:
     signing_key: SigningKey
 
 
-class EmbeddedHost:
+class EmbeddedCluster:
     """`open`, then `groups`, `authorizer` and `authenticator` are of use, then `run` until the end, then `close`."""
 
     def __init__(self, *, path: Path, trust: Trust, history: HistoryLimits | None = None) -> None:
@@ -105,13 +105,13 @@ class EmbeddedHost:
         self._tokens.load(self._backends[SECRETS])
         await bootstrap(self._backends, authentication=self._trust.authentication)
 
-    def groups(self, authorizer: Authorizer) -> list[HostGroup]:
+    def groups(self, authorizer: Authorizer) -> list[ClusterGroup]:
         """What is to be served. `authorizer` answers access reviews: the one that requests are judged by."""
         groups = storages_of(self._served, self._index)
         for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._bearers).items():
             groups.setdefault((storage.resource.group, "v1"), {})[plural] = storage
         groups["", "v1"][f"{SERVICEACCOUNTS}/token"] = TokenStorage(self._bound_tokens)
-        return [HostGroup(group, version, storages) for (group, version), storages in groups.items()]
+        return [ClusterGroup(group, version, storages) for (group, version), storages in groups.items()]
 
     async def run(self) -> None:
         """Until cancelled; the first part to fail ends all."""

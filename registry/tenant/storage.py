@@ -19,7 +19,7 @@ from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
-from registry.cluster.interface import HELMRELEASES, Host
+from registry.cluster.interface import HELMRELEASES, ClusterClient
 from registry.names import release_name
 from registry.tenant.convert import NotATenant, key_of, to_release, to_tenant
 from registry.tenant.convert_errors import TENANTS, for_tenant
@@ -34,19 +34,19 @@ T = TypeVar("T")
 
 
 class ReleaseBackend:
-    """Raises the host's refusals as errors of tenants, and HostUnreachable for everything that needs a host that
+    """Raises the host's refusals as errors of tenants, and ClusterUnreachable for everything that needs a host that
     cannot be reached."""
 
     def __init__(
         self,
         *,
-        host: Host,
+        cluster: ClusterClient,
         cache: WatchCache,
         feed: TenantFeed,
         releases: Releases,
         settings: Callable[[], ReleaseSettings],
     ) -> None:
-        self._host = host
+        self._cluster = cluster
         self._cache = cache
         self._feed = feed
         self._releases = releases
@@ -57,7 +57,7 @@ class ReleaseBackend:
         return self._cache
 
     def before_read(self, context: RequestContext) -> None:
-        if self._feed.host_error is not None:
+        if self._feed.cluster_error is not None:
             context.warn(STALE)
 
     async def read(self, key: Key, *, live: bool) -> Object | None:
@@ -90,7 +90,7 @@ class ReleaseBackend:
         key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
         try:
             with _errors_of(key):
-                stored = await self._host.create(HELMRELEASES, release, dry_run=dry_run, field_manager=FIELD_MANAGER)
+                stored = await self._cluster.create(HELMRELEASES, release, dry_run=dry_run, field_manager=FIELD_MANAGER)
         except errors.AlreadyExists as e:
             await self._refuse_foreign(key, e)
             raise
@@ -116,7 +116,7 @@ class ReleaseBackend:
         if release == base:
             return current
         with _errors_of(key):
-            stored = await self._host.update(HELMRELEASES, release, dry_run=dry_run, field_manager=FIELD_MANAGER)
+            stored = await self._cluster.update(HELMRELEASES, release, dry_run=dry_run, field_manager=FIELD_MANAGER)
         return await self._stored(key, stored, dry_run)
 
     async def _delete(self, key: Key, current: Object, options: DeleteOptions) -> rest.Deleted:
@@ -124,7 +124,7 @@ class ReleaseBackend:
         uid = current["metadata"]["uid"]
         try:
             with _errors_of(key):
-                answer = await self._host.delete(HELMRELEASES, key.namespace, release_name(key.name), options=body)
+                answer = await self._cluster.delete(HELMRELEASES, key.namespace, release_name(key.name), options=body)
         except errors.NotFound:
             self._cache.expect_gone(key, uid)
             raise
@@ -141,7 +141,7 @@ class ReleaseBackend:
         metadata = release["metadata"]
         if dry_run:
             return tenant
-        self._feed.host_answered()
+        self._feed.cluster_answered()
         self._releases.remember(key, release)
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
             self._cache.expect_gone(key, metadata["uid"])
@@ -153,7 +153,7 @@ class ReleaseBackend:
         """The HelmRelease at the host, None if it does not exist or holds no Tenant."""
         try:
             with _errors_of(key):
-                release = await self._host.get(HELMRELEASES, key.namespace, release_name(key.name))
+                release = await self._cluster.get(HELMRELEASES, key.namespace, release_name(key.name))
             key_of(release)
         except (errors.NotFound, NotATenant):
             return None
@@ -161,7 +161,7 @@ class ReleaseBackend:
             if e.code == 404:
                 raise errors.ServiceUnavailable("the host API does not serve HelmReleases", retry_after=1) from e
             raise
-        self._feed.host_answered()
+        self._feed.cluster_answered()
         self._releases.remember(key, release)
         return release
 

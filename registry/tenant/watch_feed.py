@@ -28,7 +28,7 @@ class TenantFeed:
         self._cache = cache
         self._retry = retry
         self._damaged: dict[Key, tuple[str, ...]] = {}
-        self.host_error: StatusError | None = None
+        self.cluster_error: StatusError | None = None
         """Why the host cannot be watched at present, None while it can."""
 
     @property
@@ -66,11 +66,11 @@ class TenantFeed:
         self._cache.advance(rv)
 
     def unreachable(self, error: StatusError | None) -> None:
-        self.host_error = error
+        self.cluster_error = error
 
-    def host_answered(self) -> None:
+    def cluster_answered(self) -> None:
         """A call to the host went well: what it wrote is to be seen soon, however long the informer meant to wait."""
-        if self.host_error is not None:
+        if self.cluster_error is not None:
             self._retry()
 
     def _store(self, key: Key, release: Object, rv: int) -> None:

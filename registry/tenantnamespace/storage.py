@@ -43,5 +43,5 @@ class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
         return await self._cache.watch("", options, sight=await self._sights.of(context.user))
 
     def _warn(self, context: RequestContext) -> None:
-        if self._feed.host_error is not None:
+        if self._feed.cluster_error is not None:
             context.warn(STALE)

@@ -16,7 +16,7 @@ class TenantNamespaceFeed:
 
     def __init__(self, cache: WatchCache) -> None:
         self._cache = cache
-        self.host_error: StatusError | None = None
+        self.cluster_error: StatusError | None = None
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         shown: dict[str, CachedObject] = {}
@@ -42,4 +42,4 @@ class TenantNamespaceFeed:
         self._cache.advance(rv)
 
     def unreachable(self, error: StatusError | None) -> None:
-        self.host_error = error
+        self.cluster_error = error

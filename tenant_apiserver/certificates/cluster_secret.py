@@ -22,7 +22,7 @@ from apiserver.meta.errors import ServiceUnavailable, StatusError
 from apiserver.meta.resource import Object
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
-from registry.cluster.interface import APISERVICES, MERGE_PATCH, SECRETS, Host
+from registry.cluster.interface import APISERVICES, MERGE_PATCH, SECRETS, ClusterClient
 
 SECRET_NAME = "tenant-apiserver-serving-cert"
 _CA_NAME = "tenant-apiserver-ca"
@@ -111,13 +111,13 @@ class ServingCertificate:
     def __init__(
         self,
         *,
-        host: Host,
+        cluster: ClusterClient,
         service: ServiceReference,
         api_services: Sequence[str],
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._host = host
+        self._cluster = cluster
         self._service = service
         self._api_services = tuple(api_services)
         self._now = now
@@ -125,7 +125,7 @@ class ServingCertificate:
         self._foreign: set[str] = set()
 
     async def ensure(self) -> KeyPair:
-        """The pair to serve with, once its CA is in the APIServices. Raises StatusError, HostUnreachable."""
+        """The pair to serve with, once its CA is in the APIServices. Raises StatusError, ClusterUnreachable."""
         material = await self._stored()
         for name in self._api_services:
             await self._trust(name, material.bundle)
@@ -171,7 +171,7 @@ class ServingCertificate:
 
     async def _get_secret(self) -> Object | None:
         try:
-            return await self._host.get(SECRETS, self._service.namespace, SECRET_NAME)
+            return await self._cluster.get(SECRETS, self._service.namespace, SECRET_NAME)
         except StatusError as error:
             if error.code == 404:
                 return None
@@ -187,16 +187,16 @@ class ServingCertificate:
         encoded = {name: base64.b64encode(content).decode() for name, content in data.items()}
         if secret is not None:
             changed = {**secret, "data": {**(secret.get("data") or {}), **encoded}}
-            await self._host.update(SECRETS, changed, field_manager=_FIELD_MANAGER)
+            await self._cluster.update(SECRETS, changed, field_manager=_FIELD_MANAGER)
             return
         metadata = {"name": SECRET_NAME, "namespace": self._service.namespace}
         created = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata}
-        await self._host.create(SECRETS, {**created, "data": encoded}, field_manager=_FIELD_MANAGER)
+        await self._cluster.create(SECRETS, {**created, "data": encoded}, field_manager=_FIELD_MANAGER)
 
     async def _trust(self, name: str, bundle: bytes) -> None:
         """Put the bundle into an APIService. One that is missing, or is somebody else's, is left alone."""
         try:
-            found = await self._host.get(APISERVICES, "", name)
+            found = await self._cluster.get(APISERVICES, "", name)
         except StatusError as error:
             if error.code == 404:
                 return
@@ -211,7 +211,9 @@ class ServingCertificate:
         own = {key: found["metadata"][key] for key in ("uid", "resourceVersion")}
         patch: dict[str, Any] = {"metadata": own, "spec": {"caBundle": encoded, "insecureSkipTLSVerify": None}}
         try:
-            await self._host.patch(APISERVICES, "", name, patch, content_type=MERGE_PATCH, field_manager=_FIELD_MANAGER)
+            await self._cluster.patch(
+                APISERVICES, "", name, patch, content_type=MERGE_PATCH, field_manager=_FIELD_MANAGER
+            )
         except StatusError as error:
             # Another replica was faster, or the owner changed it: the next round sees what is there.
             if error.code != 409:

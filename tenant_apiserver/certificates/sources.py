@@ -63,7 +63,7 @@ class OwnDirectory:
                 _logger.warning("the serving certificate cannot be renewed: %s", error)
 
 
-class HostSecret:
+class SecretCertificate:
     """The Secret that all replicas share; the host must be there before the first certificate is."""
 
     def __init__(self, certificate: ServingCertificate) -> None:

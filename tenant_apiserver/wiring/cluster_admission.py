@@ -11,16 +11,16 @@ from admission.matching.match_rules import Equivalents, single_version
 from admission.namespace_source import NamespaceSource
 from apiserver.authorization.authorizer import Authorizer
 from registry.cluster.informer import Informer
-from tenant_apiserver.wiring.policies import DiscoverableHost, HostPolicies
-from tenant_apiserver.wiring.webhooks import HostWebhooks
+from tenant_apiserver.wiring.policies import ClusterPolicies, DiscoverableCluster
+from tenant_apiserver.wiring.webhooks import ClusterWebhooks
 
 
-class HostAdmission:
+class ClusterAdmission:
     """`informers` and `policies.params` are to be run, and `close` is to be called in the end."""
 
-    def __init__(self, host: DiscoverableHost, registry: CollectorRegistry) -> None:
-        self.policies = HostPolicies(host)
-        self.webhooks = HostWebhooks(host, registry)
+    def __init__(self, cluster: DiscoverableCluster, registry: CollectorRegistry) -> None:
+        self.policies = ClusterPolicies(cluster)
+        self.webhooks = ClusterWebhooks(cluster, registry)
 
     @property
     def informers(self) -> Sequence[Informer]:

@@ -24,7 +24,7 @@ from controller.runtime.write_gate import LeaseGate, OpenGate
 from controller.tenant.root import ROOT, RootEvents, RootReconciler
 from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import Informers
-from registry.cluster.interface import Host
+from registry.cluster.interface import ClusterClient
 from registry.tenantgateway.types import GROUP as GATEWAYS
 from tenant_apiserver.wiring.gateway_controller import NAME as TENANT_GATEWAY
 from tenant_apiserver.wiring.gateway_controller import GatewayControllers
@@ -43,7 +43,7 @@ _logger = logging.getLogger(__name__)
 class Platform:
     """Where the controllers work, and with what settings."""
 
-    host: Host
+    cluster: ClusterClient
     tenants: TenantApi
     settings: Settings
     metrics: Metrics
@@ -58,11 +58,11 @@ class Controllers:
     def __init__(self, platform: Platform, *, chosen: Sequence[str], lease_namespace: str = "") -> None:
         self._tenants = platform.tenants
         gate = LeaseGate() if lease_namespace else None
-        apply = Apply(host=platform.host, gate=gate or OpenGate())
+        apply = Apply(cluster=platform.cluster, gate=gate or OpenGate())
         queues = WorkQueueMetrics(platform.metrics.registry)
-        self._informers = Informers(platform.host, shared=platform.tenants.informers)
+        self._informers = Informers(platform.cluster, shared=platform.tenants.informers)
         recorder = EventRecorder(
-            apply=Apply(host=platform.host, gate=gate or OpenGate()),
+            apply=Apply(cluster=platform.cluster, gate=gate or OpenGate()),
             controller=REPORTING_CONTROLLER,
             instance=socket.gethostname(),
         )
@@ -74,7 +74,7 @@ class Controllers:
         controllers = [make(platform, apply, queues) for name, make in made.items() if name in chosen]
         self._manager = Manager(
             controllers=[*controllers, recorder],
-            elector=_elector(platform.host, gate, lease_namespace) if gate is not None else None,
+            elector=_elector(platform.cluster, gate, lease_namespace) if gate is not None else None,
         )
         self._idle = not controllers
 
@@ -98,7 +98,7 @@ def _tenant(
     informers: Informers, recorder: Recorder, platform: Platform, apply: Apply, queues: WorkQueueMetrics
 ) -> Runnable:
     return tenant_controller(
-        host=platform.host,
+        cluster=platform.cluster,
         tenants=platform.tenants,
         settings=platform.settings,
         informers=informers,
@@ -150,7 +150,7 @@ def _root(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnabl
     tenants.cache.subscribe(events.on_event)
     reconciler = RootReconciler(
         apply=apply,
-        host=platform.host,
+        cluster=platform.cluster,
         tree=tenants.tree,
         namespaces=tenants.namespaces.store,
         settings=lambda: platform.settings.current.release.settings(),
@@ -158,6 +158,8 @@ def _root(platform: Platform, apply: Apply, queues: WorkQueueMetrics) -> Runnabl
     return Controller(name=ROOT_TENANT, queue=queue, reconciler=reconciler, seed=lambda: (ROOT,), workers=1)
 
 
-def _elector(host: Host, gate: LeaseGate, namespace: str) -> LeaderElector:
+def _elector(cluster: ClusterClient, gate: LeaseGate, namespace: str) -> LeaderElector:
     identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4()}"
-    return LeaderElector(host=host, gate=gate, candidate=Candidate(identity=identity, namespace=namespace, name=LEASE))
+    return LeaderElector(
+        cluster=cluster, gate=gate, candidate=Candidate(identity=identity, namespace=namespace, name=LEASE)
+    )

@@ -21,9 +21,9 @@ from registry.cluster.informer import Informer
 from registry.cluster.interface import (
     VALIDATINGADMISSIONPOLICIES,
     VALIDATINGADMISSIONPOLICYBINDINGS,
-    Host,
-    HostResource,
-    HostUnreachable,
+    ClusterClient,
+    ClusterResource,
+    ClusterUnreachable,
 )
 
 _SYNC_SECONDS = 1.0
@@ -31,7 +31,7 @@ _SYNC_SECONDS = 1.0
 _logger = logging.getLogger(__name__)
 
 
-class DiscoverableHost(Host, Protocol):
+class DiscoverableCluster(ClusterClient, Protocol):
     async def discover(self, api_version: str) -> Object:
         """An APIResourceList. Raises StatusError."""
         ...
@@ -40,8 +40,8 @@ class DiscoverableHost(Host, Protocol):
 class _Followed:
     """The objects of a kind of parameters: ParamObjects, once `synced`."""
 
-    def __init__(self, host: Host, informer: Informer) -> None:
-        self._host = host
+    def __init__(self, cluster: ClusterClient, informer: Informer) -> None:
+        self._cluster = cluster
         self._informer = informer
         self.namespaced = informer.resource.namespaced
 
@@ -59,7 +59,7 @@ class _Followed:
         if found is not None:
             return found
         try:
-            return await self._host.get(self._informer.resource, namespace, name)
+            return await self._cluster.get(self._informer.resource, namespace, name)
         except StatusError as error:
             if error.code == 404:
                 return None
@@ -69,8 +69,8 @@ class _Followed:
 class _Kind:
     """One kind of parameters, from the time that a policy names it: looked up, then followed."""
 
-    def __init__(self, host: DiscoverableHost, kind: ParamKind) -> None:
-        self._host = host
+    def __init__(self, cluster: DiscoverableCluster, kind: ParamKind) -> None:
+        self._cluster = cluster
         self._kind = kind
         self._looked_up = asyncio.Event()
         self._followed: _Followed | None = None
@@ -97,19 +97,19 @@ class _Kind:
             except StatusError as error:
                 _logger.warning("the kind of parameters %s cannot be looked up: %s", self._kind, error)
                 resource = None
-                if not isinstance(error, HostUnreachable):
+                if not isinstance(error, ClusterUnreachable):
                     self._looked_up.set()
             else:
                 self._looked_up.set()
             if resource is not None:
-                informer = Informer(self._host, resource)
-                self._followed = _Followed(self._host, informer)
+                informer = Informer(self._cluster, resource)
+                self._followed = _Followed(self._cluster, informer)
                 await informer.run()
             await asyncio.sleep(backoff.next())
 
-    async def _resource(self) -> HostResource | None:
+    async def _resource(self) -> ClusterResource | None:
         try:
-            found = await self._host.discover(self._kind.api_version)
+            found = await self._cluster.discover(self._kind.api_version)
         except StatusError as error:
             if error.code == 404:
                 return None
@@ -117,15 +117,15 @@ class _Kind:
         for each in found.get("resources") or ():
             if each["kind"] == self._kind.kind and "/" not in each["name"]:
                 group, _, version = self._kind.api_version.rpartition("/")
-                return HostResource(group, version, each["name"], each["kind"], each["namespaced"])
+                return ClusterResource(group, version, each["name"], each["kind"], each["namespaced"])
         return None
 
 
 class FollowedParams:
     """A ParamSource that follows the kinds that policies name, and no others."""
 
-    def __init__(self, host: DiscoverableHost, held: HeldPolicies) -> None:
-        self._host = host
+    def __init__(self, cluster: DiscoverableCluster, held: HeldPolicies) -> None:
+        self._cluster = cluster
         self._held = held
         self._kinds: dict[ParamKind, _Kind] = {}
         self._changed = asyncio.Event()
@@ -149,20 +149,20 @@ class FollowedParams:
                 await self._changed.wait()
 
     def _known(self, kind: ParamKind) -> _Kind:
-        return self._kinds.setdefault(kind, _Kind(self._host, kind))
+        return self._kinds.setdefault(kind, _Kind(self._cluster, kind))
 
 
-class HostPolicies:
+class ClusterPolicies:
     """`informers` and `params` are to be run; `plugin` gives the plugin of a chain."""
 
-    def __init__(self, host: DiscoverableHost) -> None:
-        policies = Informer(host, VALIDATINGADMISSIONPOLICIES, keep=False)
-        bindings = Informer(host, VALIDATINGADMISSIONPOLICYBINDINGS, keep=False)
+    def __init__(self, cluster: DiscoverableCluster) -> None:
+        policies = Informer(cluster, VALIDATINGADMISSIONPOLICIES, keep=False)
+        bindings = Informer(cluster, VALIDATINGADMISSIONPOLICYBINDINGS, keep=False)
         self.informers: Sequence[Informer] = (policies, bindings)
         self.held = HeldPolicies(synced=[each.synced for each in self.informers])
         policies.add_handler(self.held.policies)
         bindings.add_handler(self.held.bindings)
-        self.params = FollowedParams(host, self.held)
+        self.params = FollowedParams(cluster, self.held)
 
     def plugin(
         self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: Equivalents = single_version

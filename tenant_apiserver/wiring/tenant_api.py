@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from admission.chain import Chain, Observer, Plugin
-from admission.namespace_source import HostNamespaces, NamespaceSource
+from admission.namespace_source import ClusterNamespaces, NamespaceSource
 from admission.tenant.plugins import tenant_plugins
 from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
@@ -14,7 +14,7 @@ from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
 from controller.platform.settings import Settings
 from registry.cluster.informer import Informer
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, Host
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient
 from registry.generic.store import ReadOnlyStatus, Store
 from registry.names import RELEASE_SELECTOR
 from registry.tenant.release_cache import Releases, slim
@@ -54,25 +54,25 @@ class TenantApi:
 
 def tenant_api(
     *,
-    host: Host,
+    cluster: ClusterClient,
     settings: Settings,
     root_host: str,
     observe: Observer,
-    host_admission: Callable[[NamespaceSource], Sequence[Plugin]],
+    cluster_admission: Callable[[NamespaceSource], Sequence[Plugin]],
     history: HistoryLimits | None = None,
     reviews: Authorizer | None = None,
     finalizer: bool = False,
 ) -> TenantApi:
     """The Tenant API over a host; nothing runs yet. `root_host` is the root's domain where the settings have none.
 
-    The plugins of `host_admission` come behind those of Tenants. Who may see what is told by the host's RBAC, or by
+    The plugins of `cluster_admission` come behind those of Tenants. Who may see what is told by the host's RBAC, or by
     `reviews`.
     `finalizer` tells whether there is a controller that new Tenants are to wait for when they are deleted.
     """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
     if reviews is None:
-        visibility = by_rbac(host)
+        visibility = by_rbac(cluster)
     else:
         visibility = by_reviews(
             reviews,
@@ -83,13 +83,13 @@ def tenant_api(
     tree = TenantTree(root_host=settings.current.publishing.host or root_host)
     settings.subscribe(lambda: tree.change_root_host(settings.current.publishing.host or root_host))
     cache.subscribe(tree.on_event)
-    releases = Informer(host, HELMRELEASES, label_selector=RELEASE_SELECTOR, slim=slim)
+    releases = Informer(cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR, slim=slim)
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     releases.add_handler(feed)
-    namespaces = Informer(host, NAMESPACES)
+    namespaces = Informer(cluster, NAMESPACES)
     store = Store(
         backend=ReleaseBackend(
-            host=host,
+            cluster=cluster,
             cache=cache,
             feed=feed,
             releases=Releases(releases.store),
@@ -101,11 +101,11 @@ def tenant_api(
     namespace_feed = TenantNamespaceFeed(namespace_cache)
     namespaces.add_handler(namespace_feed)
     tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, sights=visibility.namespaces)
-    source = HostNamespaces(host=host, lister=namespaces.store, synced=namespaces.synced)
+    source = ClusterNamespaces(cluster=cluster, lister=namespaces.store, synced=namespaces.synced)
     plugins = tenant_plugins(tree=tree, cache=cache, namespaces=source)
     return TenantApi(
         storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
-        admission=Chain((*plugins, *host_admission(source)), observe=observe),
+        admission=Chain((*plugins, *cluster_admission(source)), observe=observe),
         namespace_storages={PLURAL: tenant_namespaces},
         cache=cache,
         namespace_cache=namespace_cache,

@@ -30,7 +30,7 @@ from controller.tenant.watches import ContentEvents, Enqueue, NamespaceEvents, T
 from controller.tenant.workloads_ready_step import WorkloadsStep
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.informer_factory import Informers
-from registry.cluster.interface import Host, HostResource
+from registry.cluster.interface import ClusterClient, ClusterResource
 from tenant_apiserver.wiring.content_settings import content_settings
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tenant_apiserver.wiring.tenant_state import tenant_state
@@ -40,7 +40,7 @@ NAME = "tenant"
 
 def tenant_controller(
     *,
-    host: Host,
+    cluster: ClusterClient,
     tenants: TenantApi,
     settings: Settings,
     informers: Informers,
@@ -56,8 +56,8 @@ def tenant_controller(
     for listener in (TenantEvents, DeletionEvents):
         tenants.cache.subscribe(listener(tree=tenants.tree, enqueue=queue.add).on_event)
     reconciler = _reconciler(
-        cleanup=Cleanup(apply=apply, host=host, tree=tenants.tree, namespaces=namespaces),
-        host=host,
+        cleanup=Cleanup(apply=apply, cluster=cluster, tree=tenants.tree, namespaces=namespaces),
+        cluster=cluster,
         tenants=tenants,
         settings=settings,
         informers=informers,
@@ -80,7 +80,7 @@ def tenant_controller(
 def _reconciler(
     *,
     cleanup: Cleanup,
-    host: Host,
+    cluster: ClusterClient,
     tenants: TenantApi,
     settings: Settings,
     informers: Informers,
@@ -91,7 +91,7 @@ def _reconciler(
     tree, releases = tenants.tree, tenants.releases.store
     contents, events = content_settings(settings, tree), ContentEvents(tree=tree, enqueue=enqueue)
     state = tenant_state(informers=informers, apply=apply, tree=tree, enqueue=enqueue, concern=events.concern)
-    writer = ContentWriter(apply=apply, host=host, chart=contents.chart)
+    writer = ContentWriter(apply=apply, cluster=cluster, chart=contents.chart)
     leavings = Leavings(apply=apply, writer=writer, listen=partial(_listen, informers))
     external_ips = state.workloads.external_ips
     status = StatusWriter(apply=apply, now=_now, chart=contents.chart, external_ips=external_ips, recorder=recorder)
@@ -117,7 +117,7 @@ def _reconciler(
     )
 
 
-def _listen(informers: Informers, resource: HostResource, handler: EventHandler, *, name: str = "") -> None:
+def _listen(informers: Informers, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
     """Handlers keep what they need: the objects are not kept beside that."""
     selector = f"metadata.name={name}" if name else ""
     informers.get(resource, field_selector=selector, keep=False).add_handler(handler, behind=True)

@@ -12,7 +12,7 @@ from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from controller.tenant.workloads_ready_step import WORKLOADMONITORS, Workloads
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.informer_factory import Informers
-from registry.cluster.interface import SERVICES, HostResource
+from registry.cluster.interface import SERVICES, ClusterResource
 from registry.tenant.tree import TenantTree
 
 
@@ -41,8 +41,8 @@ def tenant_state(
     return state
 
 
-def _when_served(informers: Informers, resource: HostResource, handler: EventHandler) -> None:
-    def follow(found: HostResource) -> None:
+def _when_served(informers: Informers, resource: ClusterResource, handler: EventHandler) -> None:
+    def follow(found: ClusterResource) -> None:
         informers.get(found).add_handler(handler)
 
     informers.when_served(resource.group, resource.kind, [resource.version]).subscribe(follow)

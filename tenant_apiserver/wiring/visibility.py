@@ -9,7 +9,7 @@ from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import Object
 from apiserver.storage.visibility import Sights
 from registry.cluster.informer import Informer
-from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, Host
+from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, ClusterClient
 from registry.names import GROUP
 from registry.visibility.by_access_review import ReviewedSights
 from registry.visibility.by_rbac import RbacSights
@@ -31,7 +31,7 @@ class Visibility:
     informers: tuple[Informer, ...]
 
 
-def by_rbac(host: Host) -> Visibility:
+def by_rbac(cluster: ClusterClient) -> Visibility:
     """From the host's RBAC objects; nothing runs yet."""
     record = RbacRecord()
     feed = RbacFeed(record)
@@ -43,7 +43,7 @@ def by_rbac(host: Host) -> Visibility:
     }
     informers = []
     for resource, handler in handlers.items():
-        informer = Informer(host, resource, keep=False, slim=_slim)
+        informer = Informer(cluster, resource, keep=False, slim=_slim)
         informer.add_handler(handler)
         informers.append(informer)
     return Visibility(

@@ -17,21 +17,21 @@ from admission.webhook.validating import ValidatingWebhooks
 from apiserver.authorization.authorizer import Authorizer
 from registry.cluster.connection import environment_proxy
 from registry.cluster.informer import Informer
-from registry.cluster.interface import MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS, Host
+from registry.cluster.interface import MUTATINGWEBHOOKCONFIGURATIONS, VALIDATINGWEBHOOKCONFIGURATIONS, ClusterClient
 
 
-class HostWebhooks:
+class ClusterWebhooks:
     """`informers` are to be run, and `close` is to be called in the end; made on the event loop."""
 
-    def __init__(self, host: Host, registry: CollectorRegistry) -> None:
-        mutating = Informer(host, MUTATINGWEBHOOKCONFIGURATIONS, keep=False)
-        validating = Informer(host, VALIDATINGWEBHOOKCONFIGURATIONS, keep=False)
+    def __init__(self, cluster: ClusterClient, registry: CollectorRegistry) -> None:
+        mutating = Informer(cluster, MUTATINGWEBHOOKCONFIGURATIONS, keep=False)
+        validating = Informer(cluster, VALIDATINGWEBHOOKCONFIGURATIONS, keep=False)
         self.informers: Sequence[Informer] = (mutating, validating)
         self._mutating = HeldWebhooks(synced=mutating.synced)
         self._validating = HeldWebhooks(synced=validating.synced)
         mutating.add_handler(self._mutating.configurations)
         validating.add_handler(self._validating.configurations)
-        self._client = WebhookClient(host, proxy=environment_proxy)
+        self._client = WebhookClient(cluster, proxy=environment_proxy)
         self._metrics = WebhookMetrics(registry)
 
     def plugins(

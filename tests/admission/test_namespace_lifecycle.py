@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from admission.namespace_lifecycle import NamespaceLifecycle
-from admission.namespace_source import HostNamespaces
+from admission.namespace_source import ClusterNamespaces
 from apiserver.admission import Operation
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Object
 from registry.cluster.interface import NAMESPACES
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 from tests.tenant_objects import FakeNamespaces, attributes, tenant
 
 
@@ -125,10 +125,10 @@ class Store:
         return {"metadata": {"name": key.name}} if key == Key("", "cached") else None
 
 
-async def test_host_namespaces_reads_the_store_and_asks_the_host(host: FakeHost) -> None:
-    host.add(NAMESPACES, {"metadata": {"name": "made"}})
+async def test_host_namespaces_reads_the_store_and_asks_the_host(cluster: FakeCluster) -> None:
+    cluster.add(NAMESPACES, {"metadata": {"name": "made"}})
     synced = asyncio.Event()
-    namespaces = HostNamespaces(host=host, lister=Store(), synced=synced)
+    namespaces = ClusterNamespaces(cluster=cluster, lister=Store(), synced=synced)
 
     assert namespaces.get("cached") is not None
     assert namespaces.get("made") is None
@@ -139,9 +139,9 @@ async def test_host_namespaces_reads_the_store_and_asks_the_host(host: FakeHost)
     assert await namespaces.synced(1) is True
 
 
-async def test_an_unreachable_host_is_not_a_missing_namespace(host: FakeHost) -> None:
-    host.unreachable = True
-    namespaces = HostNamespaces(host=host, lister=Store(), synced=asyncio.Event())
+async def test_an_unreachable_host_is_not_a_missing_namespace(cluster: FakeCluster) -> None:
+    cluster.unreachable = True
+    namespaces = ClusterNamespaces(cluster=cluster, lister=Store(), synced=asyncio.Event())
 
     with pytest.raises(errors.ServiceUnavailable):
         await namespaces.live("tenant-root")

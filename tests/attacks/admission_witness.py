@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
-from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.policies import BINDINGS, POLICIES
 from tests.e2e.support.processes import wait_until
@@ -53,10 +53,10 @@ class _Warns:
 class PolicyWitness(_Warns):
     """A ValidatingAdmissionPolicy."""
 
-    def __init__(self, host: E2eHost, namespace: str) -> None:
-        self._host = host
+    def __init__(self, cluster: E2eCluster, namespace: str) -> None:
+        self._cluster = cluster
         self._namespace = namespace
-        self._client = host.session()
+        self._client = cluster.session()
 
     @contextmanager
     def testifying(self) -> Iterator[None]:
@@ -86,12 +86,12 @@ class PolicyWitness(_Warns):
         try:
             self._make(POLICIES, name, whole)
             self._make(BINDINGS, name, bound)
-            wait_until("the witness is there", lambda: holds(self._probe()), processes=self._host.processes)
+            wait_until("the witness is there", lambda: holds(self._probe()), processes=self._cluster.processes)
             yield
         finally:
             for path in (BINDINGS, POLICIES):
                 self._client.request("DELETE", f"{path}/{name}")
-        wait_until("the witness has gone", lambda: not holds(self._probe()), processes=self._host.processes)
+        wait_until("the witness has gone", lambda: not holds(self._probe()), processes=self._cluster.processes)
 
     def _make(self, path: str, name: str, spec: Mapping[str, Any]) -> None:
         self._client.request("POST", path, {"metadata": {"name": name}, "spec": dict(spec)}).expect(201)
@@ -106,8 +106,8 @@ def is_refused(answer: Answer) -> bool:
 
 
 @contextmanager
-def policy_witness(host: E2eHost, namespace: str) -> Iterator[Witness]:
-    witness = PolicyWitness(host, namespace)
+def policy_witness(cluster: E2eCluster, namespace: str) -> Iterator[Witness]:
+    witness = PolicyWitness(cluster, namespace)
     with witness.testifying():
         yield witness
 
@@ -115,8 +115,8 @@ def policy_witness(host: E2eHost, namespace: str) -> Iterator[Witness]:
 class WebhookWitness(_Warns):
     """A validating webhook, for which a real server answers."""
 
-    def __init__(self, host: E2eHost, namespace: str, server: WebhookServer) -> None:
-        self._webhooks = Webhooks(host, server, replace(tenants(), namespace=namespace))
+    def __init__(self, cluster: E2eCluster, namespace: str, server: WebhookServer) -> None:
+        self._webhooks = Webhooks(cluster, server, replace(tenants(), namespace=namespace))
         self._selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
         server.on(f"/{_SEES}", _tell)
         server.on(f"/{_REFUSES}", {"allowed": False, "status": {"message": _REFUSED, "code": 403}})
@@ -144,18 +144,18 @@ def _tell(request: Mapping[str, Any]) -> Response:
 
 
 @contextmanager
-def webhook_witness(host: E2eHost, namespace: str) -> Iterator[Witness]:
+def webhook_witness(cluster: E2eCluster, namespace: str) -> Iterator[Witness]:
     with TemporaryDirectory() as directory:
         server = WebhookServer(Path(directory))
         try:
-            witness = WebhookWitness(host, namespace, server)
+            witness = WebhookWitness(cluster, namespace, server)
             with witness.testifying():
                 yield witness
         finally:
             server.stop()
 
 
-WITNESSES: Mapping[str, Callable[[E2eHost, str], AbstractContextManager[Witness]]] = {
+WITNESSES: Mapping[str, Callable[[E2eCluster, str], AbstractContextManager[Witness]]] = {
     "policy": policy_witness,
     "webhook": webhook_witness,
 }

@@ -8,29 +8,29 @@ import pytest
 
 from tests.attacks.proxied_replica import Replica, replica_of
 from tests.attacks.two_tenants import Party, make_party
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.tenants import Tenants
 
 
 @pytest.fixture(scope="session")
-def host(running_host: E2eHost) -> E2eHost:
-    return running_host
+def cluster(running_cluster: E2eCluster) -> E2eCluster:
+    return running_cluster
 
 
 @pytest.fixture
-def alice(host: E2eHost, tenants: Tenants, unique: str) -> Party:
+def alice(cluster: E2eCluster, tenants: Tenants, unique: str) -> Party:
     """Who attacks."""
-    return make_party(host, tenants, f"alice-{unique}")
+    return make_party(cluster, tenants, f"alice-{unique}")
 
 
 @pytest.fixture
-def bob(host: E2eHost, tenants: Tenants, unique: str) -> Party:
+def bob(cluster: E2eCluster, tenants: Tenants, unique: str) -> Party:
     """Whose things are not alice's."""
-    return make_party(host, tenants, f"bob-{unique}")
+    return make_party(cluster, tenants, f"bob-{unique}")
 
 
 @pytest.fixture(scope="module")
-def replica(host: E2eHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
+def replica(cluster: E2eCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replica]:
     """A server of our own on the host, with somebody in between who listens."""
-    with replica_of(host, tmp_path_factory.mktemp("replica")) as running:
+    with replica_of(cluster, tmp_path_factory.mktemp("replica")) as running:
         yield running

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.https_client import Client
 
 _SECONDS = 60.0
@@ -114,10 +114,10 @@ def _seconds(attack: Callable[[], int]) -> float:
     return time.perf_counter() - started
 
 
-def resident_bytes(host: E2eHost) -> int:
+def resident_bytes(cluster: E2eCluster) -> int:
     """Of our server's process; 0 where it is not ours to look at."""
-    if host.kind == "given":
+    if cluster.kind == "given":
         return 0
-    status = Path(f"/proc/{host.server.pid}/status").read_text()
+    status = Path(f"/proc/{cluster.server.pid}/status").read_text()
     [line] = [line for line in status.splitlines() if line.startswith("VmRSS:")]
     return int(line.split()[1]) * 1024

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.policies import BINDINGS as BINDINGS_PATH
 from tests.e2e.support.policies import POLICIES as POLICIES_PATH
@@ -14,9 +14,9 @@ from tests.policies.case_table import BINDINGS, POLICIES
 
 
 @contextmanager
-def layers_installed(host: E2eHost) -> Iterator[None]:
+def layers_installed(cluster: E2eCluster) -> Iterator[None]:
     """Whoever needs one of them waits until it refuses what it should."""
-    client, made = host.session(), list[str]()
+    client, made = cluster.session(), list[str]()
     try:
         for path, documents in ((POLICIES_PATH, POLICIES), (BINDINGS_PATH, BINDINGS)):
             for document in documents.values():

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from aiohttp import web
 
-from tests.e2e.support.clusters import GROUP_VERSION, PATIENCE, E2eHost
+from tests.e2e.support.clusters import GROUP_VERSION, PATIENCE, E2eCluster
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.e2e.support.recording_proxy import RecordingProxy
@@ -57,8 +57,8 @@ Liar = Callable[[Asked], Lie | None]
 
 
 class Between(RecordingProxy):
-    def __init__(self, host: E2eHost) -> None:
-        super().__init__(host.url, host.admin)
+    def __init__(self, cluster: E2eCluster) -> None:
+        super().__init__(cluster.url, cluster.admin)
         self.asked: list[Asked] = []
         self.liar: Liar | None = None
 
@@ -77,11 +77,11 @@ class Replica:
     process: Process
     between: Between
     url: str
-    host: E2eHost
+    cluster: E2eCluster
 
     def client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
         """Straight at it, with the client certificate of a user; the administrator's if none is named."""
-        identity = self.host.user(user, groups) if user else self.host.admin
+        identity = self.cluster.user(user, groups) if user else self.cluster.admin
         tls = ssl._create_unverified_context()
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
         return Client(self.url, tls, {})
@@ -103,16 +103,16 @@ class Replica:
 
 
 @contextmanager
-def replica_of(host: E2eHost, directory: Path, *flags: str) -> Iterator[Replica]:
+def replica_of(cluster: E2eCluster, directory: Path, *flags: str) -> Iterator[Replica]:
     """It runs no controllers, so that it writes nothing but what it is asked to."""
-    if host.kind == "given":
+    if cluster.kind == "given":
         pytest.skip("nobody can stand between a server that runs already and its host")
-    between, port = Between(host), free_port()
+    between, port = Between(cluster), free_port()
     where = [f"--kubeconfig={between.door(_NAME, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = ["--bind-address=127.0.0.1", f"--secure-port={port}", "--controllers=none"]
     # all that it would ever log, to be searched for what may not be in there
     process = run_command("serve", *where, *address, *flags, "-v=10", log=directory / f"{_NAME}.log")
-    made = Replica(process, between, f"https://127.0.0.1:{port}", host)
+    made = Replica(process, between, f"https://127.0.0.1:{port}", cluster)
     try:
         wait_until("the replica is ready", lambda: _is_ready(made), seconds=PATIENCE, processes=[process])
         yield made

@@ -24,7 +24,7 @@ from tests.attacks.load_probe import MOST_SECONDS, Bystander, resident_bytes, su
 from tests.attacks.proxied_replica import replica_of
 from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import MERGE
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.peer_lessons import JSON_PATCH, release_path
@@ -108,16 +108,16 @@ def bystander(bob: Party) -> Iterator[Bystander]:
 
 @pytest.mark.parametrize(("attack", "expected"), ATTACKS)
 def test_a_request_that_is_too_much_costs_its_sender(
-    host: E2eHost, alice: Party, bystander: Bystander, attack: Attack, expected: set[int]
+    cluster: E2eCluster, alice: Party, bystander: Bystander, attack: Attack, expected: set[int]
 ) -> None:
     """It is answered, or refused by a 4xx; bob's p99 stays bearable, and the memory in bounds."""
-    before = resident_bytes(host)
+    before = resident_bytes(cluster)
     found = suffers(bystander, lambda: attack(alice).status)
     assert found.codes
     assert set(found.codes) <= expected, found
     assert found.cost < MOST_SECONDS, found
     assert found.is_bearable, found
-    assert resident_bytes(host) - before < GROWTH * found.tries
+    assert resident_bytes(cluster) - before < GROWTH * found.tries
 
 
 def bombs() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -133,10 +133,10 @@ def bombs() -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.mark.parametrize("bomb", [each for each, _ in bombs()])
 def test_an_object_that_is_too_much_is_its_owners(
-    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, bystander: Bystander, bomb: str
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, bystander: Bystander, bomb: str
 ) -> None:
     """Taken or refused, bob's Tenants are written and read as ever, and the server holds no more than it can."""
-    before, fields = resident_bytes(host), dict(bombs())[bomb]
+    before, fields = resident_bytes(cluster), dict(bombs())[bomb]
 
     def send() -> int:
         name = tenants.name(alice.namespace)
@@ -149,7 +149,7 @@ def test_an_object_that_is_too_much_is_its_owners(
     assert found.cost < MOST_SECONDS, found
     assert found.is_bearable, found
     tenants.patch(bob.child, {"spec": {"etcd": True}}, bob.namespace)
-    assert resident_bytes(host) - before < GROWTH * found.tries
+    assert resident_bytes(cluster) - before < GROWTH * found.tries
 
 
 def test_a_chain_of_tenants_ends(alice: Party, bob: Party, tenants: Tenants) -> None:
@@ -170,9 +170,9 @@ def test_a_chain_of_tenants_ends(alice: Party, bob: Party, tenants: Tenants) -> 
 PLACES = 12
 
 
-def test_one_user_has_not_all_the_watches(host: E2eHost, alice: Party, bob: Party, tmp_path: Path) -> None:
+def test_one_user_has_not_all_the_watches(cluster: E2eCluster, alice: Party, bob: Party, tmp_path: Path) -> None:
     """kcp#3472: ten thousand watches of one user are so many refusals, to that user alone."""
-    with replica_of(host, tmp_path, f"--max-requests-inflight={PLACES}") as replica, ExitStack() as stack:
+    with replica_of(cluster, tmp_path, f"--max-requests-inflight={PLACES}") as replica, ExitStack() as stack:
         mine, others = replica.client(alice.user), replica.client(bob.user)
         wait_until("the replica has all", lambda: len(mine.get(tenants_path()).expect(200)["items"]) == 1)
         version = mine.get(tenants_path()).expect(200)["metadata"]["resourceVersion"]
@@ -190,10 +190,10 @@ def test_one_user_has_not_all_the_watches(host: E2eHost, alice: Party, bob: Part
             client.get(tenants_path()).expect(200)
 
 
-def test_one_user_has_not_all_the_places(host: E2eHost, alice: Party, bob: Party, tmp_path: Path) -> None:
+def test_one_user_has_not_all_the_places(cluster: E2eCluster, alice: Party, bob: Party, tmp_path: Path) -> None:
     """Writes whose bodies do not come hold what they hold until their deadline."""
     share = PLACES * 3 // 4
-    with replica_of(host, tmp_path, f"--max-requests-inflight={PLACES}") as replica, ExitStack() as stack:
+    with replica_of(cluster, tmp_path, f"--max-requests-inflight={PLACES}") as replica, ExitStack() as stack:
         mine, others = replica.client(alice.user), replica.client(bob.user)
         wait_until("the replica has all", lambda: len(others.get(tenants_path()).expect(200)["items"]) == 1)
         fields = {"Content-Type": "application/json", "Content-Length": "2", "Expect": "100-continue"}
@@ -222,10 +222,10 @@ def stuck_watch(client: Client, target: str) -> ssl.SSLSocket:
 
 
 def test_a_watch_that_never_reads_is_cut(
-    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, tmp_path: Path
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, tmp_path: Path
 ) -> None:
     """And one that reads is told everything meanwhile."""
-    with replica_of(host, tmp_path, "--watch-history-size=1Mi") as replica:
+    with replica_of(cluster, tmp_path, "--watch-history-size=1Mi") as replica:
         mine = replica.client(alice.user)
         wait_until("the replica has all", lambda: len(mine.get(tenants_path()).expect(200)["items"]) == 1)
         version = mine.get(tenants_path()).expect(200)["metadata"]["resourceVersion"]
@@ -256,16 +256,16 @@ ODD_VALUES = {"number": "100000000000000000000"} | {
 
 
 def test_what_one_helmrelease_holds_keeps_nobody_from_the_others(
-    host: E2eHost, tenants: Tenants, tmp_path: Path
+    cluster: E2eCluster, tenants: Tenants, tmp_path: Path
 ) -> None:
     """Its values may be anything that the host takes. Neither who sees the change nor who starts after it falls over
     it, and the Tenant that it holds can still be written, with all that is not shown of it."""
-    client, held = host.session(), dict[str, str]()
+    client, held = cluster.session(), dict[str, str]()
     for what, value in ODD_VALUES.items():
         name = tenants.create()["metadata"]["name"]
         values = f'{{"spec":{{"values":{{"odd":{value}}}}}}}'.encode()
         written = client.request("PATCH", release_path(name), values, content_type=MERGE)
-        if host.kind == "embedded" and "levels" in what:
+        if cluster.kind == "embedded" and "levels" in what:
             # which takes no such object
             assert written.status == 400, what
         else:
@@ -273,7 +273,7 @@ def test_what_one_helmrelease_holds_keeps_nobody_from_the_others(
             held[name] = value
     assert held
     tenants.settled(tenants.create()["metadata"]["name"])
-    with replica_of(host, tmp_path) as replica:
+    with replica_of(cluster, tmp_path) as replica:
         for name, value in held.items():
             _write_through(replica.client(), client, tenants_path(ROOT, name))
             kept = client.get(release_path(name)).content.decode()
@@ -347,7 +347,7 @@ def test_what_is_no_listener_stops_no_other(gateways: Gateways) -> None:
     assert all(f'"{name.lower()}"' in told for name in bad if name != "ok")
 
 
-def test_three_hundred_names_are_no_certificate(gateways: Gateways, host: E2eHost) -> None:
+def test_three_hundred_names_are_no_certificate(gateways: Gateways, cluster: E2eCluster) -> None:
     """As many as an authority admits; who is left out is named, and the others keep theirs."""
     foo = gateways.namespace("m-foo")
     gateways.ask(foo, APEX, **DNS01)
@@ -360,7 +360,7 @@ def test_three_hundred_names_are_no_certificate(gateways: Gateways, host: E2eHos
     certificate = f"/apis/cert-manager.io/v1/namespaces/{foo}/certificates/cozystack-gateway-tls"
 
     def names() -> list[str]:
-        answer = host.session().get(certificate)
+        answer = cluster.session().get(certificate)
         return list(answer.json()["spec"]["dnsNames"]) if answer.status == 200 else []
 
     gateways.until("it is full", lambda: len(names()) == 100)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.attacks.two_tenants import Party
-from tests.e2e.support.clusters import E2eHost, KubeHost
+from tests.e2e.support.clusters import E2eCluster, KubeCluster
 from tests.e2e.support.gateways import CERT_MANAGER, COLLECTIONS, DNS01, GATEWAY_API, LABEL, Gateways, Object, path
 from tests.e2e.support.tenants import Tenants
 
@@ -109,10 +109,10 @@ def test_a_secret_of_the_name_is_nobody_s_but_its_owner_s(gateways: Gateways, fo
 
 
 def test_what_a_tenants_namespace_holds_is_put_right_and_nothing_else_is_touched(
-    host: E2eHost, tenants: Tenants, alice: Party
+    cluster: E2eCluster, tenants: Tenants, alice: Party
 ) -> None:
     """Names that the tenant's own objects have not got stay whose they are."""
-    client, secrets = host.session(), f"/api/v1/namespaces/{alice.namespace}/secrets"
+    client, secrets = cluster.session(), f"/api/v1/namespaces/{alice.namespace}/secrets"
     for name in ("cozystack-values2", "values", f"{alice.namespace}"):
         body = {"metadata": {"name": name}, "type": "Opaque", "data": {"mine": "eA=="}}
         client.request("POST", secrets, body).expect(201)
@@ -249,7 +249,7 @@ def may(client: Any, verb: str, group: str, resource: str, namespace: str = "") 
     return bool(answer["status"]["allowed"])
 
 
-def test_the_account_itself_may_write_no_more(kube: KubeHost) -> None:
+def test_the_account_itself_may_write_no_more(kube: KubeCluster) -> None:
     """CVE-2026-65835: a fault in the controllers would still be held by what their account may do."""
     client = kube.session()
     for group, resource in (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.attacks.two_tenants import Party
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways, Object, path
 from tests.e2e.support.tenants import Tenants
 
@@ -116,7 +116,7 @@ def test_nor_is_a_provider_s_token_anywhere_else(gateways: Gateways, foo: str) -
 
 
 def test_nobody_is_attached_by_somebody_elses_list(
-    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, gateways: Gateways, foo: str
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, gateways: Gateways, foo: str
 ) -> None:
     """Nor by a grant, which this Gateway does not go by, nor by a route alone."""
     tenants.patch(bob.tenant, {"spec": {"gateway": True}})
@@ -126,10 +126,10 @@ def test_nobody_is_attached_by_somebody_elses_list(
     assert gateways.mark(bob.namespace) == (bob.namespace, None)
     # alice points a route at bob's Gateway, and grants herself what is hers
     allow(gateways, alice.namespace, "HTTPRoute", alice.namespace, "Service")
-    hostname = f"alice.{tenants.get(bob.tenant)['status']['host']['value']}"
+    hostname = f"alice.{tenants.get(bob.tenant)['status']['cluster']['value']}"
     before = gateways.mark(alice.namespace)
     gateways.route(alice.namespace, "foreign", hostname, to=bob.namespace, port=443)
-    own = f"own.{tenants.get(bob.tenant)['status']['host']['value']}"
+    own = f"own.{tenants.get(bob.tenant)['status']['cluster']['value']}"
     gateways.route(bob.namespace, "own", own, to=bob.namespace, port=443)
     gateways.until("bob's is served", partial(serves, gateways, bob.namespace, own))
     selectors = [

@@ -13,7 +13,7 @@ import pytest
 
 from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -227,15 +227,15 @@ def test_versions_of_lists_tell_nothing_of_whose_turn_it_was(
         assert int(versions().pop()) >= int(last)
 
 
-def test_kubectl_shows_alice_hers(host: E2eHost, alice: Party, bob: Party, prize: Prize) -> None:
+def test_kubectl_shows_alice_hers(cluster: E2eCluster, alice: Party, bob: Party, prize: Prize) -> None:
     for arguments in (("-A",), ("-A", "-o", "yaml"), ("-A", "--show-labels"), ("-n", bob.namespace)):
-        shown = host.kubectl("get", "tenants", *arguments, as_user=alice.user)
+        shown = cluster.kubectl("get", "tenants", *arguments, as_user=alice.user)
         assert prize.is_hidden_in(shown.stdout)
         assert (alice.child in shown.stdout) == ("-A" in arguments)
-    shown = host.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=alice.user)
+    shown = cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=alice.user)
     assert prize.is_hidden_in(shown.stdout)
     assert alice.namespace in shown.stdout
-    refused = host.kubectl("describe", "tenant", bob.child, "-n", bob.namespace, as_user=alice.user, status=None)
+    refused = cluster.kubectl("describe", "tenant", bob.child, "-n", bob.namespace, as_user=alice.user, status=None)
     assert prize.is_hidden_in(refused.stdout + refused.stderr, asked_by_name=True)
 
 

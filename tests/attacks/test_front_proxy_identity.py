@@ -14,7 +14,7 @@ import pytest
 
 from apiserver.tls.certificates import make_ca, make_client
 from tests.attacks.proxied_replica import Replica
-from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.control_plane import FRONT_PROXY
 from tests.e2e.support.credentials import showing
 from tests.e2e.support.https_client import Answer, Client
@@ -55,9 +55,9 @@ def ask(client: Client, lines: list[str], name: str) -> Answer:
 
 
 @pytest.fixture
-def nobody(host: E2eHost) -> Client:
+def nobody(cluster: E2eCluster) -> Client:
     """Straight at our server, without any credential."""
-    return Client(host.direct_url, ssl._create_unverified_context(), {})
+    return Client(cluster.direct_url, ssl._create_unverified_context(), {})
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
@@ -75,24 +75,24 @@ def test_what_is_no_header_gets_nobody_in(nobody: Client, lines: list[str]) -> N
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
-def test_with_a_certificate_of_another_ca_they_are_a_401(host: E2eHost, tmp_path: Path, lines: list[str]) -> None:
+def test_with_a_certificate_of_another_ca_they_are_a_401(cluster: E2eCluster, tmp_path: Path, lines: list[str]) -> None:
     """Whose name is that of the front proxy, of an administrator, or both."""
     pair = make_client(make_ca("attacker"), FRONT_PROXY, [MASTERS])
-    client = Client(host.direct_url, showing(pair, tmp_path), {})
+    client = Client(cluster.direct_url, showing(pair, tmp_path), {})
     assert ask(client, lines, "admin").expect(401)["reason"] == "Unauthorized"
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
-def test_with_a_users_own_certificate_they_say_nothing(host: E2eHost, unique: str, lines: list[str]) -> None:
+def test_with_a_users_own_certificate_they_say_nothing(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
     """As at a kube-apiserver, a good credential is a good credential (A11): its owner is who asks, and nobody else."""
-    own = host.direct(unique) if isinstance(host, KubeHost) else host.session(unique)
-    for client in (own, host.session(unique)):
+    own = cluster.direct(unique) if isinstance(cluster, KubeCluster) else cluster.session(unique)
+    for client in (own, cluster.session(unique)):
         said = ask(client, lines, "admin").expect(403)["message"]
         assert f'User "{unique}" cannot get' in said
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
-def test_a_proxy_of_another_name_is_a_401(kube: KubeHost, lines: list[str]) -> None:
+def test_a_proxy_of_another_name_is_a_401(kube: KubeCluster, lines: list[str]) -> None:
     assert ask(kube.front_proxy("another-proxy"), lines, "admin").expect(401)["reason"] == "Unauthorized"
 
 
@@ -107,18 +107,18 @@ TWO_USERS = [
 
 
 @pytest.mark.parametrize("lines", TWO_USERS)
-def test_a_proxy_that_names_two_users_is_refused(kube: KubeHost, lines: list[str]) -> None:
+def test_a_proxy_that_names_two_users_is_refused(kube: KubeCluster, lines: list[str]) -> None:
     assert ask(kube.front_proxy(), lines, "").status in (400, 401)
 
 
-def test_a_proxy_s_word_is_what_is_spelled_as_configured(kube: KubeHost, unique: str) -> None:
+def test_a_proxy_s_word_is_what_is_spelled_as_configured(kube: KubeCluster, unique: str) -> None:
     """What its client smuggled in beside it, in another spelling, is nobody's word."""
     lines = [f"X-Remote-User: {unique}", "X_Remote_User: admin", f"X_Remote_Group: {MASTERS}", "Remote-User: admin"]
     assert f'User "{unique}" cannot get' in ask(kube.front_proxy(), lines, "").expect(403)["message"]
 
 
 @pytest.fixture
-def renamed(kube: KubeHost) -> Iterator[KubeHost]:
+def renamed(kube: KubeCluster) -> Iterator[KubeCluster]:
     """A cluster whose front proxy has a header of its own for users, beside the usual one."""
     kind, key = "application/merge-patch+json", "requestheader-username-headers"
     client = kube.session()
@@ -135,7 +135,7 @@ def renamed(kube: KubeHost) -> Iterator[KubeHost]:
 
 
 @pytest.mark.parametrize("name", [CUSTOM, CUSTOM.lower(), CUSTOM.replace("-", "_"), "X-Remote-User"])
-def test_headers_of_other_names_are_no_way_around(renamed: KubeHost, unique: str, name: str) -> None:
+def test_headers_of_other_names_are_no_way_around(renamed: KubeCluster, unique: str, name: str) -> None:
     """kubernetes#119631: neither those that the cluster has configured, nor the usual ones that it has not."""
     lines = [f"{name}: admin", f"X-Remote-Group: {MASTERS}"]
     assert ask(renamed.without_credentials(), lines, "").status == 401

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.attacks.proxied_replica import Replica
-from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.raw_tls import RawTls
 from tests.e2e.support.tenants import manifest
@@ -35,38 +35,38 @@ def ask(client: Client, lines: list[str]) -> Answer:
         return connection.answer()
 
 
-def straight(host: E2eHost) -> Client:
-    return host.direct() if isinstance(host, KubeHost) else host.session()
+def straight(cluster: E2eCluster) -> Client:
+    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
 
 
 @pytest.mark.parametrize("lines", HIDDEN)
-def test_to_hide_an_identity_is_a_bad_request(host: E2eHost, lines: list[str]) -> None:
+def test_to_hide_an_identity_is_a_bad_request(cluster: E2eCluster, lines: list[str]) -> None:
     """Even from an administrator."""
-    if host.kind == "given" and host.direct_url == host.url:
+    if cluster.kind == "given" and cluster.direct_url == cluster.url:
         pytest.skip("ATTACK_SERVER does not say where our own server is")
-    client = straight(host)
+    client = straight(cluster)
     client.get(ONE).expect(200)
     assert ask(client, lines).expect(400)["reason"] == "BadRequest"
 
 
 @pytest.mark.parametrize("lines", HIDDEN)
-def test_the_front_proxy_is_not_made_to_hide_one(kube: KubeHost, lines: list[str]) -> None:
+def test_the_front_proxy_is_not_made_to_hide_one(kube: KubeCluster, lines: list[str]) -> None:
     proxied = ["X-Remote-User: somebody", "X-Remote-Group: system:masters"]
     assert ask(kube.front_proxy(), proxied).status == 200
     assert ask(kube.front_proxy(), [*proxied, *lines]).status == 400
 
 
 @pytest.mark.parametrize("lines", HIDDEN)
-def test_through_the_front_a_user_stays_who_they_are(host: E2eHost, unique: str, lines: list[str]) -> None:
+def test_through_the_front_a_user_stays_who_they_are(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
     """capsule-proxy#188. What stands in front drops such headers itself, or passes them on to be refused."""
-    answer = ask(host.session(unique), lines)
+    answer = ask(cluster.session(unique), lines)
     assert answer.status in (400, 403), answer.body
     assert answer.status == 400 or f'User "{unique}" cannot get' in answer.json()["message"]
 
 
-def test_other_names_are_no_attempt(host: E2eHost) -> None:
+def test_other_names_are_no_attempt(cluster: E2eCluster) -> None:
     for value in ("close", "keep-alive", "close, Foo", "X-Remote, Authorization-Info, Impersonate"):
-        assert ask(straight(host), [f"Connection: {value}"]).status == 200
+        assert ask(straight(cluster), [f"Connection: {value}"]).status == 200
 
 
 def test_nothing_that_a_client_sends_is_sent_on(replica: Replica, unique: str) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import GATEWAY_API, Gateways, path
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.peer_lessons import JSON_PATCH, release_path
@@ -87,10 +87,10 @@ def making(client: Client, tenants: Tenants, namespace: str, host: Any) -> Itera
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
-def test_there_is_one_form_of_a_host(host: E2eHost, tenants: Tenants, unique: str, spelling: str) -> None:
+def test_there_is_one_form_of_a_host(cluster: E2eCluster, tenants: Tenants, unique: str, spelling: str) -> None:
     """For the administrator, who may set any: everything else is refused on every way, and nothing of it is stored."""
     written, mine = spelling.replace("{}", f"{unique}.example"), tenants.create()["metadata"]["name"]
-    client = host.session()
+    client = cluster.session()
     answers = [*making(client, tenants, ROOT, written), *setting(client, ROOT, mine, written)]
     for how, answer in answers:
         expected = {403, 404, 405} if how in ("status", "finalize") else {422}
@@ -100,16 +100,16 @@ def test_there_is_one_form_of_a_host(host: E2eHost, tenants: Tenants, unique: st
 
 
 @pytest.mark.parametrize("wrong", [["victim.example"], {"a": "b"}, 5, True], ids=repr)
-def test_a_host_is_text(host: E2eHost, tenants: Tenants, wrong: Any) -> None:
-    client = host.session()
+def test_a_host_is_text(cluster: E2eCluster, tenants: Tenants, wrong: Any) -> None:
+    client = cluster.session()
     for how, answer in making(client, tenants, ROOT, wrong):
         assert answer.status in (400, 422), (how, answer.body)
 
 
-def test_a_host_from_elsewhere_is_not_made_into_one(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_host_from_elsewhere_is_not_made_into_one(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """Who writes the stored object itself goes past our admission: another spelling of a host is no label's value, and
     keeps others from having it."""
-    client, name, written = host.session(), tenants.create()["metadata"]["name"], f"Victim.{unique}.Example."
+    client, name, written = cluster.session(), tenants.create()["metadata"]["name"], f"Victim.{unique}.Example."
     release = {"spec": {"values": {"host": written}}}
     client.request("PATCH", release_path(name), release, content_type=MERGE).expect(200)
     tenants.wait("it has arrived", lambda: tenants.get(name)["spec"]["host"] == written)
@@ -126,7 +126,7 @@ def test_a_host_from_elsewhere_is_not_made_into_one(host: E2eHost, tenants: Tena
 
 
 def test_nobody_else_sets_changes_or_clears_one(
-    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, unique: str
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, unique: str
 ) -> None:
     """In whatever order: empty to set, set to another, to empty, and to what it was."""
     theirs, own = f"bob.{unique}.example", f"alice.{unique}.example"
@@ -145,9 +145,9 @@ def test_nobody_else_sets_changes_or_clears_one(
             assert answer.status in (403, 422), (wanted, how, answer.body)
 
 
-def test_no_two_have_one_whether_written_or_inherited(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_no_two_have_one_whether_written_or_inherited(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """By create, by change, by a change further up, and by the name alone."""
-    client, apex = host.session(), f"{unique}.example"
+    client, apex = cluster.session(), f"{unique}.example"
     parent = tenants.create(spec={"host": apex})
     namespace = parent["status"]["namespace"]
     tenants.wait_for_namespace(namespace)
@@ -174,8 +174,8 @@ def test_no_two_have_one_whether_written_or_inherited(host: E2eHost, tenants: Te
     client.request("DELETE", tenants_path(inside, "custom2"))
 
 
-def test_one_of_many_at_once_has_it(host: E2eHost, tenants: Tenants, unique: str) -> None:
-    client, wanted = host.session(), f"{unique}.example"
+def test_one_of_many_at_once_has_it(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+    client, wanted = cluster.session(), f"{unique}.example"
     bodies = [manifest(tenants.name(), spec={"host": wanted}) for _ in range(12)]
     with ThreadPoolExecutor(len(bodies)) as pool:
         statuses = Counter(pool.map(lambda body: client.request("POST", tenants_path(ROOT), body).status, bodies))

@@ -16,7 +16,7 @@ import pytest
 from tests.attacks.policy_layers import layers_installed
 from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import APPLY, MERGE
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.gateways import LABEL, Gateways
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.processes import wait_until
@@ -67,17 +67,17 @@ def served(client: Client) -> list[Served]:
 
 
 @pytest.fixture(scope="module")
-def kinds(host: E2eHost) -> Iterator[list[Served]]:
+def kinds(cluster: E2eCluster) -> Iterator[list[Served]]:
     """Those with hostnames, while the policies are in force."""
-    with layers_installed(host):
-        yield [each for each in served(host.session()) if each.kind not in NAMELESS]
+    with layers_installed(cluster):
+        yield [each for each in served(cluster.session()) if each.kind not in NAMELESS]
 
 
 @pytest.fixture
-def writer(host: E2eHost, alice: Party, tenants: Tenants, kinds: list[Served]) -> Party:
+def writer(cluster: E2eCluster, alice: Party, tenants: Tenants, kinds: list[Served]) -> Party:
     """alice, who may write every kind in her namespace, as no tenant's people may; the policies hold her."""
     tenants.settled(alice.tenant)
-    host.grant(alice.user, "cluster-admin", alice.namespace)
+    cluster.grant(alice.user, "cluster-admin", alice.namespace)
     for each in kinds:
         wait_until(f"{each} is looked at", partial(_is_looked_at, alice, each))
     return alice
@@ -92,15 +92,15 @@ def _refused(answer: Answer) -> bool:
     return answer.status == 403 and "ValidatingAdmissionPolicy 'cozystack-" in answer.json()["message"]
 
 
-def own_host(party: Party, tenants: Tenants) -> str:
+def own_cluster(party: Party, tenants: Tenants) -> str:
     host: str = tenants.settled(party.tenant)["status"]["host"]["value"]
     return host
 
 
-def test_no_kind_and_no_version_is_overlooked(host: E2eHost, writer: Party, kinds: list[Served]) -> None:
+def test_no_kind_and_no_version_is_overlooked(cluster: E2eCluster, writer: Party, kinds: list[Served]) -> None:
     """cozystack#3868, #4066: of all that is served, each kind with hostnames in each version is refused somebody
     else's; whoever serves a kind that is not known here finds out by this test."""
-    assert {each.kind for each in served(host.session())} <= {*LISTENED, *ROUTED, *NAMELESS}
+    assert {each.kind for each in served(cluster.session())} <= {*LISTENED, *ROUTED, *NAMELESS}
     assert {each.kind for each in kinds} == {*LISTENED, *ROUTED}
     assert len(kinds) > len({each.kind for each in kinds})
     for each in kinds:
@@ -129,7 +129,7 @@ def hostnames(own: str, bob: str) -> Iterator[tuple[str, list[str] | None]]:
 
 
 def test_every_hostname_is_the_tenants_own(writer: Party, bob: Party, kinds: list[Served], tenants: Tenants) -> None:
-    own, theirs = own_host(writer, tenants), own_host(bob, tenants)
+    own, theirs = own_cluster(writer, tenants), own_cluster(bob, tenants)
     for each in kinds:
         for what, wanted in hostnames(own, theirs):
             if each.kind == "Gateway" and not any(wanted or ()):
@@ -148,7 +148,7 @@ def test_every_hostname_is_the_tenants_own(writer: Party, bob: Party, kinds: lis
 
 def test_no_version_is_a_way_around_another(writer: Party, kinds: list[Served], tenants: Tenants) -> None:
     """Made in one, changed in another: by PUT, by every patch."""
-    own, bad = own_host(writer, tenants), ["victim.example"]
+    own, bad = own_cluster(writer, tenants), ["victim.example"]
     for made_as in kinds:
         name = f"crossing-{made_as.version}"
         body = made_as.body(name, [f"www.{own}"], {"name": "cozystack"})
@@ -171,11 +171,11 @@ def test_no_version_is_a_way_around_another(writer: Party, kinds: list[Served], 
 
 
 def test_a_route_to_somebody_elses_gateway_is_not_let_in(
-    host: E2eHost, writer: Party, tenants: Tenants, gateways: Gateways
+    cluster: E2eCluster, writer: Party, tenants: Tenants, gateways: Gateways
 ) -> None:
     """With its own hostname, by section, by port, or by both: the other's listeners admit no namespace but those that
     are theirs, and none is made for it."""
-    own = own_host(writer, tenants)
+    own = own_cluster(writer, tenants)
     victim = gateways.namespace("m-victim")
     gateways.ask(victim, "victim.example")
     gateways.route(victim, "mine", "www.victim.example", to=victim, port=443)
@@ -197,7 +197,7 @@ def test_a_route_to_somebody_elses_gateway_is_not_let_in(
     gateways.route(victim, "later", "later.victim.example", to=victim, port=443)
     gateways.until("it is served", lambda: "later.victim.example" in gateways.listeners(victim))
     assert gateways.listeners(victim) == ["later.victim.example", "www.victim.example"]
-    labels = host.session().get(f"/api/v1/namespaces/{writer.namespace}").expect(200)["metadata"]["labels"]
+    labels = cluster.session().get(f"/api/v1/namespaces/{writer.namespace}").expect(200)["metadata"]["labels"]
     for each in gateways.get("gateways", victim)["spec"]["listeners"]:
         assert not _admits(each, writer.namespace, labels), each
 

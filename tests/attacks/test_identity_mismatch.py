@@ -10,7 +10,7 @@ import pytest
 
 from tests.attacks.two_tenants import Party, written
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -131,13 +131,15 @@ LOADED: Object = {
 
 
 @pytest.mark.parametrize("subresource", ["status", "finalize", "scale", "ephemeralcontainers", "approval", "binding"])
-def test_a_subresource_changes_nothing_but_what_is_its_own(host: E2eHost, attempt: Attempt, subresource: str) -> None:
+def test_a_subresource_changes_nothing_but_what_is_its_own(
+    cluster: E2eCluster, attempt: Attempt, subresource: str
+) -> None:
     """GHSA-2ww6-hf35-mfjm. A Tenant's status is its reconciler's, and there is no other subresource: not for alice,
     and not for the administrator."""
     before = attempt.mine()
     path = f"{attempt.alice.child_path}/{subresource}"
     body = {**before, **LOADED, "metadata": {**before["metadata"], **LOADED["metadata"]}}
-    for client in (attempt.alice.client, host.session()):
+    for client in (attempt.alice.client, cluster.session()):
         answers = [
             client.request("PUT", path, body),
             client.request("PATCH", path, LOADED, content_type=MERGE),
@@ -175,13 +177,13 @@ def test_nobody_writes_a_status_by_the_way(attempt: Attempt) -> None:
 
 
 def test_what_is_judged_is_what_is_stored_and_what_comes_of_it(
-    host: E2eHost, attempt: Attempt, tenants: Tenants, unique: str
+    cluster: E2eCluster, attempt: Attempt, tenants: Tenants, unique: str
 ) -> None:
     """Never the body: one that says nothing of the host, or says what it always was, is a change where it is stored
     otherwise; one that sets and takes back is none."""
     alice, owned = attempt.alice, f"{unique}.example.com"
     trusted = manifest(tenants.name(alice.namespace), alice.namespace, spec={"host": owned})
-    name = host.session().request("POST", alice.children, trusted).expect(201)["metadata"]["name"]
+    name = cluster.session().request("POST", alice.children, trusted).expect(201)["metadata"]["name"]
     path = tenants_path(alice.namespace, name)
     bare = manifest(name, alice.namespace)
     replaced = [{"op": "replace", "path": "/spec", "value": {"etcd": True}}]

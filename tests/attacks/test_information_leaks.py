@@ -24,8 +24,8 @@ from tests.e2e.support.clusters import (
     GROUP_VERSION,
     PATIENCE,
     ROOT,
-    E2eHost,
-    KubeHost,
+    E2eCluster,
+    KubeCluster,
     tenants_path,
 )
 from tests.e2e.support.https_client import Answer, Client
@@ -155,13 +155,13 @@ def test_a_name_is_taken_only_where_one_may_look(alice: Party, bob: Party, tenan
 
 
 def test_no_refusal_names_what_is_somebody_elses(
-    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, unique: str
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, unique: str
 ) -> None:
     """Hosts of others, above all: neither whose they are, nor in which namespace."""
     owned = f"{unique}.example"
     tenants.patch(bob.child, {"spec": {"host": owned}}, bob.namespace)
-    trusted = host.session(f"flux-{unique}", ["system:serviceaccounts:cozy-fluxcd"])
-    host.grant(f"flux-{unique}", ROLE, alice.namespace)
+    trusted = cluster.session(f"flux-{unique}", ["system:serviceaccounts:cozy-fluxcd"])
+    cluster.grant(f"flux-{unique}", ROLE, alice.namespace)
     own = tenants.name(alice.namespace)
     body = manifest(own, alice.namespace, spec={"host": owned})
 
@@ -196,10 +196,10 @@ COLLIDING = [
 
 
 @pytest.mark.parametrize("name", COLLIDING, ids=ascii)
-def test_no_two_names_come_to_one_namespace(host: E2eHost, alice: Party, name: str) -> None:
+def test_no_two_names_come_to_one_namespace(cluster: E2eCluster, alice: Party, name: str) -> None:
     """GHSA-8h6m-wv39-239m: `a-b` in one place and `b` in `a` would have one; so there is no dash in a name, and
     nothing that another spelling of it could be folded into."""
-    for client, namespace in ((alice.client, alice.namespace), (host.session(), ROOT)):
+    for client, namespace in ((alice.client, alice.namespace), (cluster.session(), ROOT)):
         answer = client.request("POST", tenants_path(namespace), manifest(name, namespace))
         assert answer.status == 422, answer.body
         if name and "/" not in name and name.isascii():
@@ -320,9 +320,9 @@ def test_discovery_comes_from_memory(replica: Replica, path: str, accept: str) -
 
 
 @pytest.mark.parametrize("group", ["apis/apps.cozystack.io/v1alpha1", "apis/core.cozystack.io/v1alpha1"])
-def test_openapi_v3_is_sound(host: E2eHost, group: str) -> None:
+def test_openapi_v3_is_sound(cluster: E2eCluster, group: str) -> None:
     """#2863: every map that is free says so, every reference leads somewhere, and the kinds are named."""
-    document = host.session().get(f"/openapi/v3/{group}").expect(200)
+    document = cluster.session().get(f"/openapi/v3/{group}").expect(200)
     components = document["components"]["schemas"]
     assert undescribed(components) == []
     assert dangling(document, "#/components/schemas/", components) == []
@@ -344,15 +344,15 @@ def test_openapi_v2_is_sound(replica: Replica) -> None:
     assert len(identifiers) == len(set(identifiers))
 
 
-def test_what_clients_ask_of_the_documents_works(host: E2eHost, alice: Party) -> None:
+def test_what_clients_ask_of_the_documents_works(cluster: E2eCluster, alice: Party) -> None:
     for arguments in (("explain", "tenant.spec.resourceQuotas"), ("explain", "tenant", "--recursive")):
-        assert "FIELD" in host.kubectl(*arguments, as_user=alice.user).stdout
-    done = host.kubectl("api-resources", "--api-group=apps.cozystack.io", as_user=alice.user)
+        assert "FIELD" in cluster.kubectl(*arguments, as_user=alice.user).stdout
+    done = cluster.kubectl("api-resources", "--api-group=apps.cozystack.io", as_user=alice.user)
     assert "tenants" in done.stdout
 
 
 @pytest.mark.controller_manager
-def test_a_namespace_goes_although_our_server_was_away(kube: KubeHost, tenants: Tenants, unique: str) -> None:
+def test_a_namespace_goes_although_our_server_was_away(kube: KubeCluster, tenants: Tenants, unique: str) -> None:
     """kubernetes#119662, #108427: it waits for what it cannot list, says so, and goes once that is there again."""
     namespace, client = f"e2e-{unique}", kube.session()
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
@@ -374,14 +374,14 @@ def _names_discovery(client: Client, path: str) -> bool:
 
 
 @pytest.mark.controller_manager
-def test_a_tenants_namespace_goes_after_a_restart_in_between(host: E2eHost, tenants: Tenants) -> None:
+def test_a_tenants_namespace_goes_after_a_restart_in_between(cluster: E2eCluster, tenants: Tenants) -> None:
     """Deleted, and our server stopped before it is done: what was begun is finished."""
-    if host.kind == "given":
+    if cluster.kind == "given":
         pytest.skip("a server that was running already is not stopped")
     namespace = tenants.nest()
     name = namespace.removeprefix("tenant-")
-    client = host.session()
+    client = cluster.session()
     client.request("DELETE", tenants_path(ROOT, name)).expect(200)
-    host.restart()
+    cluster.restart()
     tenants.wait_until_gone(tenants_path(ROOT, name))
     tenants.wait_until_gone(f"/api/v1/namespaces/{namespace}")

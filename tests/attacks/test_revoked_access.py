@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.e2e.support.applying import MERGE
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Object, Tenants, manifest
 from tests.e2e.support.visibility import (
@@ -99,12 +99,12 @@ MEANS = [
 
 
 @pytest.fixture
-def stage(host: E2eHost, tenants: Tenants, access: Access, unique: str) -> Stage:
+def stage(cluster: E2eCluster, tenants: Tenants, access: Access, unique: str) -> Stage:
     place = tenants.nest()
     name = child(tenants, place)
     tenants.wait("it has settled", lambda: tenants.get(name, place)["status"].get("conditions"))
-    client = host.session(unique, [f"{unique}-group"])
-    return Stage(access, host.session(), client, group(f"{unique}-group"), place, name)
+    client = cluster.session(unique, [f"{unique}-group"])
+    return Stage(access, cluster.session(), client, group(f"{unique}-group"), place, name)
 
 
 def until(frames: Iterator[Object], type_: str, name: str) -> Object:
@@ -174,15 +174,15 @@ def test_neither_get_nor_list_nor_table_lingers(stage: Stage) -> None:
 
 @pytest.mark.controller_manager
 def test_what_is_made_anew_under_the_same_name_is_not_what_was_granted(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     name = tenants.name()
-    client, path, place = host.session(), tenants_path(ROOT), f"tenant-{name}"
+    client, path, place = cluster.session(), tenants_path(ROOT), f"tenant-{name}"
     client.request("POST", path, manifest(name)).expect(201)
     tenants.wait_for_namespace(place)
     inner = child(tenants, place)
     access.bind("grant", place, user(unique))
-    person = host.session(unique)
+    person = cluster.session(unique)
     sees(person, NAMESPACES, [place])
     with watch(person, NAMESPACES) as of_namespaces, watch(person, tenants_path()) as of_tenants:
         client.request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": "Foreground"}).expect(200)
@@ -203,12 +203,12 @@ def _made(client: Client, tenants: Tenants, place: str, name: str) -> bool:
 
 
 def test_tokens_and_bookmarks_of_before_are_worth_nothing(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     places = sorted(tenants.nest() for _ in range(3))
     for place in places:
         access.bind("grant", place, user(unique))
-    client = host.session(unique)
+    client = cluster.session(unique)
     sees(client, NAMESPACES, places)
     page = client.get(NAMESPACES, query={"limit": 1}).expect(200)["metadata"]
     version, token = page["resourceVersion"], page["continue"]

@@ -14,7 +14,7 @@ import pytest
 
 from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -89,9 +89,9 @@ def shape(client: Client, namespace: str, name: str) -> Mapping[str, Any]:
 
 
 def test_no_write_of_a_tenant_reaches_what_is_the_server_s(
-    host: E2eHost, alice: Party, bob: Party, tenants: Tenants
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants
 ) -> None:
-    admin = host.session()
+    admin = cluster.session()
     plain = tenants.create(alice.namespace)["metadata"]["name"]
     wanted = hostile(bob)
     for number, how in enumerate(("create", "generateName", "apply", "PUT", "merge patch", "JSON patch")):
@@ -138,9 +138,11 @@ def _has_conditions(tenants: Tenants, namespace: str, name: str) -> bool:
     return bool(tenants.get(name, namespace)["status"].get("conditions"))
 
 
-def test_owners_that_a_tenant_names_own_nothing(host: E2eHost, alice: Party, bob: Party, tenants: Tenants) -> None:
+def test_owners_that_a_tenant_names_own_nothing(
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants
+) -> None:
     """Neither bob's Tenant, nor the Namespace of alice's."""
-    admin = host.session()
+    admin = cluster.session()
     theirs = admin.get(bob.child_path).expect(200)
     owner = {"apiVersion": theirs["apiVersion"], "kind": "Tenant", "name": bob.child, "uid": theirs["metadata"]["uid"]}
     place = f"{alice.namespace}-{alice.child}"
@@ -221,10 +223,10 @@ def _strip(metadata: Object) -> None:
 
 @pytest.mark.parametrize("change", [pytest.param(_steal, id="other values"), pytest.param(_strip, id="taken off")])
 def test_what_others_write_on_a_tenants_namespace_comes_back(
-    host: E2eHost, alice: Party, tenants: Tenants, change: Callable[[Object], None]
+    cluster: E2eCluster, alice: Party, tenants: Tenants, change: Callable[[Object], None]
 ) -> None:
     """CVE-2022-46167, CVE-2025-55205: by whoever may write Namespaces, on every verb, refused or put right."""
-    client = host.session()
+    client = cluster.session()
     tenants.settled(alice.tenant)
 
     def now() -> Mapping[str, Any]:
@@ -261,10 +263,10 @@ RECORDS = [
 
 @pytest.mark.parametrize("metadata", RECORDS)
 def test_a_namespace_that_was_there_is_not_adopted(
-    host: E2eHost, tenants: Tenants, metadata: Mapping[str, Mapping[str, str]]
+    cluster: E2eCluster, tenants: Tenants, metadata: Mapping[str, Mapping[str, str]]
 ) -> None:
     """CVE-2022-46167, CVE-2024-39690. Only what was made for this very Tenant is its own, or what its owner gave it."""
-    client, name = host.session(), tenants.name()
+    client, name = cluster.session(), tenants.name()
     filled = {
         field: {key: value.format(home=ROOT, name=name) for key, value in values.items()}
         for field, values in metadata.items()
@@ -292,9 +294,9 @@ def _in_conflict(tenants: Tenants, name: str) -> bool:
 
 
 @pytest.mark.parametrize("namespace", [*SYSTEM, "cozy-fluxcd"])
-def test_a_system_namespace_is_nobodys_tenant(host: E2eHost, tenants: Tenants, namespace: str) -> None:
+def test_a_system_namespace_is_nobodys_tenant(cluster: E2eCluster, tenants: Tenants, namespace: str) -> None:
     """Nor the home of one, for the administrator either, whatever it says of itself."""
-    client, name = host.session(), tenants.name()
+    client, name = cluster.session(), tenants.name()
     if client.get(namespace_path(namespace)).status == 404:
         client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
     given = {"apps.cozystack.io/adopt": f"{ROOT}/{name}", "apps.cozystack.io/tenant": f"{ROOT}/{name}"}

@@ -11,7 +11,7 @@ from multidict import CIMultiDict
 
 from tests.attacks.proxied_replica import Asked, Lie, Replica
 from tests.attacks.two_tenants import ROLE, Party
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
@@ -22,10 +22,10 @@ ANONYMOUS = 'User "system:anonymous" cannot get'
 ADMIN = {"username": "admin", "groups": ["system:masters"], "uid": "1"}
 
 
-def bearing(host: E2eHost, *values: str) -> Client:
+def bearing(cluster: E2eCluster, *values: str) -> Client:
     """Straight at our server with these Authorization headers and no other credential."""
     headers = CIMultiDict(("Authorization", value) for value in values)
-    return Client(host.direct_url, ssl._create_unverified_context(), headers)
+    return Client(cluster.direct_url, ssl._create_unverified_context(), headers)
 
 
 NO_TOKEN = ["", "Bearer", "Bearer ", "Bearer\t", "Bearer     ", "bearer ", "Bearer\u00a0", "Basic YWRtaW46", "Token x"]
@@ -33,21 +33,21 @@ BAD_TOKEN = ["null", "undefined", "none", "nil", "0", "false", "''", '""', "{}",
 
 
 @pytest.mark.parametrize("value", NO_TOKEN, ids=repr)
-def test_no_token_is_nobody(host: E2eHost, value: str) -> None:
+def test_no_token_is_nobody(cluster: E2eCluster, value: str) -> None:
     """CVE-2023-48312: never the owner of what is asked for, nor the server itself."""
-    answer = bearing(host, value).get(ONE)
+    answer = bearing(cluster, value).get(ONE)
     assert answer.status in (401, 403)
     assert answer.status == 401 or ANONYMOUS in answer.json()["message"]
 
 
 @pytest.mark.parametrize("token", BAD_TOKEN, ids=repr)
-def test_a_word_for_nothing_is_a_bad_token(host: E2eHost, token: str) -> None:
-    assert bearing(host, f"Bearer {token}").get(ONE).expect(401)["reason"] == "Unauthorized"
+def test_a_word_for_nothing_is_a_bad_token(cluster: E2eCluster, token: str) -> None:
+    assert bearing(cluster, f"Bearer {token}").get(ONE).expect(401)["reason"] == "Unauthorized"
 
 
-def test_a_second_header_does_not_help_the_first(host: E2eHost, unique: str) -> None:
+def test_a_second_header_does_not_help_the_first(cluster: E2eCluster, unique: str) -> None:
     for values in (("Bearer ", f"Bearer {unique}"), (f"Bearer {unique}", "Bearer "), ("Bearer null", "Basic eDp5")):
-        assert bearing(host, *values).get(ONE).status in (400, 401, 403)
+        assert bearing(cluster, *values).get(ONE).status in (400, 401, 403)
 
 
 def review(**status: Any) -> dict[str, Any]:
@@ -127,20 +127,20 @@ def test_an_access_review_that_fails_allows_nothing(replica: Replica, unique: st
         assert answer.json()["kind"] == "Status"
 
 
-def account(host: E2eHost, namespace: str) -> Client:
+def account(cluster: E2eCluster, namespace: str) -> Client:
     """The ServiceAccount `owner` of a namespace, by its token, at whatever stands in front."""
-    client, path = host.session(), f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    client, path = cluster.session(), f"/api/v1/namespaces/{namespace}/serviceaccounts"
     client.request("POST", path, {"metadata": {"name": "owner"}}).expect(201)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = client.request("POST", f"{path}/owner/token", body).expect(201)["status"]["token"]
-    return Client(host.url, ssl._create_unverified_context(), {"Authorization": f"Bearer {token}"})
+    return Client(cluster.url, ssl._create_unverified_context(), {"Authorization": f"Bearer {token}"})
 
 
 def test_an_account_of_the_same_name_elsewhere_is_somebody_else(
-    host: E2eHost, alice: Party, bob: Party, tenants: Tenants, access: Access
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, access: Access
 ) -> None:
     """CVE-2023-46254."""
-    ours, theirs = account(host, alice.namespace), account(host, bob.namespace)
+    ours, theirs = account(cluster, alice.namespace), account(cluster, bob.namespace)
     subject = {"kind": "ServiceAccount", "name": "owner", "namespace": alice.namespace}
     access.bind("owner", alice.namespace, subject, ROLE)
     sees(ours, tenants_path(), [alice.child])
@@ -151,7 +151,7 @@ def test_an_account_of_the_same_name_elsewhere_is_somebody_else(
     assert theirs.get(tenants_path()).expect(200)["items"] == []
     # a name that only looks like the account's
     for name in ("owner", f"{alice.namespace}:owner", f"system:serviceaccount:{alice.namespace}"):
-        assert host.session(name).get(alice.child_path).status == 403
+        assert cluster.session(name).get(alice.child_path).status == 403
 
 
 IMPERSONATIONS = [
@@ -176,16 +176,16 @@ def test_nobody_is_impersonated_at_our_door(replica: Replica, unique: str, field
 
 
 @pytest.mark.parametrize("fields", IMPERSONATIONS)
-def test_nobody_impersonates_without_the_right(host: E2eHost, unique: str, fields: list[tuple[str, str]]) -> None:
-    if host.kind == "given":
+def test_nobody_impersonates_without_the_right(cluster: E2eCluster, unique: str, fields: list[tuple[str, str]]) -> None:
+    if cluster.kind == "given":
         pytest.skip("there, everybody is an impersonation already")
-    answer = host.session(unique).get(ONE, headers=CIMultiDict(fields))
+    answer = cluster.session(unique).get(ONE, headers=CIMultiDict(fields))
     assert answer.status in (400, 403), answer.body
 
 
-def test_underscores_make_no_header_of_impersonation(host: E2eHost, unique: str) -> None:
+def test_underscores_make_no_header_of_impersonation(cluster: E2eCluster, unique: str) -> None:
     headers = {"Impersonate_User": "admin", "Impersonate_Group": "system:masters"}
-    assert f'User "{unique}" cannot get' in host.session(unique).get(ONE, headers=headers).expect(403)["message"]
+    assert f'User "{unique}" cannot get' in cluster.session(unique).get(ONE, headers=headers).expect(403)["message"]
 
 
 def test_tokens_are_in_no_log_and_no_answer(replica: Replica, unique: str) -> None:

@@ -20,7 +20,7 @@ from tests.attacks.admission_witness import WITNESSES, Witness, is_refused
 from tests.attacks.proxied_replica import Asked, Replica
 from tests.attacks.two_tenants import Party, written
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.policies import Policies
@@ -150,11 +150,11 @@ def test_preconditions_and_versions_are_exact(alice: Party, tenants: Tenants) ->
     assert "deletionTimestamp" not in tenants.get(alice.child, alice.namespace)["metadata"]
 
 
-def test_a_quota_is_exact_however_many_ask_at_once(host: E2eHost, tenants: Tenants) -> None:
+def test_a_quota_is_exact_however_many_ask_at_once(cluster: E2eCluster, tenants: Tenants) -> None:
     """By creates, applies and updates, through whatever stands in front: never one more than it says."""
     namespace = tenants.nest(spec={"resourceQuotas": {"cpu": "6"}})
     names = [tenants.name(namespace) for _ in range(24)]
-    client = host.session()
+    client = cluster.session()
 
     def ask(number: int) -> int:
         name = names[number]
@@ -177,9 +177,11 @@ def test_a_quota_is_exact_however_many_ask_at_once(host: E2eHost, tenants: Tenan
     assert sum(item["spec"]["resourceQuotas"].get("cpu") == "1" for item in items) == 6
 
 
-def test_what_others_put_on_the_stored_object_is_not_dropped(host: E2eHost, alice: Party, tenants: Tenants) -> None:
+def test_what_others_put_on_the_stored_object_is_not_dropped(
+    cluster: E2eCluster, alice: Party, tenants: Tenants
+) -> None:
     """Neither their finalizer nor ours, by whatever write that leaves them out."""
-    admin = host.session()
+    admin = cluster.session()
     settled(tenants, alice.namespace, alice.child)
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{alice.namespace}/helmreleases/tenant-{alice.child}"
     held = admin.get(path).expect(200)["metadata"].get("finalizers", [])
@@ -202,8 +204,8 @@ def test_what_others_put_on_the_stored_object_is_not_dropped(host: E2eHost, alic
 
 
 @pytest.fixture(params=WITNESSES)
-def witness(request: pytest.FixtureRequest, host: E2eHost, alice: Party) -> Iterator[Witness]:
-    with WITNESSES[request.param](host, alice.namespace) as there:
+def witness(request: pytest.FixtureRequest, cluster: E2eCluster, alice: Party) -> Iterator[Witness]:
+    with WITNESSES[request.param](cluster, alice.namespace) as there:
         yield there
 
 
@@ -270,13 +272,15 @@ def test_no_subresource_and_no_spelling_is_a_way_past_it(alice: Party, witness: 
                 assert answer.status >= 300, (method, path, answer.body)
 
 
-def test_the_objects_that_come_with_a_tenant_are_seen_as_well(host: E2eHost, alice: Party, tenants: Tenants) -> None:
+def test_the_objects_that_come_with_a_tenant_are_seen_as_well(
+    cluster: E2eCluster, alice: Party, tenants: Tenants
+) -> None:
     """A policy on Secrets holds for what our controllers write: they have no way of their own to the store."""
-    client = host.session()
+    client = cluster.session()
     settled(tenants, alice.namespace, alice.child)
     secret = f"/api/v1/namespaces/{alice.namespace}/secrets/cozystack-values"
     tenants.wait("the values are there", lambda: client.get(secret).status == 200)
-    with _no_secrets(host, alice.namespace):
+    with _no_secrets(cluster, alice.namespace):
         before = client.get(secret).expect(200)
         tenants.patch(alice.tenant, {"spec": {"monitoring": True}})
         tenants.wait("that is said", lambda: "no secrets" in json.dumps(tenants.get(alice.tenant)["status"]))
@@ -284,11 +288,11 @@ def test_the_objects_that_come_with_a_tenant_are_seen_as_well(host: E2eHost, ali
     tenants.wait("it is made up for", lambda: client.get(secret).expect(200)["data"] != before["data"])
 
 
-def _no_secrets(host: E2eHost, namespace: str) -> AbstractContextManager[str]:
+def _no_secrets(cluster: E2eCluster, namespace: str) -> AbstractContextManager[str]:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["secrets"]}
     configmaps = {**rule, "operations": ["CREATE"], "resources": ["configmaps"]}
     spec = {
         "matchConstraints": {"resourceRules": [rule, configmaps]},
         "validations": [{"expression": "request.resource.resource != 'secrets'", "message": "no secrets"}],
     }
-    return Policies(host, namespace).in_force(spec)
+    return Policies(cluster, namespace).in_force(spec)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Object, Tenants
 from tests.e2e.support.visibility import sees
@@ -34,13 +34,13 @@ class Party:
         return tenants_path(self.namespace, self.child)
 
 
-def make_party(host: E2eHost, tenants: Tenants, user: str) -> Party:
+def make_party(cluster: E2eCluster, tenants: Tenants, user: str) -> Party:
     namespace = tenants.nest()
     secret = f"secret-{user}"
     words = {"labels": {"word": secret}, "annotations": {"word": secret}}
     child = tenants.create(namespace, spec={"schedulingClass": secret}, **words)["metadata"]["name"]
-    host.grant(user, ROLE, namespace)
-    party = Party(user, namespace.removeprefix("tenant-"), namespace, child, secret, host.session(user))
+    cluster.grant(user, ROLE, namespace)
+    party = Party(user, namespace.removeprefix("tenant-"), namespace, child, secret, cluster.session(user))
     sees(party.client, tenants_path(), [child])
     return party
 

@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 from apiserver.meta.resource import Key
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 from tests.controller.tenantgateway.gateway_world import CERTIFICATES, World, in_world, refusal
 
 PAGE = (Path(__file__).parents[2] / "docs" / "troubleshooting.md").read_text()
@@ -30,15 +30,15 @@ def test_a_kind_that_is_missing_is_told_in_these_words() -> None:
 def test_a_kind_that_may_not_be_read_is_told_in_these_words_with_the_hosts_reason() -> None:
     async def main(world: World) -> None:
         world.ask()
-        counting = world.host.before
+        counting = world.cluster.before
         assert counting is not None
 
-        async def refusing(verb: str, res: HostResource, key: Key) -> None:
+        async def refusing(verb: str, res: ClusterResource, key: Key) -> None:
             await counting(verb, res, key)
             if res == CERTIFICATES and verb in ("list", "watch"):
                 raise refusal(403, "may not list certificates")
 
-        world.host.before = refusing
+        world.cluster.before = refusing
         async with world.running():
             assert HIDDEN.replace("…", "may not list certificates") in world.ready()[2]
 

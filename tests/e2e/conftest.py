@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.webhook_server import WebhookServer
 from tests.e2e.support.webhooks import Subject, Webhooks, configmaps, tenants
 
 
 @pytest.fixture(scope="session")
-def host(running_host: E2eHost) -> E2eHost:
-    return running_host
+def cluster(running_cluster: E2eCluster) -> E2eCluster:
+    return running_cluster
 
 
 @pytest.fixture
@@ -33,5 +33,5 @@ def subject(request: pytest.FixtureRequest) -> Subject:
 
 
 @pytest.fixture
-def webhooks(host: E2eHost, hook_server: WebhookServer, subject: Subject) -> Webhooks:
-    return Webhooks(host, hook_server, subject)
+def webhooks(cluster: E2eCluster, hook_server: WebhookServer, subject: Subject) -> Webhooks:
+    return Webhooks(cluster, hook_server, subject)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost, EmbeddedHost
+from tests.e2e.support.clusters import E2eCluster, EmbeddedCluster
 from tests.faults.sizes import size
 from tests.server_fixtures import started
 
@@ -22,19 +22,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def running_host(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eHost]:
+def running_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eCluster]:
     with started(request.param, tmp_path_factory.mktemp(request.param)) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def host(running_host: E2eHost) -> E2eHost:
-    return running_host
+def cluster(running_cluster: E2eCluster) -> E2eCluster:
+    return running_cluster
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[EmbeddedHost]:
+def own(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     """An embedded host of the test's own."""
-    running = EmbeddedHost(tmp_path)
+    running = EmbeddedCluster(tmp_path)
     yield running
     assert running.stop() == 0, running.server.tail()

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.e2e.support.clusters import EmbeddedHost
+from tests.e2e.support.clusters import EmbeddedCluster
 from tests.e2e.support.processes import REPOSITORY, Process
 from tests.faults.failing_database_command import STALL, kill_at
 
 
-class MortalHost(EmbeddedHost):
+class FailingDatabaseCluster(EmbeddedCluster):
     def __init__(self, directory: Path, order: str = "") -> None:
         """With an order that it does not survive it raises NotInTime."""
         self._order = directory / "order"

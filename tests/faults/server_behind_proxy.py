@@ -11,7 +11,7 @@ from typing import Any
 
 from registry.names import RELEASE_SELECTOR
 from registry.tenant.convert import to_tenant
-from tests.e2e.support.clusters import PATIENCE, ROOT_HOST, E2eHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT_HOST, E2eCluster, tenants_path
 from tests.e2e.support.credentials import Identity
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
@@ -53,15 +53,15 @@ class Front(Sides):
 
 
 @contextmanager
-def standing_before(host: E2eHost, identity: Identity, directory: Path) -> Iterator[Front]:
+def standing_before(cluster: E2eCluster, identity: Identity, directory: Path) -> Iterator[Front]:
     """A front of a host, as this identity, until the context is left."""
-    port, proxy = free_port(), SpoilingProxy(host.url, identity)
+    port, proxy = free_port(), SpoilingProxy(cluster.url, identity)
     flags = [f"--kubeconfig={proxy.door(DOOR, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--root-host={ROOT_HOST}"]
     process = run_command("serve", *flags, *address, "--controllers=none", log=directory / "front.log")
     try:
         url = f"https://127.0.0.1:{port}"
-        front = Front(Client(url, admin_tls(host), {}), host.session(), process, proxy)
+        front = Front(Client(url, admin_tls(cluster), {}), cluster.session(), process, proxy)
         wait_until("the front is ready", lambda: is_ready(front.client), seconds=PATIENCE, processes=[process])
         yield front
     finally:
@@ -69,10 +69,10 @@ def standing_before(host: E2eHost, identity: Identity, directory: Path) -> Itera
         proxy.close()
 
 
-def admin_tls(host: E2eHost) -> ssl.SSLContext:
+def admin_tls(cluster: E2eCluster) -> ssl.SSLContext:
     """The administrator's certificate, shown to a server with a CA of its own."""
     tls = ssl._create_unverified_context()
-    tls.load_cert_chain(host.admin.kubeconfig.with_suffix(".crt"), host.admin.kubeconfig.with_suffix(".key"))
+    tls.load_cert_chain(cluster.admin.kubeconfig.with_suffix(".crt"), cluster.admin.kubeconfig.with_suffix(".key"))
     return tls
 
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.raw_tls import RawTls
@@ -40,7 +40,7 @@ REST_SECONDS = 30.0
 WARM_UP = 1 / 3
 
 
-class Soaked(EmbeddedHost):
+class Soaked(EmbeddedCluster):
     """Its histories, one a kind, are full within the warm-up."""
 
     flags = ("--watch-history-size=512Ki",)
@@ -137,7 +137,7 @@ class Mixed:
 
 @dataclass(slots=True)
 class Soak:
-    host: EmbeddedHost
+    cluster: EmbeddedCluster
     seed: int
     round_seconds: float
     codes: Counter[str] = field(default_factory=Counter)
@@ -150,15 +150,18 @@ class Soak:
         while time.monotonic() < end or len(rounds) < 6:
             self._load(len(rounds))
             self._rest()
-            rounds.append(vitals(self.host.server.pid, self.host.session()))
+            rounds.append(vitals(self.cluster.server.pid, self.cluster.session()))
             tell(row(len(rounds), rounds[-1], sum(self.codes.values())))
         return rounds
 
     def _load(self, number: int) -> None:
-        over, client = threading.Event(), self.host.session()
+        over, client = threading.Event(), self.cluster.session()
         workers = [
             Mixed(
-                client, self.host.session("stranger"), random.Random(self.seed + number * WORKERS + each), f"s{each}x"
+                client,
+                self.cluster.session("stranger"),
+                random.Random(self.seed + number * WORKERS + each),
+                f"s{each}x",
             )
             for each in range(WORKERS)
         ]
@@ -181,7 +184,7 @@ class Soak:
 
     def _rest(self) -> None:
         """Everything that was made is deleted, Events too, and what follows from that is over."""
-        client = self.host.session()
+        client = self.cluster.session()
         client.request("DELETE", tenants_path(ROOT), query={"labelSelector": "!platform"})
         wait_until("the tenants are gone", lambda: self._left(tenants_path(ROOT)) <= 1, seconds=2 * REST_SECONDS)
         namespaces = "/api/v1/namespaces"
@@ -191,11 +194,11 @@ class Soak:
         self._wait_until_idle()
 
     def _left(self, path: str, prefix: str = "") -> int:
-        items = self.host.session().get(path).expect(200)["items"]
+        items = self.cluster.session().get(path).expect(200)["items"]
         return sum(item["metadata"]["name"].startswith(prefix) for item in items)
 
     def _wait_until_idle(self) -> None:
-        pid = self.host.server.pid
+        pid = self.cluster.server.pid
 
         def idle() -> bool:
             before = _ticks(pid)

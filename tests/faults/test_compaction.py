@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster, tenants_path
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import manifest
 from tests.faults.reflector import Reflector
@@ -17,7 +17,7 @@ def release_path(name: str) -> str:
     return f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
 
 
-def change(kube: KubeHost) -> None:
+def change(kube: KubeCluster) -> None:
     """Of three, one is changed and one is deleted, and there are many changes of the third."""
     client, merge = kube.session(), "application/merge-patch+json"
     client.request("DELETE", release_path("a")).expect(200)
@@ -28,7 +28,7 @@ def change(kube: KubeHost) -> None:
     client.request("PATCH", release_path("c"), values, content_type=merge).expect(200)
 
 
-def test_compaction_loses_nothing(own_kube: KubeHost, tmp_path: Path) -> None:
+def test_compaction_loses_nothing(own_kube: KubeCluster, tmp_path: Path) -> None:
     kube = own_kube
     for name in "abc":
         kube.session().request("POST", tenants_path(ROOT), manifest(name)).expect(201)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import manifest
 from tests.faults.many_clients import Crowd, Line, in_parallel
@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 5.0
 HANDSHAKE_SECONDS, IDLE_SECONDS = 10.0, 100.0
 
 
-class SmallHistory(EmbeddedHost):
+class SmallHistory(EmbeddedCluster):
     """What a watcher did not read is soon forgotten."""
 
     flags = ("--watch-history-size=4Mi",)

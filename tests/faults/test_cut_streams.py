@@ -13,11 +13,11 @@ import pytest
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
-from registry.cluster.client import HostClient
+from registry.cluster.client import HttpClusterClient
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, MERGE_PATCH
 from registry.cluster.kubernetes_asyncio_shim import Configuration
-from tests.e2e.support.clusters import EmbeddedHost
+from tests.e2e.support.clusters import EmbeddedCluster
 from tests.faults.cutting_relay import REFUSED, Cut, CuttingRelay
 from tests.faults.sizes import size
 
@@ -74,8 +74,10 @@ def configured(url: str) -> Configuration:
 class Stage:
     """A namespace of the embedded host with a few ConfigMaps, and clients of it: one past the relay, one through it."""
 
-    def __init__(self, host: EmbeddedHost, namespace: str, straight: HostClient, through: HostClient) -> None:
-        self.host = host
+    def __init__(
+        self, cluster: EmbeddedCluster, namespace: str, straight: HttpClusterClient, through: HttpClusterClient
+    ) -> None:
+        self.cluster = cluster
         self.namespace = namespace
         self.straight = straight
         self._through = through
@@ -101,15 +103,15 @@ def versions(seen: Seen) -> dict[str, Object]:
 
 
 @asynccontextmanager
-async def staged(host: EmbeddedHost, namespace: str, cut: Cut) -> AsyncIterator[Stage]:
-    tls: ssl.SSLContext = host.admin.tls
-    relay = CuttingRelay(host.port, tls, cut)
+async def staged(cluster: EmbeddedCluster, namespace: str, cut: Cut) -> AsyncIterator[Stage]:
+    tls: ssl.SSLContext = cluster.admin.tls
+    relay = CuttingRelay(cluster.port, tls, cut)
     await relay.start()
-    direct = CuttingRelay(host.port, tls, lambda head: None)
+    direct = CuttingRelay(cluster.port, tls, lambda head: None)
     await direct.start()
-    through, straight = HostClient(configured(relay.url)), HostClient(configured(direct.url))
+    through, straight = HttpClusterClient(configured(relay.url)), HttpClusterClient(configured(direct.url))
     try:
-        yield Stage(host, namespace, straight, through)
+        yield Stage(cluster, namespace, straight, through)
     finally:
         await through.close()
         await straight.close()
@@ -118,7 +120,7 @@ async def staged(host: EmbeddedHost, namespace: str, cut: Cut) -> AsyncIterator[
 
 
 @pytest.fixture
-def namespace(embedded: EmbeddedHost, unique: str) -> str:
+def namespace(embedded: EmbeddedCluster, unique: str) -> str:
     client = embedded.session()
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": unique}}).expect(201)
     path = f"/api/v1/namespaces/{unique}/configmaps"
@@ -145,7 +147,7 @@ async def until(what: str, check: Callable[[], object]) -> None:
         await asyncio.sleep(0.005)
 
 
-async def test_a_watch_that_is_cut_after_every_byte(embedded: EmbeddedHost, namespace: str) -> None:
+async def test_a_watch_that_is_cut_after_every_byte(embedded: EmbeddedCluster, namespace: str) -> None:
     offsets = count(1, size(short=23, full=1))
     cuts = list[int]()
 
@@ -177,7 +179,7 @@ async def test_a_watch_that_is_cut_after_every_byte(embedded: EmbeddedHost, name
 
 @pytest.mark.parametrize("watch_list", [True, False], ids=["a watch that begins with everything", "a list"])
 async def test_a_first_look_that_is_cut_after_every_byte(
-    embedded: EmbeddedHost, namespace: str, watch_list: bool
+    embedded: EmbeddedCluster, namespace: str, watch_list: bool
 ) -> None:
     left: list[int] = []
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import manifest
@@ -51,9 +51,9 @@ FAULTS = [
 
 
 @pytest.fixture(scope="module")
-def front(host: E2eHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    identity = host.account if isinstance(host, KubeHost) else host.admin
-    with standing_before(host, identity, tmp_path_factory.mktemp("front")) as made:
+def front(cluster: E2eCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    identity = cluster.account if isinstance(cluster, KubeCluster) else cluster.admin
+    with standing_before(cluster, identity, tmp_path_factory.mktemp("front")) as made:
         yield made
 
 
@@ -69,7 +69,7 @@ def release(name: str) -> dict[str, object]:
     }
 
 
-def at_host(front: Front, method: str, name: str, body: dict[str, object] | None = None) -> Answer:
+def at_cluster(front: Front, method: str, name: str, body: dict[str, object] | None = None) -> Answer:
     collection = f"{RELEASES}/namespaces/{ROOT}/helmreleases"
     path = collection if method == "POST" else f"{collection}/tenant-{name}"
     answer = front.host.request(method, path, body, content_type=MERGE if method == "PATCH" else "application/json")
@@ -79,16 +79,16 @@ def at_host(front: Front, method: str, name: str, body: dict[str, object] | None
 
 def change_everything(front: Front, names: list[str]) -> None:
     """One of three is changed at the host, one is deleted, one is new."""
-    at_host(front, "PATCH", names[0], {"spec": {"values": {"etcd": True}}})
-    at_host(front, "DELETE", names[1])
-    at_host(front, "POST", names[2], release(names[2]))
+    at_cluster(front, "PATCH", names[0], {"spec": {"values": {"etcd": True}}})
+    at_cluster(front, "DELETE", names[1])
+    at_cluster(front, "POST", names[2], release(names[2]))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_the_cache_equals_the_host_afterwards(front: Front, unique: str, fault: Fault) -> None:
     names = [f"{unique}{letter}" for letter in "abc"]
     for name in names[:2]:
-        at_host(front, "POST", name, release(name))
+        at_cluster(front, "POST", name, release(name))
     wait_until("the cache equals the host", front.agrees, seconds=PATIENCE)
     watching = Reflector(lambda: front.client, tenants_path())
     try:

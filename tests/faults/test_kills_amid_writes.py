@@ -17,11 +17,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import NotInTime, Process, free_port, run_command, wait_until
 from tests.e2e.support.recording_proxy import RecordingProxy
-from tests.faults.failing_database_cluster import MortalHost
+from tests.faults.failing_database_cluster import FailingDatabaseCluster
 from tests.faults.failing_database_command import MOMENTS, kill_at
 from tests.faults.sizes import new_seed, size
 from tests.faults.write_storm import ConfigMapKind, Storm, TenantKind
@@ -52,14 +52,14 @@ def scratch(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[MortalHost]:
-    running = MortalHost(tmp_path)
+def mortal(tmp_path: Path) -> Iterator[FailingDatabaseCluster]:
+    running = FailingDatabaseCluster(tmp_path)
     yield running
     running.spare()
     running.stop()
 
 
-def test_what_the_embedded_host_acknowledged_survives(mortal: MortalHost, scratch: Path) -> None:
+def test_what_the_embedded_host_acknowledged_survives(mortal: FailingDatabaseCluster, scratch: Path) -> None:
     seed, points = new_seed(), size(short=6, full=200)
     chance = random.Random(seed)
     storm = Storm(seed, [TenantKind(), ConfigMapKind()], writers=WRITERS)
@@ -87,18 +87,18 @@ def test_a_host_that_is_killed_while_it_is_made_is_made_all_the_same(tmp_path: P
         print(order)
         directory.mkdir()
         with pytest.raises(NotInTime):
-            MortalHost(directory, order)
+            FailingDatabaseCluster(directory, order)
         assert integrity(directory / "data", scratch) == "ok"
-        host = MortalHost(directory)
-        host.session().request("POST", tenants_path(ROOT), TenantKind().body("w1", 1, "x")).expect(201)
-        assert host.stop() == 0
+        cluster = FailingDatabaseCluster(directory)
+        cluster.session().request("POST", tenants_path(ROOT), TenantKind().body("w1", 1, "x")).expect(201)
+        assert cluster.stop() == 0
 
 
 @dataclass(slots=True)
 class Replica:
     """A server on a real kube-apiserver that dies at a request to its host."""
 
-    kube: KubeHost
+    kube: KubeCluster
     proxy: RecordingProxy
     directory: Path
     port: int
@@ -132,7 +132,7 @@ class Replica:
 
 
 @pytest.fixture
-def replica(kube: KubeHost, tmp_path: Path) -> Iterator[Replica]:
+def replica(kube: KubeCluster, tmp_path: Path) -> Iterator[Replica]:
     made = Replica(kube, RecordingProxy(kube.url, kube.account), tmp_path, free_port())
     yield made
     if made.process is not None:
@@ -140,7 +140,7 @@ def replica(kube: KubeHost, tmp_path: Path) -> Iterator[Replica]:
     made.proxy.close()
 
 
-def test_what_a_replica_acknowledged_survives_it(kube: KubeHost, replica: Replica, tmp_path: Path) -> None:
+def test_what_a_replica_acknowledged_survives_it(kube: KubeCluster, replica: Replica, tmp_path: Path) -> None:
     seed, points = new_seed(), size(short=3, full=200)
     chance = random.Random(seed)
     kubeconfig = replica.proxy.door("replica", tmp_path, watch=replica.watch)

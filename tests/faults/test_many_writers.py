@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 from tests.faults.sizes import size
@@ -39,9 +39,9 @@ def increase(client: Client, path: str) -> int:
         conflicts += 1
 
 
-def test_as_many_changes_are_made_as_were_acknowledged(host: E2eHost, tenants: Tenants) -> None:
+def test_as_many_changes_are_made_as_were_acknowledged(cluster: E2eCluster, tenants: Tenants) -> None:
     times = size(short=1, full=5)
-    client, path = host.session(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
+    client, path = cluster.session(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
     conflicts = all_at_once(lambda _: sum(increase(client, path) for _ in range(times)))
     assert client.get(path).expect(200)["metadata"]["annotations"]["number"] == str(WRITERS * times)
     # without any, nobody came in anybody's way, and nothing was proven
@@ -49,8 +49,8 @@ def test_as_many_changes_are_made_as_were_acknowledged(host: E2eHost, tenants: T
     print(f"{WRITERS * times} changes, {sum(conflicts)} conflicts")
 
 
-def test_changes_without_a_version_are_all_made(host: E2eHost, tenants: Tenants) -> None:
-    client, path = host.session(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
+def test_changes_without_a_version_are_all_made(cluster: E2eCluster, tenants: Tenants) -> None:
+    client, path = cluster.session(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
     times = size(short=1, full=5)
 
     def patch(number: int) -> list[int]:
@@ -63,11 +63,11 @@ def test_changes_without_a_version_are_all_made(host: E2eHost, tenants: Tenants)
 
 
 @pytest.mark.parametrize("_", range(size(short=1, full=10)))
-def test_of_fifty_creations_the_quota_takes_twenty(host: E2eHost, tenants: Tenants, _: int) -> None:
+def test_of_fifty_creations_the_quota_takes_twenty(cluster: E2eCluster, tenants: Tenants, _: int) -> None:
     parent = tenants.nest(spec={"resourceQuotas": {"cpu": str(QUOTA)}})
     spec = {"resourceQuotas": {"cpu": "1"}}
     bodies = [manifest(tenants.name(parent), parent, spec=spec) for _ in range(WRITERS)]
-    client, path = host.session(), tenants_path(parent)
+    client, path = cluster.session(), tenants_path(parent)
     statuses = all_at_once(lambda number: client.request("POST", path, bodies[number]).status)
     assert Counter(statuses) == {201: QUOTA, 422: WRITERS - QUOTA}
     made = {item["metadata"]["name"] for item in client.get(path).expect(200)["items"]}

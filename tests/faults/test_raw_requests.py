@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.faults.process_usage import descriptors, memory
@@ -136,7 +136,7 @@ def check(data: bytes, heard: bytes) -> list[int]:
     return codes
 
 
-def test_bytes_that_are_hardly_http(own: EmbeddedHost) -> None:
+def test_bytes_that_are_hardly_http(own: EmbeddedCluster) -> None:
     seed, count = new_seed(), size(short=600, full=20_000)
     client, pid = own.session(), own.server.pid
     chance = random.Random(seed)
@@ -159,7 +159,7 @@ def test_bytes_that_are_hardly_http(own: EmbeddedHost) -> None:
     assert "Traceback" not in own.server.log(), own.server.tail()
 
 
-def test_bytes_that_are_hardly_tls(own: EmbeddedHost) -> None:
+def test_bytes_that_are_hardly_tls(own: EmbeddedCluster) -> None:
     chance, count = random.Random(new_seed()), size(short=200, full=3000)
     client, pid = own.session(), own.server.pid
     before = descriptors(pid)
@@ -188,7 +188,7 @@ def test_bytes_that_are_hardly_tls(own: EmbeddedHost) -> None:
         ),
     ],
 )
-def test_what_is_refused_ends_the_connection(own: EmbeddedHost, data: bytes) -> None:
+def test_what_is_refused_ends_the_connection(own: EmbeddedCluster, data: bytes) -> None:
     codes = check(data, exchange(own.session(), data))
     assert len(codes) <= 1
     assert set(codes) <= {400, 413, 431}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT_HOST, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT_HOST, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.faults.balancer import Balancer
@@ -28,7 +28,7 @@ PAUSE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    kube: KubeHost
+    kube: KubeCluster
     directory: Path
     processes: dict[int, Process]
 
@@ -43,7 +43,7 @@ class Replicas:
 
 
 @pytest.fixture
-def replicas(kube: KubeHost, tmp_path: Path) -> Iterator[Replicas]:
+def replicas(kube: KubeCluster, tmp_path: Path) -> Iterator[Replicas]:
     """Two, which the kube-apiserver reaches by the port of the session's own server, and that one is stopped."""
     kube.server.stop()
     made = Replicas(kube, tmp_path, {})
@@ -92,7 +92,7 @@ def until_all_have(state_now: Mapping[Name, Object], informers: list[Reflector])
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["rolling restart", "killed in turns"])
-def test_nothing_is_lost_and_informers_agree(kube: KubeHost, replicas: Replicas, how: signal.Signals) -> None:
+def test_nothing_is_lost_and_informers_agree(kube: KubeCluster, replicas: Replicas, how: signal.Signals) -> None:
     storm, over, client = Storm(new_seed(), [TenantKind()], writers=WRITERS), threading.Event(), kube.session()
     informers = [Reflector(kube.session, tenants_path()) for _ in range(INFORMERS)]
     writing = storm.blow_until(over, client)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving
-from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
 from tests.e2e.support.control_plane import FRONT_PROXY
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
@@ -110,7 +110,7 @@ def first() -> Generation:
 
 
 @pytest.fixture
-def files(embedded: EmbeddedHost, tmp_path: Path, first: Generation) -> Iterator[Files]:
+def files(embedded: EmbeddedCluster, tmp_path: Path, first: Generation) -> Iterator[Files]:
     port = free_port()
     flags = {
         "--kubeconfig": embedded.admin.kubeconfig,
@@ -165,11 +165,11 @@ def test_files_are_exchanged_under_load(files: Files, first: Generation, tmp_pat
     assert load.answered > 100
 
 
-def served_certificate(kube: KubeHost) -> str:
+def served_certificate(kube: KubeCluster) -> str:
     return ssl.get_server_certificate(("127.0.0.1", kube.port))
 
 
-def age(kube: KubeHost) -> None:
+def age(kube: KubeCluster) -> None:
     """As if most of the life of the CA in the Secret were over: everything is due to be made anew."""
     path = "/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert"
     secret = kube.session().get(path).expect(200)
@@ -187,7 +187,7 @@ def age(kube: KubeHost) -> None:
     kube.session().request("PUT", path, secret).expect(200)
 
 
-def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeHost) -> None:
+def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeCluster) -> None:
     client, before = kube.session(), served_certificate(kube)
     with under_load([lambda: client.get(LIST)] * 4) as load:
         age(kube)
@@ -198,7 +198,7 @@ def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeHost)
     assert load.answered > 100
 
 
-def forget(kube: KubeHost, proxies: bytes) -> None:
+def forget(kube: KubeCluster, proxies: bytes) -> None:
     """A kube-apiserver adds its CA to those in the ConfigMap, and leaves it to others to take out what is no longer in
     use."""
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
@@ -206,7 +206,7 @@ def forget(kube: KubeHost, proxies: bytes) -> None:
     kube.session().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
 
 
-def test_the_aggregator_s_own_certificate_and_ca_are_exchanged_under_load(kube: KubeHost, tmp_path: Path) -> None:
+def test_the_aggregator_s_own_certificate_and_ca_are_exchanged_under_load(kube: KubeCluster, tmp_path: Path) -> None:
     """kube-apiserver tells of the CA in its ConfigMap, which our server follows."""
     client, ca = kube.session(), make_ca("another front-proxy CA")
     pair = make_client(ca, FRONT_PROXY)

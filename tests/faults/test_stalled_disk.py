@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import manifest
-from tests.faults.failing_database_cluster import MortalHost
+from tests.faults.failing_database_cluster import FailingDatabaseCluster
 from tests.faults.reflector import Reflector
 from tests.faults.sizes import size
 
@@ -29,15 +29,15 @@ WRITE_SECONDS = 40.0
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[MortalHost]:
-    running = MortalHost(tmp_path)
+def mortal(tmp_path: Path) -> Iterator[FailingDatabaseCluster]:
+    running = FailingDatabaseCluster(tmp_path)
     yield running
     running.spare()
     assert running.stop() == 0, running.server.tail()
 
 
 @contextmanager
-def stopped(kube: KubeHost) -> Iterator[None]:
+def stopped(kube: KubeCluster) -> Iterator[None]:
     [etcd] = [process for process in kube.processes if process.name == "etcd"]
     etcd.signal(signal.SIGSTOP)
     try:
@@ -101,7 +101,7 @@ def check_the_watch(client: Client, watching: Reflector) -> None:
     assert (watching.lists, watching.contradictions) == (1, [])
 
 
-def test_the_embedded_host_waits_for_its_disk(mortal: MortalHost, unique: str) -> None:
+def test_the_embedded_host_waits_for_its_disk(mortal: FailingDatabaseCluster, unique: str) -> None:
     mortal.grant(unique, "cluster-admin", ROOT)
     client = mortal.session()
     answers = check([client, mortal.session(unique)], mortal.stalled, unique)
@@ -112,7 +112,7 @@ def test_the_embedded_host_waits_for_its_disk(mortal: MortalHost, unique: str) -
     assert {f"{unique}{number}" for number in range(WRITERS)} <= names
 
 
-def test_a_cluster_waits_for_its_etcd(kube: KubeHost, unique: str) -> None:
+def test_a_cluster_waits_for_its_etcd(kube: KubeCluster, unique: str) -> None:
     kube.grant(unique, "cluster-admin", ROOT)
     client = kube.direct()
     answers = check([client, kube.direct(unique)], lambda: stopped(kube), unique)
@@ -126,7 +126,7 @@ def test_a_cluster_waits_for_its_etcd(kube: KubeHost, unique: str) -> None:
         kube.session().request("DELETE", tenants_path(ROOT, name))
 
 
-def test_nobody_else_gets_the_database(own: EmbeddedHost, unique: str) -> None:
+def test_nobody_else_gets_the_database(own: EmbeddedCluster, unique: str) -> None:
     client = own.session()
     with closing(sqlite3.connect(own.data / "host.db", timeout=0.5, isolation_level=None)) as other:
         with pytest.raises(sqlite3.OperationalError, match="locked"):

@@ -19,7 +19,7 @@ from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES
 from tenant_apiserver.process import Process, add_checks, informer_work, stages
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tests.apiserver.endpoints.request_contexts import make_context
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
 
@@ -76,7 +76,7 @@ def test_the_end_takes_no_more_than_ten_seconds() -> None:
 
 async def test_a_server_that_has_not_seen_everything_is_not_ready() -> None:
     process = Process()
-    informer = Informer(FakeHost(), CONFIGMAPS)
+    informer = Informer(FakeCluster(), CONFIGMAPS)
     add_checks(process, (informer,))
     before = await process.health.respond(make_context(target="/readyz"))
     informer.synced.set()
@@ -90,7 +90,7 @@ async def test_a_server_that_has_not_seen_everything_is_not_ready() -> None:
 @virtual
 async def test_controllers_are_told_once_the_server_is_ready_or_takes_too_long(last_comes: bool) -> None:
     loop, told = asyncio.get_running_loop(), asyncio.Event()
-    first, second, last = (Informer(FakeHost(), kind) for kind in (NAMESPACES, HELMRELEASES, CONFIGMAPS))
+    first, second, last = (Informer(FakeCluster(), kind) for kind in (NAMESPACES, HELMRELEASES, CONFIGMAPS))
     first.add_handler(Listed(told.set), behind=True)
     tenants = SimpleNamespace(informers=(first, second), visibility=SimpleNamespace(informers=()))
     work = informer_work(cast(TenantApi, tenants), [last])

@@ -21,7 +21,7 @@ from apiserver.tls import certificates
 from registry.cluster.interface import SERVICES
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.webhook_server import Reply, WebhookServer
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 
 _BODY = b'{"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u"}}'
 _PROXY = "http://127.0.0.1:9"
@@ -51,8 +51,8 @@ def proxies() -> Proxies:
 
 
 @pytest.fixture
-async def client(host: FakeHost, proxies: Proxies) -> AsyncIterator[WebhookClient]:
-    made = WebhookClient(host, proxy=proxies)
+async def client(cluster: FakeCluster, proxies: Proxies) -> AsyncIterator[WebhookClient]:
+    made = WebhookClient(cluster, proxy=proxies)
     yield made
     await made.close()
 
@@ -160,9 +160,9 @@ async def test_no_cookies_are_kept(client: WebhookClient, server: WebhookServer)
 
 
 async def test_a_service_is_reached_at_its_address_under_its_name(
-    client: WebhookClient, server: WebhookServer, host: FakeHost, proxies: Proxies
+    client: WebhookClient, server: WebhookServer, cluster: FakeCluster, proxies: Proxies
 ) -> None:
-    host.add(SERVICES, service(server.port, clusterIP="127.0.0.1"))
+    cluster.add(SERVICES, service(server.port, clusterIP="127.0.0.1"))
     server.on("/x", Reply(b"said"))
     endpoint = Endpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
     assert await post(client, endpoint) == b"said"
@@ -171,10 +171,10 @@ async def test_a_service_is_reached_at_its_address_under_its_name(
 
 
 async def test_a_service_shows_a_certificate_of_its_name(
-    client: WebhookClient, server: WebhookServer, host: FakeHost
+    client: WebhookClient, server: WebhookServer, cluster: FakeCluster
 ) -> None:
     other = service(server.port, clusterIP="127.0.0.1")
-    host.add(SERVICES, {**other, "metadata": {"name": "other", "namespace": "webhooks"}})
+    cluster.add(SERVICES, {**other, "metadata": {"name": "other", "namespace": "webhooks"}})
     endpoint = Endpoint(f"https://other.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
     assert (await failure(client, endpoint)).endswith(
         "tls: failed to verify certificate: x509: certificate is not valid for other.webhooks.svc"
@@ -182,17 +182,19 @@ async def test_a_service_shows_a_certificate_of_its_name(
 
 
 async def test_a_service_is_looked_up_anew_for_each_connection(
-    client: WebhookClient, server: WebhookServer, host: FakeHost
+    client: WebhookClient, server: WebhookServer, cluster: FakeCluster
 ) -> None:
     endpoint = Endpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
     server.on("/x", Reply(b"said"))
     assert 'service "hook" not found' in await failure(client, endpoint)
-    host.add(SERVICES, service(server.port, clusterIP="127.0.0.1"))
+    cluster.add(SERVICES, service(server.port, clusterIP="127.0.0.1"))
     assert await post(client, endpoint) == b"said"
 
 
-async def test_a_host_that_is_away_is_a_failure(client: WebhookClient, server: WebhookServer, host: FakeHost) -> None:
-    host.unreachable = True
+async def test_a_host_that_is_away_is_a_failure(
+    client: WebhookClient, server: WebhookServer, cluster: FakeCluster
+) -> None:
+    cluster.unreachable = True
     endpoint = Endpoint(f"https://hook.webhooks.svc:{server.port}/x", service=True, ca_bundle=server.ca)
     assert "the host API cannot be reached" in await failure(client, endpoint)
 

@@ -10,7 +10,7 @@ from admission.webhook.service_resolver import Route, ServiceResolver, route_of
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from registry.cluster.interface import SERVICES
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 
 
 def service(**spec: Any) -> Object:
@@ -55,21 +55,21 @@ def test_or_it_does_not(spec: dict[str, Any], why: str) -> None:
     assert str(caught.value) == why
 
 
-async def test_a_name_is_resolved_by_the_host_s_services(host: FakeHost) -> None:
-    host.add(SERVICES, service(clusterIP="10.0.0.7", ports=PORTS))
-    [found] = await ServiceResolver(host).resolve("s.n.svc", 443, socket.AF_UNSPEC)
+async def test_a_name_is_resolved_by_the_host_s_services(cluster: FakeCluster) -> None:
+    cluster.add(SERVICES, service(clusterIP="10.0.0.7", ports=PORTS))
+    [found] = await ServiceResolver(cluster).resolve("s.n.svc", 443, socket.AF_UNSPEC)
     assert (found["host"], found["port"], found["family"]) == ("10.0.0.7", 443, socket.AF_INET)
     with pytest.raises(Unroutable, match='service "t" not found'):
-        await ServiceResolver(host).resolve("t.n.svc", 443)
+        await ServiceResolver(cluster).resolve("t.n.svc", 443)
 
 
-async def test_an_external_name_is_left_to_dns(host: FakeHost) -> None:
-    host.add(SERVICES, service(type="ExternalName", externalName="localhost"))
-    found = await ServiceResolver(host).resolve("s.n.svc", 443, socket.AF_INET)
+async def test_an_external_name_is_left_to_dns(cluster: FakeCluster) -> None:
+    cluster.add(SERVICES, service(type="ExternalName", externalName="localhost"))
+    found = await ServiceResolver(cluster).resolve("s.n.svc", 443, socket.AF_INET)
     assert {each["host"] for each in found} == {"127.0.0.1"}
 
 
-async def test_a_host_that_is_away_is_told(host: FakeHost) -> None:
-    host.unreachable = True
+async def test_a_host_that_is_away_is_told(cluster: FakeCluster) -> None:
+    cluster.unreachable = True
     with pytest.raises(StatusError):
-        await ServiceResolver(host).resolve("s.n.svc", 443)
+        await ServiceResolver(cluster).resolve("s.n.svc", 443)

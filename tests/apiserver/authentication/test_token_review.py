@@ -21,7 +21,7 @@ ALICE: dict[str, Any] = {
 }
 
 
-class Host:
+class FakeReviews:
     def __init__(self, status: dict[str, Any] | None = None) -> None:
         self.status = ALICE if status is None else status
         self.error: StatusError | None = None
@@ -41,16 +41,16 @@ class Clock:
         return self.now
 
 
-def bearer(host: Host, **kwargs: Any) -> BearerToken:
-    return BearerToken(TokenReviewer(host), on_stale=lambda: None, **kwargs)
+def bearer(cluster: FakeReviews, **kwargs: Any) -> BearerToken:
+    return BearerToken(TokenReviewer(cluster), on_stale=lambda: None, **kwargs)
 
 
 async def test_the_host_says_whose_a_token_is() -> None:
-    host = Host()
+    cluster = FakeReviews()
     context = make_context(headers={"Authorization": "bEARER secret"})
-    user = await bearer(host).authenticate(context)
+    user = await bearer(cluster).authenticate(context)
     assert user == User(name="alice", uid="7", groups=("a",), extra={"k": ("v",)})
-    assert host.bodies == [
+    assert cluster.bodies == [
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": "secret"}}
     ]
 
@@ -66,14 +66,14 @@ async def test_the_host_says_whose_a_token_is() -> None:
     ],
 )
 async def test_no_token_is_no_credential(header: str) -> None:
-    host = Host()
-    assert await bearer(host).authenticate(make_context(headers={"Authorization": header})) is None
-    assert host.bodies == []
+    cluster = FakeReviews()
+    assert await bearer(cluster).authenticate(make_context(headers={"Authorization": header})) is None
+    assert cluster.bodies == []
 
 
 async def test_an_extra_space_is_warned_of() -> None:
     context = make_context(headers={"Authorization": "Bearer  secret"})
-    assert await bearer(Host()).authenticate(context) is None
+    assert await bearer(FakeReviews()).authenticate(context) is None
     assert context.warnings == [
         "the provided Authorization header contains extra space before the bearer token, and is ignored"
     ]
@@ -89,28 +89,28 @@ async def test_an_extra_space_is_warned_of() -> None:
     ],
 )
 async def test_a_refused_token_is_kept_as_refused(status: dict[str, Any]) -> None:
-    host = Host(status)
-    authenticator = bearer(host)
+    cluster = FakeReviews(status)
+    authenticator = bearer(cluster)
     for _ in range(2):
         with pytest.raises(InvalidToken, match=r"^invalid bearer token$"):
             await authenticator.authenticate(make_context(headers={"Authorization": "Bearer null"}))
-    assert len(host.bodies) == 1
+    assert len(cluster.bodies) == 1
 
 
 async def test_an_error_of_the_review_is_not_kept() -> None:
-    host = Host({"error": "webhook failed", "authenticated": True, "user": {"username": "root"}})
-    authenticator = bearer(host)
+    cluster = FakeReviews({"error": "webhook failed", "authenticated": True, "user": {"username": "root"}})
+    authenticator = bearer(cluster)
     for _ in range(2):
         with pytest.raises(AuthenticationError, match=r"^webhook failed$"):
             await authenticator.authenticate(make_context(headers={"Authorization": "Bearer x"}))
-    assert len(host.bodies) == 2
+    assert len(cluster.bodies) == 2
 
 
 async def test_a_token_that_is_no_ascii_is_refused_unasked() -> None:
-    host = Host()
+    cluster = FakeReviews()
     with pytest.raises(InvalidToken):
-        await bearer(host).authenticate(make_context(headers={"Authorization": "Bearer tökén"}))
-    assert host.bodies == []
+        await bearer(cluster).authenticate(make_context(headers={"Authorization": "Bearer tökén"}))
+    assert cluster.bodies == []
 
 
 @pytest.mark.parametrize(
@@ -118,25 +118,25 @@ async def test_a_token_that_is_no_ascii_is_refused_unasked() -> None:
     [pytest.param(["us", "them"], True, id="ours among them"), pytest.param(["them"], False, id="not ours")],
 )
 async def test_a_token_must_be_for_our_audience(given: list[str], good: bool) -> None:
-    host = Host({**ALICE, "audiences": given})
-    reviewer = TokenReviewer(host, audiences=("us",))
+    cluster = FakeReviews({**ALICE, "audiences": given})
+    reviewer = TokenReviewer(cluster, audiences=("us",))
     if good:
         assert (await reviewer("t")).name == "alice"
     else:
         with pytest.raises(InvalidToken):
             await reviewer("t")
-    assert host.bodies[0]["spec"]["audiences"] == ["us"]
+    assert cluster.bodies[0]["spec"]["audiences"] == ["us"]
 
 
 async def test_a_known_token_is_accepted_while_the_host_is_away() -> None:
-    clock, host, stale = Clock(), Host(), []
+    clock, reviews, stale = Clock(), FakeReviews(), []
     verdicts: VerdictCache[TokenVerdict] = VerdictCache(
         ttl=10, tolerance=300, lasting=lambda verdict: isinstance(verdict, User), clock=clock
     )
-    authenticator = BearerToken(TokenReviewer(host), on_stale=lambda: stale.append(1), cache=verdicts)
+    authenticator = BearerToken(TokenReviewer(reviews), on_stale=lambda: stale.append(1), cache=verdicts)
     await authenticator.authenticate(make_context(headers={"Authorization": "Bearer known"}))
     clock.now = 100
-    host.error = ServiceUnavailable("connection refused")
+    reviews.error = ServiceUnavailable("connection refused")
     context = make_context(headers={"Authorization": "Bearer known"})
     user = await authenticator.authenticate(context)
     assert user is not None
@@ -148,19 +148,19 @@ async def test_a_known_token_is_accepted_while_the_host_is_away() -> None:
 
 
 async def test_a_failing_host_is_asked_again() -> None:
-    host = Host()
-    host.error = StatusError(500, "InternalError", "etcd")
+    cluster = FakeReviews()
+    cluster.error = StatusError(500, "InternalError", "etcd")
     with pytest.raises(StatusError):
-        await TokenReviewer(host, backoff=Backoff(start=0, steps=5))("t")
-    assert len(host.bodies) == 5
+        await TokenReviewer(cluster, backoff=Backoff(start=0, steps=5))("t")
+    assert len(cluster.bodies) == 5
 
 
 @pytest.mark.parametrize("code", [401, 403, 404])
 async def test_a_host_that_does_not_let_us_ask_is_no_verdict_on_the_caller(code: int) -> None:
-    host = Host()
-    host.error = StatusError(code, "Forbidden", "the server's own account may not create tokenreviews")
-    authenticator = bearer(host)
+    cluster = FakeReviews()
+    cluster.error = StatusError(code, "Forbidden", "the server's own account may not create tokenreviews")
+    authenticator = bearer(cluster)
     for _ in range(2):
         with pytest.raises(AuthenticationError):
             await authenticator.authenticate(make_context(headers={"Authorization": "Bearer x"}))
-    assert len(host.bodies) == 2
+    assert len(cluster.bodies) == 2

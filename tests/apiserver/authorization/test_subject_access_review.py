@@ -21,7 +21,7 @@ WIDGET = AccessAttributes(
 )
 
 
-class Host:
+class FakeReviews:
     def __init__(self, **status: Any) -> None:
         self.status = status
         self.error: StatusError | None = None
@@ -84,7 +84,7 @@ def test_selectors_that_a_review_knows_are_asked_for() -> None:
     ],
 )
 async def test_what_the_host_says_is_the_decision(status: dict[str, Any], decision: Decision) -> None:
-    assert await AccessReview(Host(**status), on_stale=lambda: None).authorize(WIDGET) == decision
+    assert await AccessReview(FakeReviews(**status), on_stale=lambda: None).authorize(WIDGET) == decision
 
 
 @pytest.mark.parametrize(
@@ -102,31 +102,31 @@ async def test_what_the_host_says_is_the_decision(status: dict[str, Any], decisi
     ],
 )
 async def test_a_decision_holds_for_the_same_question_only(other: AccessAttributes) -> None:
-    host = Host(allowed=True)
-    authorizer = AccessReview(host, on_stale=lambda: None)
+    cluster = FakeReviews(allowed=True)
+    authorizer = AccessReview(cluster, on_stale=lambda: None)
     for attributes in (WIDGET, replace(WIDGET), other, other):
         await authorizer.authorize(attributes)
-    assert host.asked == 2
+    assert cluster.asked == 2
 
 
 async def test_a_question_that_is_too_long_is_not_kept() -> None:
-    host = Host(allowed=True)
-    authorizer = AccessReview(host, on_stale=lambda: None)
+    cluster = FakeReviews(allowed=True)
+    authorizer = AccessReview(cluster, on_stale=lambda: None)
     for _ in range(2):
         await authorizer.authorize(replace(WIDGET, name="x" * 10_000))
-    assert host.asked == 2
+    assert cluster.asked == 2
 
 
 async def test_what_was_allowed_stays_allowed_while_the_host_is_away() -> None:
     now = [0.0]
     stale: list[int] = []
-    host = Host(allowed=True)
+    cluster = FakeReviews(allowed=True)
     cache: VerdictCache[Decision] = VerdictCache(
         ttl=10, tolerance=300, lasting=lambda decision: decision.allowed, clock=lambda: now[0]
     )
-    authorizer = AccessReview(host, on_stale=lambda: stale.append(1), cache=cache)
+    authorizer = AccessReview(cluster, on_stale=lambda: stale.append(1), cache=cache)
     await authorizer.authorize(WIDGET)
-    now[0], host.error = 60.0, ServiceUnavailable("connection refused")
+    now[0], cluster.error = 60.0, ServiceUnavailable("connection refused")
     assert await authorizer.authorize(WIDGET) == Decision(allowed=True, stale=True)
     assert stale == [1]
     with pytest.raises(ServiceUnavailable):

@@ -19,7 +19,7 @@ class Clock:
         return self.now
 
 
-class Host:
+class FakeReviews:
     """Answers `verdict`, or fails with `error`; counts how often it was asked."""
 
     def __init__(self, verdict: str = "allow") -> None:
@@ -49,44 +49,44 @@ def cache(clock: Callable[[], float], *, tolerance: float = 300.0, size: int = 1
 
 
 async def test_a_verdict_is_asked_for_again_after_its_time(clock: Clock) -> None:
-    host, verdicts = Host(), cache(clock)
-    await verdicts.get("k", host)
+    reviews, verdicts = FakeReviews(), cache(clock)
+    await verdicts.get("k", reviews)
     clock.now += 9.9
-    assert await verdicts.get("k", host) == Verdict("allow")
-    assert host.asked == 1
+    assert await verdicts.get("k", reviews) == Verdict("allow")
+    assert reviews.asked == 1
     clock.now += 0.2
-    host.verdict = "deny"
-    assert await verdicts.get("k", host) == Verdict("deny")
-    assert host.asked == 2
+    reviews.verdict = "deny"
+    assert await verdicts.get("k", reviews) == Verdict("deny")
+    assert reviews.asked == 2
 
 
 async def test_concurrent_questions_share_one_call(clock: Clock) -> None:
-    host, verdicts = Host(), cache(clock)
-    host.gate.clear()
-    questions = [asyncio.create_task(verdicts.get("k", host)) for _ in range(5)]
-    await host.entered.wait()
+    reviews, verdicts = FakeReviews(), cache(clock)
+    reviews.gate.clear()
+    questions = [asyncio.create_task(verdicts.get("k", reviews)) for _ in range(5)]
+    await reviews.entered.wait()
     questions[0].cancel()
-    host.gate.set()
+    reviews.gate.set()
     results = await asyncio.gather(*questions, return_exceptions=True)
     assert isinstance(results[0], asyncio.CancelledError)
     assert results[1:] == [Verdict("allow")] * 4
-    assert host.asked == 1
+    assert reviews.asked == 1
 
 
 async def test_a_failed_call_is_not_kept(clock: Clock) -> None:
-    host, verdicts = Host(), cache(clock)
-    host.error = BadRequest("no")
+    reviews, verdicts = FakeReviews(), cache(clock)
+    reviews.error = BadRequest("no")
     with pytest.raises(BadRequest):
-        await verdicts.get("k", host)
-    host.error = None
-    assert await verdicts.get("k", host) == Verdict("allow")
+        await verdicts.get("k", reviews)
+    reviews.error = None
+    assert await verdicts.get("k", reviews) == Verdict("allow")
 
 
 async def test_a_host_s_failure_becomes_a_503_with_retry_after(clock: Clock) -> None:
-    host, verdicts = Host(), cache(clock)
-    host.error = InternalError("etcd")
+    reviews, verdicts = FakeReviews(), cache(clock)
+    reviews.error = InternalError("etcd")
     with pytest.raises(ServiceUnavailable) as raised:
-        await verdicts.get("k", host)
+        await verdicts.get("k", reviews)
     assert raised.value.retry_after == 1
 
 
@@ -102,55 +102,55 @@ async def test_a_host_s_failure_becomes_a_503_with_retry_after(clock: Clock) -> 
 async def test_what_is_used_while_the_host_is_away(
     clock: Clock, verdict: str, age: float, tolerance: float, used: bool
 ) -> None:
-    host, verdicts = Host(verdict), cache(clock, tolerance=tolerance)
-    await verdicts.get("k", host)
+    reviews, verdicts = FakeReviews(verdict), cache(clock, tolerance=tolerance)
+    await verdicts.get("k", reviews)
     clock.now += age
-    host.error = ServiceUnavailable("connection refused")
+    reviews.error = ServiceUnavailable("connection refused")
     if used:
-        assert await verdicts.get("k", host) == Verdict(verdict, stale=True)
+        assert await verdicts.get("k", reviews) == Verdict(verdict, stale=True)
         return
     with pytest.raises(ServiceUnavailable):
-        await verdicts.get("k", host)
+        await verdicts.get("k", reviews)
 
 
 async def test_an_absent_host_is_asked_once_a_second_only(clock: Clock) -> None:
-    host, verdicts = Host(), cache(clock)
-    await verdicts.get("k", host)
+    reviews, verdicts = FakeReviews(), cache(clock)
+    await verdicts.get("k", reviews)
     clock.now += 20
-    host.error = ServiceUnavailable("connection refused")
+    reviews.error = ServiceUnavailable("connection refused")
     for _ in range(5):
-        await verdicts.get("k", host)
-    assert host.asked == 2
+        await verdicts.get("k", reviews)
+    assert reviews.asked == 2
     clock.now += 1.1
-    host.error = None
-    assert await verdicts.get("k", host) == Verdict("allow")
+    reviews.error = None
+    assert await verdicts.get("k", reviews) == Verdict("allow")
 
 
 async def test_a_denial_takes_the_place_of_an_allow(clock: Clock) -> None:
-    host, verdicts = Host(), cache(clock)
-    await verdicts.get("k", host)
+    reviews, verdicts = FakeReviews(), cache(clock)
+    await verdicts.get("k", reviews)
     clock.now += 20
-    host.verdict = "deny"
-    await verdicts.get("k", host)
+    reviews.verdict = "deny"
+    await verdicts.get("k", reviews)
     clock.now += 20
-    host.error = ServiceUnavailable("connection refused")
+    reviews.error = ServiceUnavailable("connection refused")
     with pytest.raises(ServiceUnavailable):
-        await verdicts.get("k", host)
+        await verdicts.get("k", reviews)
 
 
 async def test_a_silent_host_does_not_hold_up_what_is_known(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiserver.delegation.decision_cache._PATIENCE", 0.01)
-    host, verdicts = Host(), cache(clock)
-    await verdicts.get("k", host)
+    reviews, verdicts = FakeReviews(), cache(clock)
+    await verdicts.get("k", reviews)
     clock.now += 20
-    host.gate.clear()
-    assert await verdicts.get("k", host) == Verdict("allow", stale=True)
-    host.gate.set()
+    reviews.gate.clear()
+    assert await verdicts.get("k", reviews) == Verdict("allow", stale=True)
+    reviews.gate.set()
 
 
 async def test_the_least_recently_used_verdict_goes_first(clock: Clock) -> None:
-    host, verdicts = Host(), cache(clock, size=2)
+    reviews, verdicts = FakeReviews(), cache(clock, size=2)
     for key in ("a", "b", "a", "c"):
-        await verdicts.get(key, host)
+        await verdicts.get(key, reviews)
     assert verdicts.fresh("a") == "allow"
     assert verdicts.fresh("b") is None

@@ -15,7 +15,7 @@ from apiserver.meta.resource import Object
 AT_ONCE = Backoff(start=0, jitter=0)
 
 
-class Host:
+class FakeReviews:
     """Fails with each of `errors` in turn, then answers."""
 
     def __init__(self, *errors: StatusError) -> None:
@@ -34,25 +34,25 @@ def failure(code: int) -> StatusError:
 
 
 async def test_passing_failures_are_got_over() -> None:
-    host = Host(failure(500), failure(504), failure(429))
-    assert await review.post(host, {"a": 1}, AT_ONCE) == {"a": 1}
-    assert host.asked == 4
+    cluster = FakeReviews(failure(500), failure(504), failure(429))
+    assert await review.post(cluster, {"a": 1}, AT_ONCE) == {"a": 1}
+    assert cluster.asked == 4
 
 
 @pytest.mark.parametrize("code", [pytest.param(403, id="refused"), pytest.param(503, id="the host is away")])
 async def test_other_failures_are_told_at_once(code: int) -> None:
-    host = Host(failure(code))
+    cluster = FakeReviews(failure(code))
     with pytest.raises(StatusError) as raised:
-        await review.post(host, {}, AT_ONCE)
+        await review.post(cluster, {}, AT_ONCE)
     assert raised.value.code == code
-    assert host.asked == 1
+    assert cluster.asked == 1
 
 
 async def test_the_last_failure_is_told() -> None:
-    host = Host(*[failure(500)] * 9)
+    cluster = FakeReviews(*[failure(500)] * 9)
     with pytest.raises(StatusError):
-        await review.post(host, {}, AT_ONCE)
-    assert host.asked == 5
+        await review.post(cluster, {}, AT_ONCE)
+    assert cluster.asked == 5
 
 
 async def test_pauses_grow_and_heed_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,8 +62,8 @@ async def test_pauses_grow_and_heed_retry_after(monkeypatch: pytest.MonkeyPatch)
         pauses.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    host = Host(failure(500), failure(500), TooManyRequests("later", retry_after=7), failure(500))
-    await review.post(host, {}, Backoff(jitter=0))
+    cluster = FakeReviews(failure(500), failure(500), TooManyRequests("later", retry_after=7), failure(500))
+    await review.post(cluster, {}, Backoff(jitter=0))
     assert pauses == [0.5, 0.75, 7, 1.6875]
 
 
@@ -86,7 +86,7 @@ async def test_no_answer_in_time_is_a_503() -> None:
 )
 async def test_each_call_is_counted_by_its_answer(error: StatusError | None, code: int | None) -> None:
     codes: list[int | None] = []
-    asked = review.counted(Host(*[error] if error else []), codes.append)
+    asked = review.counted(FakeReviews(*[error] if error else []), codes.append)
     with contextlib.suppress(StatusError):
         assert await asked({"a": 1}) == {"a": 1}
     assert codes == [code]

@@ -9,7 +9,7 @@ from apiserver.meta.resource import Object
 from controller.runtime.apply import Apply, ControllerOwner, ForeignObject, additions, covers, owner_references, patch
 from controller.runtime.write_gate import LeaseGate, NotLeading, OpenGate
 from registry.cluster.interface import CONFIGMAPS
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 
 OWNER = ControllerOwner(api_version="v1", kind="Thing", name="mine", uid="u1")
 
@@ -18,125 +18,125 @@ def desired(data: dict[str, Any]) -> Object:
     return {"metadata": {"name": "cm", "namespace": "ns", "ownerReferences": [OWNER.reference()]}, "data": data}
 
 
-def stored(host: FakeHost) -> Object:
-    found = host.peek(CONFIGMAPS, "ns", "cm")
+def stored(cluster: FakeCluster) -> Object:
+    found = cluster.peek(CONFIGMAPS, "ns", "cm")
     assert found is not None
     return found
 
 
 @pytest.fixture
-def apply(host: FakeHost) -> Apply:
-    return Apply(host=host, gate=OpenGate())
+def apply(cluster: FakeCluster) -> Apply:
+    return Apply(cluster=cluster, gate=OpenGate())
 
 
 async def ensure(apply: Apply, data: dict[str, Any], observed: Object | None) -> Object:
     return await apply.ensure(CONFIGMAPS, lambda current: desired(data), observed=observed, owner=OWNER)
 
 
-async def test_what_is_missing_is_created_without_what_must_not_be_there(host: FakeHost, apply: Apply) -> None:
+async def test_what_is_missing_is_created_without_what_must_not_be_there(cluster: FakeCluster, apply: Apply) -> None:
     await ensure(apply, {"a": "1", "b": None}, None)
 
-    created = stored(host)
+    created = stored(cluster)
     assert (created["apiVersion"], created["kind"], created["data"]) == ("v1", "ConfigMap", {"a": "1"})
-    assert [write.field_manager for write in host.writes] == ["tenant-controller"]
+    assert [write.field_manager for write in cluster.writes] == ["tenant-controller"]
 
 
-async def test_a_second_pass_writes_nothing(host: FakeHost, apply: Apply) -> None:
+async def test_a_second_pass_writes_nothing(cluster: FakeCluster, apply: Apply) -> None:
     observed = await ensure(apply, {"a": "1", "b": None}, None)
-    host.forget_writes()
+    cluster.forget_writes()
 
     assert await ensure(apply, {"a": "1", "b": None}, observed) == observed
-    assert (host.writes, apply.writes) == ([], 1)
+    assert (cluster.writes, apply.writes) == ([], 1)
 
 
-async def test_a_change_keeps_what_others_wrote(host: FakeHost, apply: Apply) -> None:
+async def test_a_change_keeps_what_others_wrote(cluster: FakeCluster, apply: Apply) -> None:
     foreign = {"name": "cm", "namespace": "ns", "labels": {"theirs": "x"}, "finalizers": ["theirs/f"]}
     reference = {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "u2"}
-    host.add(
+    cluster.add(
         CONFIGMAPS,
         {"metadata": {**foreign, "ownerReferences": [reference, OWNER.reference()]}, "data": {"a": "0", "z": "9"}},
     )
 
-    await ensure(apply, {"a": "1"}, stored(host))
+    await ensure(apply, {"a": "1"}, stored(cluster))
 
-    after = stored(host)
+    after = stored(cluster)
     assert after["data"] == {"a": "1", "z": "9"}
     assert after["metadata"]["labels"] == {"theirs": "x"}
     assert after["metadata"]["finalizers"] == ["theirs/f"]
     assert after["metadata"]["ownerReferences"] == [reference, OWNER.reference()]
 
 
-async def test_a_foreign_object_is_never_touched(host: FakeHost, apply: Apply) -> None:
-    host.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
+async def test_a_foreign_object_is_never_touched(cluster: FakeCluster, apply: Apply) -> None:
+    cluster.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
 
     with pytest.raises(ForeignObject, match="ConfigMap cm exists and is not owned by Thing mine; rename or delete it"):
-        await ensure(apply, {"a": "1"}, stored(host))
+        await ensure(apply, {"a": "1"}, stored(cluster))
 
-    assert host.writes == []
+    assert cluster.writes == []
 
 
 async def test_a_foreign_object_that_the_cache_does_not_know_yet_is_not_touched_either(
-    host: FakeHost, apply: Apply
+    cluster: FakeCluster, apply: Apply
 ) -> None:
-    host.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
+    cluster.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
 
     with pytest.raises(ForeignObject):
         await ensure(apply, {"a": "1"}, None)
 
-    assert stored(host)["data"] == {"a": "0"}
+    assert stored(cluster)["data"] == {"a": "0"}
 
 
 async def test_our_own_object_that_the_cache_does_not_know_yet_is_brought_up_to_date(
-    host: FakeHost, apply: Apply
+    cluster: FakeCluster, apply: Apply
 ) -> None:
-    host.add(CONFIGMAPS, desired({"a": "0"}))
+    cluster.add(CONFIGMAPS, desired({"a": "0"}))
 
     await ensure(apply, {"a": "1"}, None)
 
-    assert stored(host)["data"] == {"a": "1"}
+    assert stored(cluster)["data"] == {"a": "1"}
 
 
-async def test_a_stale_observation_is_a_conflict(host: FakeHost, apply: Apply) -> None:
-    host.add(CONFIGMAPS, desired({"a": "0"}))
-    observed = stored(host)
-    host.add(CONFIGMAPS, {**desired({"a": "5"}), "metadata": {**observed["metadata"]}})
+async def test_a_stale_observation_is_a_conflict(cluster: FakeCluster, apply: Apply) -> None:
+    cluster.add(CONFIGMAPS, desired({"a": "0"}))
+    observed = stored(cluster)
+    cluster.add(CONFIGMAPS, {**desired({"a": "5"}), "metadata": {**observed["metadata"]}})
 
     with pytest.raises(StatusError) as refused:
         await ensure(apply, {"a": "1"}, observed)
 
-    assert (refused.value.code, stored(host)["data"]) == (409, {"a": "5"})
+    assert (refused.value.code, stored(cluster)["data"]) == (409, {"a": "5"})
 
 
-async def test_a_closed_gate_lets_nothing_through(host: FakeHost) -> None:
-    apply = Apply(host=host, gate=LeaseGate())
-    host.add(CONFIGMAPS, desired({"a": "0"}))
+async def test_a_closed_gate_lets_nothing_through(cluster: FakeCluster) -> None:
+    apply = Apply(cluster=cluster, gate=LeaseGate())
+    cluster.add(CONFIGMAPS, desired({"a": "0"}))
 
     for write in (
         apply.create(CONFIGMAPS, desired({})),
-        apply.patch(CONFIGMAPS, stored(host), {}),
-        apply.delete(CONFIGMAPS, stored(host)),
+        apply.patch(CONFIGMAPS, stored(cluster), {}),
+        apply.delete(CONFIGMAPS, stored(cluster)),
     ):
         with pytest.raises(NotLeading):
             await write
-    assert (host.writes, apply.writes) == ([], 0)
+    assert (cluster.writes, apply.writes) == ([], 0)
 
 
-async def test_a_deletion_holds_for_the_observed_state_only(host: FakeHost, apply: Apply) -> None:
-    host.add(CONFIGMAPS, desired({"a": "0"}))
-    observed = stored(host)
+async def test_a_deletion_holds_for_the_observed_state_only(cluster: FakeCluster, apply: Apply) -> None:
+    cluster.add(CONFIGMAPS, desired({"a": "0"}))
+    observed = stored(cluster)
     await ensure(apply, {"a": "1"}, observed)
 
     with pytest.raises(StatusError) as refused:
         await apply.delete(CONFIGMAPS, observed)
     assert refused.value.code == 409
 
-    await apply.delete(CONFIGMAPS, stored(host))
-    assert host.peek(CONFIGMAPS, "ns", "cm") is None
+    await apply.delete(CONFIGMAPS, stored(cluster))
+    assert cluster.peek(CONFIGMAPS, "ns", "cm") is None
 
 
-async def test_deleting_what_is_gone_is_done(host: FakeHost, apply: Apply) -> None:
-    host.add(CONFIGMAPS, desired({}))
-    observed = stored(host)
+async def test_deleting_what_is_gone_is_done(cluster: FakeCluster, apply: Apply) -> None:
+    cluster.add(CONFIGMAPS, desired({}))
+    observed = stored(cluster)
     await apply.delete(CONFIGMAPS, observed)
 
     await apply.delete(CONFIGMAPS, observed)
@@ -192,19 +192,19 @@ def test_additions_change_nothing_that_is_there() -> None:
 
 
 async def test_a_status_is_written_by_its_subresource_and_for_the_observed_state_only(
-    host: FakeHost, apply: Apply
+    cluster: FakeCluster, apply: Apply
 ) -> None:
     observed = await ensure(apply, {"a": "1"}, None)
     written = await apply.write_status(CONFIGMAPS, observed, {"phase": "good"})
     assert written is not None
     assert (written["status"], written["data"]) == ({"phase": "good"}, {"a": "1"})
-    assert host.writes[-1].subresource == "status"
+    assert cluster.writes[-1].subresource == "status"
     with pytest.raises(StatusError) as raised:
         await apply.write_status(CONFIGMAPS, observed, {"phase": "outdated"})
     assert raised.value.code == 409
 
 
-async def test_the_status_of_what_is_gone_is_nobodys_business(host: FakeHost, apply: Apply) -> None:
+async def test_the_status_of_what_is_gone_is_nobodys_business(cluster: FakeCluster, apply: Apply) -> None:
     observed = await ensure(apply, {"a": "1"}, None)
-    await host.delete(CONFIGMAPS, "ns", "cm")
+    await cluster.delete(CONFIGMAPS, "ns", "cm")
     assert await apply.write_status(CONFIGMAPS, observed, {"phase": "late"}) is None

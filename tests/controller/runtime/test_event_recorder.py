@@ -12,8 +12,8 @@ from controller.runtime.apply import Apply
 from controller.runtime.event_recorder import EventRecorder, Occurrence, Regarding
 from controller.runtime.write_gate import LeaseGate, OpenGate, WriteGate
 from controller.tenant.event_messages import occurrences
-from registry.cluster.interface import EVENTS, HostResource
-from tests.fakes import FakeHost
+from registry.cluster.interface import EVENTS, ClusterResource
+from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
 ALPHA = Regarding(
@@ -24,11 +24,11 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Running:
-    def __init__(self, host: FakeHost | None = None, gate: WriteGate | None = None) -> None:
-        self.host = host or FakeHost()
+    def __init__(self, cluster: FakeCluster | None = None, gate: WriteGate | None = None) -> None:
+        self.cluster = cluster or FakeCluster()
         loop = asyncio.get_running_loop()
         self.recorder = EventRecorder(
-            apply=Apply(host=self.host, gate=gate or OpenGate()),
+            apply=Apply(cluster=self.cluster, gate=gate or OpenGate()),
             controller="apps.cozystack.io/tenant-controller",
             instance="here",
             now=lambda: NOW,
@@ -44,7 +44,7 @@ class Running:
         await asyncio.wait([self._task])
 
     async def events(self) -> list[Object]:
-        found: list[Object] = (await self.host.list(EVENTS))["items"]
+        found: list[Object] = (await self.cluster.list(EVENTS))["items"]
         return found
 
 
@@ -84,7 +84,7 @@ async def test_a_loop_that_runs_hot_writes_one_event_and_a_series_once_a_minute(
         await asyncio.sleep(120)
         [event] = await running.events()
         assert event["series"]["count"] == 300
-        assert len(running.host.writes) <= 7
+        assert len(running.cluster.writes) <= 7
         await asyncio.sleep(600)
         running.recorder.record(ALPHA, BAD)
         await asyncio.sleep(1)
@@ -106,14 +106,14 @@ async def test_one_object_has_no_more_than_its_share() -> None:
 
 @virtual
 async def test_what_cannot_be_written_is_forgotten() -> None:
-    async def before(verb: str, res: HostResource, key: Key) -> None:
+    async def before(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "create":
             raise errors.Forbidden(GroupResource("events.k8s.io", "events"), key.name, "it is terminating")
 
-    async with Running(FakeHost(before=before)) as running:
+    async with Running(FakeCluster(before=before)) as running:
         running.recorder.record(ALPHA, BAD)
         await asyncio.sleep(1)
-        running.host.before = None
+        running.cluster.before = None
         running.recorder.record(ALPHA, BAD)
         await asyncio.sleep(1)
         assert len(await running.events()) == 1
@@ -125,7 +125,7 @@ async def test_an_event_that_expired_is_told_anew() -> None:
         running.recorder.record(ALPHA, BAD)
         await asyncio.sleep(1)
         [event] = await running.events()
-        await running.host.delete(EVENTS, "tenant-root", event["metadata"]["name"])
+        await running.cluster.delete(EVENTS, "tenant-root", event["metadata"]["name"])
         running.recorder.record(ALPHA, BAD)
         await asyncio.sleep(61)
         assert await running.events() == []

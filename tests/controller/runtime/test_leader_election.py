@@ -13,8 +13,8 @@ from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
 from controller.runtime.leader_election import Candidate, LeaderElector, LeaseTimes, micro_time
 from controller.runtime.write_gate import LeaseGate, NotLeading
-from registry.cluster.interface import LEASES, Host, HostResource
-from tests.fakes import FakeHost
+from registry.cluster.interface import LEASES, ClusterClient, ClusterResource
+from tests.fakes import FakeCluster
 from tests.virtual_time import run_virtual, virtual
 
 NAME = ("cozy-system", "tenant-apiserver")
@@ -23,7 +23,7 @@ NAME = ("cozy-system", "tenant-apiserver")
 class Replica:
     """A process that wants to lead, and writes every second while it does."""
 
-    def __init__(self, host: Host, identity: str, log: list[tuple[float, str]]) -> None:
+    def __init__(self, cluster: ClusterClient, identity: str, log: list[tuple[float, str]]) -> None:
         loop = asyncio.get_running_loop()
         # a process that is stopped sees no time pass until it is woken: its clock is the loop's, always
         self.gate = LeaseGate(clock=loop.time)
@@ -31,7 +31,7 @@ class Replica:
         self.terms = 0
         self.identity = identity
         self.elector = LeaderElector(
-            host=host,
+            cluster=cluster,
             gate=self.gate,
             candidate=Candidate(identity=identity, namespace=NAME[0], name=NAME[1]),
             clock=loop.time,
@@ -59,13 +59,13 @@ class Replica:
 class Cut:
     """A host that some replicas cannot reach: calls fail, or hang."""
 
-    def __init__(self, host: FakeHost) -> None:
-        self._host = host
+    def __init__(self, cluster: FakeCluster) -> None:
+        self._cluster = cluster
         self.fails = False
         self.hangs = False
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        real = getattr(self._host, name)
+        real = getattr(self._cluster, name)
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             if self.hangs:
@@ -77,8 +77,8 @@ class Cut:
         return call
 
 
-def lease(host: FakeHost) -> Object:
-    found = host.peek(LEASES, *NAME)
+def lease(cluster: FakeCluster) -> Object:
+    found = cluster.peek(LEASES, *NAME)
     assert found is not None
     spec: Object = found["spec"]
     return spec
@@ -86,7 +86,7 @@ def lease(host: FakeHost) -> Object:
 
 def test_the_first_one_makes_the_lease_and_leads() -> None:
     async def main() -> Object:
-        host, log = FakeHost(), list[tuple[float, str]]()
+        host, log = FakeCluster(), list[tuple[float, str]]()
         async with Replica(host, "a", log).running():
             await asyncio.sleep(5)
         assert [who for _, who in log][:1] == ["a"]
@@ -102,7 +102,7 @@ def test_the_first_one_makes_the_lease_and_leads() -> None:
 
 @virtual
 async def test_a_leader_renews_and_others_wait() -> None:
-    host, log = FakeHost(), list[tuple[float, str]]()
+    host, log = FakeCluster(), list[tuple[float, str]]()
     async with Replica(host, "a", log).running(), Replica(host, "b", log).running():
         await asyncio.sleep(120)
     assert {who for _, who in log if who} == {"a"}
@@ -111,7 +111,7 @@ async def test_a_leader_renews_and_others_wait() -> None:
 
 def test_a_leader_that_ends_hands_over_at_once() -> None:
     async def main() -> float:
-        host, log = FakeHost(), list[tuple[float, str]]()
+        host, log = FakeCluster(), list[tuple[float, str]]()
         async with Replica(host, "b", log).running() as first:
             await asyncio.sleep(1)
             async with Replica(host, "a", log).running():
@@ -128,7 +128,7 @@ def test_a_leader_that_ends_hands_over_at_once() -> None:
 @pytest.mark.parametrize("way", [pytest.param("fails", id="refused"), pytest.param("hangs", id="silent")])
 @virtual
 async def test_a_leader_that_is_cut_off_stops_before_another_one_starts(way: str) -> None:
-    host, log = FakeHost(), list[tuple[float, str]]()
+    host, log = FakeCluster(), list[tuple[float, str]]()
     cut: Any = Cut(host)
     old = Replica(cut, "old", log)
     async with old.running(), Replica(host, "new", log).running():
@@ -148,7 +148,7 @@ async def test_a_leader_that_is_cut_off_stops_before_another_one_starts(way: str
 
 @virtual
 async def test_a_leader_that_was_cut_off_can_lead_again() -> None:
-    host, log = FakeHost(), list[tuple[float, str]]()
+    host, log = FakeCluster(), list[tuple[float, str]]()
     async with Replica(host, "a", log).running():
         await asyncio.sleep(5)
         host.unreachable = True
@@ -162,7 +162,7 @@ async def test_a_leader_that_was_cut_off_can_lead_again() -> None:
 
 @virtual
 async def test_an_outage_that_ends_before_the_deadline_does_not_cost_the_lead() -> None:
-    host, log = FakeHost(), list[tuple[float, str]]()
+    host, log = FakeCluster(), list[tuple[float, str]]()
     replica = Replica(host, "a", log)
     async with replica.running():
         await asyncio.sleep(5)
@@ -178,16 +178,16 @@ async def test_an_outage_that_ends_before_the_deadline_does_not_cost_the_lead() 
 @virtual
 async def test_the_deadline_counts_from_before_the_request_that_renews() -> None:
     """The host may have stored the lease at once, and answered late: others count from then."""
-    host = FakeHost()
-    replica = Replica(host, "a", [])
+    cluster = FakeCluster()
+    replica = Replica(cluster, "a", [])
 
-    async def slow(verb: str, res: HostResource, key: Key) -> None:
+    async def slow(verb: str, res: ClusterResource, key: Key) -> None:
         await asyncio.sleep(3)
 
-    host.before = slow
+    cluster.before = slow
     async with replica.running():
         await asyncio.sleep(6.5)
-        host.unreachable = True
+        cluster.unreachable = True
         assert replica.elector.leads
         await asyncio.sleep(4)
         assert not replica.elector.leads
@@ -204,7 +204,7 @@ async def test_a_frozen_leader_finds_its_gate_closed() -> None:
 
     gate = LeaseGate(clock=clock)
     elector = LeaderElector(
-        host=FakeHost(), gate=gate, candidate=Candidate(identity="a", namespace="n", name="l"), clock=clock
+        cluster=FakeCluster(), gate=gate, candidate=Candidate(identity="a", namespace="n", name="l"), clock=clock
     )
     ended = asyncio.Event()
 
@@ -229,7 +229,7 @@ async def test_a_frozen_leader_finds_its_gate_closed() -> None:
 
 @virtual
 async def test_a_lease_that_somebody_else_takes_is_lost_at_once() -> None:
-    host, log = FakeHost(), list[tuple[float, str]]()
+    host, log = FakeCluster(), list[tuple[float, str]]()
     replica = Replica(host, "a", log)
     async with replica.running():
         await asyncio.sleep(5.5)
@@ -243,7 +243,7 @@ async def test_a_lease_that_somebody_else_takes_is_lost_at_once() -> None:
 
 @virtual
 async def test_a_foreign_change_of_the_lease_does_not_cost_the_lead() -> None:
-    host, log = FakeHost(), list[tuple[float, str]]()
+    host, log = FakeCluster(), list[tuple[float, str]]()
     replica = Replica(host, "a", log)
     async with replica.running():
         await asyncio.sleep(5.5)
@@ -262,7 +262,7 @@ def test_the_time_in_a_foreign_lease_is_not_believed() -> None:
     """A clock that is years ahead or behind makes no difference: what counts is when we saw the lease change."""
 
     async def main() -> float:
-        host, log = FakeHost(), list[tuple[float, str]]()
+        host, log = FakeCluster(), list[tuple[float, str]]()
         spec = {"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": "2099-01-01T00:00:00.000000Z"}
         host.add(LEASES, {"metadata": {"namespace": NAME[0], "name": NAME[1]}, "spec": spec})
         async with Replica(host, "a", log).running():
@@ -274,9 +274,9 @@ def test_the_time_in_a_foreign_lease_is_not_believed() -> None:
 
 def test_of_two_that_start_together_one_leads() -> None:
     async def main() -> set[str]:
-        host, log = FakeHost(), list[tuple[float, str]]()
+        host, log = FakeCluster(), list[tuple[float, str]]()
 
-        async def slow(verb: str, res: HostResource, key: Key) -> None:
+        async def slow(verb: str, res: ClusterResource, key: Key) -> None:
             await asyncio.sleep(0.1)
 
         host.before = slow
@@ -290,8 +290,8 @@ def test_of_two_that_start_together_one_leads() -> None:
 @pytest.mark.parametrize("fails", [pytest.param(True, id="fails"), pytest.param(False, id="returns")])
 def test_a_leading_task_that_ends_ends_the_election(fails: bool) -> None:
     async def main() -> Object:
-        host = FakeHost()
-        replica = Replica(host, "a", [])
+        cluster = FakeCluster()
+        replica = Replica(cluster, "a", [])
 
         async def lead() -> None:
             await asyncio.sleep(3)
@@ -300,17 +300,17 @@ def test_a_leading_task_that_ends_ends_the_election(fails: bool) -> None:
 
         with pytest.raises(LookupError if fails else RuntimeError):
             await replica.elector.run(lead)
-        return lease(host)
+        return lease(cluster)
 
     assert run_virtual(main)["holderIdentity"] == ""
 
 
 def test_a_namespace_that_is_missing_is_waited_for() -> None:
     async def main() -> float:
-        host, log = FakeHost(), list[tuple[float, str]]()
+        host, log = FakeCluster(), list[tuple[float, str]]()
         loop = asyncio.get_running_loop()
 
-        async def missing(verb: str, res: HostResource, key: Key) -> None:
+        async def missing(verb: str, res: ClusterResource, key: Key) -> None:
             if verb == "create" and loop.time() < 30:
                 raise errors.NotFound(GroupResource("", "namespaces"), "cozy-system")
 

@@ -39,17 +39,17 @@ from controller.tenant.watches import ContentEvents, NamespaceEvents, TenantEven
 from controller.tenant.workloads_ready_step import WORKLOADMONITORS, Workloads, WorkloadsStep
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.informer import Informer
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, SECRETS, SERVICES, HostResource
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, SECRETS, SERVICES, ClusterResource
 from registry.names import RELEASE_SELECTOR, release_name
 from registry.tenant.convert import to_tenant
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.tree import TenantTree
 from registry.tenant.types import tenant_resource
 from registry.tenant.watch_feed import TenantFeed
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 from tests.tenant_objects import ROOT_HOST, release
 
-# FakeHost makes everything at this time
+# FakeCluster makes everything at this time
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _LABEL = "namespace.cozystack.io/"
 LIMITS = {
@@ -105,24 +105,24 @@ class World:
     """`inside` also keeps what is in the namespaces."""
 
     def __init__(
-        self, host: FakeHost | None = None, *, inside: bool = False, platform: PlatformOfTests | None = None
+        self, cluster: FakeCluster | None = None, *, inside: bool = False, platform: PlatformOfTests | None = None
     ) -> None:
         self.platform = platform or PlatformOfTests()
-        self.host = host or FakeHost()
+        self.cluster = cluster or FakeCluster()
         resource = tenant_resource()
         self.cache = WatchCache(resource)
         self.tree = TenantTree(root_host=ROOT_HOST)
         self.queue = WorkQueue[Key]()
         roots = WorkQueue[Key]()
-        self.apply = Apply(host=self.host, gate=OpenGate())
+        self.apply = Apply(cluster=self.cluster, gate=OpenGate())
         self.handlers: list[EventHandler] = []
-        self._writer = ContentWriter(apply=self.apply, host=self.host, chart=lambda: self.platform.chart)
+        self._writer = ContentWriter(apply=self.apply, cluster=self.cluster, chart=lambda: self.platform.chart)
         self._leavings = Leavings(apply=self.apply, writer=self._writer, listen=self._listen)
         self.told = Told()
         self.now = NOW
-        self._contents: dict[tuple[HostResource, str], Informer] = {}
-        self._releases = Informer(self.host, HELMRELEASES, label_selector=RELEASE_SELECTOR)
-        self._namespaces = Informer(self.host, NAMESPACES)
+        self._contents: dict[tuple[ClusterResource, str], Informer] = {}
+        self._releases = Informer(self.cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR)
+        self._namespaces = Informer(self.cluster, NAMESPACES)
         events = TenantEvents(tree=self.tree, enqueue=self.queue.add)
         namespaces = NamespaceEvents(tree=self.tree, namespaces=self._namespaces.store, enqueue=self.queue.add)
         root_events = RootEvents(enqueue=roots.add)
@@ -146,7 +146,7 @@ class World:
             recorder=self.told,
         )
         reconciler = TenantReconciler(
-            cleanup=Cleanup(apply=self.apply, host=self.host, tree=self.tree, namespaces=namespaces),
+            cleanup=Cleanup(apply=self.apply, cluster=self.cluster, tree=self.tree, namespaces=namespaces),
             observer=Observer(
                 tree=self.tree,
                 releases=self._releases.store,
@@ -171,7 +171,7 @@ class World:
         )
         root = RootReconciler(
             apply=self.apply,
-            host=self.host,
+            cluster=self.cluster,
             tree=self.tree,
             namespaces=self._namespaces.store,
             settings=ReleaseSettings,
@@ -194,10 +194,10 @@ class World:
             settings=self.platform.contents(),
         )
 
-    def _listen(self, resource: HostResource, handler: EventHandler, *, name: str = "") -> None:
+    def _listen(self, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
         selector = f"metadata.name={name}" if name else ""
         informer = self._contents.setdefault(
-            (resource, name), Informer(self.host, resource, field_selector=selector, keep=False)
+            (resource, name), Informer(self.cluster, resource, field_selector=selector, keep=False)
         )
         informer.add_handler(handler)
         self.handlers.append(handler)
@@ -228,25 +228,25 @@ class World:
         await self.settle()
 
     async def create(self, name: str, namespace: str = "tenant-root", **spec: Any) -> None:
-        await self.host.create(HELMRELEASES, release(name, namespace, spec=spec, finalizer=True))
+        await self.cluster.create(HELMRELEASES, release(name, namespace, spec=spec, finalizer=True))
 
     async def change(self, name: str, namespace: str = "tenant-root", **spec: Any) -> None:
         await self._merge(HELMRELEASES, namespace, release_name(name), {"spec": {"values": spec}})
 
     async def delete(self, name: str, namespace: str = "tenant-root") -> None:
-        await self.host.delete(HELMRELEASES, namespace, release_name(name))
+        await self.cluster.delete(HELMRELEASES, namespace, release_name(name))
 
     async def edit_namespace(self, name: str, metadata: Mapping[str, Any]) -> None:
         await self._merge(NAMESPACES, "", name, {"metadata": dict(metadata)})
 
-    async def _merge(self, res: HostResource, namespace: str, name: str, body: Object) -> None:
-        await self.host.patch(res, namespace, name, body, content_type="application/merge-patch+json")
+    async def _merge(self, res: ClusterResource, namespace: str, name: str, body: Object) -> None:
+        await self.cluster.patch(res, namespace, name, body, content_type="application/merge-patch+json")
 
-    async def edit(self, res: HostResource, namespace: str, name: str, body: Object) -> None:
+    async def edit(self, res: ClusterResource, namespace: str, name: str, body: Object) -> None:
         await self._merge(res, namespace, name, body)
 
-    def content(self, res: HostResource, namespace: str, name: str) -> Object:
-        found = self.host.peek(res, namespace, name)
+    def content(self, res: ClusterResource, namespace: str, name: str) -> Object:
+        found = self.cluster.peek(res, namespace, name)
         assert found is not None, f"there is no {res.kind} {namespace}/{name}"
         return found
 
@@ -257,7 +257,7 @@ class World:
         return document
 
     def namespace(self, name: str) -> Object:
-        found = self.host.peek(NAMESPACES, "", name)
+        found = self.cluster.peek(NAMESPACES, "", name)
         assert found is not None, f"there is no namespace {name}"
         return found
 
@@ -272,7 +272,7 @@ class World:
         return found
 
     def tenant(self, name: str, namespace: str = "tenant-root") -> Object:
-        found = self.host.peek(HELMRELEASES, namespace, release_name(name))
+        found = self.cluster.peek(HELMRELEASES, namespace, release_name(name))
         assert found is not None, f"there is no tenant {namespace}/{name}"
         return to_tenant(found)
 
@@ -286,4 +286,4 @@ class World:
         return Counter((verb, plural) for verb, plural, _ in self.writes())
 
     def writes(self) -> list[tuple[str, str, str]]:
-        return [(write.verb, write.resource.plural, write.key.name) for write in self.host.writes]
+        return [(write.verb, write.resource.plural, write.key.name) for write in self.cluster.writes]

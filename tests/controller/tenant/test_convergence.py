@@ -7,9 +7,9 @@ import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, HostResource
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterResource
 from tests.controller.tenant.tenant_world import PlatformOfTests, World
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
 ROOTS_SERVICES = [f"namespace.cozystack.io/{service}" for service in ("etcd", "ingress", "monitoring", "seaweedfs")]
@@ -68,11 +68,11 @@ async def test_a_second_pass_writes_nothing() -> None:
         await world.create("alpha", gateway=True)
         await world.create("beta", "tenant-alpha")
         await world.settle()
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.again()
     assert world.writes() == []
 
-    successor = World(world.host)
+    successor = World(world.cluster)
     async with successor.running():
         pass
     assert successor.writes() == []
@@ -82,7 +82,7 @@ async def test_a_second_pass_writes_nothing() -> None:
 async def test_a_tenant_costs_two_writes() -> None:
     world = World()
     async with world.running():
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.create("alpha")
     assert world.writes() == [
         ("create", "helmreleases", "tenant-alpha"),
@@ -103,7 +103,7 @@ async def test_a_change_of_a_host_reaches_every_descendant_with_one_write_an_obj
         await world.create("aside")
         await world.settle()
         await world.change("alpha", host="new.example")
-        world.host.forget_writes()
+        world.cluster.forget_writes()
     hosts = {name: world.labels(name)["namespace.cozystack.io/host"] for name in _NAMESPACES}
     assert hosts == {
         "tenant-alpha": "new.example",
@@ -153,7 +153,7 @@ async def test_what_is_ours_comes_back_and_what_is_not_stays() -> None:
 async def test_a_foreign_namespace_is_never_touched_until_it_is_given_to_the_tenant() -> None:
     """S-07."""
     world = World()
-    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", "labels": {"theirs": "x"}}})
+    world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", "labels": {"theirs": "x"}}})
     foreign = world.namespace("tenant-alpha")
     async with world.running():
         await world.create("alpha")
@@ -179,7 +179,7 @@ async def test_a_foreign_namespace_is_never_touched_until_it_is_given_to_the_ten
 async def test_with_the_charts_namespace_there_is_no_war_of_writes() -> None:
     world = World()
     chart = {"labels": {**HELM["labels"], "namespace.cozystack.io/host": "chart.example"}}
-    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **HELM, **chart}})
+    world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **HELM, **chart}})
     async with world.running():
         await world.create("alpha")
         await world.settle()
@@ -204,8 +204,8 @@ async def test_a_namespace_of_our_making_goes_with_its_tenant() -> None:
         await world.create("alpha")
         await world.settle()
         await world.delete("alpha")
-    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is None
-    assert world.host.peek(NAMESPACES, "", "tenant-root") is not None
+    assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
+    assert world.cluster.peek(NAMESPACES, "", "tenant-root") is not None
 
 
 @virtual
@@ -214,9 +214,9 @@ async def test_a_deletion_that_nobody_saw_is_made_up_for() -> None:
     async with world.running():
         await world.create("alpha")
     await world.delete("alpha")
-    async with World(world.host).running():
+    async with World(world.cluster).running():
         pass
-    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is None
+    assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
 
 
 @virtual
@@ -242,8 +242,8 @@ async def test_a_namespace_out_of_a_backup_is_not_deleted() -> None:
     async with world.running():
         await world.create("alpha")
     copied = world.namespace("tenant-alpha")["metadata"]
-    host = FakeHost()
-    host.add(
+    cluster = FakeCluster()
+    cluster.add(
         NAMESPACES,
         {
             "metadata": {
@@ -254,9 +254,9 @@ async def test_a_namespace_out_of_a_backup_is_not_deleted() -> None:
             }
         },
     )
-    restored = World(host)
+    restored = World(cluster)
     async with restored.running():
-        assert host.peek(NAMESPACES, "", "tenant-alpha") is not None
+        assert cluster.peek(NAMESPACES, "", "tenant-alpha") is not None
         await restored.create("alpha")
     assert restored.conditions("alpha")["Ready"] == ("False", "NamespaceConflict")
 
@@ -268,13 +268,13 @@ async def test_a_namespace_stays_while_its_tenant_only_seems_to_be_gone() -> Non
     async with world.running():
         await world.create("alpha")
     unlabelled = {"metadata": {"labels": {"apps.cozystack.io/application.kind": None}}}
-    await world.host.patch(
+    await world.cluster.patch(
         HELMRELEASES, "tenant-root", "tenant-alpha", unlabelled, content_type="application/merge-patch+json"
     )
-    successor = World(world.host)
+    successor = World(world.cluster)
     async with successor.running():
         assert [facts.key.name for facts in successor.tree] == ["root"]
-    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is not None
+    assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is not None
 
 
 @virtual
@@ -284,7 +284,7 @@ async def test_nothing_is_written_for_a_tenant_that_is_being_deleted() -> None:
         await world.create("alpha")
         await world.settle()
         finalizer = {"metadata": {"finalizers": ["finalizers.fluxcd.io"]}}
-        await world.host.patch(
+        await world.cluster.patch(
             HELMRELEASES, "tenant-root", "tenant-alpha", finalizer, content_type="application/merge-patch+json"
         )
         await world.delete("alpha")
@@ -293,7 +293,7 @@ async def test_nothing_is_written_for_a_tenant_that_is_being_deleted() -> None:
         await world.edit_namespace("tenant-alpha", {"labels": {"namespace.cozystack.io/host": None}})
         await world.again()
     assert world.apply.writes == ours
-    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is not None
+    assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is not None
 
 
 @virtual
@@ -303,7 +303,7 @@ async def test_the_root_is_made_anew_when_it_was_deleted() -> None:
         await world.delete("root")
         await world.settle()
         assert world.tenant("root")["spec"]["host"] == ""
-        await world.host.delete(NAMESPACES, "", "tenant-root")
+        await world.cluster.delete(NAMESPACES, "", "tenant-root")
     assert world.labels("tenant-root")["platform.cozystack.io/no-delete"] == "true"
 
 
@@ -312,10 +312,10 @@ async def test_the_root_is_not_made_anew_while_its_namespace_is_terminating() ->
     world = World()
     async with world.running():
         await world.edit_namespace("tenant-root", {"finalizers": ["x/y"]})
-        await world.host.delete(NAMESPACES, "", "tenant-root")
+        await world.cluster.delete(NAMESPACES, "", "tenant-root")
         await world.delete("root")
         await world.settle()
-        assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-root") is None
+        assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-root") is None
         await world.edit_namespace("tenant-root", {"finalizers": None})
     assert world.conditions("root")["Ready"] == ("True", "Reconciled")
 
@@ -325,17 +325,17 @@ async def test_a_root_of_the_platforms_making_is_read_and_left_alone() -> None:
     """On Cozystack clusters its label is tenant-root, and its Namespace is of another Helm release."""
     world = World()
     helm = {"labels": HELM["labels"], "annotations": {"meta.helm.sh/release-name": "cozystack-basics"}}
-    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-root", **helm}})
+    world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-root", **helm}})
     labels = {
         "apps.cozystack.io/application.kind": "Tenant",
         "apps.cozystack.io/application.group": "apps.cozystack.io",
         "apps.cozystack.io/application.name": "tenant-root",
     }
     metadata = {"name": "tenant-root", "namespace": "tenant-root", "labels": labels}
-    world.host.add(HELMRELEASES, {"metadata": metadata, "spec": {"values": {"host": "platform.example"}}})
+    world.cluster.add(HELMRELEASES, {"metadata": metadata, "spec": {"values": {"host": "platform.example"}}})
     async with world.running():
         pass
-    found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-root")
+    found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-root")
     assert found is not None
     assert found["spec"] == {"values": {"host": "platform.example"}}
     assert world.labels("tenant-root")["namespace.cozystack.io/host"] == "platform.example"
@@ -376,10 +376,10 @@ async def test_duplicate_hosts_are_a_condition_for_both_until_one_goes() -> None
 @virtual
 async def test_a_tenant_outside_the_tree_gets_no_namespace() -> None:
     world = World()
-    world.host.add(NAMESPACES, {"metadata": {"name": "default"}})
+    world.cluster.add(NAMESPACES, {"metadata": {"name": "default"}})
     async with world.running():
         await world.create("alpha", "default")
-    assert world.host.peek(NAMESPACES, "", "default-alpha") is None
+    assert world.cluster.peek(NAMESPACES, "", "default-alpha") is None
     assert world.conditions("alpha", "default")["NamespaceReady"] == ("False", "ParentNotFound")
 
 
@@ -401,25 +401,25 @@ async def test_the_readiness_of_a_chart_is_not_overwritten() -> None:
         await world.create("alpha")
         await world.settle()
         assert world.conditions("alpha")["Ready"] == ("Unknown", "Pending")
-        found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
+        found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
         assert found is not None
         found["status"] = {"conditions": [{"type": "Ready", "status": "False", "reason": "InstallFailed"}]}
-        await world.host.update(HELMRELEASES, found, subresource="status")
+        await world.cluster.update(HELMRELEASES, found, subresource="status")
     assert world.conditions("alpha")["Ready"] == ("False", "InstallFailed")
 
 
 @virtual
 async def test_a_refusal_of_the_host_is_a_condition_and_tried_again() -> None:
     """R-259."""
-    host = FakeHost()
+    cluster = FakeCluster()
     refuses = True
 
-    async def before(verb: str, res: HostResource, key: Key) -> None:
+    async def before(verb: str, res: ClusterResource, key: Key) -> None:
         if refuses and verb == "create" and res == NAMESPACES and key.name == "tenant-alpha":
             raise errors.Forbidden(GroupResource("", "namespaces"), key.name, "not for you")
 
-    host.before = before
-    world = World(host)
+    cluster.before = before
+    world = World(cluster)
     async with world.running():
         await world.create("alpha")
         await world.create("bob")
@@ -436,9 +436,9 @@ async def test_a_host_that_comes_back_finds_everything_converging() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
-        world.host.unreachable = True
+        world.cluster.unreachable = True
         await world.settle(300)
-        world.host.unreachable = False
+        world.cluster.unreachable = False
         await world.settle(2000)
         await world.create("beta", "tenant-alpha")
     assert world.conditions("beta", "tenant-alpha")["Ready"] == ("True", "Reconciled")
@@ -447,11 +447,11 @@ async def test_a_host_that_comes_back_finds_everything_converging() -> None:
 @pytest.mark.parametrize("nth", [1, 2, 3, 5, 8, 13])
 @virtual
 async def test_a_process_that_dies_at_the_nth_write_leaves_nothing_that_its_successor_cannot_finish(nth: int) -> None:
-    host = FakeHost()
-    world = World(host)
+    cluster = FakeCluster()
+    world = World(cluster)
     written = 0
 
-    async def before(verb: str, res: HostResource, key: Key) -> None:
+    async def before(verb: str, res: ClusterResource, key: Key) -> None:
         nonlocal written
         if verb in ("create", "patch", "delete"):
             written += 1
@@ -463,10 +463,10 @@ async def test_a_process_that_dies_at_the_nth_write_leaves_nothing_that_its_succ
             await world.create(name)
         await world.create("beta", "tenant-alpha")
         await world.delete("bob")
-        host.before = before
-    host.before = None
-    async with World(host).running():
+        cluster.before = before
+    cluster.before = None
+    async with World(cluster).running():
         pass
-    assert world.host.peek(NAMESPACES, "", "tenant-bob") is None
+    assert world.cluster.peek(NAMESPACES, "", "tenant-bob") is None
     assert world.labels("tenant-alpha-beta")["namespace.cozystack.io/host"] == "beta.alpha.example.org"
     assert world.conditions("beta", "tenant-alpha")["Ready"] == ("True", "Reconciled")

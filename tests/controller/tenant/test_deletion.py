@@ -12,11 +12,11 @@ from apiserver.meta.resource import GroupResource, Key, Object
 from controller.tenant.finalizer import Disposal, disposal
 from controller.tenant.namespace_ownership import annotations_of_record
 from controller.tenant.tenantgateway_step import TENANTGATEWAYS
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, ROLEBINDINGS, SECRETS, SERVICEACCOUNTS, HostResource
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ROLEBINDINGS, SECRETS, SERVICEACCOUNTS, ClusterResource
 from registry.cluster.object_store import ObjectStore
 from registry.names import FLUX_FINALIZER, TENANT_FINALIZER
 from tests.controller.tenant.tenant_world import NOW, World
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 from tests.tenant_objects import facts, release
 from tests.virtual_time import virtual
 
@@ -38,9 +38,9 @@ async def finalizers(world: World, name: str, wanted: Sequence[str], namespace: 
 async def test_a_tenant_that_was_made_without_the_finalizer_gets_it_before_its_namespace() -> None:
     world = World()
     async with world.running():
-        world.host.forget_writes()
-        await world.host.create(HELMRELEASES, release("alpha"))
-    found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
+        world.cluster.forget_writes()
+        await world.cluster.create(HELMRELEASES, release("alpha"))
+    found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
     assert found is not None
     assert found["metadata"]["finalizers"] == [TENANT_FINALIZER]
     assert world.writes() == [
@@ -49,7 +49,7 @@ async def test_a_tenant_that_was_made_without_the_finalizer_gets_it_before_its_n
         ("create", "namespaces", "tenant-alpha"),
         ("patch", "helmreleases", "tenant-alpha"),
     ]
-    root = world.host.peek(HELMRELEASES, "tenant-root", "tenant-root")
+    root = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-root")
     assert root is not None
     assert "finalizers" not in root["metadata"]
 
@@ -62,9 +62,9 @@ async def test_children_go_first_then_the_namespace_and_last_the_tenant() -> Non
         await world.create("beta", "tenant-alpha")
         await world.create("c", "tenant-alpha-beta")
         await world.settle()
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.delete("alpha")
-    ended = [(write.resource.kind, write.key.name) for write in world.host.writes if write.verb == "delete"]
+    ended = [(write.resource.kind, write.key.name) for write in world.cluster.writes if write.verb == "delete"]
     assert ended == [
         ("HelmRelease", "tenant-alpha"),
         ("HelmRelease", "tenant-beta"),
@@ -89,7 +89,7 @@ async def test_what_blocks_is_named_and_nothing_goes_before_its_turn() -> None:
         await world.delete("alpha")
         await world.settle()
         assert waits(world, "alpha") == ("ChildTenantsRemain", "waits for the child tenants beta to go")
-        assert world.host.peek(NAMESPACES, "", "tenant-alpha-beta") is None
+        assert world.cluster.peek(NAMESPACES, "", "tenant-alpha-beta") is None
         await finalizers(world, "beta", [], "tenant-alpha")
         await world.settle()
         reason, message = waits(world, "alpha")
@@ -107,8 +107,8 @@ async def test_what_blocks_is_named_and_nothing_goes_before_its_turn() -> None:
         await world.settle()
         assert waits(world, "alpha") == ("NamespaceRemains", 'namespace "tenant-alpha" is being deleted')
         await world.edit_namespace("tenant-alpha", {"finalizers": None})
-    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
-    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is None
+    assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+    assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
     reasons = [reason for _, reason in world.told.of("alpha")]
     expected = ["ChildTenantsRemain", "FluxUninstalls", "TenantGatewayRemains", "NamespaceRemains"]
     assert reasons[-4:] == expected
@@ -121,10 +121,10 @@ async def test_what_the_host_says_of_a_namespace_and_of_an_uninstall_is_passed_o
         await world.create("alpha")
         await world.settle()
         await finalizers(world, "alpha", [TENANT_FINALIZER, FLUX_FINALIZER])
-        found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
+        found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
         assert found is not None
         said = {"type": "Ready", "status": "False", "reason": "UninstallFailed", "message": "hook failed"}
-        await world.host.update(HELMRELEASES, {**found, "status": {"conditions": [said]}}, subresource="status")
+        await world.cluster.update(HELMRELEASES, {**found, "status": {"conditions": [said]}}, subresource="status")
         await world.delete("alpha")
         await world.settle()
         assert waits(world, "alpha")[1].endswith("it says: hook failed")
@@ -133,23 +133,23 @@ async def test_what_the_host_says_of_a_namespace_and_of_an_uninstall_is_passed_o
         await world.settle()
         told = {"type": "NamespaceFinalizersRemaining", "status": "True", "message": "x/z in 1 resource instances"}
         namespace = world.namespace("tenant-alpha")
-        await world.host.update(NAMESPACES, {**namespace, "status": {"conditions": [told]}}, subresource="status")
+        await world.cluster.update(NAMESPACES, {**namespace, "status": {"conditions": [told]}}, subresource="status")
         await world.settle()
         assert waits(world, "alpha")[1].endswith("; x/z in 1 resource instances")
         await world.edit_namespace("tenant-alpha", {"finalizers": None})
-    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+    assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
 
 
 @virtual
 async def test_a_refusal_of_the_host_is_told_and_does_not_keep_the_others() -> None:
-    host = FakeHost()
+    cluster = FakeCluster()
     refused = {"tenant-beta", "tenant-bob"}
 
-    async def before(verb: str, res: HostResource, key: Key) -> None:
+    async def before(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "delete" and key.name in refused:
             raise errors.Forbidden(GroupResource(res.group, res.plural), key.name, "not for you")
 
-    world = World(host)
+    world = World(cluster)
     async with world.running():
         await world.create("alpha")
         await world.create("bob")
@@ -158,13 +158,13 @@ async def test_a_refusal_of_the_host_is_told_and_does_not_keep_the_others() -> N
         await world.settle()
         await world.delete("alpha")
         await world.delete("bob")
-        host.before = before
+        cluster.before = before
         await world.settle()
         reason, message = waits(world, "alpha")
         assert reason == "ChildTenantsRemain"
         assert "not for you" in message
         assert waits(world, "bob")[0] == "Refused"
-        assert host.peek(HELMRELEASES, "tenant-alpha", "tenant-gamma") is None
+        assert cluster.peek(HELMRELEASES, "tenant-alpha", "tenant-gamma") is None
         refused.clear()
         await world.settle(3000)
     assert [facts.key.name for facts in world.tree] == ["root"]
@@ -172,20 +172,20 @@ async def test_a_refusal_of_the_host_is_told_and_does_not_keep_the_others() -> N
 
 @virtual
 async def test_a_child_that_changes_while_it_is_to_go_is_tried_again_and_told_as_no_refusal() -> None:
-    host = FakeHost()
+    cluster = FakeCluster()
     busy = {"tenant-beta"}
 
-    async def before(verb: str, res: HostResource, key: Key) -> None:
+    async def before(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "delete" and key.name in busy:
             raise errors.Conflict(GroupResource(res.group, res.plural), key.name, "the object has been modified")
 
-    world = World(host)
+    world = World(cluster)
     async with world.running():
         await world.create("alpha")
         await world.create("beta", "tenant-alpha")
         await world.settle()
         await world.delete("alpha")
-        host.before = before
+        cluster.before = before
         await world.settle()
         assert waits(world, "alpha") == ("ChildTenantsRemain", "waits for the child tenants beta to go")
         busy.clear()
@@ -234,7 +234,7 @@ async def test_a_protected_namespace_keeps_its_tenant_until_the_label_goes() -> 
         await world.settle()
         assert waits(world, "alpha")[0] == "NamespaceProtected"
         await world.edit_namespace("tenant-alpha", {"labels": {"platform.cozystack.io/no-delete": None}})
-    assert world.host.peek(NAMESPACES, "", "tenant-alpha") is None
+    assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
 
 
 @virtual
@@ -245,9 +245,9 @@ async def test_more_children_than_a_condition_names_cost_few_writes() -> None:
         for number in range(40):
             await world.create(f"c{number}", "tenant-alpha")
         await world.settle()
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.delete("alpha")
-    told = [write for write in world.host.writes if write.key == Key("tenant-root", "tenant-alpha")]
+    told = [write for write in world.cluster.writes if write.key == Key("tenant-root", "tenant-alpha")]
     assert len(told) <= 15
     assert [facts.key.name for facts in world.tree] == ["root"]
 
@@ -262,7 +262,7 @@ async def test_a_tenant_that_goes_before_its_namespace_was_seen_leaves_none_behi
             await world.delete(f"t{number}")
     left = [facts.key.name for facts in world.tree]
     assert left == ["root"]
-    assert [each for each in range(20) if world.host.peek(NAMESPACES, "", f"tenant-t{each}")] == []
+    assert [each for each in range(20) if world.cluster.peek(NAMESPACES, "", f"tenant-t{each}")] == []
 
 
 @virtual
@@ -272,11 +272,11 @@ async def test_a_deletion_that_was_begun_is_finished_by_a_successor() -> None:
         await world.create("alpha")
         await world.create("beta", "tenant-alpha")
     await world.delete("alpha")
-    async with World(world.host).running():
+    async with World(world.cluster).running():
         pass
     for name in ("tenant-alpha", "tenant-alpha-beta"):
-        assert world.host.peek(NAMESPACES, "", name) is None
-    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+        assert world.cluster.peek(NAMESPACES, "", name) is None
+    assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
 
 
 @virtual
@@ -291,11 +291,11 @@ async def test_the_namespace_of_an_older_tenant_stays_with_it() -> None:
         younger = release("a-b")
         younger["metadata"]["finalizers"] = [TENANT_FINALIZER]
         younger["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"
-        world.host.add(HELMRELEASES, younger)
+        world.cluster.add(HELMRELEASES, younger)
         await world.create("c", "tenant-a-b")
         await world.settle()
-        await world.host.delete(HELMRELEASES, "tenant-root", "tenant-a-b")
-    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-a-b") is None
+        await world.cluster.delete(HELMRELEASES, "tenant-root", "tenant-a-b")
+    assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-a-b") is None
     assert world.labels("tenant-a-b")["namespace.cozystack.io/host"] == "b.a.example.org"
     assert world.tenant("c", "tenant-a-b")["metadata"].get("deletionTimestamp") is None
 
@@ -318,9 +318,9 @@ async def test_the_root_that_is_deleted_takes_nobody_along() -> None:
 async def test_a_namespace_that_was_given_to_the_tenant_stays_without_anything_of_ours() -> None:
     world = World(inside=True)
     theirs: Object = {"labels": {"theirs": "x"}, "annotations": {"apps.cozystack.io/adopt": "tenant-root/alpha"}}
-    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **theirs}})
+    world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **theirs}})
     account = {"metadata": {"name": "theirs", "namespace": "tenant-alpha"}}
-    world.host.add(SERVICEACCOUNTS, account)
+    world.cluster.add(SERVICEACCOUNTS, account)
     async with world.running():
         await world.create("alpha", gateway=True, schedulingClass="gold")
         await world.settle()
@@ -332,9 +332,9 @@ async def test_a_namespace_that_was_given_to_the_tenant_stays_without_anything_o
     assert (left["labels"], left["annotations"]) == (theirs["labels"], theirs["annotations"])
     assert "ownerReferences" not in left
     for res in (ROLEBINDINGS, SECRETS, SERVICEACCOUNTS):
-        found = (await world.host.list(res, "tenant-alpha"))["items"]
+        found = (await world.cluster.list(res, "tenant-alpha"))["items"]
         assert [each["metadata"]["name"] for each in found] == (["theirs"] if res == SERVICEACCOUNTS else [])
-    assert world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
+    assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
 
 
 ALPHA = facts("alpha", uid="uid")

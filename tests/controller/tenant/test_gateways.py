@@ -23,7 +23,7 @@ async def test_gateways_are_inherited_and_only_owners_have_a_tenantgateway() -> 
         await world.create("bob", gateway=True)
         await world.create("plain", host="customer2.example", gateway=False)
         await world.settle()
-        assert [name for name in _WITH if world.host.peek(TENANTGATEWAYS, name, "cozystack")] == [
+        assert [name for name in _WITH if world.cluster.peek(TENANTGATEWAYS, name, "cozystack")] == [
             "tenant-acme",
             "tenant-bob",
         ]
@@ -44,7 +44,7 @@ async def test_gateways_are_inherited_and_only_owners_have_a_tenantgateway() -> 
             "tenant-root",
             "tenant-root",
         ]
-        assert world.host.peek(TENANTGATEWAYS, "tenant-acme", "cozystack") is None
+        assert world.cluster.peek(TENANTGATEWAYS, "tenant-acme", "cozystack") is None
         await world.change("root", gateway=None)
     assert ["gateway" in world.services(name) for name in _WITH] == [False, False, True, False]
     kinds = {plural for _, plural, _ in world.writes()}
@@ -77,7 +77,7 @@ async def test_an_owner_without_a_domain_has_no_tenantgateway_and_is_told_why() 
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.settle()
-        assert world.host.peek(TENANTGATEWAYS, "tenant-alpha", "cozystack") is None
+        assert world.cluster.peek(TENANTGATEWAYS, "tenant-alpha", "cozystack") is None
         assert world.conditions("alpha")["TenantGatewayMissing"] == ("True", "NoApex")
         [message] = [
             each["message"]
@@ -104,7 +104,7 @@ async def test_a_host_that_no_label_holds_has_no_tenantgateway_and_a_condition()
         await world.settle()
         conditions = world.conditions(long, "tenant-alpha")
         assert conditions["TenantGatewayMissing"] == ("True", "HostTooLongForLabel")
-        assert world.host.peek(TENANTGATEWAYS, f"tenant-alpha-{long}", "cozystack") is None
+        assert world.cluster.peek(TENANTGATEWAYS, f"tenant-alpha-{long}", "cozystack") is None
         await world.change("alpha", host="a.example")
     assert world.content(TENANTGATEWAYS, f"tenant-alpha-{long}", "cozystack")
     assert "TenantGatewayMissing" not in world.conditions(long, "tenant-alpha")
@@ -141,7 +141,7 @@ async def test_what_somebody_else_made_in_the_name_of_a_tenantgateway_is_not_del
         await world.create("alpha")
         await world.settle()
         theirs = {"metadata": {"name": "cozystack", "namespace": "tenant-alpha"}, "spec": {"apex": "x.example"}}
-        world.host.add(TENANTGATEWAYS, theirs)
+        world.cluster.add(TENANTGATEWAYS, theirs)
     assert world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")["spec"] == {"apex": "x.example"}
 
 

@@ -16,7 +16,7 @@ from registry.cluster.interface import (
     ROLEBINDINGS,
     SECRETS,
     SERVICEACCOUNTS,
-    HostResource,
+    ClusterResource,
 )
 from tests.controller.tenant.tenant_world import PlatformOfTests, World
 from tests.virtual_time import virtual
@@ -29,7 +29,7 @@ HELM = {
 }
 
 
-def _chart(world: World) -> dict[tuple[HostResource, str], Object]:
+def _chart(world: World) -> dict[tuple[ClusterResource, str], Object]:
     """What the tenant's chart makes: the same objects, with a few other values, and Helm's marks."""
     return {
         (NAMESPACES, "tenant-alpha"): {"metadata": {"labels": {f"{LABEL}host": "chart.example", f"{LABEL}etcd": ""}}},
@@ -57,8 +57,8 @@ async def _helm(world: World) -> None:
         if namespace:
             metadata["namespace"] = namespace
         body = {**obj, "metadata": metadata}
-        if world.host.peek(res, namespace, name) is None:
-            world.host.add(res, body)
+        if world.cluster.peek(res, namespace, name) is None:
+            world.cluster.add(res, body)
         else:
             await world.edit(res, namespace, name, body)
 

@@ -18,10 +18,10 @@ from registry.cluster.interface import (
     ROLEBINDINGS,
     SECRETS,
     SERVICEACCOUNTS,
-    HostResource,
+    ClusterResource,
 )
 from tests.controller.tenant.tenant_world import World
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
 CERTIFICATES = "count/certificates.cert-manager.io"
@@ -55,7 +55,7 @@ async def test_the_tenants_of_seed_001_use_their_own_services_and_their_parents(
 async def test_a_new_tenant_gets_all_that_its_namespace_holds_with_one_write_an_object() -> None:
     world = World(inside=True)
     async with world.running():
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.create("alpha", gateway=True, resourceQuotas={CERTIFICATES: "10"})
     assert world.made() == {
         ("create", "helmreleases"): 1,
@@ -86,26 +86,26 @@ async def test_a_second_pass_writes_nothing_and_reads_nothing() -> None:
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1000m"})
         await world.create("beta", "tenant-alpha", schedulingClass="gold")
         await world.settle()
-        world.host.forget_writes()
-        calls = _calls(world.host)
+        world.cluster.forget_writes()
+        calls = _calls(world.cluster)
         await world.again()
         assert calls == []
     assert world.writes() == []
 
-    successor = World(world.host, inside=True)
+    successor = World(world.cluster, inside=True)
     async with successor.running():
         pass
     assert successor.writes() == []
     assert [call for call in calls if call[0] not in ("list", "watch")] == []
 
 
-def _calls(host: FakeHost) -> list[tuple[str, str]]:
+def _calls(cluster: FakeCluster) -> list[tuple[str, str]]:
     calls: list[tuple[str, str]] = []
 
-    async def count(verb: str, res: HostResource, key: Key) -> None:
+    async def count(verb: str, res: ClusterResource, key: Key) -> None:
         calls.append((verb, res.plural))
 
-    host.before = count
+    cluster.before = count
     return calls
 
 
@@ -123,7 +123,7 @@ _OURS: list[Any] = [
 
 @pytest.mark.parametrize(("res", "name", "edit"), _OURS)
 @virtual
-async def test_what_is_edited_comes_back_with_one_write(res: HostResource, name: str, edit: Object) -> None:
+async def test_what_is_edited_comes_back_with_one_write(res: ClusterResource, name: str, edit: Object) -> None:
     world = World(inside=True)
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
@@ -144,17 +144,17 @@ async def test_what_is_edited_comes_back_with_one_write(res: HostResource, name:
     ],
 )
 @virtual
-async def test_what_is_deleted_comes_back(res: HostResource, name: str) -> None:
+async def test_what_is_deleted_comes_back(res: ClusterResource, name: str) -> None:
     world = World(inside=True)
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
         await world.settle()
         before = _content(world, res, name)
-        await world.host.delete(res, "tenant-alpha", name)
+        await world.cluster.delete(res, "tenant-alpha", name)
     assert _content(world, res, name) == before
 
 
-def _content(world: World, res: HostResource, name: str) -> Object:
+def _content(world: World, res: ClusterResource, name: str) -> Object:
     found = world.content(res, "tenant-alpha", name)
     kept = {"name", "namespace", "labels", "annotations"}
     return {**found, "metadata": {key: value for key, value in found["metadata"].items() if key in kept}}
@@ -167,10 +167,10 @@ async def test_a_binding_to_another_role_is_made_anew() -> None:
     async with world.running():
         await world.create("alpha")
         await world.settle()
-        await world.host.delete(ROLEBINDINGS, "tenant-alpha", "cozy:tenant:view")
+        await world.cluster.delete(ROLEBINDINGS, "tenant-alpha", "cozy:tenant:view")
         stolen = {"metadata": {"name": "cozy:tenant:view", "namespace": "tenant-alpha"}, "subjects": []}
         stolen["roleRef"] = {"kind": "ClusterRole", "name": "cluster-admin"}
-        world.host.add(ROLEBINDINGS, stolen)
+        world.cluster.add(ROLEBINDINGS, stolen)
         await world.settle()
     assert world.content(ROLEBINDINGS, "tenant-alpha", "cozy:tenant:view")["roleRef"]["name"] == "cozy:tenant:view"
 
@@ -189,8 +189,8 @@ async def test_a_quota_is_exactly_what_is_declared_and_goes_with_the_declaration
         hard = world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")["spec"]["hard"]
         assert hard == {CERTIFICATES: "10"}
         await world.change("alpha", resourceQuotas={CERTIFICATES: None})
-    assert world.host.peek(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota") is None
-    assert world.host.peek(LIMITRANGES, "tenant-alpha", "tenant-range-limits") is None
+    assert world.cluster.peek(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota") is None
+    assert world.cluster.peek(LIMITRANGES, "tenant-alpha", "tenant-range-limits") is None
 
 
 @virtual
@@ -199,7 +199,7 @@ async def test_a_quota_of_somebody_elses_is_not_deleted() -> None:
     async with world.running():
         await world.create("alpha")
         await world.settle()
-        world.host.add(RESOURCEQUOTAS, {"metadata": {"name": "tenant-quota", "namespace": "tenant-alpha"}})
+        world.cluster.add(RESOURCEQUOTAS, {"metadata": {"name": "tenant-quota", "namespace": "tenant-alpha"}})
     assert world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")
 
 
@@ -229,7 +229,7 @@ async def test_unknown_keys_of_the_roots_secret_reach_every_descendant_with_one_
         await world.create("beta", "tenant-alpha")
         await world.create("aside")
         await world.settle()
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         text = "X2NsdXN0ZXI6IHtidW5kbGU6IGlzcC1mdWxsfQo="  # _cluster: {bundle: isp-full}
         await world.edit(SECRETS, "tenant-root", "cozystack-values", {"data": {"values.yaml": text}})
         await world.settle()
@@ -239,7 +239,7 @@ async def test_unknown_keys_of_the_roots_secret_reach_every_descendant_with_one_
         # the edit, the root's own values beside it, and each of the three below
         assert world.made() == {("patch", "secrets"): 5}
         world.platform.cluster["solver"] = "dns01"
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.again()
     assert world.values("tenant-alpha-beta")["_cluster"] == {
         "bundle": "isp-full",
@@ -281,11 +281,11 @@ async def test_an_immutable_secret_in_the_way_is_made_anew() -> None:
 async def test_what_the_host_refuses_stops_no_other_step() -> None:
     world = World(inside=True)
 
-    async def refuse(verb: str, res: HostResource, key: Key) -> None:
+    async def refuse(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "create" and res == RESOURCEQUOTAS:
             raise errors.Forbidden(GroupResource("", "resourcequotas"), key.name, "must be a standard resource")
 
-    world.host.before = refuse
+    world.cluster.before = refuse
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"nonsense": "1"})
     assert world.conditions("alpha")["QuotaReady"] == ("False", "Refused")
@@ -296,9 +296,9 @@ async def test_what_the_host_refuses_stops_no_other_step() -> None:
 async def test_nothing_is_written_into_a_namespace_that_is_somebody_elses() -> None:
     """S-07."""
     world = World(inside=True)
-    world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
+    world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
     async with world.running():
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
     assert world.made() == {("create", "helmreleases"): 1, ("patch", "helmreleases"): 1}
 
@@ -307,14 +307,14 @@ async def test_nothing_is_written_into_a_namespace_that_is_somebody_elses() -> N
 async def test_a_namespace_that_was_taken_meanwhile_gets_nothing() -> None:
     world = World(inside=True)
 
-    async def take(verb: str, res: HostResource, key: Key) -> None:
+    async def take(verb: str, res: ClusterResource, key: Key) -> None:
         if (verb, res, key.name) == ("create", NAMESPACES, "tenant-alpha"):
-            world.host.before = None
-            world.host.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
+            world.cluster.before = None
+            world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
 
     async with world.running():
-        world.host.before = take
-        world.host.forget_writes()
+        world.cluster.before = take
+        world.cluster.forget_writes()
         await world.create("alpha")
     assert world.made() == {("create", "helmreleases"): 1, ("patch", "helmreleases"): 1}
     assert world.conditions("alpha")["NamespaceReady"] == ("False", "NamespaceConflict")
@@ -333,7 +333,7 @@ async def test_what_a_stale_view_would_create_is_only_read() -> None:
         await world.again()
         # each was tried to be made, and found to be there
         assert world.apply.writes > ours
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.again()
     assert world.writes() == []
 
@@ -354,7 +354,7 @@ async def test_a_change_of_a_host_reaches_a_wide_and_deep_tree_with_one_write_an
                 await world.create(f"l{leaf}", f"tenant-alpha-b{branch}")
         await world.settle()
         await world.change("alpha", host="new.example")
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.settle()
     assert world.made() == {("patch", "namespaces"): 73, ("patch", "secrets"): 73, ("patch", "helmreleases"): 73}
     assert world.values("tenant-alpha-b7-l7")["_namespace"]["host"] == "l7.b7.new.example"
@@ -367,7 +367,7 @@ async def test_an_event_of_one_tenant_costs_no_reads_of_others() -> None:
         for number in range(20):
             await world.create(f"n{number}")
         await world.settle()
-        calls = _calls(world.host)
+        calls = _calls(world.cluster)
         await world.change("n7", etcd=True)
         await world.settle()
     # the change itself, and the generation that the status is about

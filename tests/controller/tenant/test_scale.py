@@ -32,10 +32,10 @@ async def test_a_change_of_a_domain_costs_a_subtree_of_a_thousand_one_write_an_o
     async with world.running():
         await grow(world)
         await world.change("alpha", host="new.example")
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         # no polling: nothing but events leads to it, so the time that it takes is the host's
         await world.settle(1.0)
-        writes = list(world.host.writes)
+        writes = list(world.cluster.writes)
     assert world.labels("tenant-alpha-c9-g98")["namespace.cozystack.io/host"] == "g98.c9.new.example"
     assert world.values("tenant-alpha-c9-g98")["_namespace"]["host"] == "g98.c9.new.example"
     per_object = Counter((write.resource.plural, write.key) for write in writes)
@@ -53,10 +53,10 @@ async def test_a_gateway_that_comes_reaches_a_thousand_heirs_the_same_way() -> N
     world = World(inside=True)
     async with world.running():
         await grow(world)
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.change("alpha", gateway=True)
         await world.settle(1.0)
-        per_object = Counter((write.resource.plural, write.key) for write in world.host.writes[1:])
+        per_object = Counter((write.resource.plural, write.key) for write in world.cluster.writes[1:])
     assert set(per_object.values()) == {1}
     assert world.labels("tenant-alpha-c9-g98")["namespace.cozystack.io/gateway"] == "tenant-alpha"
 
@@ -66,10 +66,10 @@ async def test_a_subtree_of_a_thousand_goes_in_order() -> None:
     world = World()
     async with world.running():
         await grow(world)
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.delete("alpha")
         await world.settle()
-        gone = [write.key.name for write in world.host.writes if write.verb == "delete"]
+        gone = [write.key.name for write in world.cluster.writes if write.verb == "delete"]
     assert [facts.key.name for facts in world.tree] == ["root"]
     namespaces = [name for name in gone if name.startswith("tenant-alpha")]
     assert namespaces[-1] == "tenant-alpha"

@@ -173,16 +173,16 @@ async def test_external_addresses_are_counted_as_they_come_and_go() -> None:
         await world.create("alpha")
         await world.settle()
         assert "externalIPsCount" not in world.tenant("alpha")["status"]
-        world.host.add(SERVICES, service("a", ingress=[{"ip": "192.0.2.1"}]), service("b", ingress=[]))
+        world.cluster.add(SERVICES, service("a", ingress=[{"ip": "192.0.2.1"}]), service("b", ingress=[]))
         await world.settle()
         assert world.tenant("alpha")["status"]["externalIPsCount"] == 1
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await world.edit(SERVICES, "tenant-alpha", "b", service("b", ingress=[{"ip": "192.0.2.2"}]))
         await world.settle()
         assert world.tenant("alpha")["status"]["externalIPsCount"] == 2
         assert world.writes()[1:] == [("patch", "helmreleases", "tenant-alpha")]
         for name in ("a", "b"):
-            await world.host.delete(SERVICES, "tenant-alpha", name)
+            await world.cluster.delete(SERVICES, "tenant-alpha", name)
     assert "externalIPsCount" not in world.tenant("alpha")["status"]
 
 
@@ -216,7 +216,7 @@ async def test_workload_monitors_make_a_condition() -> None:
         await world.create("alpha")
         await world.settle()
         assert "WorkloadsReady" not in world.conditions("alpha")
-        world.host.add(WORKLOADMONITORS, workload_monitor("db"))
+        world.cluster.add(WORKLOADMONITORS, workload_monitor("db"))
         await world.settle()
         assert world.conditions("alpha")["WorkloadsReady"] == ("Unknown", "Pending")
         too_few = {"operational": False, "availableReplicas": 0, "observedReplicas": 2}
@@ -227,7 +227,7 @@ async def test_workload_monitors_make_a_condition() -> None:
         await world.edit(WORKLOADMONITORS, "tenant-alpha", "db", {"status": {"operational": True}})
         await world.settle()
         assert world.conditions("alpha")["WorkloadsReady"] == ("True", "WorkloadsOperational")
-        await world.host.delete(WORKLOADMONITORS, "tenant-alpha", "db")
+        await world.cluster.delete(WORKLOADMONITORS, "tenant-alpha", "db")
     assert "WorkloadsReady" not in world.conditions("alpha")
 
 
@@ -246,12 +246,12 @@ async def test_a_listener_concerns_its_tenant_and_the_gateway_all_heirs() -> Non
         await world.settle()
         assert world.conditions("beta", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
         gateway = {"metadata": {"name": "cozystack", "namespace": "tenant-alpha"}}
-        world.host.add(GATEWAYS, {**gateway, "status": {"conditions": conditions(Accepted="True")}})
+        world.cluster.add(GATEWAYS, {**gateway, "status": {"conditions": conditions(Accepted="True")}})
         await world.settle()
         for name in ("beta", "gamma"):
             assert world.conditions(name, "tenant-alpha")["GatewayReady"] == ("True", "Reconciled")
         assert world.conditions("own", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         listeners = [
             {"name": "https-x", "hostname": "x.beta.alpha.example.org", "ready": False, "reason": "Pending"},
             {"name": "https-y", "hostname": "y.alpha.example.org", "ready": True},
@@ -291,7 +291,7 @@ async def test_times_move_with_the_status_and_the_generation_with_the_spec() -> 
 
 
 def _condition(world: World, type_: str) -> Object:
-    found = world.host.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
+    found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
     assert found is not None
     [one] = [each for each in world.tenant("alpha")["status"]["conditions"] if each["type"] == type_]
     return dict(one)
@@ -310,7 +310,7 @@ async def test_what_became_wrong_and_right_is_told_once() -> None:
         assert world.told.of("alpha")[1:] == [("Warning", "HostConflict")]
         await world.change("bob", host="y.example")
     assert world.told.of("alpha")[2:] == []
-    successor = World(world.host)
+    successor = World(world.cluster)
     async with successor.running():
         pass
     assert successor.told.occurrences == []

@@ -13,7 +13,7 @@ from controller.tenantgateway.model import GatewayFacts, Plan, Route, RouteKind
 from controller.tenantgateway.plan import plan
 from controller.tenantgateway.render.gateway import render_gateway
 from controller.tenantgateway.route_status import faults
-from registry.cluster.interface import NAMESPACES, HostResource
+from registry.cluster.interface import NAMESPACES, ClusterResource
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
@@ -25,7 +25,7 @@ from tests.controller.tenantgateway.gateway_world import (
     World,
 )
 
-_KINDS: tuple[tuple[HostResource, RouteKind], ...] = ((HTTPROUTES, "HTTPRoute"), (TLSROUTES, "TLSRoute"))
+_KINDS: tuple[tuple[ClusterResource, RouteKind], ...] = ((HTTPROUTES, "HTTPRoute"), (TLSROUTES, "TLSRoute"))
 
 
 async def surprises(world: World) -> list[str]:
@@ -48,8 +48,8 @@ async def surprises(world: World) -> list[str]:
     return found
 
 
-async def _all(world: World, res: HostResource, namespace: str = "") -> Sequence[Object]:
-    items: list[Object] = (await world.host.list(res, namespace))["items"]
+async def _all(world: World, res: ClusterResource, namespace: str = "") -> Sequence[Object]:
+    items: list[Object] = (await world.cluster.list(res, namespace))["items"]
     return items
 
 
@@ -63,14 +63,14 @@ async def _plan(world: World, gateway: GatewayFacts, routes: Sequence[tuple[Obje
 
 
 def _own_gateway(world: World, gateway: GatewayFacts) -> Object | None:
-    found = world.host.peek(GATEWAYS, gateway.key.namespace, gateway.key.name)
+    found = world.cluster.peek(GATEWAYS, gateway.key.namespace, gateway.key.name)
     return found if found is not None and is_owned(found, gateway.uid) else None
 
 
 async def _made(world: World, gateway: GatewayFacts, made: Plan) -> Sequence[str]:
     found, namespace = [], gateway.key.namespace
     current = _own_gateway(world, gateway)
-    if current is None and world.host.peek(GATEWAYS, namespace, gateway.key.name) is None:
+    if current is None and world.cluster.peek(GATEWAYS, namespace, gateway.key.name) is None:
         found.append(f"{gateway.key} has no Gateway")
     if current is not None and (changes := patch(current, render_gateway(gateway, made))):
         found.append(f"the Gateway of {gateway.key} lacks {changes}")
@@ -86,7 +86,7 @@ async def _made(world: World, gateway: GatewayFacts, made: Plan) -> Sequence[str
     return found
 
 
-async def _owned(world: World, res: HostResource, gateway: GatewayFacts) -> set[str]:
+async def _owned(world: World, res: ClusterResource, gateway: GatewayFacts) -> set[str]:
     items = await _all(world, res, gateway.key.namespace)
     return {each["metadata"]["name"] for each in items if is_owned(each, gateway.uid)}
 

@@ -19,19 +19,19 @@ from controller.runtime.workqueue_metrics import WorkQueueMetrics
 from controller.runtime.write_gate import OpenGate
 from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from registry.cluster.informer_factory import Informers
-from registry.cluster.interface import NAMESPACES, HostResource
+from registry.cluster.interface import NAMESPACES, ClusterResource
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
 from tenant_apiserver.wiring.gateway_controller import GatewayControllers
 from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 from tests.virtual_time import run_virtual
 
 GATEWAY_API, CERT_MANAGER = "gateway.networking.k8s.io", "cert-manager.io"
-GATEWAYS = HostResource(GATEWAY_API, "v1", "gateways", "Gateway")
-HTTPROUTES = HostResource(GATEWAY_API, "v1", "httproutes", "HTTPRoute")
-TLSROUTES = HostResource(GATEWAY_API, "v1", "tlsroutes", "TLSRoute")
-ISSUERS = HostResource(CERT_MANAGER, "v1", "issuers", "Issuer")
-CERTIFICATES = HostResource(CERT_MANAGER, "v1", "certificates", "Certificate")
+GATEWAYS = ClusterResource(GATEWAY_API, "v1", "gateways", "Gateway")
+HTTPROUTES = ClusterResource(GATEWAY_API, "v1", "httproutes", "HTTPRoute")
+TLSROUTES = ClusterResource(GATEWAY_API, "v1", "tlsroutes", "TLSRoute")
+ISSUERS = ClusterResource(CERT_MANAGER, "v1", "issuers", "Issuer")
+CERTIFICATES = ClusterResource(CERT_MANAGER, "v1", "certificates", "Certificate")
 OURS = "gateway.cozystack.io/tenantgateway-controller"
 MERGE = "application/merge-patch+json"
 # Longer than a failed write waits for its next try, and than a missing kind is looked for.
@@ -51,16 +51,16 @@ class Told(Recorder):
 class World:
     """`broken` has calls raise, by (verb, plural, name); `absent` are groups that the host does not serve."""
 
-    def __init__(self, host: FakeHost | None = None, settings: Mapping[str, Any] | None = None) -> None:
-        self.host = host or FakeHost()
-        self.host.before = self._before
+    def __init__(self, cluster: FakeCluster | None = None, settings: Mapping[str, Any] | None = None) -> None:
+        self.cluster = cluster or FakeCluster()
+        self.cluster.before = self._before
         self.broken: dict[tuple[str, str, str], StatusError] = {}
         self.absent: set[str] = set()
         self.settings = FollowedSettings(PlatformSettings.model_validate(settings or {}))
         self.told = Told()
         self.calls: list[tuple[str, str, str]] = []
 
-    async def _before(self, verb: str, res: HostResource, key: Key) -> None:
+    async def _before(self, verb: str, res: ClusterResource, key: Key) -> None:
         if res.group in self.absent:
             raise StatusError(404, "NotFound", "the server could not find the requested resource")
         self.calls.append((verb, res.plural, key.name))
@@ -71,8 +71,8 @@ class World:
     async def running(self) -> AsyncIterator[GatewayControllers]:
         """A process from its start to its end: leaves once everything has settled."""
         tenants = self.tenants()
-        informers = Informers(self.host, shared=tenants.informers)
-        self.apply = Apply(host=self.host, gate=OpenGate())
+        informers = Informers(self.cluster, shared=tenants.informers)
+        self.apply = Apply(cluster=self.cluster, gate=OpenGate())
         controllers = GatewayControllers(
             tenants=tenants,
             settings=self.settings,
@@ -97,11 +97,11 @@ class World:
 
     def tenants(self) -> TenantApi:
         return tenant_api(
-            host=self.host,
+            cluster=self.cluster,
             settings=self.settings,
             root_host="example.org",
             observe=unobserved,
-            host_admission=lambda _: (),
+            cluster_admission=lambda _: (),
         )
 
     async def settle(self) -> None:
@@ -110,7 +110,7 @@ class World:
     def ask(self, namespace: str = "tenant-foo", name: str = "cozystack", **spec: Any) -> None:
         """A TenantGateway of apex foo.example.com, if `spec` does not say otherwise."""
         metadata = {"namespace": namespace, "name": name}
-        self.host.add(TENANTGATEWAYS, {"metadata": metadata, "spec": {"apex": "foo.example.com", **spec}})
+        self.cluster.add(TENANTGATEWAYS, {"metadata": metadata, "spec": {"apex": "foo.example.com", **spec}})
 
     def route(
         self,
@@ -118,13 +118,13 @@ class World:
         name: str,
         *hostnames: str,
         to: str = "tenant-foo/cozystack",
-        res: HostResource = HTTPROUTES,
+        res: ClusterResource = HTTPROUTES,
         **parent: Any,
     ) -> None:
         owner, _, gateway = to.partition("/")
         refs = [{"namespace": owner, "name": gateway, **parent}]
         metadata = {"namespace": namespace, "name": name}
-        self.host.add(res, {"metadata": metadata, "spec": {"parentRefs": refs, "hostnames": list(hostnames)}})
+        self.cluster.add(res, {"metadata": metadata, "spec": {"parentRefs": refs, "hostnames": list(hostnames)}})
 
     def namespace(self, name: str, *, gateway: str = "", host: str = "", by: str = "") -> None:
         metadata: Object = {"name": name}
@@ -132,21 +132,21 @@ class World:
         metadata["labels"] = {key: value for key, value in labels.items() if value}
         if by:
             metadata["annotations"] = {GATEWAY_ATTACHED_BY_ANNOTATION: by}
-        self.host.add(NAMESPACES, {"metadata": metadata})
+        self.cluster.add(NAMESPACES, {"metadata": metadata})
 
-    async def edit(self, res: HostResource, namespace: str, name: str, body: Object, subresource: str = "") -> None:
-        await self.host.patch(res, namespace, name, body, content_type=MERGE, subresource=subresource)
+    async def edit(self, res: ClusterResource, namespace: str, name: str, body: Object, subresource: str = "") -> None:
+        await self.cluster.patch(res, namespace, name, body, content_type=MERGE, subresource=subresource)
 
     async def respec(self, namespace: str = "tenant-foo", **spec: Any) -> None:
         await self.edit(TENANTGATEWAYS, namespace, "cozystack", {"spec": spec})
 
-    def get(self, res: HostResource, namespace: str, name: str) -> Object:
-        found = self.host.peek(res, namespace, name)
+    def get(self, res: ClusterResource, namespace: str, name: str) -> Object:
+        found = self.cluster.peek(res, namespace, name)
         assert found is not None, f"there is no {res.kind} {namespace}/{name}"
         return found
 
-    async def names(self, res: HostResource, namespace: str = "tenant-foo") -> list[str]:
-        listed = await self.host.list(res, namespace)
+    async def names(self, res: ClusterResource, namespace: str = "tenant-foo") -> list[str]:
+        listed = await self.cluster.list(res, namespace)
         return sorted(each["metadata"]["name"] for each in listed["items"])
 
     def listeners(self, namespace: str = "tenant-foo") -> list[str]:
@@ -168,7 +168,7 @@ class World:
     def ready(self, namespace: str = "tenant-foo") -> tuple[str, str, str]:
         return self.conditions(namespace)["Ready"]
 
-    def verdicts(self, namespace: str, name: str, res: HostResource = HTTPROUTES) -> dict[str, tuple[str, str, str]]:
+    def verdicts(self, namespace: str, name: str, res: ClusterResource = HTTPROUTES) -> dict[str, tuple[str, str, str]]:
         """(status, reason, message) of our condition Accepted, by the Gateway's namespace."""
         parents = (self.get(res, namespace, name).get("status") or {}).get("parents") or []
         return {

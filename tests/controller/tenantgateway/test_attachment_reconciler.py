@@ -73,7 +73,7 @@ def test_labels_go_with_the_tenantgateway_even_if_nobody_was_there_to_see_it_go(
         assert world.mark("cozy-harbor") == FOO
         assert world.mark("cozy-lost") == NOBODY
         assert "finalizers" not in world.get(TENANTGATEWAYS, "tenant-foo", "cozystack")["metadata"]
-        await world.host.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
+        await world.cluster.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
         await pass_through(world)
         assert world.mark("cozy-harbor") == NOBODY
 
@@ -84,7 +84,7 @@ def test_of_two_that_list_a_namespace_the_one_nearest_the_root_has_it_and_the_ot
     async def main(world: World) -> None:
         world.namespace("cozy-harbor")
         for namespace, name in (("tenant-root", "root"), ("tenant-root", "zed"), ("tenant-zed", "abe")):
-            await world.host.create(HELMRELEASES, release(name, namespace))
+            await world.cluster.create(HELMRELEASES, release(name, namespace))
         for namespace in ("tenant-zed", "tenant-zed-abe"):
             world.ask(namespace, apex=f"{namespace}.example", attachedNamespaces=["cozy-harbor"])
         async with world.running():
@@ -93,7 +93,7 @@ def test_of_two_that_list_a_namespace_the_one_nearest_the_root_has_it_and_the_ot
             assert told[0] == "True"
             assert "cozy-harbor is attached to tenant-zed" in told[2]
             assert "AttachedElsewhere" not in world.conditions("tenant-zed")
-            await world.host.delete(TENANTGATEWAYS, "tenant-zed", "cozystack")
+            await world.cluster.delete(TENANTGATEWAYS, "tenant-zed", "cozystack")
         assert world.mark("cozy-harbor") == ("tenant-zed-abe", "tenant-zed-abe")
         assert "AttachedElsewhere" not in world.conditions("tenant-zed-abe")
 
@@ -138,7 +138,7 @@ def test_attached_namespaces_are_told_by_nobody_else_s_events() -> None:
         world.namespace("cozy-harbor")
         world.namespace("cozy-other")
         await pass_through(world)
-        written = [each.key for each in world.host.writes if each.resource == NAMESPACES]
+        written = [each.key for each in world.cluster.writes if each.resource == NAMESPACES]
         assert sorted(written) == [Key("", "cozy-harbor"), Key("", "cozy-other")]
 
     in_world(main)
@@ -167,7 +167,7 @@ def test_a_tenantgateway_that_comes_or_goes_is_no_news_for_others_that_list_the_
             assert "AttachedElsewhere" in world.conditions("tenant-c")
             assert set(looked) == {"tenant-c"}
             looked.clear()
-            await world.host.delete(TENANTGATEWAYS, "tenant-a", "cozystack")
+            await world.cluster.delete(TENANTGATEWAYS, "tenant-a", "cozystack")
             await world.settle()
             assert "AttachedElsewhere" not in world.conditions("tenant-b")
             assert "attached to tenant-b" in world.conditions("tenant-c")["AttachedElsewhere"][2]

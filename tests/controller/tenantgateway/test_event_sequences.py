@@ -14,7 +14,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupResource, Key, Object
 from controller.tenant.tenantgateway_step import TENANTGATEWAYS
-from registry.cluster.interface import NAMESPACES, HostResource, HostUnreachable
+from registry.cluster.interface import NAMESPACES, ClusterResource, ClusterUnreachable
 from registry.names import GATEWAY_LABEL, HOST_LABEL
 from tests.controller.tenantgateway.expected_objects import surprises
 from tests.controller.tenantgateway.gateway_world import (
@@ -50,15 +50,15 @@ class History:
         self.world = world
         self.random = random.Random(seed)
         self.troubled = False
-        counting = world.host.before
+        counting = world.cluster.before
         assert counting is not None
 
-        async def before(verb: str, res: HostResource, key: Key) -> None:
+        async def before(verb: str, res: ClusterResource, key: Key) -> None:
             await counting(verb, res, key)
             if self.troubled and verb in ("create", "patch", "delete") and self.random.random() < 0.3:
                 raise self._trouble(res, key)
 
-        world.host.before = before
+        world.cluster.before = before
 
     async def step(self) -> None:
         steps: tuple[Callable[[], Awaitable[None]], ...] = (
@@ -82,7 +82,7 @@ class History:
 
     async def ask(self) -> None:
         owner = self.random.choice(_OWNERS)
-        if self.world.host.peek(TENANTGATEWAYS, owner, "cozystack") is None:
+        if self.world.cluster.peek(TENANTGATEWAYS, owner, "cozystack") is None:
             self.world.ask(owner, apex=f"{owner}.example", **self._spec())
 
     async def respec(self) -> None:
@@ -91,16 +91,16 @@ class History:
     async def forget(self) -> None:
         """With the garbage collector's work, which the test host does not have."""
         owner = self.random.choice(_OWNERS)
-        gone = self.world.host.peek(TENANTGATEWAYS, owner, "cozystack")
+        gone = self.world.cluster.peek(TENANTGATEWAYS, owner, "cozystack")
         if gone is None:
             return
-        await self.world.host.delete(TENANTGATEWAYS, owner, "cozystack")
+        await self.world.cluster.delete(TENANTGATEWAYS, owner, "cozystack")
         await self.world.settle()
         for res in _MADE:
             for name in await self.world.names(res, owner):
                 references = self.world.get(res, owner, name)["metadata"].get("ownerReferences") or ()
                 if any(each["uid"] == gone["metadata"]["uid"] for each in references):
-                    await self.world.host.delete(res, owner, name)
+                    await self.world.cluster.delete(res, owner, name)
 
     async def publish(self) -> None:
         owner, place = self.random.choice(_OWNERS), self.random.choice(_PLACES)
@@ -110,14 +110,14 @@ class History:
         parent: Object = {"namespace": owner, "name": "cozystack"}
         parent |= self.random.choice(({}, {"port": 443}, {"sectionName": "http"}))
         spec = {"parentRefs": [parent], "hostnames": hostnames}
-        if self.world.host.peek(res, place, name) is None:
-            self.world.host.add(res, {"metadata": {"namespace": place, "name": name}, "spec": spec})
+        if self.world.cluster.peek(res, place, name) is None:
+            self.world.cluster.add(res, {"metadata": {"namespace": place, "name": name}, "spec": spec})
         else:
             await self.world.edit(res, place, name, {"spec": spec})
 
     async def withdraw(self) -> None:
         res = self.random.choice((HTTPROUTES, TLSROUTES))
-        await self.world.host.delete(res, self.random.choice(_PLACES), f"r{self.random.randrange(3)}")
+        await self.world.cluster.delete(res, self.random.choice(_PLACES), f"r{self.random.randrange(3)}")
 
     async def relabel(self) -> None:
         owner = self.random.choice((*_OWNERS, None))
@@ -135,7 +135,7 @@ class History:
         name = self.random.choice(names)
         match self.random.randrange(3):
             case 0:
-                await self.world.host.delete(res, owner, name)
+                await self.world.cluster.delete(res, owner, name)
             case 1:
                 await self.world.edit(res, owner, name, {"metadata": {"ownerReferences": None}})
             case 2 if name.startswith("cozystack"):
@@ -156,14 +156,14 @@ class History:
         services = self.random.choice(([], ["h1"], ["api"]))
         return {**self.random.choice(_MODES), "attachedNamespaces": attached, "tlsPassthroughServices": services}
 
-    def _trouble(self, res: HostResource, key: Key) -> StatusError:
+    def _trouble(self, res: ClusterResource, key: Key) -> StatusError:
         group = GroupResource(res.group, res.plural)
         return self.random.choice(
             (
                 errors.Conflict(group, key.name),
                 errors.TooManyRequests("later", retry_after=1),
                 StatusError(500, "InternalError", "a webhook failed"),
-                HostUnreachable(),
+                ClusterUnreachable(),
             )
         )
 
@@ -182,8 +182,8 @@ def test_a_fresh_process_finds_nothing_to_do_after_any_history(seed: int) -> Non
                     await history.step()
                 await history.recover()
                 assert await surprises(world) == []
-        world.host.forget_writes()
+        world.cluster.forget_writes()
         await pass_through(world)
-        assert [(each.verb, each.resource.plural, str(each.key)) for each in world.host.writes] == []
+        assert [(each.verb, each.resource.plural, str(each.key)) for each in world.cluster.writes] == []
 
     in_world(main)

@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.meta.resource import Object
 from controller.tenant.tenantgateway_step import TENANTGATEWAYS
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
     GATEWAYS,
@@ -28,7 +28,7 @@ DNS01 = {"certMode": "dns01", "dns01": {"provider": "cloudflare"}}
 class Case(NamedTuple):
     """`spec` is what the foreign object has, `ours` a field that it has once it is ours."""
 
-    resource: HostResource
+    resource: ClusterResource
     name: str
     spec: Object
     ours: str
@@ -48,7 +48,7 @@ GUARDS = [
 def set_up(world: World, case: Case) -> Object:
     """The foreign object as it is there before us."""
     foreign: Object = {"metadata": {"namespace": "tenant-foo", "name": case.name}, "spec": case.spec}
-    world.host.add(case.resource, foreign)
+    world.cluster.add(case.resource, foreign)
     world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
     world.ask(**case.mode)
     return world.get(case.resource, "tenant-foo", case.name)
@@ -90,7 +90,7 @@ def test_ours_is_made_once_the_foreign_object_is_gone(case: Case) -> None:
     async def main(world: World) -> None:
         set_up(world, case)
         async with world.running():
-            await world.host.delete(case.resource, "tenant-foo", case.name)
+            await world.cluster.delete(case.resource, "tenant-foo", case.name)
         assert world.get(case.resource, "tenant-foo", case.name)["spec"][case.ours]
         assert world.ready()[1] != "ReconcileError"
 
@@ -142,7 +142,7 @@ def test_nobody_elses_issuer_signs_for_us() -> None:
         set_up(world, Case(ISSUERS, "cozystack-gateway", {"selfSigned": {}}, "acme"))
         async with world.running():
             assert await world.names(CERTIFICATES) == []
-            await world.host.delete(ISSUERS, "tenant-foo", "cozystack-gateway")
+            await world.cluster.delete(ISSUERS, "tenant-foo", "cozystack-gateway")
         assert await world.names(CERTIFICATES) == [HARBOR]
 
     in_world(main)
@@ -158,8 +158,8 @@ def test_what_we_made_and_somebody_edits_or_deletes_comes_back() -> None:
             body = {"spec": {"gatewayClassName": "theirs", "listeners": [], "addresses": [{"value": "192.0.2.1"}]}}
             await world.edit(GATEWAYS, "tenant-foo", "cozystack", body)
             await world.edit(CERTIFICATES, "tenant-foo", HARBOR, {"spec": {"dnsNames": ["victim.example"]}})
-            await world.host.delete(ISSUERS, "tenant-foo", "cozystack-gateway")
-            await world.host.delete(HTTPROUTES, "tenant-foo", "cozystack-http-redirect")
+            await world.cluster.delete(ISSUERS, "tenant-foo", "cozystack-gateway")
+            await world.cluster.delete(HTTPROUTES, "tenant-foo", "cozystack-http-redirect")
         spec = world.get(GATEWAYS, "tenant-foo", "cozystack")["spec"]
         assert (spec["gatewayClassName"], spec["addresses"]) == ("cilium", [{"value": "192.0.2.1"}])
         assert world.listeners() == ["harbor.foo.example.com"]

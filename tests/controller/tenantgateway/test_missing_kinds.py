@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.meta.resource import Key
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 from tests.controller.tenantgateway.gateway_world import (
     CERT_MANAGER,
     CERTIFICATES,
@@ -63,23 +63,23 @@ def test_listeners_are_not_taken_away_before_all_routes_are_known() -> None:
         world.ask()
         world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
         await pass_through(world)
-        world.host.forget_writes()
-        counting = world.host.before
+        world.cluster.forget_writes()
+        counting = world.cluster.before
         assert counting is not None
         late: list[str] = []
 
-        async def slow(verb: str, res: HostResource, key: Key) -> None:
+        async def slow(verb: str, res: ClusterResource, key: Key) -> None:
             await counting(verb, res, key)
             if res == HTTPROUTES and verb == "watch" and not late:
                 late.append(verb)
                 await world.settle()
-                assert world.host.writes == []
+                assert world.cluster.writes == []
 
-        world.host.before = slow
+        world.cluster.before = slow
         await pass_through(world)
         await world.settle()
         assert late
-        assert world.host.writes == []
+        assert world.cluster.writes == []
 
     in_world(main)
 

@@ -10,7 +10,7 @@ from apiserver.meta.resource import Key, Object
 from controller.tenantgateway import parse as facts
 from controller.tenantgateway.collected_errors import Faults
 from controller.tenantgateway.model import Heir, ParentRef, RouteId
-from registry.cluster.interface import HostUnreachable, NotServed
+from registry.cluster.interface import ClusterUnreachable, NotServed
 from tests.controller.tenantgateway.gateway_world import OURS, refusal
 
 HOME = Key("home", "cozystack")
@@ -168,7 +168,7 @@ def test_of_routes_only_a_redirect_keeps_its_rules(name: str, kept: bool) -> Non
         pytest.param(refusal(500), ["x: denied by a policy"], id="a webhook that fails"),
         pytest.param(refusal(409), [], id="changed meanwhile"),
         pytest.param(refusal(429), [], id="too busy"),
-        pytest.param(HostUnreachable(), [], id="away"),
+        pytest.param(ClusterUnreachable(), [], id="away"),
         pytest.param(NotServed(), ["x: the host does not serve the kind"], id="a kind that is gone"),
     ],
 )

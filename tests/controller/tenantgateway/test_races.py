@@ -5,7 +5,7 @@ from __future__ import annotations
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
 from controller.tenant.tenantgateway_step import TENANTGATEWAYS
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 from tests.controller.tenantgateway.gateway_world import CERTIFICATES, GATEWAYS, World, in_world, pass_through
 
 TERMINATING = StatusError(
@@ -25,16 +25,16 @@ def test_an_object_that_goes_before_it_is_written_to_is_made_anew_without_a_word
     async def main(world: World) -> None:
         world.ask()
         await pass_through(world)
-        counting, gone = world.host.before, list[str]()
+        counting, gone = world.cluster.before, list[str]()
         assert counting is not None
 
-        async def racing(verb: str, res: HostResource, key: Key) -> None:
+        async def racing(verb: str, res: ClusterResource, key: Key) -> None:
             await counting(verb, res, key)
             if (verb, res) == ("patch", GATEWAYS) and not gone:
                 gone.append(key.name)
-                await world.host.delete(GATEWAYS, key.namespace, key.name)
+                await world.cluster.delete(GATEWAYS, key.namespace, key.name)
 
-        world.host.before = racing
+        world.cluster.before = racing
         async with world.running():
             world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
         assert gone == ["cozystack"]
@@ -51,7 +51,7 @@ def test_what_is_refused_as_its_namespace_is_going_is_not_tried_again() -> None:
         world.broken["create", "gateways", "cozystack"] = TERMINATING
         world.calls.clear()
         async with world.running():
-            await world.host.delete(GATEWAYS, "tenant-foo", "cozystack")
+            await world.cluster.delete(GATEWAYS, "tenant-foo", "cozystack")
         assert world.calls.count(("create", "gateways", "cozystack")) == 1
         assert _faults_told(world) == []
 
@@ -75,7 +75,7 @@ def test_a_namespace_that_is_going_is_no_fault_of_its_tenantgateway() -> None:
         world.ask()
         world.broken["create", "gateways", "cozystack"] = TERMINATING
         async with world.running():
-            await world.host.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
+            await world.cluster.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
         assert _faults_told(world) == []
         assert await world.names(CERTIFICATES) == []
 

@@ -10,7 +10,7 @@ import pytest
 from apiserver.meta.resource import Key, Object
 from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from controller.tenantgateway.status_writer import occurrences
-from registry.cluster.interface import NAMESPACES, HostResource
+from registry.cluster.interface import NAMESPACES, ClusterResource
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
     GATEWAYS,
@@ -46,7 +46,7 @@ def test_everything_is_made_from_a_tenantgateway_and_owned_by_it() -> None:
         for res, name in made:
             [reference] = world.get(res, "tenant-foo", name)["metadata"]["ownerReferences"]
             assert (reference["kind"], reference["uid"], reference["controller"]) == ("TenantGateway", owner, True)
-        written = {(each.resource.plural, each.key.name) for each in world.host.writes}
+        written = {(each.resource.plural, each.key.name) for each in world.cluster.writes}
         elsewhere = {("tenantgateways", "cozystack"), ("namespaces", "cozy-harbor")}
         assert written == {(res.plural, name) for res, name in made} | elsewhere
         assert world.listeners() == ["harbor.foo.example.com"]
@@ -66,11 +66,11 @@ def test_a_second_process_finds_nothing_to_write() -> None:
         world.route("tenant-foo", "shadow", "harbor.foo.example.com", "*.foo.example.com", "x.elsewhere.example")
         world.route("tenant-bar", "tls", "api.foo.example.com", res=TLSROUTES)
         await pass_through(world)
-        assert world.host.writes
-        world.host.forget_writes()
+        assert world.cluster.writes
+        world.cluster.forget_writes()
         for _ in range(3):
             await pass_through(world)
-        assert world.host.writes == []
+        assert world.cluster.writes == []
 
     in_world(main)
 
@@ -100,7 +100,7 @@ def test_a_route_that_goes_takes_its_listener_and_certificate_along() -> None:
             await world.settle()
             assert world.listeners() == ["harbor.foo.example.com"]
             assert await world.names(CERTIFICATES) == [HARBOR]
-            await world.host.delete(HTTPROUTES, "far-away", "harbor")
+            await world.cluster.delete(HTTPROUTES, "far-away", "harbor")
         assert world.listeners() == []
         assert await world.names(CERTIFICATES) == []
 
@@ -147,7 +147,7 @@ def test_a_child_namespace_is_picked_up_when_its_labels_come_and_go() -> None:
             await world.edit(NAMESPACES, "", "tenant-kid", {"metadata": {"labels": {label: "tenant-foo"}}})
             await world.settle()
             assert "*.kid.foo.example.com" in world.listeners()
-            await world.host.delete(NAMESPACES, "", "tenant-kid")
+            await world.cluster.delete(NAMESPACES, "", "tenant-kid")
         assert _names(world) == wildcard
         assert "*.kid.foo.example.com" not in world.listeners()
 
@@ -166,7 +166,7 @@ def test_a_switch_of_mode_takes_away_what_the_other_mode_left_and_only_what_is_o
         world.ask()
         world.route("tenant-foo", "harbor", "harbor.foo.example.com", sectionName="https")
         theirs: Object = {"metadata": {"namespace": "tenant-foo", "name": "cozystack-old-00000000-tls"}}
-        world.host.add(CERTIFICATES, theirs)
+        world.cluster.add(CERTIFICATES, theirs)
         async with world.running():
             assert await world.names(CERTIFICATES) == [HARBOR, "cozystack-old-00000000-tls"]
             await world.respec(**DNS01)
@@ -249,16 +249,16 @@ def test_a_route_that_another_controller_changes_meanwhile_keeps_that_controller
         parent = {"namespace": "tenant-foo", "name": "cozystack"}
         cilium = {"parentRef": parent, "controllerName": "io.cilium/gateway-controller", "conditions": [{"type": "X"}]}
         raced: list[str] = []
-        counting = world.host.before
+        counting = world.cluster.before
         assert counting is not None
 
-        async def race(verb: str, res: HostResource, key: Key) -> None:
+        async def race(verb: str, res: ClusterResource, key: Key) -> None:
             await counting(verb, res, key)
             if (verb, key.name) == ("patch", "loser") and not raced:
                 raced.append(key.name)
                 await world.edit(HTTPROUTES, *key, {"status": {"parents": [cilium]}}, "status")
 
-        world.host.before = race
+        world.cluster.before = race
         await pass_through(world)
         assert raced
         held = world.get(HTTPROUTES, "tenant-foo", "loser")["status"]["parents"]
@@ -286,8 +286,8 @@ def test_what_a_route_was_told_goes_with_the_reason_for_it() -> None:
         assert world.verdicts("tenant-foo", "moves").keys() == {"tenant-bar"}
         assert world.verdicts("tenant-foo", "left") == {}
         assert world.verdicts("tenant-foo", "stays")["tenant-foo"][:2] == ("True", "Accepted")
-        await world.host.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
-        await world.host.delete(TENANTGATEWAYS, "tenant-bar", "cozystack")
+        await world.cluster.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
+        await world.cluster.delete(TENANTGATEWAYS, "tenant-bar", "cozystack")
         await pass_through(world)
         for name in ("moves", "stays", "left"):
             assert world.verdicts("tenant-foo", name) == {}
@@ -302,16 +302,16 @@ def test_a_tenantgateway_that_is_gone_or_going_is_no_error() -> None:
         world.ask()
         async with world.running():
             await world.edit(TENANTGATEWAYS, "tenant-foo", "cozystack", {"metadata": {"finalizers": ["a/test"]}})
-            await world.host.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
+            await world.cluster.delete(TENANTGATEWAYS, "tenant-foo", "cozystack")
             await world.settle()
             for res, name in ((GATEWAYS, "cozystack"), (ISSUERS, "cozystack-gateway")):
-                await world.host.delete(res, "tenant-foo", name)
+                await world.cluster.delete(res, "tenant-foo", name)
             await world.settle()
             assert await world.names(GATEWAYS) == []
             assert await world.names(ISSUERS) == []
-            world.host.forget_writes()
+            world.cluster.forget_writes()
             await world.edit(TENANTGATEWAYS, "tenant-foo", "cozystack", {"metadata": {"finalizers": None}})
-        assert [each.resource.plural for each in world.host.writes] == ["tenantgateways"]
+        assert [each.resource.plural for each in world.cluster.writes] == ["tenantgateways"]
 
     in_world(main)
 

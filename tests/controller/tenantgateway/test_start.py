@@ -6,7 +6,7 @@ import pytest
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
-from registry.cluster.interface import HostResource
+from registry.cluster.interface import ClusterResource
 from tests.controller.tenantgateway.gateway_world import CERTIFICATES, GATEWAYS, World, in_world, pass_through, refusal
 
 # Longer than the process waits for a kind that comes by a CustomResourceDefinition of ours.
@@ -32,16 +32,16 @@ def test_labels_and_verdicts_stay_until_it_is_known_which_tenantgateways_there_a
         await pass_through(world)
         told = world.verdicts("tenant-foo", "loser")
         assert told["tenant-foo"][1] == "HostnameConflict"
-        world.host.forget_writes()
-        counting, away = world.host.before, True
+        world.cluster.forget_writes()
+        counting, away = world.cluster.before, True
         assert counting is not None
 
-        async def refusing(verb: str, res: HostResource, key: Key) -> None:
+        async def refusing(verb: str, res: ClusterResource, key: Key) -> None:
             await counting(verb, res, key)
             if away and res.plural == "tenantgateways" and verb in ("list", "watch"):
                 raise error
 
-        world.host.before = refusing
+        world.cluster.before = refusing
         async with world.running():
             for _ in range(_PATIENCE_PASSES):
                 await world.settle()
@@ -52,7 +52,7 @@ def test_labels_and_verdicts_stay_until_it_is_known_which_tenantgateways_there_a
             for _ in range(_PATIENCE_PASSES):
                 await world.settle()
             assert "late.foo.example.com" in world.listeners()
-        touched = {each.resource.plural for each in world.host.writes}
+        touched = {each.resource.plural for each in world.cluster.writes}
         assert touched == {"gateways", "certificates", "tenantgateways"}
 
     in_world(main)
@@ -78,10 +78,10 @@ def test_a_kind_that_the_host_does_not_show_is_named_and_stops_nothing_else(
     async def main(world: World) -> None:
         world.ask()
         world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
-        counting, refused, lists = world.host.before, True, 0
+        counting, refused, lists = world.cluster.before, True, 0
         assert counting is not None
 
-        async def refusing(verb: str, res: HostResource, key: Key) -> None:
+        async def refusing(verb: str, res: ClusterResource, key: Key) -> None:
             nonlocal lists
             await counting(verb, res, key)
             if not refused or res.plural != plural:
@@ -91,14 +91,14 @@ def test_a_kind_that_the_host_does_not_show_is_named_and_stops_nothing_else(
             if verb in verbs or (verb == "list" and lists > 1):
                 raise refusal(403, f"may not list {plural}")
 
-        world.host.before = refusing
+        world.cluster.before = refusing
         async with world.running():
             await world.settle()
             status, reason, message = world.ready()
             assert (status, reason) == ("False", "ReconcileError")
             assert f"the host does not show {plural}." in message
             assert f"may not list {plural}" in message
-            assert (world.host.peek(GATEWAYS, "tenant-foo", "cozystack") is not None) == made
+            assert (world.cluster.peek(GATEWAYS, "tenant-foo", "cozystack") is not None) == made
             refused = False
             for _ in range(_PATIENCE_PASSES):
                 await world.settle()

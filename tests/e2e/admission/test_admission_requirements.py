@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import Gateways
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.peer_lessons import JSON_PATCH, settled
@@ -26,15 +26,15 @@ NEAR_MISSES = [
 ]
 
 
-def admin_of_root(host: E2eHost, name: str, groups: list[str]) -> Client:
-    host.grant(name, "cozy:tenant:super-admin", ROOT)
-    return host.session(name, groups)
+def admin_of_root(cluster: E2eCluster, name: str, groups: list[str]) -> Client:
+    cluster.grant(name, "cozy:tenant:super-admin", ROOT)
+    return cluster.session(name, groups)
 
 
-def test_a_policy_of_the_host_judges_every_verb(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_policy_of_the_host_judges_every_verb(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-018, N-11, T28: a kube-apiserver does not do this for what it proxies."""
     tenant = settled(tenants, labels={"r018": unique})
-    name, policies, client = tenant["metadata"]["name"], Policies(host, ROOT), host.session()
+    name, policies, client = tenant["metadata"]["name"], Policies(cluster, ROOT), cluster.session()
     path, unborn = tenants_path(ROOT, name), tenants.name()
     spec: Object = {
         "matchConstraints": {"resourceRules": [_rule("CREATE"), _rule("UPDATE"), _rule("DELETE")]},
@@ -81,9 +81,9 @@ def _rule(operation: str) -> Object:
     return {**resources, "operations": [operation]}
 
 
-def test_a_refused_host_is_on_no_namespace(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_refused_host_is_on_no_namespace(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-241, R-242, R-251: the way from a Tenant's host to the label of a Namespace is closed, and named."""
-    mallory, name, wanted = admin_of_root(host, unique, []), tenants.name(), f"dashboard{unique}.example.org"
+    mallory, name, wanted = admin_of_root(cluster, unique, []), tenants.name(), f"dashboard{unique}.example.org"
     refused = mallory.request("POST", tenants_path(ROOT), manifest(name, spec={"host": wanted})).expect(403)
     assert REFUSAL in refused["message"]
     assert "cozystack-tenant-host-policy" in refused["message"]
@@ -91,15 +91,15 @@ def test_a_refused_host_is_on_no_namespace(host: E2eHost, tenants: Tenants, uniq
     # what comes later has gone through: nothing is under way
     tenants.nest()
     query = {"labelSelector": f"{HOST_LABEL}={wanted}"}
-    assert host.session().get("/api/v1/namespaces", query=query).expect(200)["items"] == []
+    assert cluster.session().get("/api/v1/namespaces", query=query).expect(200)["items"] == []
 
 
 @pytest.mark.parametrize(("prefix", "groups"), NEAR_MISSES)
 def test_near_misses_of_the_trusted_set_no_host(
-    host: E2eHost, tenants: Tenants, unique: str, prefix: str, groups: list[str]
+    cluster: E2eCluster, tenants: Tenants, unique: str, prefix: str, groups: list[str]
 ) -> None:
     """R-249: the list of the trusted is complete."""
-    client = admin_of_root(host, f"{prefix}{unique}", groups)
+    client = admin_of_root(cluster, f"{prefix}{unique}", groups)
     body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
     assert REFUSAL in client.request("POST", tenants_path(ROOT), body).expect(403)["message"]
     # that is all that is refused: the same without a host passes
@@ -114,14 +114,16 @@ def test_namespaces_of_tenants_may_be_named_for_attachment(gateways: Gateways) -
     assert made["spec"]["attachedNamespaces"] == named
 
 
-def test_a_wrong_host_of_an_administrator_leads_to_a_certificate_that_waits(host: E2eHost, tenants: Tenants) -> None:
+def test_a_wrong_host_of_an_administrator_leads_to_a_certificate_that_waits(
+    cluster: E2eCluster, tenants: Tenants
+) -> None:
     """R-270, R-273: nobody is kept from it, everything is rendered, and nothing but the Certificate is in want."""
     name = tenants.name()
     spec = {"host": f"{name}.nobodys.example", "gateway": True}
-    created = host.session().request("POST", tenants_path(ROOT), manifest(name, spec=spec)).expect(201)
-    namespace, gateways = created["status"]["namespace"], Gateways(host)
+    created = cluster.session().request("POST", tenants_path(ROOT), manifest(name, spec=spec)).expect(201)
+    namespace, gateways = created["status"]["namespace"], Gateways(cluster)
     gateways.until("the gateway is there", lambda: "cozystack" in gateways.names("gateways", namespace))
-    gateways.route(namespace, "shop", f"shop.{spec['host']}", to=namespace, port=443)
+    gateways.route(namespace, "shop", f"shop.{spec['cluster']}", to=namespace, port=443)
     gateways.until("a certificate is asked for", lambda: len(gateways.names("certificates", namespace)) == 1)
     gateways.be_cilium(namespace)
     gateways.until("the gateway is programmed", lambda: gateways.reason(namespace) == "Reconciled")

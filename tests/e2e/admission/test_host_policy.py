@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -15,10 +15,10 @@ MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
-def ordinary(host: E2eHost, unique: str) -> Client:
+def ordinary(cluster: E2eCluster, unique: str) -> Client:
     """Somebody who may write Tenants of the root tenant, and is no administrator of the platform."""
-    host.grant(unique, "cozy:tenant:admin", ROOT)
-    return host.session(unique)
+    cluster.grant(unique, "cozy:tenant:admin", ROOT)
+    return cluster.session(unique)
 
 
 def refused(body: dict[str, Any]) -> bool:
@@ -93,10 +93,10 @@ def test_an_unchanged_host_passes_for_everyone(ordinary: Client, tenants: Tenant
         pytest.param("system:serviceaccounts:kube-system", id="R-248"),
     ],
 )
-def test_the_platform_s_accounts_may_set_it(host: E2eHost, tenants: Tenants, unique: str, group: str) -> None:
-    host.grant(unique, "cozy:tenant:admin", ROOT)
+def test_the_platform_s_accounts_may_set_it(cluster: E2eCluster, tenants: Tenants, unique: str, group: str) -> None:
+    cluster.grant(unique, "cozy:tenant:admin", ROOT)
     body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
-    host.session(unique, [group]).request("POST", tenants_path(ROOT), body).expect(201)
+    cluster.session(unique, [group]).request("POST", tenants_path(ROOT), body).expect(201)
 
 
 @pytest.mark.parametrize(
@@ -110,29 +110,29 @@ def test_the_platform_s_accounts_may_set_it(host: E2eHost, tenants: Tenants, uni
         pytest.param("shop_1.example.com", id="underscore"),
     ],
 )
-def test_only_the_canonical_form_is_accepted(host: E2eHost, tenants: Tenants, spelling: str) -> None:
+def test_only_the_canonical_form_is_accepted(cluster: E2eCluster, tenants: Tenants, spelling: str) -> None:
     body = manifest(tenants.name(), spec={"host": spelling})
-    status = host.session().request("POST", tenants_path(ROOT), body).expect(422)
+    status = cluster.session().request("POST", tenants_path(ROOT), body).expect(422)
     assert status["details"]["causes"][0]["field"] == "spec.host"
 
 
-def test_a_host_must_fit_a_label(host: E2eHost, tenants: Tenants) -> None:
+def test_a_host_must_fit_a_label(cluster: E2eCluster, tenants: Tenants) -> None:
     body = manifest(tenants.name(), spec={"host": f"{'a' * 55}.example.com"})
-    answer = host.session().request("POST", tenants_path(ROOT), body)
+    answer = cluster.session().request("POST", tenants_path(ROOT), body)
     assert answer.status in (403, 422)
     assert "63" in answer.json()["message"]
 
 
-def test_two_tenants_cannot_hold_one_host(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_two_tenants_cannot_hold_one_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """P7."""
     tenants.create(spec={"host": f"{unique}.example.com"})
     body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
-    answer = host.session().request("POST", tenants_path(ROOT), body)
+    answer = cluster.session().request("POST", tenants_path(ROOT), body)
     assert answer.status in (403, 409, 422)
     assert f"{unique}.example.com" in answer.json()["message"]
 
 
-def test_nor_can_an_inherited_one_be_taken(host: E2eHost, tenants: Tenants) -> None:
+def test_nor_can_an_inherited_one_be_taken(cluster: E2eCluster, tenants: Tenants) -> None:
     first = tenants.create()["metadata"]["name"]
     body = manifest(tenants.name(), spec={"host": f"{first}.{ROOT_HOST}"})
-    assert host.session().request("POST", tenants_path(ROOT), body).status in (403, 409, 422)
+    assert cluster.session().request("POST", tenants_path(ROOT), body).status in (403, 409, 422)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.docs.admission_page import MISSING, WORKING
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.policies import Policies, configmap
 
 _BATCH = 6
@@ -77,11 +77,11 @@ def _batches(expressions: Sequence[str]) -> list[Sequence[str]]:
 
 
 @pytest.fixture
-def policies(host: E2eHost, unique: str) -> Iterator[Policies]:
-    client = host.session()
+def policies(cluster: E2eCluster, unique: str) -> Iterator[Policies]:
+    client = cluster.session()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}}
     client.request("POST", "/api/v1/namespaces", namespace).expect(201)
-    yield Policies(host, unique)
+    yield Policies(cluster, unique)
     client.request("DELETE", f"/api/v1/namespaces/{unique}")
 
 
@@ -102,7 +102,7 @@ def test_functions_give_on_both_hosts_what_the_page_says(policies: Policies, exp
 
 
 @pytest.mark.parametrize("expressions", _batches(list(_COMPARED)))
-def test_what_is_told_of_an_expression_is_the_same_on_both_hosts(
+def test_what_is_told_of_an_expression_is_the_same_on_both_clusters(
     policies: Policies, expressions: Sequence[str]
 ) -> None:
     texts = [

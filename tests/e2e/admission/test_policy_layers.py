@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eHost
+from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster
 from tests.e2e.support.policy_layers import Layers, layers_in_force
 from tests.e2e.support.tenants import Tenants
 from tests.policies.case_table import HOST_CASES
@@ -14,8 +14,8 @@ from tests.policies.cases import Case
 
 
 @pytest.fixture(scope="module")
-def layers(host: E2eHost) -> Iterator[Layers]:
-    with layers_in_force(host) as running:
+def layers(cluster: E2eCluster) -> Iterator[Layers]:
+    with layers_in_force(cluster) as running:
         yield running
 
 
@@ -27,7 +27,7 @@ def test_the_host_says_what_the_table_says(layers: Layers, case: Case) -> None:
 
 @pytest.mark.usefixtures("layers")
 @pytest.mark.parametrize(("hostname", "status"), [("a.example.org", 201), ("attacker.com", 403)])
-def test_the_root_s_namespace_is_one_like_any_other(host: E2eHost, hostname: str, status: int) -> None:
+def test_the_root_s_namespace_is_one_like_any_other(cluster: E2eCluster, hostname: str, status: int) -> None:
     """R-264, R-267: an administrator of the cluster, with a right to write routes everywhere."""
     route = {
         "apiVersion": "gateway.networking.k8s.io/v1",
@@ -36,7 +36,7 @@ def test_the_root_s_namespace_is_one_like_any_other(host: E2eHost, hostname: str
         "spec": {"hostnames": [hostname], "parentRefs": [{"name": "cozystack"}]},
     }
     path = f"/apis/gateway.networking.k8s.io/v1/namespaces/{ROOT}/httproutes"
-    answer = host.session().request("POST", path, route, query={"dryRun": "All"}).expect(status)
+    answer = cluster.session().request("POST", path, route, query={"dryRun": "All"}).expect(status)
     assert status == 201 or "cozystack-route-hostname-policy" in answer["message"]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost, KubeHost
+from tests.e2e.support.clusters import E2eCluster, KubeCluster
 from tests.e2e.support.policies import POLICIES
 from tests.e2e.support.processes import wait_until
 
@@ -32,10 +32,10 @@ _TENANTS: Mapping[str, Any] = {
     ],
 )
 def test_types_are_checked_by_our_document(
-    kube: KubeHost, host: E2eHost, unique: str, expressions: Sequence[str], expected: Sequence[str]
+    kube: KubeCluster, cluster: E2eCluster, unique: str, expressions: Sequence[str], expected: Sequence[str]
 ) -> None:
     """H26, J50. The policy has no binding, so that it judges nobody."""
-    client = host.session()
+    client = cluster.session()
     spec = {
         "matchConstraints": {"resourceRules": [dict(_TENANTS)]},
         "validations": [{"expression": expression} for expression in expressions],

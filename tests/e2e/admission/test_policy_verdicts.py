@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.policies import CONFIGMAPS, Policies, configmap
 from tests.e2e.support.processes import wait_until
@@ -18,11 +18,11 @@ _ANY = {**CONFIGMAPS, "operations": ["*"]}
 
 
 @pytest.fixture
-def policies(host: E2eHost, unique: str) -> Iterator[Policies]:
-    client = host.session()
+def policies(cluster: E2eCluster, unique: str) -> Iterator[Policies]:
+    client = cluster.session()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}}
     client.request("POST", "/api/v1/namespaces", namespace).expect(201)
-    yield Policies(host, unique)
+    yield Policies(cluster, unique)
     client.request("DELETE", f"/api/v1/namespaces/{unique}")
 
 
@@ -129,10 +129,10 @@ def test_every_write_is_judged(policies: Policies, dry_run: Mapping[str, str]) -
     policies.client.get(path).expect(200)
 
 
-def test_tenants_are_judged_here_on_both_hosts(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_tenants_are_judged_here_on_both_hosts(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-018: a kube-apiserver judges nothing that it proxies: what refuses is this server."""
     namespace = "tenant-root"
-    policies = Policies(host, namespace)
+    policies = Policies(cluster, namespace)
     rule = {"apiGroups": ["apps.cozystack.io"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]}
     spec = {
         "matchConstraints": {"resourceRules": [rule]},
@@ -147,7 +147,7 @@ def test_tenants_are_judged_here_on_both_hosts(host: E2eHost, tenants: Tenants, 
             answer = policies.client.request("POST", path, body, query={"dryRun": "All"})
             return answer if answer.status == 422 else None
 
-        answer = wait_until("the policy refuses", refused, processes=host.processes)
+        answer = wait_until("the policy refuses", refused, processes=cluster.processes)
         sentence = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: no x"
         assert answer.json()["message"] == f'tenants.apps.cozystack.io "{unique}x" is forbidden: {sentence}'
 
@@ -205,7 +205,7 @@ def test_what_cannot_be_configured_is_worded_alike(
             settled = name in answer.content.decode() and "not yet synced" not in answer.content.decode()
             return answer if settled else None
 
-        answer = wait_until("refused", refused, processes=policies.host.processes)
+        answer = wait_until("refused", refused, processes=policies.cluster.processes)
         assert _verdict(answer, name)[2].endswith(f"ValidatingAdmissionPolicy 'P{said}")
 
 

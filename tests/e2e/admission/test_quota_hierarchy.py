@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
-def create(host: E2eHost, tenants: Tenants, namespace: str, quotas: Object) -> Answer:
+def create(cluster: E2eCluster, tenants: Tenants, namespace: str, quotas: Object) -> Answer:
     body = manifest(tenants.name(namespace), namespace, spec={"resourceQuotas": quotas})
-    return host.session().request("POST", tenants_path(namespace), body)
+    return cluster.session().request("POST", tenants_path(namespace), body)
 
 
 def check_refused(answer: Answer, key: str) -> None:
@@ -19,50 +19,50 @@ def check_refused(answer: Answer, key: str) -> None:
     assert [cause["field"] for cause in causes] == [f"spec.resourceQuotas[{key}]"]
 
 
-def test_children_share_what_the_parent_declares(host: E2eHost, tenants: Tenants) -> None:
+def test_children_share_what_the_parent_declares(cluster: E2eCluster, tenants: Tenants) -> None:
     parent = tenants.nest(spec={"resourceQuotas": {"cpu": "4", "memory": "8Gi"}})
-    create(host, tenants, parent, {"cpu": "3"}).expect(201)
-    check_refused(create(host, tenants, parent, {"cpu": "1500m"}), "cpu")
-    create(host, tenants, parent, {"cpu": 1, "memory": "8Gi"}).expect(201)
+    create(cluster, tenants, parent, {"cpu": "3"}).expect(201)
+    check_refused(create(cluster, tenants, parent, {"cpu": "1500m"}), "cpu")
+    create(cluster, tenants, parent, {"cpu": 1, "memory": "8Gi"}).expect(201)
 
 
-def test_a_change_is_judged_like_a_creation(host: E2eHost, tenants: Tenants) -> None:
+def test_a_change_is_judged_like_a_creation(cluster: E2eCluster, tenants: Tenants) -> None:
     parent = tenants.nest(spec={"resourceQuotas": {"cpu": "4"}})
-    name = create(host, tenants, parent, {"cpu": "3"}).expect(201)["metadata"]["name"]
+    name = create(cluster, tenants, parent, {"cpu": "3"}).expect(201)["metadata"]["name"]
     patch = {"spec": {"resourceQuotas": {"cpu": "5"}}}
     kind = "application/merge-patch+json"
-    check_refused(host.session().request("PATCH", tenants_path(parent, name), patch, content_type=kind), "cpu")
+    check_refused(cluster.session().request("PATCH", tenants_path(parent, name), patch, content_type=kind), "cpu")
     tenants.patch(name, {"spec": {"resourceQuotas": {"cpu": "4"}}}, parent)
 
 
-def test_the_nearest_ancestor_that_declares_a_key_bounds_it(host: E2eHost, tenants: Tenants) -> None:
+def test_the_nearest_ancestor_that_declares_a_key_bounds_it(cluster: E2eCluster, tenants: Tenants) -> None:
     grandparent = tenants.nest(spec={"resourceQuotas": {"cpu": "2"}})
     parent = tenants.nest(grandparent)
-    check_refused(create(host, tenants, parent, {"cpu": "3"}), "cpu")
-    create(host, tenants, parent, {"cpu": "2"}).expect(201)
+    check_refused(create(cluster, tenants, parent, {"cpu": "3"}), "cpu")
+    create(cluster, tenants, parent, {"cpu": "2"}).expect(201)
 
 
-def test_a_key_that_no_ancestor_declares_is_free(host: E2eHost, tenants: Tenants) -> None:
+def test_a_key_that_no_ancestor_declares_is_free(cluster: E2eCluster, tenants: Tenants) -> None:
     parent = tenants.nest(spec={"resourceQuotas": {"cpu": "2"}})
-    create(host, tenants, parent, {"memory": "1Ti"}).expect(201)
+    create(cluster, tenants, parent, {"memory": "1Ti"}).expect(201)
 
 
-def test_a_parent_cannot_fall_below_its_children(host: E2eHost, tenants: Tenants) -> None:
+def test_a_parent_cannot_fall_below_its_children(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create(spec={"resourceQuotas": {"cpu": "4"}})
     name, workload = tenant["metadata"]["name"], tenant["status"]["namespace"]
     tenants.wait_for_namespace(workload)
-    create(host, tenants, workload, {"cpu": "3"}).expect(201)
+    create(cluster, tenants, workload, {"cpu": "3"}).expect(201)
     patch = {"spec": {"resourceQuotas": {"cpu": "2"}}}
     kind = "application/merge-patch+json"
     path = tenants_path("tenant-root", name)
-    check_refused(host.session().request("PATCH", path, patch, content_type=kind), "cpu")
+    check_refused(cluster.session().request("PATCH", path, patch, content_type=kind), "cpu")
     tenants.patch(name, {"spec": {"resourceQuotas": {"cpu": "3"}}})
 
 
-def test_parallel_creations_never_exceed_the_parent(host: E2eHost, tenants: Tenants) -> None:
+def test_parallel_creations_never_exceed_the_parent(cluster: E2eCluster, tenants: Tenants) -> None:
     parent = tenants.nest(spec={"resourceQuotas": {"cpu": "3"}})
     bodies = [manifest(tenants.name(parent), parent, spec={"resourceQuotas": {"cpu": "1"}}) for _ in range(8)]
-    client = host.session()
+    client = cluster.session()
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda body: client.request("POST", tenants_path(parent), body), bodies))
     assert sorted(answer.status for answer in answers) == [201] * 3 + [422] * 5

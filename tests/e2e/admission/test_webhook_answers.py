@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.webhook_cases import CASES, Case
 from tests.e2e.support.webhook_server import WebhookServer
 from tests.e2e.support.webhooks import Subject, Webhooks, configmaps, tenants
@@ -25,9 +25,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebhookServer]:
 
 
 @pytest.fixture(scope="module")
-def webhooks(host: E2eHost, server: WebhookServer) -> Iterator[Webhooks]:
+def webhooks(cluster: E2eCluster, server: WebhookServer) -> Iterator[Webhooks]:
     """All cases, each for the objects with its label."""
-    made = Webhooks(host, server, configmaps("default"), tenants())
+    made = Webhooks(cluster, server, configmaps("default"), tenants())
     hooks: dict[str, list[dict[str, Any]]] = {"Validating": [], "Mutating": []}
     for number, case in enumerate(CASES):
         name = f"c{number}.example.com"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import E2eHost, KubeHost
+from tests.e2e.support.clusters import E2eCluster, KubeCluster
 from tests.e2e.support.processes import free_port
 from tests.e2e.support.webhook_server import Reply, WebhookServer
 from tests.e2e.support.webhooks import ALLOWED, DENIED, HOOK, REFUSAL, Subject, Webhooks, failing, message_of, tenants
@@ -48,7 +48,7 @@ def test_the_request_s_own_time_bounds_the_webhook_s(
         except RemoteDisconnected:
             # out of time when it has just begun to answer, or to pass on our answer, a kube-apiserver cuts the
             # connection; we never do
-            assert isinstance(webhooks.host, KubeHost)
+            assert isinstance(webhooks.cluster, KubeCluster)
         assert time.monotonic() - started < 2.4
     assert status == 504
     assert [call.target for call in hook_server.calls(f"/{HOOK}")] == [f"/{HOOK}?timeout=1s"]
@@ -69,7 +69,7 @@ def test_validating_webhooks_are_asked_at_once_and_the_first_in_order_is_told(
     assert all(len(hook_server.calls(f"/{name}")) == 1 for name in names)
     assert sorted(answer.warnings) == ['299 - "early"', '299 - "late"']
     # a kube-apiserver tells of the one that was there first
-    told = {names[1], names[3]} if webhooks.host.kind == "kube" and not subject.group else {names[1]}
+    told = {names[1], names[3]} if webhooks.cluster.kind == "kube" and not subject.group else {names[1]}
     assert message_of(answer) in {f'admission webhook "{name}" denied the request without explanation' for name in told}
 
 
@@ -139,9 +139,9 @@ def test_nobody_without_tls_is_asked(webhooks: Webhooks, hook_server: WebhookSer
 
 
 @pytest.fixture(scope="module")
-def services(host: E2eHost) -> Iterator[str]:
+def services(cluster: E2eCluster) -> Iterator[str]:
     """A namespace with Services that lead to this machine, or nowhere. The certificate is good for `hook` there."""
-    client, path = host.session(), "/api/v1/namespaces/webhooks/services"
+    client, path = cluster.session(), "/api/v1/namespaces/webhooks/services"
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": "webhooks"}}).expect(201)
     here = {"type": "ExternalName", "externalName": "localhost"}
     specs: Mapping[str, dict[str, Any]] = {
@@ -197,9 +197,9 @@ def test_a_service_that_leads_nowhere_is_told(
     assert (answer.status, message_of(answer)) == (500, failing(HOOK, f'Post "{url}": {why}'))
 
 
-def test_redirects_are_not_followed_for_tenants(host: E2eHost, hook_server: WebhookServer) -> None:
+def test_redirects_are_not_followed_for_tenants(cluster: E2eCluster, hook_server: WebhookServer) -> None:
     """A kube-apiserver follows them, to wherever they lead."""
-    webhooks, subject = Webhooks(host, hook_server, tenants()), tenants()
+    webhooks, subject = Webhooks(cluster, hook_server, tenants()), tenants()
     hook_server.on("/elsewhere", ALLOWED)
     for code in (301, 302, 303, 307, 308):
         hook_server.on(f"/{HOOK}", Reply(b"", code, {"Location": f"{hook_server.url}/elsewhere"}))
@@ -210,9 +210,9 @@ def test_redirects_are_not_followed_for_tenants(host: E2eHost, hook_server: Webh
     assert hook_server.calls("/elsewhere") == []
 
 
-def test_a_webhook_that_is_this_very_server_ends_in_time(host: E2eHost, hook_server: WebhookServer) -> None:
-    webhooks, subject = Webhooks(host, hook_server, tenants()), tenants()
-    config = {**webhooks.url(f"{host.direct_url}{subject.path}"), "caBundle": _own_ca(host)}
+def test_a_webhook_that_is_this_very_server_ends_in_time(cluster: E2eCluster, hook_server: WebhookServer) -> None:
+    webhooks, subject = Webhooks(cluster, hook_server, tenants()), tenants()
+    config = {**webhooks.url(f"{cluster.direct_url}{subject.path}"), "caBundle": _own_ca(cluster)}
     with webhooks.in_force("Validating", webhooks.hook(HOOK, clientConfig=config, timeoutSeconds=5)):
         started = time.monotonic()
         answer = webhooks.create(subject)
@@ -220,28 +220,28 @@ def test_a_webhook_that_is_this_very_server_ends_in_time(host: E2eHost, hook_ser
         assert answer.status == 500
         # nobody is allowed to: it comes without credentials
         assert 'cannot create resource "tenants"' in message_of(answer)
-        host.session().get(subject.path).expect(200)
+        cluster.session().get(subject.path).expect(200)
 
 
-def _own_ca(host: E2eHost) -> str:
+def _own_ca(cluster: E2eCluster) -> str:
     """The CA of our server's certificate, base64."""
-    if host.kind == "embedded":
-        kubeconfig = yaml.safe_load(host.admin.kubeconfig.read_text())
+    if cluster.kind == "embedded":
+        kubeconfig = yaml.safe_load(cluster.admin.kubeconfig.read_text())
         found: str = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]
         return found
     path = "/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert"
-    secret: dict[str, Any] = host.session().get(path).expect(200)
+    secret: dict[str, Any] = cluster.session().get(path).expect(200)
     found = secret["data"]["ca.crt"]
     return found
 
 
-def test_what_webhooks_cost_is_counted(host: E2eHost, hook_server: WebhookServer, unique: str) -> None:
-    webhooks, subject = Webhooks(host, hook_server, tenants()), tenants()
+def test_what_webhooks_cost_is_counted(cluster: E2eCluster, hook_server: WebhookServer, unique: str) -> None:
+    webhooks, subject = Webhooks(cluster, hook_server, tenants()), tenants()
     name = f"{unique}.example.com"
     hook_server.on(f"/{name}", DENIED)
     with webhooks.in_force("Validating", webhooks.hook(name)):
         assert webhooks.create(subject).status == 400
-    direct = host.direct() if host.kind == "kube" else host.session()  # type: ignore[attr-defined]
+    direct = cluster.direct() if cluster.kind == "kube" else cluster.session()  # type: ignore[attr-defined]
     counted = [line for line in direct.get("/metrics").content.decode().splitlines() if name in line]
     about = f'name="{name}",operation="CREATE"'
     assert (

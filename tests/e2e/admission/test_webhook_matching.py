@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.webhook_server import WebhookServer
 from tests.e2e.support.webhooks import DENIED, HOOK, REFUSAL, Subject, Webhooks, configmaps, message_of, tenants
@@ -97,12 +97,12 @@ def test_rules_and_selectors_decide_who_is_asked(
 
 
 def test_webhooks_have_no_say_in_what_is_said_of_webhooks(
-    host: E2eHost, hook_server: WebhookServer, unique: str
+    cluster: E2eCluster, hook_server: WebhookServer, unique: str
 ) -> None:
     """Or nobody could take one away again."""
     everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
     hook_server.on(f"/{HOOK}", DENIED)
-    webhooks = Webhooks(host, hook_server, tenants())
+    webhooks = Webhooks(cluster, hook_server, tenants())
     rules: dict[str, Any] = {"rules": everything, "objectSelector": {"matchLabels": {"mine": unique}}}
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     policy = {
@@ -123,10 +123,10 @@ def test_webhooks_have_no_say_in_what_is_said_of_webhooks(
 
 
 def test_nobody_is_asked_about_a_namespace_that_is_missing(
-    host: E2eHost, hook_server: WebhookServer, unique: str
+    cluster: E2eCluster, hook_server: WebhookServer, unique: str
 ) -> None:
     subjects = (configmaps("default"), tenants())
-    webhooks = Webhooks(host, hook_server, *subjects)
+    webhooks = Webhooks(cluster, hook_server, *subjects)
     hook_server.on(f"/{HOOK}", DENIED)
     for kind in ("Validating", "Mutating"):
         with webhooks.in_force(kind, webhooks.hook(HOOK)):
@@ -137,8 +137,8 @@ def test_nobody_is_asked_about_a_namespace_that_is_missing(
 
 
 @pytest.mark.usefixtures("embedded")
-def test_conditions_that_do_not_compile_are_shown(host: E2eHost, hook_server: WebhookServer) -> None:
-    webhooks = Webhooks(host, hook_server, tenants())
+def test_conditions_that_do_not_compile_are_shown(cluster: E2eCluster, hook_server: WebhookServer) -> None:
+    webhooks = Webhooks(cluster, hook_server, tenants())
     broken = [{"name": "c", "expression": "1 < 2.5"}]
     with webhooks.in_force("Validating", webhooks.hook(HOOK, matchConditions=broken)) as name:
         answer = webhooks.create(tenants())
@@ -160,7 +160,7 @@ def test_conditions_that_do_not_compile_are_shown(host: E2eHost, hook_server: We
     ],
     ids=str,
 )
-def test_a_configuration_of_the_wrong_types_is_not_stored(host: E2eHost, unique: str, fields: Any) -> None:
+def test_a_configuration_of_the_wrong_types_is_not_stored(cluster: E2eCluster, unique: str, fields: Any) -> None:
     body = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -168,6 +168,6 @@ def test_a_configuration_of_the_wrong_types_is_not_stored(host: E2eHost, unique:
         "webhooks": [{"name": HOOK, **fields}],
     }
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-    client = host.session()
+    client = cluster.session()
     assert client.request("POST", path, body).status in (400, 422)
     assert client.get("/readyz").status == 200

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eHost, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, EmbeddedCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -12,24 +12,24 @@ FALLBACK = {"X-Remote-User": "system:kube-aggregator"}
 PROBE = {"X-Remote-User": "system:kube-aggregator", "X-Remote-Group": "system:masters"}
 
 
-def ours(host: E2eHost) -> Client:
+def ours(cluster: E2eCluster) -> Client:
     """Our server itself, as an administrator."""
-    if isinstance(host, KubeHost):
-        return host.direct()
-    assert isinstance(host, EmbeddedHost)
-    return host.session()
+    if isinstance(cluster, KubeCluster):
+        return cluster.direct()
+    assert isinstance(cluster, EmbeddedCluster)
+    return cluster.session()
 
 
-def test_the_aggregator_s_probe_passes_by_its_group(kube: KubeHost) -> None:
+def test_the_aggregator_s_probe_passes_by_its_group(kube: KubeCluster) -> None:
     assert kube.front_proxy().get(GROUP_VERSION, headers=PROBE).status == 200
 
 
-def test_the_aggregator_without_groups_may_still_read_discovery(kube: KubeHost) -> None:
+def test_the_aggregator_without_groups_may_still_read_discovery(kube: KubeCluster) -> None:
     assert kube.front_proxy().get(GROUP_VERSION, headers=FALLBACK).status == 200
 
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3"])
-def test_the_aggregator_without_groups_may_read_openapi(kube: KubeHost, path: str) -> None:
+def test_the_aggregator_without_groups_may_read_openapi(kube: KubeCluster, path: str) -> None:
     collector = kube.front_proxy()
     sent = {"X-Remote-User": "system:aggregator", "Accept": "application/json"}
     first = collector.get(path, headers=sent)
@@ -38,7 +38,7 @@ def test_the_aggregator_without_groups_may_read_openapi(kube: KubeHost, path: st
     assert (again.status, again.body) == (304, b"")
 
 
-def test_the_aggregator_s_own_question_for_discovery_gets_the_document_it_knows(kube: KubeHost) -> None:
+def test_the_aggregator_s_own_question_for_discovery_gets_the_document_it_knows(kube: KubeCluster) -> None:
     asked = [f"application/json;g=apidiscovery.k8s.io;v={each};as=APIGroupDiscoveryList" for each in ("v2", "v2beta1")]
     answer = kube.front_proxy().get("/apis", headers={**PROBE, "Accept": ",".join(asked)})
     assert answer.headers["Content-Type"] == asked[0]
@@ -46,8 +46,8 @@ def test_the_aggregator_s_own_question_for_discovery_gets_the_document_it_knows(
     assert groups == ["apps.cozystack.io", "core.cozystack.io"]
 
 
-def test_an_ordinary_user_reads_discovery_and_openapi(host: E2eHost, unique: str) -> None:
-    user = host.direct(unique) if isinstance(host, KubeHost) else host.session(unique)
+def test_an_ordinary_user_reads_discovery_and_openapi(cluster: E2eCluster, unique: str) -> None:
+    user = cluster.direct(unique) if isinstance(cluster, KubeCluster) else cluster.session(unique)
     index = user.get("/openapi/v3").expect(200)["paths"]
     document = index["apis/apps.cozystack.io/v1alpha1"]["serverRelativeURL"]
     for path in ("/apis", "/apis/apps.cozystack.io", GROUP_VERSION, "/openapi/v2", document, "/version"):
@@ -55,13 +55,13 @@ def test_an_ordinary_user_reads_discovery_and_openapi(host: E2eHost, unique: str
     assert user.get(tenants_path(ROOT, "root")).status == 403
 
 
-def test_requests_come_with_the_aggregator_s_own_headers(kube: KubeHost) -> None:
+def test_requests_come_with_the_aggregator_s_own_headers(kube: KubeCluster) -> None:
     forwarded = {"X-Forwarded-For": "192.0.2.9", "X-Forwarded-Host": "api.example.org", "X-Forwarded-Uri": "/x"}
     answer = kube.front_proxy().get(tenants_path(ROOT), headers={**PROBE, **forwarded})
     assert answer.status == 200
 
 
-def test_the_serving_certificate_names_the_service(kube: KubeHost) -> None:
+def test_the_serving_certificate_names_the_service(kube: KubeCluster) -> None:
     service = kube.session().get("/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io").expect(200)
     assert service["spec"]["caBundle"]
     assert not service["spec"].get("insecureSkipTLSVerify")
@@ -81,15 +81,15 @@ def test_the_serving_certificate_names_the_service(kube: KubeHost) -> None:
         pytest.param(f"{GROUP_VERSION}/namespaces/tenant-root/tenants/", id="collection with a slash"),
     ],
 )
-def test_nothing_is_ever_redirected(host: E2eHost, path: str) -> None:
-    answer = ours(host).get(path)
+def test_nothing_is_ever_redirected(cluster: E2eCluster, path: str) -> None:
+    answer = ours(cluster).get(path)
     assert not 300 <= answer.status < 400
     assert "Location" not in answer.headers
 
 
 @pytest.mark.parametrize("resource", ["tenants", "tenants/status"])
-def test_the_verbs_that_controllers_choose_by_are_served(host: E2eHost, resource: str) -> None:
-    document = ours(host).get(GROUP_VERSION).expect(200)
+def test_the_verbs_that_controllers_choose_by_are_served(cluster: E2eCluster, resource: str) -> None:
+    document = ours(cluster).get(GROUP_VERSION).expect(200)
     verbs = {each["name"]: set(each["verbs"]) for each in document["resources"]}
     assert verbs["tenants"] >= {"create", "delete", "deletecollection", "list", "watch"}
     assert verbs["tenants/status"] == {"get"}
@@ -101,19 +101,19 @@ def test_the_verbs_that_controllers_choose_by_are_served(host: E2eHost, resource
     }
     suffix = resource.removeprefix("tenants")
     for verb, (method, name) in probes.items():
-        answer = ours(host).request(method, f"{tenants_path(ROOT)}{name}{suffix}", {})
+        answer = ours(cluster).request(method, f"{tenants_path(ROOT)}{name}{suffix}", {})
         assert (answer.status == 405) is (verb not in verbs[resource]), (verb, answer.status)
 
 
-def test_the_root_lists_the_paths(host: E2eHost) -> None:
-    paths = ours(host).get("/").expect(200)["paths"]
+def test_the_root_lists_the_paths(cluster: E2eCluster) -> None:
+    paths = ours(cluster).get("/").expect(200)["paths"]
     assert paths == sorted(paths)
     assert {"/apis", GROUP_VERSION, "/healthz", "/metrics", "/openapi/v3", "/version"} <= set(paths)
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/apis/unknown.example.org", "/debug/pprof"])
-def test_an_unknown_path_lists_them_too(host: E2eHost, path: str) -> None:
-    answer = ours(host).get(path)
+def test_an_unknown_path_lists_them_too(cluster: E2eCluster, path: str) -> None:
+    answer = ours(cluster).get(path)
     assert "/apis" in answer.expect(404)["paths"]
     assert answer.headers["Content-Type"] == "application/json"
 
@@ -130,35 +130,35 @@ def test_an_unknown_path_lists_them_too(host: E2eHost, path: str) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_a_path_with_strange_escapes_is_a_mistake_of_the_client(host: E2eHost, method: str, segment: str) -> None:
-    answer = ours(host).request(method, f"{tenants_path(ROOT)}/{segment}", {})
+def test_a_path_with_strange_escapes_is_a_mistake_of_the_client(cluster: E2eCluster, method: str, segment: str) -> None:
+    answer = ours(cluster).request(method, f"{tenants_path(ROOT)}/{segment}", {})
     assert 400 <= answer.status < 500
     assert answer.json()["kind"] == "Status"
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE"])
-def test_other_methods_are_not_allowed(host: E2eHost, method: str) -> None:
-    answer = ours(host).request(method, tenants_path(ROOT))
+def test_other_methods_are_not_allowed(cluster: E2eCluster, method: str) -> None:
+    answer = ours(cluster).request(method, tenants_path(ROOT))
     assert answer.status == 405
     if method != "HEAD":
         assert answer.json()["reason"] == "MethodNotAllowed"
 
 
-def test_who_may_not_is_not_told_what_there_is(host: E2eHost, unique: str) -> None:
-    user = host.session(unique)
+def test_who_may_not_is_not_told_what_there_is(cluster: E2eCluster, unique: str) -> None:
+    user = cluster.session(unique)
     for method, path in (("GET", f"{GROUP_VERSION}/namespaces/{ROOT}/nothing"), ("PUT", tenants_path(ROOT))):
         assert user.request(method, path, {}).status == 403
-        assert ours(host).request(method, path, {}).status in (404, 405)
+        assert ours(cluster).request(method, path, {}).status in (404, 405)
 
 
-def test_no_answer_names_the_server_program(host: E2eHost) -> None:
-    answer = ours(host).get(GROUP_VERSION)
+def test_no_answer_names_the_server_program(cluster: E2eCluster) -> None:
+    answer = ours(cluster).get(GROUP_VERSION)
     assert "Server" not in answer.headers
     assert answer.headers["Date"]
 
 
-def test_a_tenant_comes_and_goes_as_the_upstream_sample_does(host: E2eHost, tenants: Tenants) -> None:
-    client, name = host.session(), tenants.name()
+def test_a_tenant_comes_and_goes_as_the_upstream_sample_does(cluster: E2eCluster, tenants: Tenants) -> None:
+    client, name = cluster.session(), tenants.name()
     created = client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
     assert (created["apiVersion"], created["kind"]) == ("apps.cozystack.io/v1alpha1", "Tenant")
     listed = client.get(tenants_path(ROOT)).expect(200)
@@ -168,8 +168,8 @@ def test_a_tenant_comes_and_goes_as_the_upstream_sample_does(host: E2eHost, tena
     client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
 
 
-def test_fields_that_cannot_be_selected_are_not_claimed(host: E2eHost) -> None:
-    document = ours(host).get("/openapi/v3/apis/apps.cozystack.io/v1alpha1")
+def test_fields_that_cannot_be_selected_are_not_claimed(cluster: E2eCluster) -> None:
+    document = ours(cluster).get("/openapi/v3/apis/apps.cozystack.io/v1alpha1")
     assert b"x-kubernetes-selectable-fields" not in document.content
-    refused = ours(host).get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
+    refused = ours(cluster).get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
     assert "is not a known field selector" in refused.expect(400)["message"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 
 
 @pytest.fixture
-def client(host: E2eHost) -> Client:
+def client(cluster: E2eCluster) -> Client:
     """Straight to our server."""
-    return host.direct() if isinstance(host, KubeHost) else host.session()
+    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
 
 
 def test_no_other_site_may_read_answers(client: Client) -> None:

@@ -13,8 +13,8 @@ from tests.e2e.support.clusters import (
     GROUP_VERSION,
     PATIENCE,
     ROOT,
-    E2eHost,
-    KubeHost,
+    E2eCluster,
+    KubeCluster,
     tenants_path,
 )
 from tests.e2e.support.processes import wait_until
@@ -35,9 +35,9 @@ PROTOBUF, CBOR = "application/vnd.kubernetes.protobuf", "application/cbor"
     ],
 )
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_an_error_in_a_watch_is_a_status_that_clients_can_read(host: E2eHost, accept: str, version: str) -> None:
+def test_an_error_in_a_watch_is_a_status_that_clients_can_read(cluster: E2eCluster, accept: str, version: str) -> None:
     query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": 5}
-    answer = host.session().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
+    answer = cluster.session().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
     frame = answer.expect(200)
     assert answer.headers["Content-Type"] == "application/json"
     assert frame["type"] == "ERROR"
@@ -48,14 +48,14 @@ def test_an_error_in_a_watch_is_a_status_that_clients_can_read(host: E2eHost, ac
 
 @pytest.mark.parametrize("accept", [PROTOBUF, CBOR, f"{PROTOBUF},{CBOR}"])
 @pytest.mark.parametrize("query", [{}, {"watch": "true", "timeoutSeconds": 1}], ids=["list", "watch"])
-def test_who_takes_no_json_is_told_so_in_json(host: E2eHost, accept: str, query: dict[str, object]) -> None:
-    answer = host.session().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
+def test_who_takes_no_json_is_told_so_in_json(cluster: E2eCluster, accept: str, query: dict[str, object]) -> None:
+    answer = cluster.session().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
     assert answer.expect(406)["reason"] == "NotAcceptable"
     assert answer.headers["Content-Type"] == "application/json"
 
 
-def test_a_client_that_speaks_cbor_falls_back_to_json(host: E2eHost, tenants: Tenants) -> None:
-    client, path, name = host.session(), tenants_path(ROOT), tenants.name()
+def test_a_client_that_speaks_cbor_falls_back_to_json(cluster: E2eCluster, tenants: Tenants) -> None:
+    client, path, name = cluster.session(), tenants_path(ROOT), tenants.name()
     listed = client.get(path, headers={"Accept": f"application/json;q=0.9,{CBOR};q=1"})
     assert listed.expect(200)["kind"] == "TenantList"
     refused = client.request("POST", path, b"\xd9\xd9\xf7\xa0", content_type=CBOR)
@@ -63,9 +63,9 @@ def test_a_client_that_speaks_cbor_falls_back_to_json(host: E2eHost, tenants: Te
     assert client.request("POST", path, manifest(name)).status == 201
 
 
-def test_a_collection_holds_what_was_made_in_its_namespace_only(host: E2eHost, tenants: Tenants) -> None:
+def test_a_collection_holds_what_was_made_in_its_namespace_only(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.nest()
-    client, name = host.session(), tenants.name(workload)
+    client, name = cluster.session(), tenants.name(workload)
     assert client.get(tenants_path(workload)).expect(200)["items"] == []
     client.request("POST", tenants_path(workload), json.dumps(manifest(name, workload))).expect(201)
     listed = client.get(tenants_path(workload)).expect(200)["items"]
@@ -75,7 +75,7 @@ def test_a_collection_holds_what_was_made_in_its_namespace_only(host: E2eHost, t
     assert client.get(tenants_path(workload)).expect(200)["items"] == []
 
 
-def test_an_api_service_may_be_changed_by_its_owner_and_stays_available(kube: KubeHost) -> None:
+def test_an_api_service_may_be_changed_by_its_owner_and_stays_available(kube: KubeCluster) -> None:
     client, path = kube.session(), f"{API_SERVICES}/{API_SERVICE}"
     before = client.get(path).expect(200)
     body = {"metadata": {"labels": {"e2e": "changed"}}, "spec": {"versionPriority": 16}}
@@ -92,7 +92,7 @@ def test_an_api_service_may_be_changed_by_its_owner_and_stays_available(kube: Ku
         client.request("PATCH", path, undo, content_type=MERGE).expect(200)
 
 
-def test_the_groups_go_and_come_with_their_api_services(kube: KubeHost) -> None:
+def test_the_groups_go_and_come_with_their_api_services(kube: KubeCluster) -> None:
     client, key = kube.session(), GROUP_VERSION.removeprefix("/")
     # the aggregator shows the documents of all groups of a server as long as one of them is registered
     found = [client.get(f"{API_SERVICES}/{name}").expect(200) for name in (CORE_API_SERVICE, API_SERVICE)]
@@ -124,7 +124,7 @@ def _as_new(obj: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": obj["apiVersion"], "kind": "APIService", "metadata": metadata, "spec": obj["spec"]}
 
 
-def _statuses_until_served(kube: KubeHost) -> set[int]:
+def _statuses_until_served(kube: KubeCluster) -> set[int]:
     """What the sample API server's test sees before the first 200: anything but these would fail it (J3)."""
     seen: set[int] = set()
 

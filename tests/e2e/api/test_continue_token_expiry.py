@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support import credentials
-from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.e2e.support.tenants import manifest
@@ -43,7 +43,7 @@ def start_alone(directory: Path) -> tuple[Process, Client]:
     return process, Client(admin.server, admin.tls, {})
 
 
-def start_beside(kube: KubeHost, directory: Path) -> tuple[Process, Client]:
+def start_beside(kube: KubeCluster, directory: Path) -> tuple[Process, Client]:
     """A second replica, which runs no controllers."""
     port = free_port()
     process = run_command(
@@ -65,8 +65,8 @@ def start_beside(kube: KubeHost, directory: Path) -> tuple[Process, Client]:
 
 
 @pytest.fixture
-def forgetful(host: E2eHost, tmp_path: Path) -> Iterator[Client]:
-    process, client = start_beside(host, tmp_path) if isinstance(host, KubeHost) else start_alone(tmp_path)
+def forgetful(cluster: E2eCluster, tmp_path: Path) -> Iterator[Client]:
+    process, client = start_beside(cluster, tmp_path) if isinstance(cluster, KubeCluster) else start_alone(tmp_path)
     try:
         yield started(process, client)
     finally:

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import GROUP_VERSION, E2eHost, KubeHost
+from tests.e2e.support.clusters import GROUP_VERSION, E2eCluster, KubeCluster
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def test_kubectl_lists_the_resource(host: E2eHost) -> None:
-    listed = host.kubectl("api-resources", "--api-group=apps.cozystack.io", "--no-headers").stdout.split()
+def test_kubectl_lists_the_resource(cluster: E2eCluster) -> None:
+    listed = cluster.kubectl("api-resources", "--api-group=apps.cozystack.io", "--no-headers").stdout.split()
     assert listed[:1] == ["tenants"]
     assert "apps.cozystack.io/v1alpha1" in listed
     assert "Tenant" in listed
 
 
-def test_kubectl_lists_the_version(host: E2eHost) -> None:
-    assert "apps.cozystack.io/v1alpha1" in host.kubectl("api-versions").stdout.splitlines()
+def test_kubectl_lists_the_version(cluster: E2eCluster) -> None:
+    assert "apps.cozystack.io/v1alpha1" in cluster.kubectl("api-versions").stdout.splitlines()
 
 
-def test_legacy_discovery_names_the_verbs(host: E2eHost) -> None:
-    document = host.session().get(GROUP_VERSION).expect(200)
+def test_legacy_discovery_names_the_verbs(cluster: E2eCluster) -> None:
+    document = cluster.session().get(GROUP_VERSION).expect(200)
     assert (document["kind"], document["groupVersion"]) == ("APIResourceList", "apps.cozystack.io/v1alpha1")
     resources = {each["name"]: each for each in document["resources"]}
     expected = {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
@@ -32,8 +32,8 @@ def test_legacy_discovery_names_the_verbs(host: E2eHost) -> None:
     assert resources["tenants"]["namespaced"] is True
 
 
-def test_aggregated_discovery_has_the_resource(host: E2eHost) -> None:
-    answer = host.session().get("/apis", headers={"Accept": AGGREGATED})
+def test_aggregated_discovery_has_the_resource(cluster: E2eCluster) -> None:
+    answer = cluster.session().get("/apis", headers={"Accept": AGGREGATED})
     document = answer.expect(200)
     assert document["kind"] == "APIGroupDiscoveryList"
     groups = {group["metadata"]["name"]: group for group in document["items"]}
@@ -41,51 +41,51 @@ def test_aggregated_discovery_has_the_resource(host: E2eHost) -> None:
     assert [each["resource"] for each in versions["v1alpha1"]["resources"]] == ["tenants"]
 
 
-def test_discovery_is_revalidated_by_etag(host: E2eHost) -> None:
-    client = host.session()
+def test_discovery_is_revalidated_by_etag(cluster: E2eCluster) -> None:
+    client = cluster.session()
     first = client.get("/apis", headers={"Accept": AGGREGATED})
     again = client.get("/apis", headers={"Accept": AGGREGATED, "If-None-Match": first.headers["ETag"]})
     assert (first.status, again.status, again.body) == (200, 304, b"")
 
 
-def test_the_group_names_its_preferred_version(host: E2eHost) -> None:
-    group = host.session().get("/apis/apps.cozystack.io").expect(200)
+def test_the_group_names_its_preferred_version(cluster: E2eCluster) -> None:
+    group = cluster.session().get("/apis/apps.cozystack.io").expect(200)
     assert group["kind"] == "APIGroup"
     assert group["preferredVersion"]["groupVersion"] == "apps.cozystack.io/v1alpha1"
 
 
-def test_the_group_answers_with_a_trailing_slash_too(kube: KubeHost) -> None:
+def test_the_group_answers_with_a_trailing_slash_too(kube: KubeCluster) -> None:
     assert kube.direct().get("/apis/apps.cozystack.io/").expect(200)["kind"] == "APIGroup"
 
 
-def test_the_version_is_numeric(host: E2eHost) -> None:
-    version = host.session().get("/version").expect(200)
+def test_the_version_is_numeric(cluster: E2eCluster) -> None:
+    version = cluster.session().get("/version").expect(200)
     assert version["major"].isdigit()
     assert version["minor"].isdigit()
 
 
-def test_explain_knows_the_fields_of_spec(host: E2eHost) -> None:
-    text = host.kubectl("explain", "tenant.spec").stdout
+def test_explain_knows_the_fields_of_spec(cluster: E2eCluster) -> None:
+    text = cluster.kubectl("explain", "tenant.spec").stdout
     for field in ("host", "etcd", "gateway", "ingress", "monitoring", "resourceQuotas", "schedulingClass"):
         assert f"  {field}\t" in text
 
 
-def test_explain_walks_the_whole_tree(host: E2eHost) -> None:
-    text = host.kubectl("explain", "tenant", "--recursive").stdout
+def test_explain_walks_the_whole_tree(cluster: E2eCluster) -> None:
+    text = cluster.kubectl("explain", "tenant", "--recursive").stdout
     assert "GROUP:      apps.cozystack.io" in text
     for field in ("ownerReferences", "resourceQuotas", "conditions", "lastTransitionTime"):
         assert f"{field}\t" in text
 
 
-def test_openapi_v3_is_served_for_the_group_version(host: E2eHost) -> None:
-    index = host.session().get("/openapi/v3").expect(200)
+def test_openapi_v3_is_served_for_the_group_version(cluster: E2eCluster) -> None:
+    index = cluster.session().get("/openapi/v3").expect(200)
     url = index["paths"]["apis/apps.cozystack.io/v1alpha1"]["serverRelativeURL"]
-    document = host.session().get(url).expect(200)
+    document = cluster.session().get(url).expect(200)
     assert document["openapi"].startswith("3.0")
     assert f"{GROUP_VERSION}/namespaces/{{namespace}}/tenants" in document["paths"]
 
 
-def test_the_aggregator_merges_openapi_v2(kube: KubeHost) -> None:
+def test_the_aggregator_merges_openapi_v2(kube: KubeCluster) -> None:
     def merged() -> bool:
         document = kube.session().get("/openapi/v2").expect(200)
         return any(path.startswith(GROUP_VERSION) for path in document["paths"])
@@ -93,7 +93,7 @@ def test_the_aggregator_merges_openapi_v2(kube: KubeHost) -> None:
     wait_until("our paths are in the aggregator's /openapi/v2", merged, seconds=90)
 
 
-def test_our_own_openapi_v2_is_swagger(kube: KubeHost) -> None:
+def test_our_own_openapi_v2_is_swagger(kube: KubeCluster) -> None:
     document = kube.direct().get("/openapi/v2").expect(200)
     assert document["swagger"] == "2.0"
     assert f"{GROUP_VERSION}/namespaces/{{namespace}}/tenants/{{name}}" in document["paths"]
@@ -102,7 +102,7 @@ def test_our_own_openapi_v2_is_swagger(kube: KubeHost) -> None:
 @pytest.mark.parametrize(
     "form", ["tenants", "tenant", "tenants.apps.cozystack.io", "tenants.v1alpha1.apps.cozystack.io"]
 )
-def test_kubectl_finds_the_resource_by_every_name(host: E2eHost, tenants: Tenants, form: str) -> None:
+def test_kubectl_finds_the_resource_by_every_name(cluster: E2eCluster, tenants: Tenants, form: str) -> None:
     name = tenants.create()["metadata"]["name"]
-    shown = host.kubectl("get", form, name, "-n", "tenant-root", "-o", "name").stdout
+    shown = cluster.kubectl("get", form, name, "-n", "tenant-root", "-o", "name").stdout
     assert shown == f"tenant.apps.cozystack.io/{name}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Tenants
 
@@ -22,51 +22,51 @@ spec:
 """
 
 
-def post(host: E2eHost, tenants: Tenants, body: str, validation: str) -> Answer:
+def post(cluster: E2eCluster, tenants: Tenants, body: str, validation: str) -> Answer:
     query = {"fieldValidation": validation} if validation else None
-    return host.session().request("POST", tenants_path(ROOT), body.format(name=tenants.name()), query=query)
+    return cluster.session().request("POST", tenants_path(ROOT), body.format(name=tenants.name()), query=query)
 
 
-def apply(host: E2eHost, tenants: Tenants, body: str) -> Answer:
+def apply(cluster: E2eCluster, tenants: Tenants, body: str) -> Answer:
     name = tenants.name()
     query = {"fieldValidation": "Strict", "fieldManager": "e2e"}
     kind = "application/apply-patch+yaml"
     path = tenants_path(ROOT, name)
-    return host.session().request("PATCH", path, body.format(name=name), query=query, content_type=kind)
+    return cluster.session().request("PATCH", path, body.format(name=name), query=query, content_type=kind)
 
 
-def test_strict_tells_everything_in_document_order(host: E2eHost, tenants: Tenants) -> None:
-    status = post(host, tenants, UNKNOWN, "Strict").expect(400)
+def test_strict_tells_everything_in_document_order(cluster: E2eCluster, tenants: Tenants) -> None:
+    status = post(cluster, tenants, UNKNOWN, "Strict").expect(400)
     assert 'strict decoding error: unknown field "spec.unknownField", duplicate field "spec.etcd"' in status["message"]
 
 
-def test_strict_looks_into_metadata(host: E2eHost, tenants: Tenants) -> None:
-    status = post(host, tenants, UNKNOWN_METADATA, "Strict").expect(400)
+def test_strict_looks_into_metadata(cluster: E2eCluster, tenants: Tenants) -> None:
+    status = post(cluster, tenants, UNKNOWN_METADATA, "Strict").expect(400)
     assert 'strict decoding error: unknown field "metadata.unknownMeta"' in status["message"]
 
 
 @pytest.mark.parametrize("validation", ["", "Warn"])
-def test_warn_is_the_default(host: E2eHost, tenants: Tenants, validation: str) -> None:
-    answer = post(host, tenants, UNKNOWN, validation)
+def test_warn_is_the_default(cluster: E2eCluster, tenants: Tenants, validation: str) -> None:
+    answer = post(cluster, tenants, UNKNOWN, validation)
     answer.expect(201)
     told = " ".join(answer.warnings)
     assert 'unknown field \\"spec.unknownField\\"' in told
     assert 'duplicate field \\"spec.etcd\\"' in told
 
 
-def test_ignore_says_nothing(host: E2eHost, tenants: Tenants) -> None:
-    answer = post(host, tenants, UNKNOWN, "Ignore")
+def test_ignore_says_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
+    answer = post(cluster, tenants, UNKNOWN, "Ignore")
     assert "unknownField" not in answer.expect(201)["spec"]
     assert answer.warnings == []
 
 
-def test_an_unknown_policy_is_invalid(host: E2eHost, tenants: Tenants) -> None:
-    assert "fieldValidation" in post(host, tenants, UNKNOWN_METADATA, "Sometimes").expect(422)["message"]
+def test_an_unknown_policy_is_invalid(cluster: E2eCluster, tenants: Tenants) -> None:
+    assert "fieldValidation" in post(cluster, tenants, UNKNOWN_METADATA, "Sometimes").expect(422)["message"]
 
 
-def test_a_strict_merge_patch_is_refused_too(host: E2eHost, tenants: Tenants) -> None:
+def test_a_strict_merge_patch_is_refused_too(cluster: E2eCluster, tenants: Tenants) -> None:
     path = tenants_path(ROOT, tenants.create()["metadata"]["name"])
-    answer = host.session().request(
+    answer = cluster.session().request(
         "PATCH",
         path,
         {"spec": {"unknownField": 1}},
@@ -77,16 +77,16 @@ def test_a_strict_merge_patch_is_refused_too(host: E2eHost, tenants: Tenants) ->
     assert 400 <= answer.status < 500
 
 
-def test_a_strict_apply_of_known_fields_passes(host: E2eHost, tenants: Tenants) -> None:
-    assert apply(host, tenants, APPLIED).expect(201)["spec"]["etcd"] is True
+def test_a_strict_apply_of_known_fields_passes(cluster: E2eCluster, tenants: Tenants) -> None:
+    assert apply(cluster, tenants, APPLIED).expect(201)["spec"]["etcd"] is True
 
 
-def test_a_strict_apply_names_the_undeclared_field(host: E2eHost, tenants: Tenants) -> None:
-    answer = apply(host, tenants, APPLIED + "  unknownField: 1\n")
+def test_a_strict_apply_names_the_undeclared_field(cluster: E2eCluster, tenants: Tenants) -> None:
+    answer = apply(cluster, tenants, APPLIED + "  unknownField: 1\n")
     assert ".spec.unknownField: field not declared in schema" in str(answer.json())
     assert 400 <= answer.status < 500
 
 
-def test_a_strict_apply_names_the_line_of_a_duplicate_key(host: E2eHost, tenants: Tenants) -> None:
-    answer = apply(host, tenants, APPLIED + "  host: a\n  host: a\n")
+def test_a_strict_apply_names_the_line_of_a_duplicate_key(cluster: E2eCluster, tenants: Tenants) -> None:
+    answer = apply(cluster, tenants, APPLIED + "  host: a\n  host: a\n")
     assert 'line 9: key "host" already set in map' in answer.expect(400)["message"]

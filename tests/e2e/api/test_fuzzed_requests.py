@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 from tests.faults.sizes import size
@@ -176,16 +176,16 @@ class Talk:
 
 
 @pytest.fixture
-def talk(host: E2eHost) -> Iterator[Talk]:
-    talking = Talk(host.session())
+def talk(cluster: E2eCluster) -> Iterator[Talk]:
+    talking = Talk(cluster.session())
     yield talking
     talking.close()
 
 
 @pytest.fixture
-def straight(host: E2eHost) -> Iterator[Talk]:
+def straight(cluster: E2eCluster) -> Iterator[Talk]:
     """To our own server, for what an aggregator does not pass on."""
-    talking = Talk(host.direct() if isinstance(host, KubeHost) else host.session())
+    talking = Talk(cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session())
     yield talking
     talking.close()
 

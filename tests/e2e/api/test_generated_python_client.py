@@ -10,7 +10,7 @@ import pytest
 from kubernetes_asyncio import config, watch
 from kubernetes_asyncio.client import ApiException, CustomObjectsApi
 
-from tests.e2e.support.clusters import ROOT, E2eHost
+from tests.e2e.support.clusters import ROOT, E2eCluster
 from tests.e2e.support.tenants import manifest
 
 _TENANTS = ("apps.cozystack.io", "v1alpha1", ROOT, "tenants")
@@ -29,8 +29,8 @@ async def _until(events: Any, types: Sequence[str]) -> list[dict[str, Any]]:
     raise AssertionError(f"the watch ended before {wanted}")
 
 
-async def _steps(host: E2eHost, label: str) -> None:
-    clients = await config.new_client_from_config(config_file=str(host.admin.kubeconfig))
+async def _steps(cluster: E2eCluster, label: str) -> None:
+    clients = await config.new_client_from_config(config_file=str(cluster.admin.kubeconfig))
     async with clients as connection, asyncio.timeout(60):
         api = CustomObjectsApi(connection)
         selector = f"time={label}"
@@ -67,5 +67,5 @@ async def _steps(host: E2eHost, label: str) -> None:
         assert (await api.list_namespaced_custom_object(*_TENANTS, label_selector=selector))["items"] == []
 
 
-def test_a_generated_client_creates_watches_lists_and_deletes(host: E2eHost, unique: str) -> None:
-    asyncio.run(_steps(host, unique))
+def test_a_generated_client_creates_watches_lists_and_deletes(cluster: E2eCluster, unique: str) -> None:
+    asyncio.run(_steps(cluster, unique))

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from schemathesis import Case, GenerationMode
 from schemathesis.core.result import Ok
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, EmbeddedHost
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, EmbeddedCluster
 from tests.e2e.support.https_client import Body, Client
 from tests.e2e.support.tenants import Tenants
 from tests.faults.sizes import size
@@ -57,7 +57,7 @@ def _body(value: object) -> Body:
 
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-def test_no_request_is_a_server_error(embedded: EmbeddedHost, tenants: Tenants, mode: GenerationMode) -> None:
+def test_no_request_is_a_server_error(embedded: EmbeddedCluster, tenants: Tenants, mode: GenerationMode) -> None:
     client, name = embedded.session(), tenants.create()["metadata"]["name"]
     found = list(operations(client))
     assert {operation.method.upper() for operation in found} >= {"GET", "POST", "PUT", "PATCH", "DELETE"}

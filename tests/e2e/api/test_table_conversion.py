@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants
 
 TABLE = "application/json;as=Table;v={};g=meta.k8s.io"
@@ -13,10 +13,10 @@ PARTIAL_LIST = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_one_object_as_a_table(host: E2eHost, tenants: Tenants, version: str) -> None:
+def test_one_object_as_a_table(cluster: E2eCluster, tenants: Tenants, version: str) -> None:
     name = tenants.create()["metadata"]["name"]
     accept = {"Accept": TABLE.format(version)}
-    table = host.session().get(tenants_path(ROOT, name), headers=accept).expect(200)
+    table = cluster.session().get(tenants_path(ROOT, name), headers=accept).expect(200)
     assert (table["kind"], table["apiVersion"]) == ("Table", f"meta.k8s.io/{version}")
     assert table["columnDefinitions"][0]["name"] == "Name"
     assert len(table["rows"]) == 1
@@ -24,25 +24,25 @@ def test_one_object_as_a_table(host: E2eHost, tenants: Tenants, version: str) ->
     assert table["rows"][0]["cells"][0] == name
 
 
-def test_the_columns_in_their_order(host: E2eHost) -> None:
-    table = host.session().get(tenants_path(ROOT), headers={"Accept": TABLE.format("v1")}).expect(200)
+def test_the_columns_in_their_order(cluster: E2eCluster) -> None:
+    table = cluster.session().get(tenants_path(ROOT), headers={"Accept": TABLE.format("v1")}).expect(200)
     always = [column["name"] for column in table["columnDefinitions"] if column.get("priority", 0) == 0]
     assert always == ["Name", "Ready", "Namespace", "Host", "Gateway", "Age"]
 
 
-def test_a_list_as_a_table_has_pages(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_list_as_a_table_has_pages(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     made = sorted(tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3))
     query: dict[str, object] = {"labelSelector": f"e2e={unique}", "limit": 2}
     accept = {"Accept": TABLE.format("v1")}
-    first = host.session().get(tenants_path(ROOT), query=query, headers=accept).expect(200)
+    first = cluster.session().get(tenants_path(ROOT), query=query, headers=accept).expect(200)
     token = first["metadata"]["continue"]
-    rest = host.session().get(tenants_path(ROOT), query={**query, "continue": token}, headers=accept).expect(200)
+    rest = cluster.session().get(tenants_path(ROOT), query={**query, "continue": token}, headers=accept).expect(200)
     assert [row["cells"][0] for row in (*first["rows"], *rest["rows"])] == made
     assert first["metadata"]["resourceVersion"] == rest["metadata"]["resourceVersion"]
 
 
-def test_a_table_of_all_namespaces_has_a_version(host: E2eHost) -> None:
-    table = host.session().get(tenants_path(), headers={"Accept": TABLE.format("v1")}).expect(200)
+def test_a_table_of_all_namespaces_has_a_version(cluster: E2eCluster) -> None:
+    table = cluster.session().get(tenants_path(), headers={"Accept": TABLE.format("v1")}).expect(200)
     assert int(table["metadata"]["resourceVersion"]) > 0
 
 
@@ -54,31 +54,31 @@ def test_a_table_of_all_namespaces_has_a_version(host: E2eHost) -> None:
         pytest.param("Object", "Tenant", id="whole objects"),
     ],
 )
-def test_rows_carry_what_is_asked_for(host: E2eHost, include: str, kind: str) -> None:
+def test_rows_carry_what_is_asked_for(cluster: E2eCluster, include: str, kind: str) -> None:
     query = {"includeObject": include} if include else None
-    table = host.session().get(tenants_path(ROOT, "root"), query=query, headers={"Accept": TABLE.format("v1")})
+    table = cluster.session().get(tenants_path(ROOT, "root"), query=query, headers={"Accept": TABLE.format("v1")})
     assert table.expect(200)["rows"][0]["object"]["kind"] == kind
 
 
-def test_rows_can_come_without_objects(host: E2eHost) -> None:
-    answer = host.session().get(
+def test_rows_can_come_without_objects(cluster: E2eCluster) -> None:
+    answer = cluster.session().get(
         tenants_path(ROOT, "root"), query={"includeObject": "None"}, headers={"Accept": TABLE.format("v1")}
     )
     assert not answer.expect(200)["rows"][0].get("object")
 
 
-def test_metadata_of_one_object(host: E2eHost, tenants: Tenants) -> None:
+def test_metadata_of_one_object(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create(labels={"a": "b"})
     path = tenants_path(ROOT, tenant["metadata"]["name"])
-    partial = host.session().get(path, headers={"Accept": PARTIAL}).expect(200)
+    partial = cluster.session().get(path, headers={"Accept": PARTIAL}).expect(200)
     assert (partial["kind"], partial["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
     assert partial["metadata"]["uid"] == tenant["metadata"]["uid"]
     assert {"spec", "status"}.isdisjoint(partial)
 
 
-def test_metadata_of_a_list(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_metadata_of_a_list(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     tenants.create(labels={"e2e": unique})
-    answer = host.session().get(
+    answer = cluster.session().get(
         tenants_path(), query={"labelSelector": f"e2e={unique}"}, headers={"Accept": PARTIAL_LIST}
     )
     listed = answer.expect(200)
@@ -86,26 +86,26 @@ def test_metadata_of_a_list(host: E2eHost, tenants: Tenants, unique: str) -> Non
     assert "spec" not in listed["items"][0]
 
 
-def test_a_patch_can_be_answered_with_metadata(host: E2eHost, tenants: Tenants) -> None:
+def test_a_patch_can_be_answered_with_metadata(cluster: E2eCluster, tenants: Tenants) -> None:
     path = tenants_path(ROOT, tenants.create()["metadata"]["name"])
     body = {"metadata": {"labels": {"x": "y"}}}
-    answer = host.session().request(
+    answer = cluster.session().request(
         "PATCH", path, body, content_type="application/merge-patch+json", headers={"Accept": PARTIAL}
     )
     assert answer.expect(200)["kind"] == "PartialObjectMetadata"
 
 
-def test_an_error_is_never_a_table(host: E2eHost, unique: str) -> None:
-    answer = host.session().get(
+def test_an_error_is_never_a_table(cluster: E2eCluster, unique: str) -> None:
+    answer = cluster.session().get(
         tenants_path(ROOT, unique), headers={"Accept": f"{TABLE.format('v1')},application/json"}
     )
     assert answer.expect(404)["kind"] == "Status"
 
 
-def test_yaml_both_ways(host: E2eHost, tenants: Tenants) -> None:
+def test_yaml_both_ways(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     text = f"apiVersion: apps.cozystack.io/v1alpha1\nkind: Tenant\nmetadata:\n  name: {name}\nspec:\n  etcd: true\n"
-    answer = host.session().request(
+    answer = cluster.session().request(
         "POST", tenants_path(ROOT), text, content_type="application/yaml", headers={"Accept": "application/yaml"}
     )
     assert answer.status == 201

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.peer_lessons import JSON_PATCH, patch, release_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -22,19 +22,19 @@ HOST_REFUSAL = "tenant.spec.host can only be set or changed by"
 
 
 @pytest.fixture
-def untrusted(host: E2eHost, unique: str) -> Client:
+def untrusted(cluster: E2eCluster, unique: str) -> Client:
     """Who may write the root's Tenants, and is in no group that may set hosts."""
-    host.grant(unique, "cozy:tenant:super-admin", ROOT)
-    return host.session(unique)
+    cluster.grant(unique, "cozy:tenant:super-admin", ROOT)
+    return cluster.session(unique)
 
 
-def create(host: E2eHost, name: str, spec: Any = None, **more: Any) -> Any:
+def create(cluster: E2eCluster, name: str, spec: Any = None, **more: Any) -> Any:
     body = {**manifest(name), "spec": spec if spec is not None else {}, **more}
-    return host.session().request("POST", tenants_path(ROOT), body)
+    return cluster.session().request("POST", tenants_path(ROOT), body)
 
 
-def spec_schema(host: E2eHost) -> Object:
-    schemas = host.session().get(f"/openapi/v3{GROUP_VERSION}").expect(200)["components"]["schemas"]
+def spec_schema(cluster: E2eCluster) -> Object:
+    schemas = cluster.session().get(f"/openapi/v3{GROUP_VERSION}").expect(200)["components"]["schemas"]
     [tenant] = [each for name, each in schemas.items() if name.endswith(".Tenant")]
     spec = tenant["properties"]["spec"]
     [reference] = [each["$ref"] for each in spec.get("allOf", ())] or [spec.get("$ref", "")]
@@ -42,20 +42,20 @@ def spec_schema(host: E2eHost) -> Object:
     return found
 
 
-def test_r001_tenants_are_served_in_their_group_and_version(host: E2eHost) -> None:
+def test_r001_tenants_are_served_in_their_group_and_version(cluster: E2eCluster) -> None:
     """R-001."""
-    listed = host.kubectl("api-resources", "--api-group", "apps.cozystack.io", "--no-headers").stdout
+    listed = cluster.kubectl("api-resources", "--api-group", "apps.cozystack.io", "--no-headers").stdout
     [row] = [line.split() for line in listed.splitlines() if line.startswith("tenants ")]
     assert row[-3:] == ["apps.cozystack.io/v1alpha1", "true", "Tenant"]
 
 
 def test_r003_a_tenant_is_made_by_kubectl_by_a_request_and_shown_to_a_dashboard(
-    host: E2eHost, tenants: Tenants, unique: str
+    cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     """R-003."""
-    applied, posted, client = tenants.name(), tenants.name(), host.session()
+    applied, posted, client = tenants.name(), tenants.name(), cluster.session()
     labels = {"r003": unique}
-    host.kubectl("apply", "-f", "-", input=json.dumps(manifest(applied, labels=labels)))
+    cluster.kubectl("apply", "-f", "-", input=json.dumps(manifest(applied, labels=labels)))
     created = client.request("POST", tenants_path(ROOT), manifest(posted, labels=labels)).expect(201)
     shown = tenants.get(posted)
     assert (shown["metadata"]["uid"], shown["spec"]) == (created["metadata"]["uid"], created["spec"])
@@ -68,22 +68,22 @@ def test_r003_a_tenant_is_made_by_kubectl_by_a_request_and_shown_to_a_dashboard(
         assert {next(frames)["object"]["rows"][0]["cells"][0] for _ in range(2)} == {applied, posted}
 
 
-def test_r004_r006_an_empty_spec_is_a_tenant_and_invents_no_gateway(host: E2eHost, tenants: Tenants) -> None:
+def test_r004_r006_an_empty_spec_is_a_tenant_and_invents_no_gateway(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-004, R-006."""
     name = tenants.name()
-    assert create(host, name).expect(201)["status"]["namespace"] == f"tenant-{name}"
+    assert create(cluster, name).expect(201)["status"]["namespace"] == f"tenant-{name}"
     tenants.settled(name)
     assert "gateway" not in tenants.get(name)["spec"]
     path = f"/apis/gateway.cozystack.io/v1alpha1/namespaces/tenant-{name}/tenantgateways"
-    assert host.session().get(path).expect(200)["items"] == []
+    assert cluster.session().get(path).expect(200)["items"] == []
 
 
 @pytest.mark.parametrize("gateway", [True, False])
-def test_r005_host_and_gateway_read_back(host: E2eHost, tenants: Tenants, gateway: bool) -> None:
+def test_r005_host_and_gateway_read_back(cluster: E2eCluster, tenants: Tenants, gateway: bool) -> None:
     """R-005."""
     name = tenants.name()
     spec = {"host": f"{name}.example", "gateway": gateway}
-    create(host, name, spec).expect(201)
+    create(cluster, name, spec).expect(201)
     assert spec.items() <= tenants.get(name)["spec"].items()
 
 
@@ -95,19 +95,19 @@ def test_r005_host_and_gateway_read_back(host: E2eHost, tenants: Tenants, gatewa
         pytest.param("seaweedfs", {"volume": {"pools": {}}}, id="R-008: settings of a service are not the tenant's"),
     ],
 )
-def test_what_is_of_another_type_is_refused_by_field(host: E2eHost, unique: str, field: str, value: Any) -> None:
+def test_what_is_of_another_type_is_refused_by_field(cluster: E2eCluster, unique: str, field: str, value: Any) -> None:
     """C-20."""
-    status = create(host, unique, {field: value}).expect(422)
+    status = create(cluster, unique, {field: value}).expect(422)
     assert [cause["field"] for cause in status["details"]["causes"]] == [f"spec.{field}"]
-    assert host.session().get(tenants_path(ROOT, unique)).status == 404
+    assert cluster.session().get(tenants_path(ROOT, unique)).status == 404
 
 
 @pytest.mark.parametrize("flag", FLAGS)
 def test_r007_r029_a_flag_is_false_until_it_is_set_and_reaches_the_chart(
-    host: E2eHost, tenants: Tenants, flag: str
+    cluster: E2eCluster, tenants: Tenants, flag: str
 ) -> None:
     """R-007, R-029."""
-    name, client = tenants.create()["metadata"]["name"], host.session()
+    name, client = tenants.create()["metadata"]["name"], cluster.session()
     assert tenants.get(name)["spec"][flag] is False
     for value in (True, False):
         assert tenants.patch(name, {"spec": {flag: value}})["spec"][flag] is value
@@ -121,22 +121,24 @@ def test_r007_r029_a_flag_is_false_until_it_is_set_and_reaches_the_chart(
         pytest.param("gatewayIP", "192.0.2.1", id="R-010: no addresses"),
     ],
 )
-def test_what_is_no_field_is_told_and_never_stored(host: E2eHost, tenants: Tenants, field: str, value: Any) -> None:
-    assert field not in spec_schema(host)
-    assert set(FLAGS) <= set(spec_schema(host))
+def test_what_is_no_field_is_told_and_never_stored(
+    cluster: E2eCluster, tenants: Tenants, field: str, value: Any
+) -> None:
+    assert field not in spec_schema(cluster)
+    assert set(FLAGS) <= set(spec_schema(cluster))
     name = tenants.name()
-    answer = create(host, name, {field: value})
+    answer = create(cluster, name, {field: value})
     assert field not in answer.expect(201)["spec"]
     assert any(f"spec.{field}" in warning for warning in answer.warnings)
-    assert field not in host.session().get(release_path(name)).expect(200)["spec"]["values"]
+    assert field not in cluster.session().get(release_path(name)).expect(200)["spec"]["values"]
 
 
-def test_r011_quotas_are_a_free_map_of_quantities(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_r011_quotas_are_a_free_map_of_quantities(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-011."""
     name, quotas = tenants.name(), {"count/certificates.cert-manager.io": "10", "cpu": 4, "memory": "1.5Gi"}
-    create(host, name, {"resourceQuotas": quotas}).expect(201)
+    create(cluster, name, {"resourceQuotas": quotas}).expect(201)
     assert tenants.get(name)["spec"]["resourceQuotas"] == quotas
-    status = create(host, unique, {"resourceQuotas": {"cpu": "ten"}}).expect(422)
+    status = create(cluster, unique, {"resourceQuotas": {"cpu": "ten"}}).expect(422)
     assert [cause["field"] for cause in status["details"]["causes"]] == ["spec.resourceQuotas[cpu]"]
 
 
@@ -154,13 +156,13 @@ def test_r012_whoever_may_create_may_inherit_the_host(tenants: Tenants, untruste
     assert untrusted.request("POST", tenants_path(ROOT), body).expect(201)["spec"]["host"] == ""
 
 
-def test_r013_r049_r053_the_list_of_a_namespace_is_the_direct_children(host: E2eHost, tenants: Tenants) -> None:
+def test_r013_r049_r053_the_list_of_a_namespace_is_the_direct_children(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-013, R-049, R-053."""
     alpha = tenants.nest()
     beta = tenants.create(alpha)
     tenants.wait_for_namespace(beta["status"]["namespace"])
     tenants.create(beta["status"]["namespace"])
-    client = host.session()
+    client = cluster.session()
     listed = client.get(tenants_path(alpha)).expect(200)["items"]
     assert [each["metadata"]["name"] for each in listed] == [beta["metadata"]["name"]]
     everywhere = client.get(tenants_path()).expect(200)["items"]
@@ -169,9 +171,9 @@ def test_r013_r049_r053_the_list_of_a_namespace_is_the_direct_children(host: E2e
     ]
 
 
-def test_r014_discovery_tells_what_tenants_can_do(host: E2eHost) -> None:
+def test_r014_discovery_tells_what_tenants_can_do(cluster: E2eCluster) -> None:
     """R-014."""
-    document = host.session().get(GROUP_VERSION).expect(200)
+    document = cluster.session().get(GROUP_VERSION).expect(200)
     [tenants] = [each for each in document["resources"] if each["name"] == "tenants"]
     assert document["kind"] == "APIResourceList"
     assert (tenants["singularName"], tenants["namespaced"], tenants["kind"]) == ("tenant", True, "Tenant")
@@ -208,7 +210,7 @@ def test_r016_update_and_every_patch_are_judged(tenants: Tenants, untrusted: Cli
     assert tenants.get(name)["spec"]["host"] == ""
 
 
-def test_r017_delete_is_judged(host: E2eHost, tenants: Tenants, untrusted: Client) -> None:
+def test_r017_delete_is_judged(cluster: E2eCluster, tenants: Tenants, untrusted: Client) -> None:
     """R-017."""
     namespace = tenants.nest()
     child = tenants.create(namespace)["metadata"]["name"]
@@ -218,9 +220,9 @@ def test_r017_delete_is_judged(host: E2eHost, tenants: Tenants, untrusted: Clien
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]
 
 
-def test_r030_what_was_edited_by_hand_in_the_stored_values_stays(host: E2eHost, tenants: Tenants) -> None:
+def test_r030_what_was_edited_by_hand_in_the_stored_values_stays(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-030."""
-    name, client = tenants.create()["metadata"]["name"], host.session()
+    name, client = tenants.create()["metadata"]["name"], cluster.session()
     edited = {"spec": {"values": {"tuned": {"replicas": 3}}}}
     client.request("PATCH", release_path(name), edited, content_type=MERGE).expect(200)
     tenants.patch(name, {"spec": {"etcd": True}})
@@ -228,10 +230,10 @@ def test_r030_what_was_edited_by_hand_in_the_stored_values_stays(host: E2eHost, 
     assert (values["tuned"], values["etcd"]) == ({"replicas": 3}, True)
 
 
-def test_r031_a_merge_patch_changes_the_named_leaf_only(host: E2eHost, tenants: Tenants) -> None:
+def test_r031_a_merge_patch_changes_the_named_leaf_only(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-031."""
     quotas = {"cpu": "2", "memory": "4Gi"}
     name = tenants.create(spec={"resourceQuotas": quotas, "etcd": True})["metadata"]["name"]
-    patched = patch(host, name, {"spec": {"resourceQuotas": {"cpu": "4"}}}).expect(200)
+    patched = patch(cluster, name, {"spec": {"resourceQuotas": {"cpu": "4"}}}).expect(200)
     assert patched["spec"]["resourceQuotas"] == {**quotas, "cpu": "4"}
     assert patched["spec"]["etcd"] is True

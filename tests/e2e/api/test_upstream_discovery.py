@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tests.e2e.support.clusters import GROUP_VERSION, E2eHost, KubeHost
+from tests.e2e.support.clusters import GROUP_VERSION, E2eCluster, KubeCluster
 from tests.e2e.support.https_client import Client
 
 GROUP = "apps.cozystack.io"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-def clients(host: E2eHost) -> Iterator[Client]:
-    yield host.session()
-    if isinstance(host, KubeHost):
-        yield host.direct()
+def clients(cluster: E2eCluster) -> Iterator[Client]:
+    yield cluster.session()
+    if isinstance(cluster, KubeCluster):
+        yield cluster.direct()
 
 
-def test_every_group_prefers_one_of_its_versions(host: E2eHost) -> None:
-    for client in clients(host):
+def test_every_group_prefers_one_of_its_versions(cluster: E2eCluster) -> None:
+    for client in clients(cluster):
         for path in ("/apis", "/apis/"):
             groups = client.get(path).expect(200)["groups"]
             assert GROUP in {group["name"] for group in groups}
@@ -30,8 +30,8 @@ def test_every_group_prefers_one_of_its_versions(host: E2eHost) -> None:
         assert [each["groupVersion"] for each in group["versions"]] == [f"{GROUP}/v1alpha1"]
 
 
-def test_every_version_lists_its_resources_under_its_own_name(host: E2eHost) -> None:
-    for client in clients(host):
+def test_every_version_lists_its_resources_under_its_own_name(cluster: E2eCluster) -> None:
+    for client in clients(cluster):
         for group in client.get("/apis").expect(200)["groups"]:
             for version in group["versions"]:
                 document = client.get(f"/apis/{version['groupVersion']}").expect(200)
@@ -41,8 +41,8 @@ def test_every_version_lists_its_resources_under_its_own_name(host: E2eHost) -> 
                 assert all(each["kind"] for each in document["resources"])
 
 
-def test_what_is_served_is_told_from_what_is_not(host: E2eHost) -> None:
-    for client in clients(host):
+def test_what_is_served_is_told_from_what_is_not(cluster: E2eCluster) -> None:
+    for client in clients(cluster):
         names = {each["name"] for each in client.get(GROUP_VERSION).expect(200)["resources"]}
         assert "tenants" in names
         assert "nothings" not in names
@@ -50,8 +50,8 @@ def test_what_is_served_is_told_from_what_is_not(host: E2eHost) -> None:
             assert client.get(missing).status == 404
 
 
-def test_aggregated_discovery_is_in_the_exact_form_that_was_asked_for(host: E2eHost) -> None:
-    for client in clients(host):
+def test_aggregated_discovery_is_in_the_exact_form_that_was_asked_for(cluster: E2eCluster) -> None:
+    for client in clients(cluster):
         answer = client.get("/apis", headers={"Accept": AGGREGATED})
         document = answer.expect(200)
         assert answer.headers["Content-Type"] == AGGREGATED
@@ -67,8 +67,8 @@ def test_aggregated_discovery_is_in_the_exact_form_that_was_asked_for(host: E2eH
         assert status["responseKind"]["kind"] == "Tenant"
 
 
-def test_the_version_has_the_form_that_tools_parse(host: E2eHost) -> None:
-    for client in clients(host):
+def test_the_version_has_the_form_that_tools_parse(cluster: E2eCluster) -> None:
+    for client in clients(cluster):
         version = client.get("/version").expect(200)
         assert re.fullmatch("[1-9]", version["major"])
         assert re.fullmatch("[0-9]+", version["minor"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost, tenants_path
+from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants
 
 COUNT = 20
@@ -65,13 +65,13 @@ def names(objects: list[Object]) -> list[str]:
     return [each["metadata"]["name"] for each in objects]
 
 
-def test_rounds_of_pages_agree_in_everything(host: E2eHost, workload: str) -> None:
+def test_rounds_of_pages_agree_in_everything(cluster: E2eCluster, workload: str) -> None:
     for _ in range(3):
         found: list[Object] = []
         query: dict[str, Any] = {"limit": 7}
         versions = set()
         while True:
-            page = host.session().get(tenants_path(workload), query=query).expect(200)
+            page = cluster.session().get(tenants_path(workload), query=query).expect(200)
             found += page["items"]
             metadata = page["metadata"]
             versions.add(metadata["resourceVersion"])
@@ -85,14 +85,14 @@ def test_rounds_of_pages_agree_in_everything(host: E2eHost, workload: str) -> No
         assert names(found) == sorted(names(found))
 
 
-def test_a_limit_above_the_number_of_objects_returns_all(host: E2eHost, workload: str) -> None:
-    page = host.session().get(tenants_path(workload), query={"limit": COUNT + 1}).expect(200)
+def test_a_limit_above_the_number_of_objects_returns_all(cluster: E2eCluster, workload: str) -> None:
+    page = cluster.session().get(tenants_path(workload), query={"limit": COUNT + 1}).expect(200)
     assert len(page["items"]) == COUNT
     assert {"continue", "remainingItemCount"}.isdisjoint(page["metadata"])
 
 
-def test_lists_by_every_client_are_complete_and_agree(host: E2eHost, workload: str) -> None:
-    client = host.session()
+def test_lists_by_every_client_are_complete_and_agree(cluster: E2eCluster, workload: str) -> None:
+    client = cluster.session()
     whole = client.get(tenants_path(workload)).expect(200)
     assert whole["kind"] == "TenantList"
     assert len(whole["items"]) == COUNT
@@ -107,8 +107,8 @@ def test_lists_by_every_client_are_complete_and_agree(host: E2eHost, workload: s
     assert [item["metadata"] for item in each] == [item["metadata"] for item in whole["items"]]
 
 
-def test_an_informer_can_start_by_watching(host: E2eHost, workload: str) -> None:
-    client = host.session()
+def test_an_informer_can_start_by_watching(cluster: E2eCluster, workload: str) -> None:
+    client = cluster.session()
     listed = client.get(tenants_path(workload)).expect(200)
     with client.stream(tenants_path(workload), query=WATCH_LIST, seconds=30) as frames:
         added, bookmark = initial(frames)
@@ -122,8 +122,8 @@ def test_an_informer_can_start_by_watching(host: E2eHost, workload: str) -> None
     assert (update["type"], update["object"]) == ("MODIFIED", changed)
 
 
-def test_a_metadata_informer_can_start_by_watching(host: E2eHost, workload: str) -> None:
-    client = host.session()
+def test_a_metadata_informer_can_start_by_watching(cluster: E2eCluster, workload: str) -> None:
+    client = cluster.session()
     listed = client.get(tenants_path(workload), headers={"Accept": PARTIAL_LIST}).expect(200)
     accept = {"Accept": PARTIAL}
     with client.stream(tenants_path(workload), query=WATCH_LIST, headers=accept, seconds=30) as frames:
@@ -133,8 +133,8 @@ def test_a_metadata_informer_can_start_by_watching(host: E2eHost, workload: str)
     assert bookmark["metadata"]["annotations"] == {END: "true"}
 
 
-def test_a_table_watch_list_is_the_tables_of_the_objects(host: E2eHost, workload: str) -> None:
-    client, accept = host.session(), {"Accept": TABLE}
+def test_a_table_watch_list_is_the_tables_of_the_objects(cluster: E2eCluster, workload: str) -> None:
+    client, accept = cluster.session(), {"Accept": TABLE}
     with client.stream(tenants_path(workload), query=WATCH_LIST, headers=accept, seconds=30) as frames:
         added, bookmark = initial(frames)
     assert [bool(table["columnDefinitions"]) for table in added] == [True] + [False] * (COUNT - 1)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eHost
+from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster
 from tests.e2e.support.gateways import MERGE, Gateways
 from tests.e2e.support.tenants import Tenants
 
@@ -37,32 +37,32 @@ class Platform:
 
 
 @pytest.fixture
-def platform(host: E2eHost, tmp_path: Path) -> Iterator[Platform]:
+def platform(cluster: E2eCluster, tmp_path: Path) -> Iterator[Platform]:
     """The host's server, started anew with a settings file, and after the test without one."""
     made = Platform(tmp_path / "platform.yaml")
     made.write()
-    before = host.flags
+    before = cluster.flags
     try:
-        host.flags = (*before, f"--config={made.path}")
-        host.restart()
+        cluster.flags = (*before, f"--config={made.path}")
+        cluster.restart()
         yield made
     finally:
-        host.flags = before
-        host.restart()
+        cluster.flags = before
+        cluster.restart()
 
 
-def is_owned(host: E2eHost, namespace: str, owner: str) -> bool:
+def is_owned(cluster: E2eCluster, namespace: str, owner: str) -> bool:
     """By the line that the troubleshooting command prints: the owner, or nothing."""
-    return host.kubectl("get", "namespace", namespace, "-o", GATEWAY).stdout == f"{owner}\n"
+    return cluster.kubectl("get", "namespace", namespace, "-o", GATEWAY).stdout == f"{owner}\n"
 
 
 def has_named(gateways: Gateways, namespace: str, names: list[str]) -> bool:
     return gateways.names("tenantgateways", namespace) == names
 
 
-def flag_in_values(host: E2eHost, namespace: str) -> str | None:
+def flag_in_values(cluster: E2eCluster, namespace: str) -> str | None:
     """What the charts of a namespace read of the platform's flag."""
-    answer = host.session().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
+    answer = cluster.session().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
     if answer.status != 200:
         return None
     values = yaml.safe_load(base64.b64decode(answer.json()["data"]["values.yaml"]))
@@ -83,7 +83,7 @@ def versions(gateways: Gateways, namespace: str) -> dict[str, str]:
 
 
 def test_the_root_opts_in_and_all_heirs_follow_while_the_flag_is_off(
-    host: E2eHost, tenants: Tenants, gateways: Gateways
+    cluster: E2eCluster, tenants: Tenants, gateways: Gateways
 ) -> None:
     """R-066, R-071, R-149, R-198, R-298, R-299, R-307, R-321, C-10: one Gateway for the root and all its heirs; an
     owner below it keeps its own, and what is below that."""
@@ -93,17 +93,17 @@ def test_the_root_opts_in_and_all_heirs_follow_while_the_flag_is_off(
     try:
         tenants.patch("root", {"spec": {"gateway": True}})
         for namespace in heirs:
-            gateways.until(f"{namespace} is root's", partial(is_owned, host, namespace, ROOT))
+            gateways.until(f"{namespace} is root's", partial(is_owned, cluster, namespace, ROOT))
         gateways.until("all of it is made", lambda: has_all(gateways, ROOT))
-        assert flag_in_values(host, kid) == "false"
+        assert flag_in_values(cluster, kid) == "false"
         ours, theirs = (f"harbor.{each.removeprefix('tenant-')}.{ROOT_HOST}" for each in (kid, own))
         gateways.route(grandkid, "harbor", ours, to=ROOT)
         gateways.route(below_own, "harbor", theirs, to=own)
         gateways.until("an heir's route is served", lambda: ours in gateways.listeners(ROOT))
         gateways.until("and that of the owner's heir", lambda: theirs in gateways.listeners(own))
         assert [gateways.names("gateways", namespace) for namespace in heirs] == [["cozystack"], [], []]
-        assert is_owned(host, own, own)
-        assert is_owned(host, below_own, own)
+        assert is_owned(cluster, own, own)
+        assert is_owned(cluster, below_own, own)
         assert theirs not in gateways.listeners(ROOT)
         gateways.until("its certificate", lambda: len(gateways.names("certificates", own)) == 1)
         assert gateways.names("certificates", below_own) == []
@@ -111,7 +111,7 @@ def test_the_root_opts_in_and_all_heirs_follow_while_the_flag_is_off(
         tenants.patch("root", {"spec": {"gateway": None}})
         gateways.until("root owns none", lambda: gateways.names("tenantgateways", ROOT) == [])
     for namespace in heirs:
-        gateways.until(f"{namespace} has none", partial(is_owned, host, namespace, ""))
+        gateways.until(f"{namespace} has none", partial(is_owned, cluster, namespace, ""))
 
 
 def test_ownership_moves_a_tenant_and_its_heirs_there_and_back(tenants: Tenants, gateways: Gateways) -> None:
@@ -123,13 +123,13 @@ def test_ownership_moves_a_tenant_and_its_heirs_there_and_back(tenants: Tenants,
     for wanted, nearest in ((False, owner), (True, alice), (False, owner)):
         tenants.patch(name, {"spec": {"gateway": wanted}}, owner)
         for namespace in (alice, bob):
-            gateways.until(f"{namespace} is {nearest}'s", partial(is_owned, gateways.host, namespace, nearest))
+            gateways.until(f"{namespace} is {nearest}'s", partial(is_owned, gateways.cluster, namespace, nearest))
         made = ["cozystack"] if wanted else []
         gateways.until("a TenantGateway or none", partial(has_named, gateways, alice, made))
 
 
 def test_the_flag_is_the_charts_and_owners_do_not_wait_for_it(
-    host: E2eHost, tenants: Tenants, gateways: Gateways, platform: Platform
+    cluster: E2eCluster, tenants: Tenants, gateways: Gateways, platform: Platform
 ) -> None:
     """R-287, R-292, R-293, R-301, R-303, R-304: with the flag off, on, and off again."""
     app = gateways.namespace("cozy-app")
@@ -141,13 +141,15 @@ def test_the_flag_is_the_charts_and_owners_do_not_wait_for_it(
     before = versions(gateways, early)
 
     platform.write(enabled=True, attachedNamespaces=[app])
-    gateways.until("charts read it", lambda: flag_in_values(host, plain) == flag_in_values(host, early) == "true")
+    gateways.until("charts read it", lambda: flag_in_values(cluster, plain) == flag_in_values(cluster, early) == "true")
     late = tenants.nest(spec={"gateway": True})
     gateways.until("an owner from its creation on", partial(has_all, gateways, late))
     assert gateways.names("tenantgateways", plain) == []
 
     platform.write(enabled=False, attachedNamespaces=[app])
-    gateways.until("charts read that", lambda: flag_in_values(host, plain) == flag_in_values(host, early) == "false")
+    gateways.until(
+        "charts read that", lambda: flag_in_values(cluster, plain) == flag_in_values(cluster, early) == "false"
+    )
     assert versions(gateways, early) == before
     hostname = f"new.{early.removeprefix('tenant-')}.{ROOT_HOST}"
     gateways.route(early, "new", hostname, to=early, port=443)
@@ -161,7 +163,7 @@ def test_the_flag_is_the_charts_and_owners_do_not_wait_for_it(
 
 
 def test_an_owner_whose_domain_is_none_is_told_why_there_is_no_tenantgateway(
-    host: E2eHost, tenants: Tenants, gateways: Gateways
+    cluster: E2eCluster, tenants: Tenants, gateways: Gateways
 ) -> None:
     """R-316: what the API refuses can still be stored by others, who write the HelmRelease."""
     name = tenants.create(spec={"gateway": True})["metadata"]["name"]
@@ -169,9 +171,9 @@ def test_an_owner_whose_domain_is_none_is_told_why_there_is_no_tenantgateway(
     gateways.until("it has one", lambda: gateways.names("tenantgateways", namespace) == ["cozystack"])
     release = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
     body = {"spec": {"values": {"host": "*.example"}}}
-    host.session().request("PATCH", release, body, content_type=MERGE).expect(200)
+    cluster.session().request("PATCH", release, body, content_type=MERGE).expect(200)
     gateways.until("it has none", lambda: gateways.names("tenantgateways", namespace) == [])
-    shown = host.kubectl(
+    shown = cluster.kubectl(
         *("get", "tenant", name, "-n", ROOT, "-o"),
         "jsonpath={.status.conditions[?(@.type=='TenantGatewayMissing')].message}",
     ).stdout

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, KubeHost
+from tests.e2e.support.clusters import PATIENCE, KubeCluster
 from tests.e2e.support.gateways import Gateways
 from tests.e2e.support.tenants import Tenants
 
@@ -18,17 +18,17 @@ _ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/tenant-apiserver"
 Rule = dict[str, Any]
 
 
-def change_rights(host: KubeHost, change: Callable[[Rule], Rule]) -> list[Rule]:
+def change_rights(cluster: KubeCluster, change: Callable[[Rule], Rule]) -> list[Rule]:
     """The rules as they were."""
-    client = host.session()
+    client = cluster.session()
     role = client.get(_ROLE).expect(200)
     rules: list[Rule] = role["rules"]
     client.request("PUT", _ROLE, {**role, "rules": [change(each) for each in rules]}).expect(200)
     return rules
 
 
-def give_back(host: KubeHost, rules: list[Rule]) -> None:
-    client = host.session()
+def give_back(cluster: KubeCluster, rules: list[Rule]) -> None:
+    client = cluster.session()
     client.request("PUT", _ROLE, {**client.get(_ROLE).expect(200), "rules": rules}).expect(200)
 
 
@@ -40,7 +40,7 @@ def without(plural: str, rule: Rule) -> Rule:
 
 
 @pytest.mark.timeout(600)
-def test_rights_that_come_late_cost_nobody_anything(own_kube: KubeHost) -> None:
+def test_rights_that_come_late_cost_nobody_anything(own_kube: KubeCluster) -> None:
     """G14, G15: after an upgrade whose ClusterRole is applied later than the Deployment."""
     gateways, tenants = Gateways(own_kube), Tenants(own_kube)
     foo, harbor = gateways.namespace("m-foo"), gateways.namespace("cozy-harbor")

@@ -9,7 +9,7 @@ import yaml
 
 from apiserver.meta.resource import Object
 from controller.runtime.apply import patch
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 
 _GOLDEN = Path(__file__).parents[2] / "controller" / "golden" / "tenantgateway"
 _COLLECTIONS = {
@@ -23,9 +23,9 @@ NAMESPACE = "rendered"
 
 
 @pytest.mark.parametrize("file", sorted(_GOLDEN.glob("*.yaml")), ids=lambda file: file.stem)
-def test_what_is_rendered_is_admitted_and_needs_no_second_write(host: E2eHost, file: Path) -> None:
+def test_what_is_rendered_is_admitted_and_needs_no_second_write(cluster: E2eCluster, file: Path) -> None:
     """R-102, G20: the validation rules of the CRDs, and their defaults, are the host's own."""
-    client = host.session()
+    client = cluster.session()
     group_version, _, plural = _COLLECTIONS[file.stem.partition("-")[0]].rpartition("/")
     if client.get(f"/api/v1/namespaces/{NAMESPACE}").status == 404:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}

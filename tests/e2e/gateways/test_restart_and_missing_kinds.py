@@ -9,22 +9,22 @@ from functools import partial
 import pytest
 
 from tests.e2e.support.api_request_counts import QUIET_SECONDS, requests, wait_until_quiet
-from tests.e2e.support.clusters import PATIENCE, E2eHost, KubeHost
+from tests.e2e.support.clusters import PATIENCE, E2eCluster, KubeCluster
 from tests.e2e.support.gateways import COLLECTIONS, DNS01, HOST_LABEL, LABEL, Gateways
 
 APEX = "foo.example.com"
 _READS = ("GET", "LIST", "WATCH", "CONNECT")
 
 
-def writes(host: E2eHost) -> Counter[tuple[str, str, str]]:
+def writes(cluster: E2eCluster) -> Counter[tuple[str, str, str]]:
     """Requests that would write, whatever became of them: (verb, resource, code)."""
-    asked = requests(host, {*COLLECTIONS, "namespaces"})
+    asked = requests(cluster, {*COLLECTIONS, "namespaces"})
     return Counter({each: count for each, count in asked.items() if each[0] not in _READS})
 
 
-def versions(host: E2eHost) -> dict[str, str]:
+def versions(cluster: E2eCluster) -> dict[str, str]:
     """resourceVersions of all objects of the kinds that the controller writes."""
-    client = host.session()
+    client = cluster.session()
     found = {}
     for plural, (group, _) in COLLECTIONS.items():
         for each in client.get(f"/apis/{group}/{plural}").expect(200)["items"]:
@@ -33,9 +33,9 @@ def versions(host: E2eHost) -> dict[str, str]:
     return found
 
 
-def test_a_second_pass_writes_nothing(own_host: E2eHost) -> None:
+def test_a_second_pass_writes_nothing(own_cluster: E2eCluster) -> None:
     """R-102, R-190, R-197, G20: every kind, every mode, with losers, what is left out, and attached namespaces."""
-    gateways = Gateways(own_host)
+    gateways = Gateways(own_cluster)
     foo, bar, bought = (gateways.namespace(name) for name in ("m-foo", "m-bar", "m-bought"))
     harbor = gateways.namespace("cozy-harbor")
     gateways.namespace("kid", labels={LABEL: bar, HOST_LABEL: f"kid.{APEX}"})
@@ -50,29 +50,29 @@ def test_a_second_pass_writes_nothing(own_host: E2eHost) -> None:
     gateways.until("the child", lambda: f"*.kid.{APEX}" in gateways.listeners(bar))
     gateways.be_cilium(foo)
     gateways.be_cert_manager(foo)
-    wait_until_quiet(own_host, writes)
-    before, counted = versions(own_host), writes(own_host)
-    own_host.restart()
+    wait_until_quiet(own_cluster, writes)
+    before, counted = versions(own_cluster), writes(own_cluster)
+    own_cluster.restart()
     # an embedded host counts from the start of its process
-    start = counted if own_host.kind == "kube" else Counter[tuple[str, str, str]]()
-    wait_until_quiet(own_host, writes)
+    start = counted if own_cluster.kind == "kube" else Counter[tuple[str, str, str]]()
+    wait_until_quiet(own_cluster, writes)
     time.sleep(QUIET_SECONDS)
-    assert writes(own_host) - start == Counter()
-    assert versions(own_host) == before
+    assert writes(own_cluster) - start == Counter()
+    assert versions(own_cluster) == before
     gateways.route(foo, "new", f"new.{APEX}", to=foo, port=443)
     gateways.until("it works", lambda: f"new.{APEX}" in gateways.listeners(foo))
-    wait_until_quiet(own_host, writes)
+    wait_until_quiet(own_cluster, writes)
     # the test's route; the Gateway, the Certificate, and what the status says of them
     expected = {"httproutes": 1, "gateways": 1, "certificates": 1, "tenantgateways": 1}
     done = Counter[str]()
-    for (_, resource, code), count in (writes(own_host) - start).items():
+    for (_, resource, code), count in (writes(own_cluster) - start).items():
         assert code.startswith("2")
         done[resource] += count
     assert done == expected
 
 
 @pytest.mark.timeout(600)
-def test_kinds_that_are_missing_are_named_and_picked_up_when_they_come(own_kube: KubeHost) -> None:
+def test_kinds_that_are_missing_are_named_and_picked_up_when_they_come(own_kube: KubeCluster) -> None:
     """The Tenant API and the rest work meanwhile."""
     gateways, crds = Gateways(own_kube), own_kube.crds
     own_kube.server.stop()

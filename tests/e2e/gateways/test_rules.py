@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.gateways import ANNOTATION, CILIUM, DNS01, GATEWAY_API, OURS, Gateways, Object, path
 
 HARBOR = "cozystack-harbor-760d5a8a-tls"
@@ -237,7 +237,7 @@ def _listener(gateways: Gateways, namespace: str) -> tuple[bool, str | None]:
     return found["ready"], found.get("reason")
 
 
-def test_the_shape_of_what_a_route_is_told(gateways: Gateways, foo: str, host: E2eHost) -> None:
+def test_the_shape_of_what_a_route_is_told(gateways: Gateways, foo: str, cluster: E2eCluster) -> None:
     """R-202, G15: per parentRef, with observedGeneration, as Gateway API's schema has it."""
     gateways.ask(foo, APEX)
     early = gateways.namespace("a-team")
@@ -252,5 +252,5 @@ def test_the_shape_of_what_a_route_is_told(gateways: Gateways, foo: str, host: E
         assert (accepted["type"], accepted["status"], accepted["reason"]) == ("Accepted", "False", "HostnameConflict")
         assert (resolved["type"], accepted["observedGeneration"]) == ("ResolvedRefs", 1)
     assert ANNOTATION not in gateways.get("httproutes", foo, "loser")["metadata"].get("annotations", {})
-    listed = host.session().get(path("httproutes", foo, "loser")).expect(200)
+    listed = cluster.session().get(path("httproutes", foo, "loser")).expect(200)
     assert listed["apiVersion"] == GATEWAY_API

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eHost
+from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, LABEL_PATH, OURS, Gateways
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -16,8 +16,8 @@ from tests.e2e.support.tenants import Tenants, manifest
 class Flow:
     """A tenant `foo` with a Gateway, as the publishing tenant of a platform, and what hangs on it."""
 
-    def __init__(self, host: E2eHost, tenants: Tenants, gateways: Gateways) -> None:
-        self.host = host
+    def __init__(self, cluster: E2eCluster, tenants: Tenants, gateways: Gateways) -> None:
+        self.cluster = cluster
         self.tenants = tenants
         self.gateways = gateways
         self.name = tenants.name()
@@ -26,7 +26,7 @@ class Flow:
 
     def apply(self, *documents: dict[str, object]) -> None:
         text = "---\n".join(yaml.safe_dump(each) for each in documents)
-        self.host.kubectl("apply", "-f", "-", input=text)
+        self.cluster.kubectl("apply", "-f", "-", input=text)
 
     def open(self) -> None:
         """With a Gateway that is there."""
@@ -43,8 +43,8 @@ class Flow:
 
 
 @pytest.fixture
-def flow(host: E2eHost, tenants: Tenants, gateways: Gateways) -> Flow:
-    return Flow(host, tenants, gateways)
+def flow(cluster: E2eCluster, tenants: Tenants, gateways: Gateways) -> Flow:
+    return Flow(cluster, tenants, gateways)
 
 
 def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) -> None:
@@ -74,7 +74,7 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) 
         assert gateways.names("issuers", namespace) == ["cozystack-gateway"]
         assert "cozystack-http-redirect" in gateways.names("httproutes", namespace)
     assert gateways.names("certificates", alices) == []
-    assert flow.host.kubectl("get", "namespace", alices, "-o", LABEL_PATH).stdout.strip() == flow.foo
+    assert flow.cluster.kubectl("get", "namespace", alices, "-o", LABEL_PATH).stdout.strip() == flow.foo
     selector = gateways.get("gateways", flow.foo)["spec"]["listeners"][1]["allowedRoutes"]["namespaces"]["selector"]
     assert selector == {"matchLabels": {LABEL: flow.foo}}
     assert acme in acmes
@@ -90,7 +90,7 @@ def _has_certificates(gateways: Gateways, namespace: str, count: int) -> bool:
 def test_a_migration_step_by_step_and_back(flow: Flow) -> None:
     """R-101, R-227, R-228, R-229: with the commands of the seed."""
     flow.open()
-    gateways, kubectl, owner = flow.gateways, flow.host.kubectl, flow.foo
+    gateways, kubectl, owner = flow.gateways, flow.cluster.kubectl, flow.foo
     _, kids = flow.child()
     for app in ("harbor", "bucket"):
         gateways.route(kids, app, f"{app}.{flow.apex}", to=owner)
@@ -124,15 +124,15 @@ def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:
     return gateways.names(plural, namespace) == []
 
 
-def test_waiting_for_the_wildcard_certificate(gateways: Gateways, host: E2eHost) -> None:
+def test_waiting_for_the_wildcard_certificate(gateways: Gateways, cluster: E2eCluster) -> None:
     """R-228, R-229."""
     owner = gateways.namespace()
     gateways.ask(owner, "foo.example.com", **DNS01)
     gateways.until("it is there", partial(_has_certificates, gateways, owner, 1))
     gateways.be_cert_manager(owner, "cozystack-gateway-tls")
     wait = ("-n", owner, "wait", "certificate/cozystack-gateway-tls", "--for=condition=Ready", "--timeout=10m")
-    assert "condition met" in host.kubectl(*wait).stdout
-    selected = host.kubectl(
+    assert "condition met" in cluster.kubectl(*wait).stdout
+    selected = cluster.kubectl(
         "-n", owner, "get", "certificate", "-l", "cozystack.io/per-listener-cert=true", "-o", "name"
     )
     assert selected.stdout == ""
@@ -140,7 +140,7 @@ def test_waiting_for_the_wildcard_certificate(gateways: Gateways, host: E2eHost)
 
 def test_troubleshooting_finds_the_fault(flow: Flow) -> None:
     """R-217, R-218, R-224, R-225, R-226, R-317, R-319, R-321: what the seed's commands print."""
-    gateways, kubectl = flow.gateways, flow.host.kubectl
+    gateways, kubectl = flow.gateways, flow.cluster.kubectl
     flow.open()
     owner = flow.foo
     for name in ("tenantgateway", "tgw"):
@@ -178,7 +178,7 @@ def test_troubleshooting_finds_the_fault(flow: Flow) -> None:
     assert kubectl("get", "namespace", kids, "-o", LABEL_PATH).stdout.strip() == owner
 
 
-def test_events_tell_what_happened(gateways: Gateways, host: E2eHost) -> None:
+def test_events_tell_what_happened(gateways: Gateways, cluster: E2eCluster) -> None:
     """As `kubectl describe` prints them."""
     owner, early = gateways.namespace("m"), gateways.namespace("a")
     gateways.create("gateways", owner, "cozystack", {"gatewayClassName": "x", "listeners": [_HTTP]})
@@ -187,7 +187,7 @@ def test_events_tell_what_happened(gateways: Gateways, host: E2eHost) -> None:
         gateways.route(namespace, "harbor", "harbor.foo.example.com", to=owner, port=443)
 
     def told(kind: str, name: str, reason: str) -> bool:
-        return bool(re.search(rf"Warning +{reason} ", host.kubectl("-n", owner, "describe", kind, name).stdout))
+        return bool(re.search(rf"Warning +{reason} ", cluster.kubectl("-n", owner, "describe", kind, name).stdout))
 
     gateways.until("of the gateway", lambda: told("tenantgateway", "cozystack", "ReconcileError"))
     gateways.until("of the route", lambda: told("httproute", "harbor", "HostnameConflict"))
@@ -206,6 +206,6 @@ def test_a_tenant_that_goes_takes_its_gateway_along(flow: Flow) -> None:
     gateways.route(flow.foo, "winner", f"harbor.{flow.apex}", to=flow.foo, port=443)
     gateways.route(app, "loser", f"harbor.{flow.apex}", to=flow.foo)
     gateways.until("the loser is told", lambda: gateways.lost(app, "loser"))
-    flow.host.kubectl("delete", "tenant", flow.name, "-n", ROOT)
+    flow.cluster.kubectl("delete", "tenant", flow.name, "-n", ROOT)
     flow.tenants.wait_until_gone(f"/api/v1/namespaces/{flow.foo}")
     gateways.until("nothing is said any more", lambda: gateways.verdicts(app, "loser") == [])

@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from tests.e2e.support.clusters import RBAC, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
@@ -14,11 +14,11 @@ from tests.e2e.support.tenants import Tenants, manifest
 LIST = tenants_path(ROOT)
 
 
-def ours(host: E2eHost, user: str) -> Client:
-    return host.direct(user) if isinstance(host, KubeHost) else host.session(user)
+def ours(cluster: E2eCluster, user: str) -> Client:
+    return cluster.direct(user) if isinstance(cluster, KubeCluster) else cluster.session(user)
 
 
-def let(host: E2eHost, user: str, rule: dict[str, list[str]]) -> None:
+def let(cluster: E2eCluster, user: str, rule: dict[str, list[str]]) -> None:
     """A Role of one rule in the root tenant's namespace, for one user."""
     path = f"/apis/{RBAC}/v1/namespaces/{ROOT}"
     metadata = {"name": user, "namespace": ROOT}
@@ -30,11 +30,11 @@ def let(host: E2eHost, user: str, rule: dict[str, list[str]]) -> None:
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": user},
         "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
     }
-    host.session().request("POST", f"{path}/roles", role).expect(201)
-    host.session().request("POST", f"{path}/rolebindings", binding).expect(201)
+    cluster.session().request("POST", f"{path}/roles", role).expect(201)
+    cluster.session().request("POST", f"{path}/rolebindings", binding).expect(201)
 
 
-def test_a_selector_for_one_name_is_a_request_for_that_name(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_selector_for_one_name_is_a_request_for_that_name(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """Deletions of collections tell it best: lists and watches are open to everybody, and show what may be got."""
     name = tenants.create()["metadata"]["name"]
     rule = {
@@ -43,8 +43,8 @@ def test_a_selector_for_one_name_is_a_request_for_that_name(host: E2eHost, tenan
         "verbs": ["deletecollection"],
         "resourceNames": [name],
     }
-    let(host, unique, rule)
-    client, query = ours(host, unique), {"fieldSelector": f"metadata.name={name}", "dryRun": "All"}
+    let(cluster, unique, rule)
+    client, query = ours(cluster, unique), {"fieldSelector": f"metadata.name={name}", "dryRun": "All"}
     wait_until("the Role counts", lambda: client.request("DELETE", LIST, query=query).status == 200)
     for other in ({}, {"fieldSelector": "metadata.name=another"}, {"fieldSelector": f"metadata.name!={name}"}):
         client.request("DELETE", LIST, query={**other, "dryRun": "All"}).expect(403)
@@ -52,8 +52,8 @@ def test_a_selector_for_one_name_is_a_request_for_that_name(host: E2eHost, tenan
     assert client.request("DELETE", f"{LIST}/{name}", query={"dryRun": "All"}).status == 403
 
 
-def test_a_refusal_names_everything_that_was_asked(host: E2eHost, unique: str) -> None:
-    client = ours(host, unique)
+def test_a_refusal_names_everything_that_was_asked(cluster: E2eCluster, unique: str) -> None:
+    client = ours(cluster, unique)
     answer = client.get(f"{LIST}/x")
     assert answer.expect(403) == {
         "kind": "Status",
@@ -81,25 +81,25 @@ def test_a_refusal_names_everything_that_was_asked(host: E2eHost, unique: str) -
     assert f'User "{unique}" cannot update resource "tenants/status"' in status["message"]
 
 
-def test_a_refusal_of_a_path_says_so(host: E2eHost, unique: str) -> None:
-    status = ours(host, unique).get("/metrics").expect(403)
+def test_a_refusal_of_a_path_says_so(cluster: E2eCluster, unique: str) -> None:
+    status = ours(cluster, unique).get("/metrics").expect(403)
     assert status["message"].startswith(f'forbidden: User "{unique}" cannot get path "/metrics"')
     assert (status["details"], status["reason"]) == ({}, "Forbidden")
-    status = ours(host, unique).request("POST", "/metrics", {}).expect(403)
+    status = ours(cluster, unique).request("POST", "/metrics", {}).expect(403)
     assert f'User "{unique}" cannot post path "/metrics"' in status["message"]
 
 
 @pytest.mark.parametrize(
     "path", ["/healthz/", "/livez/ping", "/readyz/ping", "/version", "/openapi/v2", "/openapi/v3", "/apis", "/metrics"]
 )
-def test_who_is_not_known_gets_nothing_beside_the_three_probes(host: E2eHost, path: str) -> None:
-    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
+def test_who_is_not_known_gets_nothing_beside_the_three_probes(cluster: E2eCluster, path: str) -> None:
+    anonymous = Client(cluster.direct_url, ssl._create_unverified_context(), {})
     status = anonymous.get(path).expect(403)
     assert status["message"].startswith(f'forbidden: User "system:anonymous" cannot get path "{path}"')
 
 
-def test_what_is_not_there_is_refused_before_it_is_not_found(host: E2eHost, unique: str) -> None:
-    client = ours(host, unique)
+def test_what_is_not_there_is_refused_before_it_is_not_found(cluster: E2eCluster, unique: str) -> None:
+    client = ours(cluster, unique)
     unknown = client.get("/apis/apps.cozystack.io/v1alpha1/namespaces/x/nothings/y").expect(403)
     assert f'User "{unique}" cannot get resource "nothings"' in unknown["message"]
     assert client.request("PUT", LIST, {}).status == 403

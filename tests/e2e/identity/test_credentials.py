@@ -16,7 +16,7 @@ from OpenSSL import SSL
 
 from apiserver.tls.certificates import make_ca, make_client, parse_bundle
 from tests.e2e.support import credentials
-from tests.e2e.support.clusters import ROOT, E2eHost, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, EmbeddedCluster, KubeCluster, tenants_path
 from tests.e2e.support.control_plane import FRONT_PROXY, TOKEN, TOKEN_USER
 from tests.e2e.support.credentials import showing
 from tests.e2e.support.https_client import Answer, Client
@@ -62,48 +62,50 @@ def assert_unauthorized(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("name", ["admin", FRONT_PROXY])
-def test_a_certificate_of_an_unknown_ca_is_unauthorized(host: E2eHost, tmp_path: Path, name: str) -> None:
+def test_a_certificate_of_an_unknown_ca_is_unauthorized(cluster: E2eCluster, tmp_path: Path, name: str) -> None:
     tls = showing(make_client(NOBODY, name, ["system:masters"]), tmp_path)
     for path in (LIST, "/healthz", "/metrics"):
-        assert_unauthorized(Client(host.direct_url, tls, {}).get(path))
+        assert_unauthorized(Client(cluster.direct_url, tls, {}).get(path))
     spoofed = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
-    assert_unauthorized(Client(host.direct_url, tls, spoofed).get(LIST))
+    assert_unauthorized(Client(cluster.direct_url, tls, spoofed).get(LIST))
 
 
-def test_a_good_token_hides_a_certificate_of_an_unknown_ca(kube: KubeHost, tmp_path: Path) -> None:
+def test_a_good_token_hides_a_certificate_of_an_unknown_ca(kube: KubeCluster, tmp_path: Path) -> None:
     tls = showing(make_client(NOBODY, "admin", ["system:masters"]), tmp_path)
     client = Client(kube.direct_url, tls, {"Authorization": f"Bearer {TOKEN}"})
     assert f'User "{TOKEN_USER}" cannot get' in client.get(ONE).expect(403)["message"]
 
 
-def test_a_bad_token_is_unauthorized_and_not_anonymous(host: E2eHost, unique: str) -> None:
+def test_a_bad_token_is_unauthorized_and_not_anonymous(cluster: E2eCluster, unique: str) -> None:
     tls = ssl._create_unverified_context()
     for scheme in ("Bearer", "bearer", "BEARER"):
-        assert_unauthorized(Client(host.direct_url, tls, {"Authorization": f"{scheme} {unique}"}).get(LIST))
+        assert_unauthorized(Client(cluster.direct_url, tls, {"Authorization": f"{scheme} {unique}"}).get(LIST))
 
 
 @pytest.mark.parametrize("value", ["Bearer", "Bearer ", "Basic YWRtaW46YWRtaW4="])
-def test_what_is_no_token_is_anonymous(host: E2eHost, value: str) -> None:
-    client = Client(host.direct_url, ssl._create_unverified_context(), {"Authorization": value})
+def test_what_is_no_token_is_anonymous(cluster: E2eCluster, value: str) -> None:
+    client = Client(cluster.direct_url, ssl._create_unverified_context(), {"Authorization": value})
     status = client.get(ONE).expect(403)
     assert 'User "system:anonymous" cannot get' in status["message"]
     assert client.get("/healthz").status == 200
 
 
-def test_the_handshake_names_the_cas_of_clients(host: E2eHost) -> None:
-    names = acceptable_cas(host.direct_url)
-    if isinstance(host, KubeHost):
-        configured = host.session().get("/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication")
+def test_the_handshake_names_the_cas_of_clients(cluster: E2eCluster) -> None:
+    names = acceptable_cas(cluster.direct_url)
+    if isinstance(cluster, KubeCluster):
+        configured = cluster.session().get(
+            "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+        )
         data = configured.expect(200)["data"]
         bundles = [data["client-ca-file"], data["requestheader-client-ca-file"]]
     else:
-        assert isinstance(host, EmbeddedHost)
-        bundles = [(host.data / "pki" / "ca.crt").read_text()]
+        assert isinstance(cluster, EmbeddedCluster)
+        bundles = [(cluster.data / "pki" / "ca.crt").read_text()]
     cas = [ca for bundle in bundles for ca in parse_bundle(bundle.encode())]
     assert names == {str(ca.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value) for ca in cas}
 
 
-def test_a_request_without_a_user_of_the_front_proxy_is_unauthorized(kube: KubeHost) -> None:
+def test_a_request_without_a_user_of_the_front_proxy_is_unauthorized(kube: KubeCluster) -> None:
     assert_unauthorized(kube.front_proxy().get(LIST))
     assert_unauthorized(kube.front_proxy().get(LIST, headers={"X-Remote-Group": "system:masters"}))
 
@@ -111,18 +113,18 @@ def test_a_request_without_a_user_of_the_front_proxy_is_unauthorized(kube: KubeH
 SPOOFED = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
 
 
-def test_a_front_proxy_of_another_name_speaks_for_nobody(kube: KubeHost) -> None:
+def test_a_front_proxy_of_another_name_speaks_for_nobody(kube: KubeCluster) -> None:
     assert kube.front_proxy().get(LIST, headers=SPOOFED).status == 200
     assert_unauthorized(kube.front_proxy("another-proxy").get(LIST, headers=SPOOFED))
 
 
-def test_the_name_of_the_front_proxy_from_the_ca_of_clients_speaks_for_nobody(kube: KubeHost) -> None:
+def test_the_name_of_the_front_proxy_from_the_ca_of_clients_speaks_for_nobody(kube: KubeCluster) -> None:
     """R-252: each CA counts for its own kind of caller only."""
     status = kube.direct(FRONT_PROXY).get(ONE, headers=SPOOFED).expect(403)
     assert f'User "{FRONT_PROXY}" cannot get' in status["message"]
 
 
-def test_a_ca_that_the_cluster_adds_is_trusted_at_once(kube: KubeHost, tmp_path: Path, unique: str) -> None:
+def test_a_ca_that_the_cluster_adds_is_trusted_at_once(kube: KubeCluster, tmp_path: Path, unique: str) -> None:
     added = make_ca(unique)
     tls = showing(make_client(added, unique), tmp_path)
     client = Client(kube.direct_url, tls, {})
@@ -137,14 +139,14 @@ def test_a_ca_that_the_cluster_adds_is_trusted_at_once(kube: KubeHost, tmp_path:
     assert unique in acceptable_cas(kube.direct_url)
 
 
-def start_without_rights(kube: KubeHost, directory: Path, unique: str, *more: str) -> tuple[Process, int]:
+def start_without_rights(kube: KubeCluster, directory: Path, unique: str, *more: str) -> tuple[Process, int]:
     port = free_port()
     kubeconfig = kube.user(unique).kubeconfig
     flags = [f"--kubeconfig={kubeconfig}", f"--cert-dir={directory / 'pki'}", "--bind-address=127.0.0.1"]
     return run_command("serve", *flags, f"--secure-port={port}", *more, log=directory / "log"), port
 
 
-def test_who_may_not_read_the_cluster_s_settings_does_not_start(kube: KubeHost, tmp_path: Path, unique: str) -> None:
+def test_who_may_not_read_the_cluster_s_settings_does_not_start(kube: KubeCluster, tmp_path: Path, unique: str) -> None:
     process, _ = start_without_rights(kube, tmp_path, unique)
     try:
         wait_until("the command ends", lambda: process.ended, seconds=60)
@@ -156,7 +158,7 @@ def test_who_may_not_read_the_cluster_s_settings_does_not_start(kube: KubeHost, 
     assert f'User "{unique}"' in line
 
 
-def test_who_is_told_to_tolerate_that_starts_and_is_not_ready(kube: KubeHost, tmp_path: Path, unique: str) -> None:
+def test_who_is_told_to_tolerate_that_starts_and_is_not_ready(kube: KubeCluster, tmp_path: Path, unique: str) -> None:
     process, port = start_without_rights(kube, tmp_path, unique, "--authentication-tolerate-lookup-failure")
     client = Client(f"https://127.0.0.1:{port}", ssl._create_unverified_context(), {})
 
@@ -239,16 +241,16 @@ def test_the_audit_log_tells_every_stage_and_who_was_not_let_in(audited: Path, t
     assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer"
 
 
-def test_handshakes_that_fail_are_counted_and_hurt_nobody(host: E2eHost) -> None:
+def test_handshakes_that_fail_are_counted_and_hurt_nobody(cluster: E2eCluster) -> None:
     name = "apiserver_tls_handshake_errors_total"
-    client = host.direct() if isinstance(host, KubeHost) else host.session()
+    client = cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
 
     def counted() -> float:
         lines = client.get("/metrics").content.decode().splitlines()
         return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
     before = counted()
-    parts = urlsplit(host.direct_url)
+    parts = urlsplit(cluster.direct_url)
     assert parts.hostname is not None
     plain = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
     plain.request("GET", "/healthz")

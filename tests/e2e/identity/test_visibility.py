@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pytest
 
 from registry.rbac.role_index import rule_document
-from tests.e2e.support.clusters import RBAC, ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
@@ -35,23 +35,23 @@ from tests.e2e.support.visibility import (
 from tests.random_rbac import random_rule
 
 
-def test_who_holds_nothing_sees_nothing(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_who_holds_nothing_sees_nothing(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-337."""
     child(tenants, tenants.nest())
-    nobody = host.session(unique)
+    nobody = cluster.session(unique)
     assert names(nobody, tenants_path()) == []
     assert names(nobody, tenants_path(ROOT)) == []
     assert names(nobody, NAMESPACES) == []
 
 
 def test_who_may_get_tenants_in_a_namespace_sees_them_and_it(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     """R-325, T25."""
     mine, other = tenants.nest(), tenants.nest()
     name = child(tenants, mine)
     child(tenants, other)
-    client = host.session(unique)
+    client = cluster.session(unique)
     access.bind(unique, mine, user(unique))
     sees(client, tenants_path(), [name])
     sees(client, NAMESPACES, [mine])
@@ -64,7 +64,7 @@ def test_who_may_get_tenants_in_a_namespace_sees_them_and_it(
 
 
 def test_a_binding_that_grants_neither_shows_nothing(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     """T23."""
     mine = tenants.nest()
@@ -79,46 +79,46 @@ def test_a_binding_that_grants_neither_shows_nothing(
     # what is granted last is seen last: by then the rest has been taken into account
     second = tenants.nest()
     access.bind(unique, second, user(unique))
-    sees(host.session(unique), NAMESPACES, [second])
-    assert names(host.session(unique), tenants_path()) == []
+    sees(cluster.session(unique), NAMESPACES, [second])
+    assert names(cluster.session(unique), tenants_path()) == []
 
 
 def test_groups_service_accounts_and_the_whole_cluster_count(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     """R-332, T22."""
     mine = tenants.nest()
     name = child(tenants, mine)
     access.bind(f"{unique}-group", mine, group(f"{unique}-g"))
-    sees(host.session(unique, [f"{unique}-g"]), tenants_path(), [name])
+    sees(cluster.session(unique, [f"{unique}-g"]), tenants_path(), [name])
     access.bind(f"{unique}-all", "", user(f"{unique}-all"))
-    everything = host.session(f"{unique}-all")
+    everything = cluster.session(f"{unique}-all")
     wait_until("all is seen", lambda: mine in names(everything, NAMESPACES), seconds=10)
-    assert names(everything, tenants_path()) == names(host.session(), tenants_path())
+    assert names(everything, tenants_path()) == names(cluster.session(), tenants_path())
     assert ROOT in names(everything, NAMESPACES)
 
 
 def test_who_may_get_a_namespace_sees_it_and_no_tenants(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     mine = tenants.nest()
     child(tenants, mine)
     rule = {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": [mine], "verbs": ["get"]}
     access.make("clusterroles", {"metadata": {"name": f"{unique}:ns"}, "rules": [rule]})
     access.bind(unique, "", user(unique), f"{unique}:ns")
-    sees(host.session(unique), NAMESPACES, [mine])
-    assert names(host.session(unique), tenants_path()) == []
+    sees(cluster.session(unique), NAMESPACES, [mine])
+    assert names(cluster.session(unique), tenants_path()) == []
 
 
 def test_what_is_hidden_cannot_be_told_from_what_is_not_there(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     """R-327."""
     hidden, mine = tenants.nest(), tenants.nest()
     name = child(tenants, hidden)
     own = child(tenants, mine)
     access.bind(unique, mine, user(unique))
-    client = host.session(unique)
+    client = cluster.session(unique)
     sees(client, tenants_path(), [own])
     missing = "tenant-nowhere"
     there, nowhere = client.get(f"{NAMESPACES}/{hidden}"), client.get(f"{NAMESPACES}/{missing}")
@@ -144,22 +144,22 @@ def test_what_is_hidden_cannot_be_told_from_what_is_not_there(
 
 
 def test_a_continue_token_of_somebody_else_shows_no_more(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     _, second = sorted((tenants.nest(), tenants.nest()))
     access.bind(unique, second, user(unique))
-    client = host.session(unique)
+    client = cluster.session(unique)
     sees(client, NAMESPACES, [second])
     token = tenants.client.get(NAMESPACES, query={"limit": 1}).expect(200)["metadata"]["continue"]
     assert names(client, NAMESPACES, **{"limit": 500, "continue": token}) == [second]
 
 
-def test_limits_count_what_is_seen(host: E2eHost, tenants: Tenants, access: Access, unique: str) -> None:
+def test_limits_count_what_is_seen(cluster: E2eCluster, tenants: Tenants, access: Access, unique: str) -> None:
     """T21."""
     made = sorted(tenants.nest() for _ in range(3))
     for namespace in made:
         access.bind(unique, namespace, user(unique))
-    client = host.session(unique)
+    client = cluster.session(unique)
     sees(client, NAMESPACES, made)
     page = client.get(NAMESPACES, query={"limit": 2}).expect(200)
     assert [item["metadata"]["name"] for item in page["items"]] == made[:2]
@@ -168,13 +168,13 @@ def test_limits_count_what_is_seen(host: E2eHost, tenants: Tenants, access: Acce
 
 
 def test_a_collection_is_deleted_as_far_as_it_is_seen(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     mine = tenants.nest()
     name = child(tenants, mine)
     access.role("deleting", mine, {**GET_TENANTS, "verbs": ["deletecollection", "delete", "list"]})
     access.bind("deleting", mine, user(unique), "deleting")
-    client = host.session(unique)
+    client = cluster.session(unique)
     wait_until(
         "the role counts",
         lambda: client.request("DELETE", tenants_path(mine), query={"dryRun": "All"}).status == 200,
@@ -185,13 +185,13 @@ def test_a_collection_is_deleted_as_far_as_it_is_seen(
 
 
 def test_a_watch_gains_what_is_granted_and_loses_what_is_revoked(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     """T24."""
     mine = tenants.nest()
     name = child(tenants, mine)
     tenants.wait("it has settled", lambda: tenants.get(name, mine)["status"].get("conditions"))
-    client = host.session(unique)
+    client = cluster.session(unique)
     with watch(client, tenants_path()) as of_tenants, watch(client, NAMESPACES) as of_namespaces:
         started = time.monotonic()
         access.bind(unique, mine, user(unique))
@@ -217,10 +217,10 @@ def test_a_watch_gains_what_is_granted_and_loses_what_is_revoked(
 
 
 def test_a_role_that_changes_is_a_grant_or_a_revocation(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     mine = tenants.nest()
-    client = host.session(unique)
+    client = cluster.session(unique)
     access.role("some", mine)
     access.bind("some", mine, user(unique), "some")
     with watch(client, NAMESPACES) as frames:
@@ -236,12 +236,12 @@ def test_a_role_that_changes_is_a_grant_or_a_revocation(
 
 
 def test_a_namespace_that_goes_is_told_of_whatever_goes_first(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     """T24."""
     mine = tenants.nest()
     access.bind(unique, mine, user(unique))
-    client = host.session(unique)
+    client = cluster.session(unique)
     sees(client, NAMESPACES, [mine])
     tenant = next(
         each
@@ -254,11 +254,11 @@ def test_a_namespace_that_goes_is_told_of_whatever_goes_first(
 
 
 def test_a_watch_that_goes_on_is_told_what_was_granted_and_revoked_meanwhile(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     gained, lost = tenants.nest(), tenants.nest()
     access.bind(unique, lost, user(unique))
-    client = host.session(unique)
+    client = cluster.session(unique)
     sees(client, NAMESPACES, [lost])
     version = client.get(NAMESPACES).expect(200)["metadata"]["resourceVersion"]
     access.bind(unique, gained, user(unique))
@@ -271,11 +271,13 @@ def test_a_watch_that_goes_on_is_told_what_was_granted_and_revoked_meanwhile(
         assert int(seen.bookmark()) >= int(version)
 
 
-def test_a_watch_list_begins_with_what_is_seen(host: E2eHost, tenants: Tenants, access: Access, unique: str) -> None:
+def test_a_watch_list_begins_with_what_is_seen(
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
+) -> None:
     mine = tenants.nest()
     tenants.nest()
     access.bind(unique, mine, user(unique))
-    client = host.session(unique)
+    client = cluster.session(unique)
     sees(client, NAMESPACES, [mine])
     query = {
         "watch": "true",
@@ -289,25 +291,27 @@ def test_a_watch_list_begins_with_what_is_seen(host: E2eHost, tenants: Tenants, 
     assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-def test_kubectl_shows_people_what_is_theirs(host: E2eHost, tenants: Tenants, access: Access, unique: str) -> None:
+def test_kubectl_shows_people_what_is_theirs(
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
+) -> None:
     """R-326."""
     mine = tenants.nest()
     name = child(tenants, mine)
     access.bind(unique, mine, user(unique))
-    sees(host.session(unique), tenants_path(), [name])
-    lines = host.kubectl("get", "tenants", "-A", as_user=unique).stdout.splitlines()
+    sees(cluster.session(unique), tenants_path(), [name])
+    lines = cluster.kubectl("get", "tenants", "-A", as_user=unique).stdout.splitlines()
     assert [line.split()[:2] for line in lines[1:]] == [[mine, name]]
-    lines = host.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
+    lines = cluster.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [["NAME", "STATUS"], [mine, "Active"]]
-    refused = host.kubectl("delete", "tenantnamespaces", mine, as_user=unique, status=1)
+    refused = cluster.kubectl("delete", "tenantnamespaces", mine, as_user=unique, status=1)
     assert "does not allow this method" in refused.stderr or "forbidden" in refused.stderr
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_tenant_namespaces_cannot_be_written(host: E2eHost, method: str) -> None:
+def test_tenant_namespaces_cannot_be_written(cluster: E2eCluster, method: str) -> None:
     """R-330."""
     path = NAMESPACES if method == "POST" else f"{NAMESPACES}/{ROOT}"
-    refused = host.session().request(method, path, manifest("x"), content_type="application/json")
+    refused = cluster.session().request(method, path, manifest("x"), content_type="application/json")
     assert refused.expect(405)["reason"] == "MethodNotAllowed"
 
 
@@ -321,7 +325,7 @@ def review(client: Client, who: str, groups: Sequence[str], namespace: str, **re
 
 
 def test_what_is_seen_is_what_the_host_s_reviews_allow(
-    host: E2eHost, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
     """Random roles and bindings: no difference between lists and reviews, place by place and user by user."""
     rng = random.Random(11)
@@ -343,11 +347,11 @@ def test_what_is_seen_is_what_the_host_s_reviews_allow(
         access.make(ROLEBINDINGS if namespace else "clusterrolebindings", body, namespace)
     last = f"{unique}last"
     access.bind("last", places[0], user(last))
-    sees(host.session(last), NAMESPACES, [places[0]])
-    admin, counted = host.session(), {True: 0, False: 0}
+    sees(cluster.session(last), NAMESPACES, [places[0]])
+    admin, counted = cluster.session(), {True: 0, False: 0}
     for name, groups in people.items():
         groups = [*groups, "system:authenticated"]
-        client = host.session(name, groups[:-1])
+        client = cluster.session(name, groups[:-1])
         shown, listed = set(names(client, NAMESPACES)), set(names(client, tenants_path()))
         for place in places:
             of_tenants = review(admin, name, groups, place, group="apps.cozystack.io", resource="tenants")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import CORE_API_SERVICE, CORE_GROUP_VERSION, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import CORE_API_SERVICE, CORE_GROUP_VERSION, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.peer_lessons import metric, ours
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
@@ -13,32 +13,34 @@ from tests.e2e.support.tenants import Tenants
 NAMESPACES = f"{CORE_GROUP_VERSION}/tenantnamespaces"
 
 
-def names(host: E2eHost, user: str) -> list[str]:
-    return [item["metadata"]["name"] for item in host.session(user).get(NAMESPACES).expect(200)["items"]]
+def names(cluster: E2eCluster, user: str) -> list[str]:
+    return [item["metadata"]["name"] for item in cluster.session(user).get(NAMESPACES).expect(200)["items"]]
 
 
-def test_plain_lists_are_refused_whole_and_filtered_ones_are_not(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_plain_lists_are_refused_whole_and_filtered_ones_are_not(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     """R-324, R-325: RBAC cannot show somebody the namespaces that are theirs."""
     mine = tenants.nest()
     tenants.nest()
-    host.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: names(host, unique) == [mine])
-    refused = host.session(unique).get("/api/v1/namespaces").expect(403)
+    cluster.grant(unique, "cozy:tenant:view", mine)
+    wait_until("it is seen", lambda: names(cluster, unique) == [mine])
+    refused = cluster.session(unique).get("/api/v1/namespaces").expect(403)
     wanted = 'cannot list resource "namespaces" in API group "" at the cluster scope'
     assert refused["message"] == f'namespaces is forbidden: User "{unique}" {wanted}'
 
 
-def test_people_keep_their_tools(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_people_keep_their_tools(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-326: kubectl's table, YAML and watch of what is seen, without a right to list namespaces."""
     mine = tenants.nest()
-    host.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: names(host, unique) == [mine])
-    table = host.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
+    cluster.grant(unique, "cozy:tenant:view", mine)
+    wait_until("it is seen", lambda: names(cluster, unique) == [mine])
+    table = cluster.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "STATUS"], [mine, "Active"]]
-    shown = yaml.safe_load(host.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=unique).stdout)
+    shown = yaml.safe_load(cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=unique).stdout)
     assert (shown["kind"], [each["metadata"]["name"] for each in shown["items"]]) == ("List", [mine])
     assert shown["items"][0]["kind"] == "TenantNamespace"
-    watched = host.kubectl(
+    watched = cluster.kubectl(
         "get", "tenantnamespaces", "-w", "--no-headers", "--request-timeout=2s", as_user=unique, status=None
     )
     assert {line.split()[0] for line in watched.stdout.splitlines()} == {mine}
@@ -46,14 +48,14 @@ def test_people_keep_their_tools(host: E2eHost, tenants: Tenants, unique: str) -
 
 @pytest.mark.parametrize("kind", ["labelSelector", "fieldSelector"])
 def test_selectors_narrow_what_is_seen_and_never_widen_it(
-    host: E2eHost, tenants: Tenants, unique: str, kind: str
+    cluster: E2eCluster, tenants: Tenants, unique: str, kind: str
 ) -> None:
     """R-327, T21: by the labels and fields of what is hidden, too."""
     mine, second, hidden = tenants.nest(), tenants.nest(), tenants.nest()
     for namespace in (mine, second):
-        host.grant(unique, "cozy:tenant:view", namespace)
+        cluster.grant(unique, "cozy:tenant:view", namespace)
     own = sorted((mine, second))
-    wait_until("both are seen", lambda: names(host, unique) == own)
+    wait_until("both are seen", lambda: names(cluster, unique) == own)
     key = {"labelSelector": "kubernetes.io/metadata.name", "fieldSelector": "metadata.name"}[kind]
     expected = {
         f"{key}={mine}": [mine],
@@ -65,40 +67,40 @@ def test_selectors_narrow_what_is_seen_and_never_widen_it(
     if kind == "labelSelector":
         expected |= {f"{key} in ({hidden},{mine})": [mine], f"{key} notin ({mine})": [second], f"!{key}": []}
         expected |= {f"tenant.cozystack.io/{hidden}": [], "tenant.cozystack.io/tenant-root": own}
-    client = host.session(unique)
+    client = cluster.session(unique)
     for selector, seen in expected.items():
         items = client.get(NAMESPACES, query={kind: selector}).expect(200)["items"]
         assert [each["metadata"]["name"] for each in items] == seen, selector
 
 
-def test_a_filtered_view_cannot_be_emptied(host: E2eHost) -> None:
+def test_a_filtered_view_cannot_be_emptied(cluster: E2eCluster) -> None:
     """R-330: not even as a collection."""
-    assert host.session().request("DELETE", NAMESPACES).expect(405)["reason"] == "MethodNotAllowed"
+    assert cluster.session().request("DELETE", NAMESPACES).expect(405)["reason"] == "MethodNotAllowed"
 
 
 @pytest.mark.parametrize("selector", ["x in ()", "x notin ()"])
 @pytest.mark.parametrize("path", [NAMESPACES, tenants_path()])
-def test_a_selector_without_values_is_a_bad_request(host: E2eHost, path: str, selector: str) -> None:
+def test_a_selector_without_values_is_a_bad_request(cluster: E2eCluster, path: str, selector: str) -> None:
     """R-334: one implementation of selectors is behind every list."""
-    refused = host.session().get(path, query={"labelSelector": selector}).expect(400)
+    refused = cluster.session().get(path, query={"labelSelector": selector}).expect(400)
     assert refused["reason"] == "BadRequest"
 
 
-def test_a_filtered_list_asks_nothing_of_the_host(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_filtered_list_asks_nothing_of_the_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """T26: the peer lists all RoleBindings for each. How long a list takes is in docs/performance.md."""
     mine = tenants.nest()
-    host.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: names(host, unique) == [mine])
-    lists, client = 100, ours(host)
+    cluster.grant(unique, "cozy:tenant:view", mine)
+    wait_until("it is seen", lambda: names(cluster, unique) == [mine])
+    lists, client = 100, ours(cluster)
     before = metric(client, "rest_client_requests_total")
     assert before > 0
     for _ in range(lists):
-        assert names(host, unique) == [mine]
+        assert names(cluster, unique) == [mine]
     # what the process does by itself goes on meanwhile
     assert metric(client, "rest_client_requests_total") - before < lists / 4
 
 
-def test_tenants_are_served_without_the_filtered_view(kube: KubeHost, tenants: Tenants) -> None:
+def test_tenants_are_served_without_the_filtered_view(kube: KubeCluster, tenants: Tenants) -> None:
     """R-343: nothing depends on it."""
     client, services = kube.session(), "/apis/apiregistration.k8s.io/v1/apiservices"
     service = client.get(f"{services}/{CORE_API_SERVICE}").expect(200)

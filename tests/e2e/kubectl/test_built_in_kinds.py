@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support import credentials
-from tests.e2e.support.clusters import PATIENCE, RBAC, E2eHost
+from tests.e2e.support.clusters import PATIENCE, RBAC, E2eCluster
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 
@@ -19,10 +19,10 @@ AS_STORED = ("-o", "json", "--show-managed-fields")
 
 
 @pytest.fixture
-def namespace(host: E2eHost, unique: str) -> Iterator[str]:
-    host.kubectl("create", "namespace", unique)
+def namespace(cluster: E2eCluster, unique: str) -> Iterator[str]:
+    cluster.kubectl("create", "namespace", unique)
     yield unique
-    host.kubectl("delete", "namespace", unique, "--wait=false")
+    cluster.kubectl("delete", "namespace", unique, "--wait=false")
 
 
 def document(api_version: str, kind: str, name: str, **content: Any) -> dict[str, Any]:
@@ -44,8 +44,8 @@ def manifest(*documents: dict[str, Any]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)})
 
 
-def shown(host: E2eHost, namespace: str, resource: str, name: str) -> Any:
-    return json.loads(host.kubectl("get", resource, name, f"--namespace={namespace}", *AS_STORED).stdout)
+def shown(cluster: E2eCluster, namespace: str, resource: str, name: str) -> Any:
+    return json.loads(cluster.kubectl("get", resource, name, f"--namespace={namespace}", *AS_STORED).stdout)
 
 
 @pytest.mark.parametrize(
@@ -98,29 +98,34 @@ def shown(host: E2eHost, namespace: str, resource: str, name: str) -> Any:
     ],
 )
 def test_the_second_apply_changes_and_the_third_does_not(
-    host: E2eHost, namespace: str, before: dict[str, Any], after: dict[str, Any], path: tuple[str, ...], expected: Any
+    cluster: E2eCluster,
+    namespace: str,
+    before: dict[str, Any],
+    after: dict[str, Any],
+    path: tuple[str, ...],
+    expected: Any,
 ) -> None:
-    said = [host.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(each)) for each in (before, after)]
+    said = [cluster.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(each)) for each in (before, after)]
     assert [each.stdout.split()[-1] for each in said] == ["created", "configured"]
     assert [each.stderr for each in said] == ["", ""]
-    found = shown(host, namespace, after["kind"], after["metadata"]["name"])
+    found = shown(cluster, namespace, after["kind"], after["metadata"]["name"])
     for name in path:
         found = found[name]
     assert found == expected
-    differs = host.kubectl("diff", "-n", namespace, "-f", "-", input=json.dumps(before), status=1)
+    differs = cluster.kubectl("diff", "-n", namespace, "-f", "-", input=json.dumps(before), status=1)
     assert differs.stdout.startswith("diff -u")
-    assert host.kubectl("diff", "-n", namespace, "-f", "-", input=json.dumps(after)).stdout == ""
+    assert cluster.kubectl("diff", "-n", namespace, "-f", "-", input=json.dumps(after)).stdout == ""
 
 
-def test_what_did_not_change_is_unchanged(host: E2eHost, namespace: str) -> None:
+def test_what_did_not_change_is_unchanged(cluster: E2eCluster, namespace: str) -> None:
     objects = manifest(document("v1", "ConfigMap", "c", data={"a": "1"}), service(80, 443))
-    host.kubectl("apply", "-n", namespace, "-f", "-", input=objects)
-    said = host.kubectl("apply", "-n", namespace, "-f", "-", input=objects).stdout
+    cluster.kubectl("apply", "-n", namespace, "-f", "-", input=objects)
+    said = cluster.kubectl("apply", "-n", namespace, "-f", "-", input=objects).stdout
     assert said == "configmap/c unchanged\nservice/web unchanged\n"
 
 
-def patched(host: E2eHost, path: str, body: dict[str, Any]) -> Any:
-    return host.session().request("PATCH", path, body, content_type=STRATEGIC).expect(200)
+def patched(cluster: E2eCluster, path: str, body: dict[str, Any]) -> Any:
+    return cluster.session().request("PATCH", path, body, content_type=STRATEGIC).expect(200)
 
 
 @pytest.mark.parametrize(
@@ -142,42 +147,46 @@ def patched(host: E2eHost, path: str, body: dict[str, Any]) -> Any:
         ),
     ],
 )
-def test_ports_are_merged_by_number(host: E2eHost, namespace: str, patch: dict[str, Any], expected: list[int]) -> None:
-    host.session().request("POST", f"/api/v1/namespaces/{namespace}/services", service(80, 443, 8080)).expect(201)
-    found = patched(host, f"/api/v1/namespaces/{namespace}/services/web", {"spec": patch})
+def test_ports_are_merged_by_number(
+    cluster: E2eCluster, namespace: str, patch: dict[str, Any], expected: list[int]
+) -> None:
+    cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/services", service(80, 443, 8080)).expect(201)
+    found = patched(cluster, f"/api/v1/namespaces/{namespace}/services/web", {"spec": patch})
     assert [port["port"] for port in found["spec"]["ports"]] == expected
 
 
-def test_finalizers_and_labels_are_merged(host: E2eHost, namespace: str) -> None:
+def test_finalizers_and_labels_are_merged(cluster: E2eCluster, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     metadata = {"name": "c", "finalizers": ["a.io/a", "b.io/b"], "labels": {"x": "1", "y": "2"}}
-    host.session().request("POST", path, {"metadata": metadata}).expect(201)
+    cluster.session().request("POST", path, {"metadata": metadata}).expect(201)
     change = {"metadata": {"finalizers": ["c.io/c", "b.io/b"], "labels": {"x": None, "z": "3"}}}
-    found = patched(host, f"{path}/c", change)["metadata"]
+    found = patched(cluster, f"{path}/c", change)["metadata"]
     assert (found["finalizers"], found["labels"]) == (["c.io/c", "a.io/a", "b.io/b"], {"y": "2", "z": "3"})
     gone = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a.io/a", "b.io/b", "c.io/c"]}}
-    assert "finalizers" not in patched(host, f"{path}/c", gone)["metadata"]
+    assert "finalizers" not in patched(cluster, f"{path}/c", gone)["metadata"]
 
 
-def test_a_custom_kind_takes_no_strategic_merge(host: E2eHost, namespace: str) -> None:
+def test_a_custom_kind_takes_no_strategic_merge(cluster: E2eCluster, namespace: str) -> None:
     path = f"/apis/cert-manager.io/v1/namespaces/{namespace}/certificates/x"
-    assert host.session().request("PATCH", path, {}, content_type=STRATEGIC).status == 415
+    assert cluster.session().request("PATCH", path, {}, content_type=STRATEGIC).status == 415
 
 
-def test_edit_label_annotate_and_patch(host: E2eHost, namespace: str) -> None:
+def test_edit_label_annotate_and_patch(cluster: E2eCluster, namespace: str) -> None:
     there = ("-n", namespace)
-    host.kubectl("create", "configmap", "c", "--from-literal=colour=blue", *there)
-    edited = host.kubectl("edit", "configmap", "c", *there, environment={"EDITOR": "sed -i s/blue/green/"})
+    cluster.kubectl("create", "configmap", "c", "--from-literal=colour=blue", *there)
+    edited = cluster.kubectl("edit", "configmap", "c", *there, environment={"EDITOR": "sed -i s/blue/green/"})
     assert edited.stdout == "configmap/c edited\n"
-    assert host.kubectl("label", "configmap", "c", "a=b", *there).stdout == "configmap/c labeled\n"
-    assert host.kubectl("annotate", "configmap", "c", "d=e", *there).stdout == "configmap/c annotated\n"
-    assert host.kubectl("patch", "configmap", "c", "-p", '{"data":{"x":"y"}}', *there).stdout == "configmap/c patched\n"
-    found = shown(host, namespace, "configmap", "c")
+    assert cluster.kubectl("label", "configmap", "c", "a=b", *there).stdout == "configmap/c labeled\n"
+    assert cluster.kubectl("annotate", "configmap", "c", "d=e", *there).stdout == "configmap/c annotated\n"
+    assert (
+        cluster.kubectl("patch", "configmap", "c", "-p", '{"data":{"x":"y"}}', *there).stdout == "configmap/c patched\n"
+    )
+    found = shown(cluster, namespace, "configmap", "c")
     assert found["data"] == {"colour": "green", "x": "y"}
     assert (found["metadata"]["labels"], found["metadata"]["annotations"]) == ({"a": "b"}, {"d": "e"})
 
 
-def test_apply_prunes_what_the_files_no_longer_have(host: E2eHost, namespace: str) -> None:
+def test_apply_prunes_what_the_files_no_longer_have(cluster: E2eCluster, namespace: str) -> None:
     kept, gone = (document("v1", "ConfigMap", name) for name in ("kept", "gone"))
     for each in (kept, gone):
         each["metadata"]["labels"] = {"part": "pruned"}
@@ -192,14 +201,14 @@ def test_apply_prunes_what_the_files_no_longer_have(host: E2eHost, namespace: st
         "part=pruned",
         "--prune-allowlist=core/v1/ConfigMap",
     )
-    host.kubectl(*command, input=manifest(kept, gone))
-    assert host.kubectl(*command, input=manifest(kept)).stdout == "configmap/kept unchanged\nconfigmap/gone pruned\n"
+    cluster.kubectl(*command, input=manifest(kept, gone))
+    assert cluster.kubectl(*command, input=manifest(kept)).stdout == "configmap/kept unchanged\nconfigmap/gone pruned\n"
 
 
-def test_what_is_sent_and_defaulted_belongs_to_who_sent_it(host: E2eHost, namespace: str) -> None:
+def test_what_is_sent_and_defaulted_belongs_to_who_sent_it(cluster: E2eCluster, namespace: str) -> None:
     secret = document("v1", "Secret", "s", stringData={"a": "1"})
-    host.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(secret))
-    (managed,) = shown(host, namespace, "secret", "s")["metadata"]["managedFields"]
+    cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(secret))
+    (managed,) = shown(cluster, namespace, "secret", "s")["metadata"]["managedFields"]
     assert managed["fieldsV1"] == {"f:data": {".": {}, "f:a": {}}, "f:type": {}}
 
 
@@ -215,11 +224,11 @@ MATCHING = {"matchPolicy": "Equivalent", "namespaceSelector": {}, "objectSelecto
 
 
 @pytest.mark.parametrize(("kind", "more"), [("Validating", {}), ("Mutating", {"reinvocationPolicy": "Never"})])
-def test_webhooks_have_kubernetes_defaults(host: E2eHost, unique: str, kind: str, more: dict[str, str]) -> None:
+def test_webhooks_have_kubernetes_defaults(cluster: E2eCluster, unique: str, kind: str, more: dict[str, str]) -> None:
     plural = f"{kind.lower()}webhookconfigurations"
     body = {"metadata": {"name": unique}, "webhooks": [WEBHOOK]}
     path = f"/apis/admissionregistration.k8s.io/v1/{plural}"
-    made = host.session().request("POST", path, body, query={"dryRun": "All"}).expect(201)
+    made = cluster.session().request("POST", path, body, query={"dryRun": "All"}).expect(201)
     assert made["webhooks"] == [
         {
             **WEBHOOK,
@@ -233,13 +242,15 @@ def test_webhooks_have_kubernetes_defaults(host: E2eHost, unique: str, kind: str
     ]
 
 
-def test_admission_policies_have_kubernetes_defaults(host: E2eHost, unique: str) -> None:
+def test_admission_policies_have_kubernetes_defaults(cluster: E2eCluster, unique: str) -> None:
     spec: dict[str, Any] = {
         "matchConstraints": {"resourceRules": [RULE]},
         "validations": [{"expression": "true"}],
     }
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    made = host.session().request("POST", path, {"metadata": {"name": unique}, "spec": spec}, query={"dryRun": "All"})
+    made = cluster.session().request(
+        "POST", path, {"metadata": {"name": unique}, "spec": spec}, query={"dryRun": "All"}
+    )
     rules = [{**RULE, "scope": "*"}]
     assert made.expect(201)["spec"] == {
         **spec,
@@ -262,10 +273,10 @@ def test_admission_policies_have_kubernetes_defaults(host: E2eHost, unique: str)
     ],
 )
 def test_services_have_kubernetes_defaults(
-    host: E2eHost, namespace: str, spec: dict[str, Any], expected: dict[str, Any]
+    cluster: E2eCluster, namespace: str, spec: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/services"
-    made = host.session().request("POST", path, service(80, **spec)).expect(201)["spec"]
+    made = cluster.session().request("POST", path, service(80, **spec)).expect(201)["spec"]
     common = {
         "internalTrafficPolicy": "Cluster",
         "ipFamilies": ["IPv4"],
@@ -276,10 +287,10 @@ def test_services_have_kubernetes_defaults(
     assert {name: made.get(name) for name in wanted} == wanted
 
 
-def test_quantities_are_written_one_way(host: E2eHost, namespace: str) -> None:
+def test_quantities_are_written_one_way(cluster: E2eCluster, namespace: str) -> None:
     hard = {"cpu": 2, "memory": "1024Mi", "limits.cpu": "1500m", "requests.storage": "0.5", "count/a.io": "1000"}
     body = document("v1", "ResourceQuota", "q", spec={"hard": hard})
-    made = host.session().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(201)
+    made = cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(201)
     assert made["spec"]["hard"] == {
         "cpu": "2",
         "memory": "1Gi",
@@ -289,7 +300,7 @@ def test_quantities_are_written_one_way(host: E2eHost, namespace: str) -> None:
     }
     limits = [{"type": "Container", "default": {"cpu": "1000m"}, "defaultRequest": {"cpu": "0.5"}}]
     body = document("v1", "LimitRange", "l", spec={"limits": limits})
-    made = host.session().request("POST", f"/api/v1/namespaces/{namespace}/limitranges", body).expect(201)
+    made = cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/limitranges", body).expect(201)
     assert made["spec"]["limits"] == [{"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}}]
 
 
@@ -301,9 +312,11 @@ def test_quantities_are_written_one_way(host: E2eHost, namespace: str) -> None:
         pytest.param({"cpu": "-1"}, "must be greater than or equal to 0", id="less than nothing"),
     ],
 )
-def test_a_quota_that_means_nothing_is_refused(host: E2eHost, namespace: str, hard: dict[str, str], why: str) -> None:
+def test_a_quota_that_means_nothing_is_refused(
+    cluster: E2eCluster, namespace: str, hard: dict[str, str], why: str
+) -> None:
     body = document("v1", "ResourceQuota", "q", spec={"hard": hard})
-    refused = host.session().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(422)
+    refused = cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(422)
     assert why in refused["message"]
 
 
@@ -316,9 +329,11 @@ def test_a_quota_that_means_nothing_is_refused(host: E2eHost, namespace: str, ha
         pytest.param("kubernetes.io/tls", ["data[tls.crt]", "data[tls.key]"], id="tls"),
     ],
 )
-def test_a_secret_has_what_its_type_promises(host: E2eHost, namespace: str, type_: str, missing: list[str]) -> None:
+def test_a_secret_has_what_its_type_promises(
+    cluster: E2eCluster, namespace: str, type_: str, missing: list[str]
+) -> None:
     body = document("v1", "Secret", "s", type=type_)
-    refused = host.session().request("POST", f"/api/v1/namespaces/{namespace}/secrets", body).expect(422)
+    refused = cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/secrets", body).expect(422)
     assert [cause["field"] for cause in refused["details"]["causes"]] == missing
 
 
@@ -337,9 +352,9 @@ def event(namespace: str, name: str, about: str, **content: Any) -> dict[str, An
 
 
 @pytest.fixture
-def events(host: E2eHost, namespace: str) -> str:
+def events(cluster: E2eCluster, namespace: str) -> str:
     """A namespace with the Events `a` (Warning, Broken) of ConfigMap `x`, and `b` (Normal, Fine) of `y`."""
-    client, path = host.session(), f"/api/v1/namespaces/{namespace}"
+    client, path = cluster.session(), f"/api/v1/namespaces/{namespace}"
     made = client.request("POST", f"{path}/configmaps", document("v1", "ConfigMap", "x")).expect(201)
     for each in (
         event(namespace, "a", "x", type="Warning", reason="Broken", message="it broke"),
@@ -350,12 +365,12 @@ def events(host: E2eHost, namespace: str) -> str:
     return namespace
 
 
-def test_describe_shows_events(host: E2eHost, events: str) -> None:
-    said = host.kubectl("describe", "configmap", "x", "-n", events).stdout
+def test_describe_shows_events(cluster: E2eCluster, events: str) -> None:
+    said = cluster.kubectl("describe", "configmap", "x", "-n", events).stdout
     (line,) = [line.split() for line in said.splitlines() if "it broke" in line]
     assert (line[:2], line[-3:]) == (["Warning", "Broken"], ["tester", "it", "broke"])
     assert "it holds" not in said
-    listed = host.kubectl("events", "-n", events, "--for=configmap/x").stdout
+    listed = cluster.kubectl("events", "-n", events, "--for=configmap/x").stdout
     assert ("it broke" in listed, "it holds" in listed) == (True, False)
 
 
@@ -373,15 +388,15 @@ def test_describe_shows_events(host: E2eHost, events: str) -> None:
     ],
 )
 def test_events_are_selected_by_field(
-    host: E2eHost, events: str, group: str, selector: str, expected: list[str]
+    cluster: E2eCluster, events: str, group: str, selector: str, expected: list[str]
 ) -> None:
     base = f"/apis/{group}/v1" if group else "/api/v1"
-    found = host.session().get(f"{base}/namespaces/{events}/events", query={"fieldSelector": selector}).expect(200)
+    found = cluster.session().get(f"{base}/namespaces/{events}/events", query={"fieldSelector": selector}).expect(200)
     assert [each["metadata"]["name"] for each in found["items"]] == expected
 
 
-def test_a_watch_follows_a_field_as_it_changes(host: E2eHost, events: str) -> None:
-    client, path = host.session(), f"/api/v1/namespaces/{events}/events"
+def test_a_watch_follows_a_field_as_it_changes(cluster: E2eCluster, events: str) -> None:
+    client, path = cluster.session(), f"/api/v1/namespaces/{events}/events"
     version = client.get(path).expect(200)["metadata"]["resourceVersion"]
     query = {"watch": "1", "fieldSelector": "type=Warning", "resourceVersion": version}
     for kind in ("Warning", "Normal"):
@@ -410,12 +425,12 @@ def test_a_watch_follows_a_field_as_it_changes(host: E2eHost, events: str) -> No
         ),
     ],
 )
-def test_other_fields_are_refused(host: E2eHost, path: str, selector: str, message: str) -> None:
-    assert host.session().get(path, query={"fieldSelector": selector}).expect(400)["message"].endswith(message)
+def test_other_fields_are_refused(cluster: E2eCluster, path: str, selector: str, message: str) -> None:
+    assert cluster.session().get(path, query={"fieldSelector": selector}).expect(400)["message"].endswith(message)
 
 
-def test_other_kinds_have_fields_of_their_own(host: E2eHost, namespace: str) -> None:
-    client, path = host.session(), f"/api/v1/namespaces/{namespace}"
+def test_other_kinds_have_fields_of_their_own(cluster: E2eCluster, namespace: str) -> None:
+    client, path = cluster.session(), f"/api/v1/namespaces/{namespace}"
     client.request("POST", f"{path}/services", service(80, clusterIP="None")).expect(201)
     for name, type_ in (("s", "example.org/x"), ("t", "Opaque")):
         client.request("POST", f"{path}/secrets", document("v1", "Secret", name, type=type_)).expect(201)
@@ -439,96 +454,100 @@ def test_other_kinds_have_fields_of_their_own(host: E2eHost, namespace: str) -> 
         pytest.param("serviceaccounts", "NAME", id="serviceaccounts"),
     ],
 )
-def test_tables_have_the_columns_that_people_know(host: E2eHost, events: str, resource: str, heading: str) -> None:
+def test_tables_have_the_columns_that_people_know(
+    cluster: E2eCluster, events: str, resource: str, heading: str
+) -> None:
     path = f"/api/v1/namespaces/{events}"
-    client = host.session()
+    client = cluster.session()
     client.request("POST", f"{path}/limitranges", document("v1", "LimitRange", "l", spec={"limits": []})).expect(201)
     roles = f"/apis/{RBAC}/v1/namespaces/{events}/roles"
     client.request("POST", roles, document(f"{RBAC}/v1", "Role", "r", rules=[])).expect(201)
     client.request("POST", f"{path}/serviceaccounts", document("v1", "ServiceAccount", "sa")).expect(201)
-    first = host.kubectl("get", resource, "-n", events).stdout.splitlines()[0]
+    first = cluster.kubectl("get", resource, "-n", events).stdout.splitlines()[0]
     assert first.split() == (heading.split() if resource != "serviceaccounts" else ["NAME", "AGE"])
 
 
 @pytest.fixture
-def robot(host: E2eHost, namespace: str) -> str:
+def robot(cluster: E2eCluster, namespace: str) -> str:
     """A namespace whose ServiceAccount `robot` may view it."""
-    host.kubectl("create", "serviceaccount", "robot", "-n", namespace)
+    cluster.kubectl("create", "serviceaccount", "robot", "-n", namespace)
     account = f"--serviceaccount={namespace}:robot"
-    host.kubectl("create", "rolebinding", "robots", "--clusterrole=view", account, "-n", namespace)
+    cluster.kubectl("create", "rolebinding", "robots", "--clusterrole=view", account, "-n", namespace)
     return namespace
 
 
-def without_certificate(host: E2eHost, token: str) -> Client:
+def without_certificate(cluster: E2eCluster, token: str) -> Client:
     """The same server, and nothing but a token to show."""
-    (ca,) = host.session().tls.get_ca_certs(binary_form=True)
+    (ca,) = cluster.session().tls.get_ca_certs(binary_form=True)
     plain = credentials.tls_context(ssl.DER_cert_to_PEM_cert(ca))
-    return Client(host.url, plain, {"Authorization": f"Bearer {token}"})
+    return Client(cluster.url, plain, {"Authorization": f"Bearer {token}"})
 
 
-def test_a_token_is_its_account(host: E2eHost, robot: str) -> None:
-    token = host.kubectl("create", "token", "robot", "-n", robot, "--duration=10m").stdout.strip()
-    client = without_certificate(host, token)
+def test_a_token_is_its_account(cluster: E2eCluster, robot: str) -> None:
+    token = cluster.kubectl("create", "token", "robot", "-n", robot, "--duration=10m").stdout.strip()
+    client = without_certificate(cluster, token)
 
     def sees() -> bool:
         return client.get(f"/api/v1/namespaces/{robot}/configmaps").status == 200
 
-    wait_until("the binding is in force", sees, seconds=20, processes=host.processes)
+    wait_until("the binding is in force", sees, seconds=20, processes=cluster.processes)
     assert (
         client.get(f"/api/v1/namespaces/{robot}/secrets")
         .expect(403)["message"]
         .startswith(f'secrets is forbidden: User "system:serviceaccount:{robot}:robot" cannot list resource "secrets"')
     )
-    host.kubectl("delete", "serviceaccount", "robot", "-n", robot)
+    cluster.kubectl("delete", "serviceaccount", "robot", "-n", robot)
 
     def refused() -> bool:
         return client.get(f"/api/v1/namespaces/{robot}/configmaps").status == 401
 
     # a cluster keeps its verdict on a token for some seconds
-    wait_until("the token is refused", refused, seconds=30, processes=host.processes)
+    wait_until("the token is refused", refused, seconds=30, processes=cluster.processes)
 
 
-def test_who_may_edit_may_ask_for_tokens(host: E2eHost, robot: str) -> None:
+def test_who_may_edit_may_ask_for_tokens(cluster: E2eCluster, robot: str) -> None:
     editor, viewer = f"editor-{robot}", f"viewer-{robot}"
-    host.grant(editor, "edit", robot)
-    host.grant(viewer, "view", robot)
+    cluster.grant(editor, "edit", robot)
+    cluster.grant(viewer, "view", robot)
     asked = ("auth", "can-i", "create", "serviceaccounts/robot", "--subresource=token", "-n", robot)
 
     def may() -> bool:
-        return host.kubectl(*asked, as_user=editor, status=None).stdout == "yes\n"
+        return cluster.kubectl(*asked, as_user=editor, status=None).stdout == "yes\n"
 
-    wait_until("the binding is in force", may, seconds=20, processes=host.processes)
-    assert host.kubectl("create", "token", "robot", "-n", robot, as_user=editor).stdout.count(".") == 2
-    refused = host.kubectl("create", "token", "robot", "-n", robot, as_user=viewer, status=1).stderr
+    wait_until("the binding is in force", may, seconds=20, processes=cluster.processes)
+    assert cluster.kubectl("create", "token", "robot", "-n", robot, as_user=editor).stdout.count(".") == 2
+    refused = cluster.kubectl("create", "token", "robot", "-n", robot, as_user=viewer, status=1).stderr
     assert 'cannot create resource "serviceaccounts/token" in API group ""' in refused
 
 
 @pytest.mark.controller_manager
-def test_every_namespace_has_a_default_account(host: E2eHost, namespace: str) -> None:
+def test_every_namespace_has_a_default_account(cluster: E2eCluster, namespace: str) -> None:
     def has_one() -> bool:
-        return host.session().get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status == 200
+        return cluster.session().get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status == 200
 
-    wait_until("the account is made", has_one, seconds=PATIENCE, processes=host.processes)
-    assert review(host, host.kubectl("create", "token", "default", "-n", namespace).stdout.strip())["authenticated"]
+    wait_until("the account is made", has_one, seconds=PATIENCE, processes=cluster.processes)
+    assert review(cluster, cluster.kubectl("create", "token", "default", "-n", namespace).stdout.strip())[
+        "authenticated"
+    ]
 
 
-def test_fields_that_a_kind_does_not_have_are_refused(host: E2eHost, namespace: str) -> None:
+def test_fields_that_a_kind_does_not_have_are_refused(cluster: E2eCluster, namespace: str) -> None:
     body = service(80)
     body["spec"]["selektor"] = {}
     body["spec"]["ports"][0]["portName"] = "x"
-    refused = host.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(body), status=1).stderr
+    refused = cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(body), status=1).stderr
     assert 'unknown field "spec.ports[0].portName", unknown field "spec.selektor"' in refused
 
 
-def review(host: E2eHost, token: str, *audiences: str) -> Any:
+def review(cluster: E2eCluster, token: str, *audiences: str) -> Any:
     spec: dict[str, Any] = {"token": token, **({"audiences": audiences} if audiences else {})}
     path = "/apis/authentication.k8s.io/v1/tokenreviews"
-    return host.session().request("POST", path, {"spec": spec}).expect(201)["status"]
+    return cluster.session().request("POST", path, {"spec": spec}).expect(201)["status"]
 
 
-def test_a_token_review_tells_whose_it_is(host: E2eHost, robot: str) -> None:
-    token = host.kubectl("create", "token", "robot", "-n", robot).stdout.strip()
-    status = review(host, token)
+def test_a_token_review_tells_whose_it_is(cluster: E2eCluster, robot: str) -> None:
+    token = cluster.kubectl("create", "token", "robot", "-n", robot).stdout.strip()
+    status = review(cluster, token)
     name = f"system:serviceaccount:{robot}:robot"
     assert (status["authenticated"], status["user"]["username"]) == (True, name)
     assert status["user"]["groups"] == [
@@ -537,13 +556,13 @@ def test_a_token_review_tells_whose_it_is(host: E2eHost, robot: str) -> None:
         "system:authenticated",
     ]
     assert status["audiences"] == ["https://kubernetes.default.svc"]
-    assert review(host, token, "elsewhere")["error"].endswith('is invalid for the target audiences ["elsewhere"]]')
+    assert review(cluster, token, "elsewhere")["error"].endswith('is invalid for the target audiences ["elsewhere"]]')
 
 
-def test_a_token_for_somebody_else_is_not_for_the_server(host: E2eHost, robot: str) -> None:
-    token = host.kubectl("create", "token", "robot", "-n", robot, "--audience=vault").stdout.strip()
-    assert without_certificate(host, token).get("/api/v1/namespaces").status == 401
-    assert review(host, token, "vault", "other")["audiences"] == ["vault"]
+def test_a_token_for_somebody_else_is_not_for_the_server(cluster: E2eCluster, robot: str) -> None:
+    token = cluster.kubectl("create", "token", "robot", "-n", robot, "--audience=vault").stdout.strip()
+    assert without_certificate(cluster, token).get("/api/v1/namespaces").status == 401
+    assert review(cluster, token, "vault", "other")["audiences"] == ["vault"]
 
 
 @pytest.mark.parametrize(
@@ -556,7 +575,7 @@ def test_a_token_for_somebody_else_is_not_for_the_server(host: E2eHost, robot: s
         ),
     ],
 )
-def test_no_token_is_made(host: E2eHost, robot: str, flags: tuple[str, ...], message: str) -> None:
-    refused = host.kubectl("create", "token", *flags, "-n", robot, status=1).stderr
+def test_no_token_is_made(cluster: E2eCluster, robot: str, flags: tuple[str, ...], message: str) -> None:
+    refused = cluster.kubectl("create", "token", *flags, "-n", robot, status=1).stderr
     assert refused.startswith("error: failed to create token: ")
     assert message in refused

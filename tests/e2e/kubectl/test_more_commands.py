@@ -6,7 +6,7 @@ import json
 
 import yaml
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 IN_ROOT = f"--namespace={ROOT}"
@@ -17,8 +17,8 @@ def documents(*objects: Object) -> str:
     return yaml.safe_dump_all(objects)
 
 
-def test_explain_shows_every_field(host: E2eHost) -> None:
-    shown = host.kubectl("explain", "tenant.spec", "--recursive").stdout
+def test_explain_shows_every_field(cluster: E2eCluster) -> None:
+    shown = cluster.kubectl("explain", "tenant.spec", "--recursive").stdout
     fields = {line.split()[0] for line in shown.splitlines() if "\t<" in line}
     assert fields >= {
         "host",
@@ -33,14 +33,14 @@ def test_explain_shows_every_field(host: E2eHost) -> None:
     }
 
 
-def test_api_resources_lists_tenants(host: E2eHost) -> None:
-    shown = host.kubectl("api-resources", "--api-group=apps.cozystack.io", "--no-headers", "-o", "wide").stdout
+def test_api_resources_lists_tenants(cluster: E2eCluster) -> None:
+    shown = cluster.kubectl("api-resources", "--api-group=apps.cozystack.io", "--no-headers", "-o", "wide").stdout
     name, version, namespaced, kind, verbs, *_ = shown.split()
     assert (name, version, namespaced, kind) == ("tenants", "apps.cozystack.io/v1alpha1", "true", "Tenant")
     assert set(verbs.split(",")) == {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 
-def test_prune_removes_what_the_files_no_longer_name(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_prune_removes_what_the_files_no_longer_name(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     first, second = (manifest(tenants.name(), labels={"e2e": unique}) for _ in range(2))
     flags = [
         "--prune",
@@ -49,27 +49,27 @@ def test_prune_removes_what_the_files_no_longer_name(host: E2eHost, tenants: Ten
         IN_ROOT,
         "--prune-allowlist=apps.cozystack.io/v1alpha1/Tenant",
     ]
-    host.kubectl("apply", "-f", "-", input=documents(first, second))
-    pruned = host.kubectl("apply", *flags, "-f", "-", input=documents(first)).stdout
+    cluster.kubectl("apply", "-f", "-", input=documents(first, second))
+    pruned = cluster.kubectl("apply", *flags, "-f", "-", input=documents(first)).stdout
     assert f"tenant.apps.cozystack.io/{second['metadata']['name']} pruned" in pruned
     tenants.wait_until_gone(tenants_path(ROOT, second["metadata"]["name"]))
     assert tenants.exists(first["metadata"]["name"])
 
 
-def test_wait_for_a_condition(host: E2eHost, tenants: Tenants) -> None:
+def test_wait_for_a_condition(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     condition = {"type": "WorkloadsReady", "status": "True", "reason": "Done", "message": ""}
     condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}/status"
-    host.session().request(
+    cluster.session().request(
         "PATCH", path, {"status": {"conditions": [condition]}}, content_type="application/merge-patch+json"
     ).expect(200)
-    host.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=WorkloadsReady", WAIT)
+    cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=WorkloadsReady", WAIT)
 
 
-def test_cascade_orphan_leaves_the_children_of_the_garbage_collector(host: E2eHost, tenants: Tenants) -> None:
+def test_cascade_orphan_leaves_the_children_of_the_garbage_collector(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(finalizers=["example.org/keep"])["metadata"]["name"]
-    host.kubectl("delete", "tenant", name, IN_ROOT, "--cascade=orphan", "--wait=false")
+    cluster.kubectl("delete", "tenant", name, IN_ROOT, "--cascade=orphan", "--wait=false")
     tenants.wait("the collector has left", lambda: finalizers(tenants, name) == ["example.org/keep"])
     assert "deletionTimestamp" in tenants.get(name)["metadata"]
     tenants.patch(name, {"metadata": {"finalizers": None}})
@@ -81,24 +81,24 @@ def finalizers(tenants: Tenants, name: str) -> list[str]:
     return found
 
 
-def test_replace_force_makes_the_object_anew(host: E2eHost, tenants: Tenants) -> None:
+def test_replace_force_makes_the_object_anew(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create()["metadata"]
     text = yaml.safe_dump(manifest(created["name"], spec={"monitoring": True}))
-    host.kubectl("replace", "--force", WAIT, "-f", "-", input=text)
+    cluster.kubectl("replace", "--force", WAIT, "-f", "-", input=text)
     replaced = tenants.get(created["name"])
     assert replaced["metadata"]["uid"] != created["uid"]
     assert replaced["spec"]["monitoring"] is True
 
 
-def test_delete_all_of_a_namespace(host: E2eHost, tenants: Tenants) -> None:
+def test_delete_all_of_a_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.nest()
     made = [tenants.create(workload)["metadata"]["name"] for _ in range(3)]
-    told = host.kubectl("delete", "tenants", "--all", "-n", workload, WAIT).stdout
+    told = cluster.kubectl("delete", "tenants", "--all", "-n", workload, WAIT).stdout
     assert sorted(line.split('"')[1] for line in told.splitlines()) == sorted(made)
     assert tenants.client.get(tenants_path(workload)).expect(200)["items"] == []
 
 
-def test_events_can_be_asked_for(host: E2eHost, tenants: Tenants) -> None:
+def test_events_can_be_asked_for(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     tenant = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "name": name, "namespace": ROOT}
     event = {
@@ -111,31 +111,33 @@ def test_events_can_be_asked_for(host: E2eHost, tenants: Tenants) -> None:
         "message": f"{name} was tried",
         "lastTimestamp": "2026-01-01T00:00:00Z",
     }
-    host.session().request("POST", f"/api/v1/namespaces/{ROOT}/events", event).expect(201)
-    assert f"{name} was tried" in host.kubectl("events", IN_ROOT).stdout
+    cluster.session().request("POST", f"/api/v1/namespaces/{ROOT}/events", event).expect(201)
+    assert f"{name} was tried" in cluster.kubectl("events", IN_ROOT).stdout
 
 
-def test_describe_tells_of_the_tenant(host: E2eHost, tenants: Tenants) -> None:
+def test_describe_tells_of_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(labels={"team": "blue"})["metadata"]["name"]
-    shown = host.kubectl("describe", "tenant", name, IN_ROOT).stdout
+    shown = cluster.kubectl("describe", "tenant", name, IN_ROOT).stdout
     assert f"Name:         {name}" in shown
     assert "team=blue" in shown
 
 
-def test_a_selection_by_name_and_sorted_output(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_selection_by_name_and_sorted_output(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     made = [tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(2)]
-    chosen = host.kubectl("get", "tenants", IN_ROOT, f"--field-selector=metadata.name={made[0]}", "-o", "name").stdout
+    chosen = cluster.kubectl(
+        "get", "tenants", IN_ROOT, f"--field-selector=metadata.name={made[0]}", "-o", "name"
+    ).stdout
     assert chosen == f"tenant.apps.cozystack.io/{made[0]}\n"
-    rows = host.kubectl(
+    rows = cluster.kubectl(
         "get", "tenants", IN_ROOT, "-l", f"e2e={unique}", "--sort-by=.metadata.name", "--no-headers", "--show-labels"
     ).stdout.splitlines()
     assert [row.split()[0] for row in rows] == sorted(made)
     assert all(row.endswith(f"e2e={unique}") for row in rows)
 
 
-def test_create_keeps_the_annotation_that_apply_needs(host: E2eHost, tenants: Tenants) -> None:
+def test_create_keeps_the_annotation_that_apply_needs(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    host.kubectl("create", "--save-config", "-f", "-", input=documents(manifest(name, spec={"etcd": True})))
-    host.kubectl("apply", "-f", "-", input=documents(manifest(name)))
-    shown = json.loads(host.kubectl("get", "tenant", name, IN_ROOT, "-o", "json").stdout)
+    cluster.kubectl("create", "--save-config", "-f", "-", input=documents(manifest(name, spec={"etcd": True})))
+    cluster.kubectl("apply", "-f", "-", input=documents(manifest(name)))
+    shown = json.loads(cluster.kubectl("get", "tenant", name, IN_ROOT, "-o", "json").stdout)
     assert shown["spec"]["etcd"] is False

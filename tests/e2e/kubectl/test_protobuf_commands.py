@@ -8,23 +8,23 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import RBAC, ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, tenants_path
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 _AS_STORED = ("-o", "json", "--show-managed-fields")
 
 
 @pytest.fixture
-def namespace(host: E2eHost, unique: str) -> Iterator[str]:
+def namespace(cluster: E2eCluster, unique: str) -> Iterator[str]:
     """Made by `kubectl create namespace`, and on its way out after the test."""
-    created = host.kubectl("create", "namespace", unique).stdout
+    created = cluster.kubectl("create", "namespace", unique).stdout
     assert created == f"namespace/{unique} created\n"
     yield unique
-    host.kubectl("delete", "namespace", unique, "--wait=false")
+    cluster.kubectl("delete", "namespace", unique, "--wait=false")
 
 
-def shown(host: E2eHost, namespace: str, resource: str, name: str) -> Any:
-    return json.loads(host.kubectl("get", resource, name, f"--namespace={namespace}", *_AS_STORED).stdout)
+def shown(cluster: E2eCluster, namespace: str, resource: str, name: str) -> Any:
+    return json.loads(cluster.kubectl("get", resource, name, f"--namespace={namespace}", *_AS_STORED).stdout)
 
 
 def part(found: Any, wanted: Any) -> Any:
@@ -92,84 +92,86 @@ def subject(kind: str, name: str) -> dict[str, str]:
         ),
     ],
 )
-def test_create_in_a_namespace(host: E2eHost, namespace: str, command: str, wanted: dict[str, Any]) -> None:
-    created = host.kubectl("create", *command.split(), f"--namespace={namespace}", "-o", "name").stdout.strip()
+def test_create_in_a_namespace(cluster: E2eCluster, namespace: str, command: str, wanted: dict[str, Any]) -> None:
+    created = cluster.kubectl("create", *command.split(), f"--namespace={namespace}", "-o", "name").stdout.strip()
     resource, _, name = created.partition("/")
-    found = shown(host, namespace, resource, name)
+    found = shown(cluster, namespace, resource, name)
     assert part(found, wanted) == wanted
 
 
-def test_fields_are_owned_by_the_command(host: E2eHost, namespace: str) -> None:
-    host.kubectl("create", "configmap", "settings", "--from-literal=colour=blue", "-n", namespace)
-    (managed,) = shown(host, namespace, "configmap", "settings")["metadata"]["managedFields"]
+def test_fields_are_owned_by_the_command(cluster: E2eCluster, namespace: str) -> None:
+    cluster.kubectl("create", "configmap", "settings", "--from-literal=colour=blue", "-n", namespace)
+    (managed,) = shown(cluster, namespace, "configmap", "settings")["metadata"]["managedFields"]
     assert (managed["manager"], managed["operation"]) == ("kubectl-create", "Update")
     assert managed["fieldsV1"] == {"f:data": {".": {}, "f:colour": {}}}
 
 
-def test_a_service_keeps_its_ports(host: E2eHost, namespace: str) -> None:
-    host.kubectl("create", "service", "clusterip", "web", "--tcp=80:8080", "--tcp=443:https", "-n", namespace)
-    ports = shown(host, namespace, "service", "web")["spec"]["ports"]
+def test_a_service_keeps_its_ports(cluster: E2eCluster, namespace: str) -> None:
+    cluster.kubectl("create", "service", "clusterip", "web", "--tcp=80:8080", "--tcp=443:https", "-n", namespace)
+    ports = shown(cluster, namespace, "service", "web")["spec"]["ports"]
     assert [(port["name"], port["port"], port["targetPort"], port["protocol"]) for port in ports] == [
         ("80-8080", 80, 8080, "TCP"),
         ("443-https", 443, "https", "TCP"),
     ]
 
 
-def test_create_for_the_whole_cluster(host: E2eHost, unique: str) -> None:
+def test_create_for_the_whole_cluster(cluster: E2eCluster, unique: str) -> None:
     try:
-        host.kubectl("create", "clusterrole", unique, "--verb=get", "--non-resource-url=/healthz")
-        host.kubectl("create", "clusterrole", f"{unique}-sum", "--aggregation-rule=part=sum")
-        host.kubectl("create", "clusterrolebinding", unique, f"--clusterrole={unique}", "--user=ann")
-        assert shown(host, "", "clusterrole", unique)["rules"] == [{"nonResourceURLs": ["/healthz"], "verbs": ["get"]}]
-        summed = shown(host, "", "clusterrole", f"{unique}-sum")["aggregationRule"]
+        cluster.kubectl("create", "clusterrole", unique, "--verb=get", "--non-resource-url=/healthz")
+        cluster.kubectl("create", "clusterrole", f"{unique}-sum", "--aggregation-rule=part=sum")
+        cluster.kubectl("create", "clusterrolebinding", unique, f"--clusterrole={unique}", "--user=ann")
+        assert shown(cluster, "", "clusterrole", unique)["rules"] == [
+            {"nonResourceURLs": ["/healthz"], "verbs": ["get"]}
+        ]
+        summed = shown(cluster, "", "clusterrole", f"{unique}-sum")["aggregationRule"]
         assert summed == {"clusterRoleSelectors": [{"matchLabels": {"part": "sum"}}]}
-        binding = shown(host, "", "clusterrolebinding", unique)
+        binding = shown(cluster, "", "clusterrolebinding", unique)
         assert binding["subjects"] == [subject("User", "ann")]
         assert binding["roleRef"]["name"] == unique
     finally:
-        host.kubectl("delete", "clusterrolebinding", unique, "--ignore-not-found")
-        host.kubectl("delete", "clusterrole", unique, f"{unique}-sum", "--ignore-not-found")
+        cluster.kubectl("delete", "clusterrolebinding", unique, "--ignore-not-found")
+        cluster.kubectl("delete", "clusterrole", unique, f"{unique}-sum", "--ignore-not-found")
 
 
-def test_what_exists_is_not_created_again(host: E2eHost, namespace: str) -> None:
-    refused = host.kubectl("create", "namespace", namespace, status=1).stderr
+def test_what_exists_is_not_created_again(cluster: E2eCluster, namespace: str) -> None:
+    refused = cluster.kubectl("create", "namespace", namespace, status=1).stderr
     assert refused == f'Error from server (AlreadyExists): namespaces "{namespace}" already exists\n'
 
 
-def test_a_dry_run_creates_nothing(host: E2eHost, unique: str) -> None:
-    said = host.kubectl("create", "namespace", unique, "--dry-run=server").stdout
+def test_a_dry_run_creates_nothing(cluster: E2eCluster, unique: str) -> None:
+    said = cluster.kubectl("create", "namespace", unique, "--dry-run=server").stdout
     assert said == f"namespace/{unique} created (server dry run)\n"
-    assert "NotFound" in host.kubectl("get", "namespace", unique, status=1).stderr
+    assert "NotFound" in cluster.kubectl("get", "namespace", unique, status=1).stderr
 
 
-def test_what_is_wrong_is_told_by_field(host: E2eHost) -> None:
+def test_what_is_wrong_is_told_by_field(cluster: E2eCluster) -> None:
     long = "x" * 64
-    refused = host.kubectl("create", "namespace", long, status=1).stderr
+    refused = cluster.kubectl("create", "namespace", long, status=1).stderr
     assert refused.startswith(f'The Namespace "{long}" is invalid: ')
     assert f'metadata.name: Invalid value: "{long}": ' in refused
 
 
-def test_questions_about_rights(host: E2eHost, namespace: str) -> None:
-    assert host.kubectl("auth", "can-i", "delete", "tenants.apps.cozystack.io", "-n", namespace).stdout == "yes\n"
+def test_questions_about_rights(cluster: E2eCluster, namespace: str) -> None:
+    assert cluster.kubectl("auth", "can-i", "delete", "tenants.apps.cozystack.io", "-n", namespace).stdout == "yes\n"
     nobody = f"nobody-{namespace}"
-    refused = host.kubectl("auth", "can-i", "get", "configmaps", "-n", namespace, as_user=nobody, status=1)
+    refused = cluster.kubectl("auth", "can-i", "get", "configmaps", "-n", namespace, as_user=nobody, status=1)
     assert refused.stdout.startswith("no")
-    host.grant(nobody, "view", namespace)
+    cluster.grant(nobody, "view", namespace)
     asked = ("auth", "can-i", "get", "configmaps/settings", "-n", namespace)
-    assert host.kubectl(*asked, as_user=nobody, status=None).stdout.startswith("yes")
-    assert host.kubectl("auth", "can-i", "get", "/version", as_user=nobody).stdout == "yes\n"
+    assert cluster.kubectl(*asked, as_user=nobody, status=None).stdout.startswith("yes")
+    assert cluster.kubectl("auth", "can-i", "get", "/version", as_user=nobody).stdout == "yes\n"
 
 
-def test_a_list_of_rights(host: E2eHost, namespace: str) -> None:
+def test_a_list_of_rights(cluster: E2eCluster, namespace: str) -> None:
     nobody = f"nobody-{namespace}"
-    host.kubectl("create", "role", "maker", "--verb=create", "--resource=configmaps", "-n", namespace)
-    host.kubectl("create", "rolebinding", "maker", "--role=maker", f"--user={nobody}", "-n", namespace)
-    listed = host.kubectl("auth", "can-i", "--list", "-n", namespace, as_user=nobody).stdout.splitlines()
+    cluster.kubectl("create", "role", "maker", "--verb=create", "--resource=configmaps", "-n", namespace)
+    cluster.kubectl("create", "rolebinding", "maker", "--role=maker", f"--user={nobody}", "-n", namespace)
+    listed = cluster.kubectl("auth", "can-i", "--list", "-n", namespace, as_user=nobody).stdout.splitlines()
     assert ["configmaps", "[]", "[]", "[create]"] in [line.split() for line in listed]
 
 
-def test_who_am_i(host: E2eHost, unique: str) -> None:
-    said = host.kubectl("auth", "whoami", "-o", "json", as_user=unique, groups=("staff",)).stdout
+def test_who_am_i(cluster: E2eCluster, unique: str) -> None:
+    said = cluster.kubectl("auth", "whoami", "-o", "json", as_user=unique, groups=("staff",)).stdout
     info = json.loads(said)["status"]["userInfo"]
     assert info["username"] == unique
     assert {"staff", "system:authenticated"} <= set(info["groups"])
@@ -191,27 +193,27 @@ def role_and_binding(namespace: str, verbs: list[str], role: str) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
 
 
-def test_reconcile_updates_roles_and_replaces_bindings(host: E2eHost, namespace: str) -> None:
+def test_reconcile_updates_roles_and_replaces_bindings(cluster: E2eCluster, namespace: str) -> None:
     """The PUT of a Role with all of its metadata, and a DELETE with preconditions: a binding's role is for ever."""
-    host.kubectl("auth", "reconcile", "-f", "-", input=role_and_binding(namespace, ["get"], "kept"))
-    before = shown(host, namespace, "rolebinding", "kept")
-    host.kubectl("create", "role", "other", "--verb=list", "--resource=secrets", "-n", namespace)
-    host.kubectl("auth", "reconcile", "-f", "-", input=role_and_binding(namespace, ["get", "list"], "other"))
-    verbs = {verb for rule in shown(host, namespace, "role", "kept")["rules"] for verb in rule["verbs"]}
+    cluster.kubectl("auth", "reconcile", "-f", "-", input=role_and_binding(namespace, ["get"], "kept"))
+    before = shown(cluster, namespace, "rolebinding", "kept")
+    cluster.kubectl("create", "role", "other", "--verb=list", "--resource=secrets", "-n", namespace)
+    cluster.kubectl("auth", "reconcile", "-f", "-", input=role_and_binding(namespace, ["get", "list"], "other"))
+    verbs = {verb for rule in shown(cluster, namespace, "role", "kept")["rules"] for verb in rule["verbs"]}
     assert verbs == {"get", "list"}
-    after = shown(host, namespace, "rolebinding", "kept")
+    after = shown(cluster, namespace, "rolebinding", "kept")
     assert after["roleRef"]["name"] == "other"
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
 @pytest.mark.parametrize("body", [pytest.param(b"k8s\x00\x0a\xff", id="cut off"), pytest.param(b"{}", id="JSON")])
-def test_a_broken_body_is_a_400(host: E2eHost, body: bytes) -> None:
-    answer = host.session().request("POST", "/api/v1/namespaces", body, content_type=PROTOBUF)
+def test_a_broken_body_is_a_400(cluster: E2eCluster, body: bytes) -> None:
+    answer = cluster.session().request("POST", "/api/v1/namespaces", body, content_type=PROTOBUF)
     assert answer.expect(400)["reason"] == "BadRequest"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_tenants_have_no_protobuf(host: E2eHost, method: str) -> None:
+def test_tenants_have_no_protobuf(cluster: E2eCluster, method: str) -> None:
     path = tenants_path(ROOT, "" if method == "POST" else "none-such")
-    answer = host.session().request(method, path, b"k8s\x00", content_type=PROTOBUF)
+    answer = cluster.session().request(method, path, b"k8s\x00", content_type=PROTOBUF)
     assert answer.expect(415)["reason"] == "UnsupportedMediaType"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import MERGE, Gateways
 from tests.e2e.support.processes import REPOSITORY
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -46,8 +46,8 @@ def lines(text: str) -> Sequence[str]:
 class Reader:
     """Types the commands of the page."""
 
-    def __init__(self, host: E2eHost, gateways: Gateways) -> None:
-        self._host = host
+    def __init__(self, cluster: E2eCluster, gateways: Gateways) -> None:
+        self._cluster = cluster
         self._gateways = gateways
         self._left = shown()
 
@@ -58,7 +58,7 @@ class Reader:
 
         def agrees() -> bool:
             nonlocal printed
-            printed = lines(self._host.kubectl(*shlex.split(command)).stdout)
+            printed = lines(self._cluster.kubectl(*shlex.split(command)).stdout)
             if LEFT_OUT in expected:
                 return set(expected) - {LEFT_OUT} <= set(printed)
             return printed == expected
@@ -73,36 +73,36 @@ class Reader:
 
 
 @pytest.fixture
-def reader(host: E2eHost, gateways: Gateways) -> Reader:
-    return Reader(host, gateways)
+def reader(cluster: E2eCluster, gateways: Gateways) -> Reader:
+    return Reader(cluster, gateways)
 
 
 @pytest.fixture
-def named(host: E2eHost) -> Iterator[None]:
+def named(cluster: E2eCluster) -> Iterator[None]:
     """The page's tenants are gone after the test."""
     yield
-    client = host.session()
+    client = cluster.session()
     for name in ("acme", "bob", "long"):
         client.request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": "Foreground"})
 
 
-def create(host: E2eHost, name: str, namespace: str = ROOT, *, spec: Object | None = None) -> None:
-    host.session().request("POST", tenants_path(namespace), manifest(name, namespace, spec=spec)).expect(201)
+def create(cluster: E2eCluster, name: str, namespace: str = ROOT, *, spec: Object | None = None) -> None:
+    cluster.session().request("POST", tenants_path(namespace), manifest(name, namespace, spec=spec)).expect(201)
 
 
 @pytest.mark.controller_manager
 @pytest.mark.usefixtures("named")
 def test_the_commands_of_the_page_print_what_it_shows(
-    host: E2eHost, tenants: Tenants, gateways: Gateways, reader: Reader
+    cluster: E2eCluster, tenants: Tenants, gateways: Gateways, reader: Reader
 ) -> None:
-    create(host, "acme", spec={"gateway": True, "host": "acme.example"})
+    create(cluster, "acme", spec={"gateway": True, "host": "acme.example"})
     reader.reads("Troubleshooting")
-    create(host, "dev", "tenant-acme")
+    create(cluster, "dev", "tenant-acme")
     reader.reads("A child's route is not accepted on its ancestor's Gateway")
 
-    create(host, "long")
+    create(cluster, "long")
     tenants.wait_for_namespace("tenant-long")
-    create(host, "dev", "tenant-long", spec={"gateway": True})
+    create(cluster, "dev", "tenant-long", spec={"gateway": True})
     tenants.patch("long", {"spec": {"host": LONG_HOST}})
     reader.reads("There is no TenantGateway")
 
@@ -112,7 +112,7 @@ def test_the_commands_of_the_page_print_what_it_shows(
     gateways.route("cozy-shop", "front", "shop.acme.example", to="tenant-acme")
     reader.reads("A route is refused: HostnameConflict")
 
-    create(host, "bob", spec={"gateway": True})
+    create(cluster, "bob", spec={"gateway": True})
     gateways.until("bob's gateway", lambda: gateways.listeners("tenant-bob"))
     gateways.edit("gateways", "tenant-bob", "cozystack", {"metadata": {"ownerReferences": None}})
     reader.reads("Ready=False, ReconcileError")
@@ -120,20 +120,20 @@ def test_the_commands_of_the_page_print_what_it_shows(
 
     held: Object = {"metadata": {"name": "held", "finalizers": [KEEP]}}
     maps = "/api/v1/namespaces/tenant-bob/configmaps"
-    host.session().request("POST", maps, held).expect(201)
+    cluster.session().request("POST", maps, held).expect(201)
     try:
-        host.session().request("DELETE", tenants_path(ROOT, "bob")).expect(200)
+        cluster.session().request("DELETE", tenants_path(ROOT, "bob")).expect(200)
         reader.reads("A tenant does not go away")
     finally:
         body = {"metadata": {"finalizers": None}}
-        host.session().request("PATCH", f"{maps}/held", body, content_type=MERGE).expect(200)
+        cluster.session().request("PATCH", f"{maps}/held", body, content_type=MERGE).expect(200)
     assert reader.has_read_all()
 
 
-def test_the_refusals_of_the_page_are_those_of_the_server(host: E2eHost, tenants: Tenants) -> None:
+def test_the_refusals_of_the_page_are_those_of_the_server(cluster: E2eCluster, tenants: Tenants) -> None:
     refused = PAGE.partition("## Refusals")[2]
     quoted = re.findall(r"^\| `(?P<message>[^`]+)` \|", refused, re.MULTILINE)
-    client, alice = host.session(), host.session("alice", [f"{ROOT}-admin"])
+    client, alice = cluster.session(), cluster.session("alice", [f"{ROOT}-admin"])
     taken = tenants.create(spec={"host": f"{tenants.name()}.example"})["spec"]["host"]
     parent = tenants.nest(spec={"resourceQuotas": {"cpu": "4"}})
     asked = [

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.e2e.support.clusters import GROUP_VERSION, PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.support.clusters import GROUP_VERSION, PATIENCE, ROOT, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.e2e.support.relay import Relay
@@ -26,13 +26,13 @@ class Replica:
     relay: Relay
     url: str
 
-    def client(self, kube: KubeHost, user: str = "") -> Client:
+    def client(self, kube: KubeCluster, user: str = "") -> Client:
         straight = kube.direct(user)
         return Client(self.url, straight.tls, straight.headers)
 
 
 @pytest.fixture
-def replica(kube: KubeHost, tmp_path: Path) -> Iterator[Replica]:
+def replica(kube: KubeCluster, tmp_path: Path) -> Iterator[Replica]:
     relay, port = Relay(int(kube.url.rpartition(":")[2])), free_port()
     document = yaml.safe_load(kube.account.kubeconfig.read_text())
     document["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{relay.port}"
@@ -57,7 +57,7 @@ def _is_ready(client: Client) -> bool:
         return False
 
 
-def test_reads_go_on_and_writes_are_refused(kube: KubeHost, replica: Replica, tenants: Tenants, unique: str) -> None:
+def test_reads_go_on_and_writes_are_refused(kube: KubeCluster, replica: Replica, tenants: Tenants, unique: str) -> None:
     kube.grant(unique, "cozy:tenant:admin", ROOT)
     name = tenants.create()["metadata"]["name"]
     admin, ordinary = replica.client(kube), replica.client(kube, unique)
@@ -85,7 +85,7 @@ def test_reads_go_on_and_writes_are_refused(kube: KubeHost, replica: Replica, te
 
 
 def test_a_watch_stays_and_is_told_what_happened_meanwhile(
-    kube: KubeHost, replica: Replica, tenants: Tenants, unique: str
+    kube: KubeCluster, replica: Replica, tenants: Tenants, unique: str
 ) -> None:
     client = replica.client(kube)
     version = client.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]

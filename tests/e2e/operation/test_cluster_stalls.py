@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster, tenants_path
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(400)]
 
 
 @contextmanager
-def stalled(kube: KubeHost) -> Iterator[None]:
+def stalled(kube: KubeCluster) -> Iterator[None]:
     """Connections stay open and new ones are taken by the kernel, but nothing is answered."""
     kube.kube_apiserver.signal(signal.SIGSTOP)
     try:
@@ -27,7 +27,7 @@ def stalled(kube: KubeHost) -> Iterator[None]:
         kube.kube_apiserver.signal(signal.SIGCONT)
 
 
-def wait_for_the_host(kube: KubeHost) -> None:
+def wait_for_cluster(kube: KubeCluster) -> None:
     client = kube.session()
 
     def answers() -> bool:
@@ -40,7 +40,7 @@ def wait_for_the_host(kube: KubeHost) -> None:
     wait_until("the host is back", answers, seconds=2 * PATIENCE, processes=[kube.server, kube.kube_apiserver])
 
 
-def test_a_host_that_hangs_is_an_outage(own_kube: KubeHost, unique: str) -> None:
+def test_a_host_that_hangs_is_an_outage(own_kube: KubeCluster, unique: str) -> None:
     kube, tenants = own_kube, Tenants(own_kube)
     name = tenants.create()["metadata"]["name"]
     direct = kube.direct()
@@ -58,12 +58,12 @@ def test_a_host_that_hangs_is_an_outage(own_kube: KubeHost, unique: str) -> None
         assert refused.status in (503, 504), refused.content
         assert refused.json()["kind"] == "Status"
         assert direct.get("/livez").status == 200
-    wait_for_the_host(kube)
+    wait_for_cluster(kube)
     made = tenants.create(labels={"e2e": unique})
     wait_until("news arrives", lambda: direct.get(tenants_path(ROOT, made["metadata"]["name"])).status == 200)
 
 
-def test_a_host_that_is_started_anew_loses_no_event(own_kube: KubeHost, unique: str) -> None:
+def test_a_host_that_is_started_anew_loses_no_event(own_kube: KubeCluster, unique: str) -> None:
     kube, tenants = own_kube, Tenants(own_kube)
     direct = kube.direct()
     labels = {"e2e": unique}
@@ -81,7 +81,7 @@ def test_a_host_that_is_started_anew_loses_no_event(own_kube: KubeHost, unique: 
         assert status["reason"] == "ServiceUnavailable"
         assert int(refused.headers["Retry-After"]) >= 1
         kube.kube_apiserver.restart()
-        wait_for_the_host(kube)
+        wait_for_cluster(kube)
         second = tenants.create(labels=labels)["metadata"]["name"]
         tenants.patch(first, {"metadata": {"annotations": {"e2e": "back"}}})
         # the watch of before is the same one: it was never cut, and misses nothing

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import manifest
@@ -75,7 +75,7 @@ def integrity(path: Path) -> str:
 
 
 @pytest.mark.parametrize("least", [5, 60])
-def test_nothing_acknowledged_is_lost_and_versions_go_on(own_embedded: EmbeddedHost, least: int) -> None:
+def test_nothing_acknowledged_is_lost_and_versions_go_on(own_embedded: EmbeddedCluster, least: int) -> None:
     told = [Acknowledged() for _ in range(WRITERS)]
     writers = [threading.Thread(target=write, args=(own_embedded.session(), n, told[n])) for n in range(WRITERS)]
     for writer in writers:
@@ -104,7 +104,7 @@ def test_nothing_acknowledged_is_lost_and_versions_go_on(own_embedded: EmbeddedH
     assert int(made.expect(201)["metadata"]["resourceVersion"]) > last
 
 
-def test_a_watch_of_before_goes_on_or_says_that_it_cannot(own_embedded: EmbeddedHost) -> None:
+def test_a_watch_of_before_goes_on_or_says_that_it_cannot(own_embedded: EmbeddedCluster) -> None:
     client = own_embedded.session()
     path = f"/api/v1/namespaces/{ROOT}/configmaps"
     old = client.get(path).expect(200)["metadata"]["resourceVersion"]
@@ -130,7 +130,7 @@ def _told(client: Client, path: str, version: str) -> list[tuple[str, int]]:
     return [(obj["metadata"].get("name", ""), obj.get("code", 0)) for obj in objects]
 
 
-def test_a_list_that_was_begun_before_goes_on_or_says_that_it_cannot(own_embedded: EmbeddedHost) -> None:
+def test_a_list_that_was_begun_before_goes_on_or_says_that_it_cannot(own_embedded: EmbeddedCluster) -> None:
     client = own_embedded.session()
     path = f"/api/v1/namespaces/{ROOT}/configmaps"
     for number in range(5):
@@ -146,7 +146,7 @@ def test_a_list_that_was_begun_before_goes_on_or_says_that_it_cannot(own_embedde
     assert [name for name in listed if name.startswith("c")] == [f"c{number}" for number in range(5)]
 
 
-def test_it_survives_being_killed_again_and_again(own_embedded: EmbeddedHost) -> None:
+def test_it_survives_being_killed_again_and_again(own_embedded: EmbeddedCluster) -> None:
     acknowledged: set[str] = set()
     for turn in range(3):
         told = Acknowledged()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import EmbeddedHost
+from tests.e2e.support.clusters import EmbeddedCluster
 
 pytestmark = pytest.mark.faults
 
@@ -16,23 +16,23 @@ CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
 @pytest.fixture
-def own_embedded(tmp_path: Path) -> Iterator[EmbeddedHost]:
-    running = EmbeddedHost(tmp_path)
+def own_embedded(tmp_path: Path) -> Iterator[EmbeddedCluster]:
+    running = EmbeddedCluster(tmp_path)
     yield running
     assert running.stop() == 0
 
 
-def limit(host: EmbeddedHost, size: int) -> None:
+def limit(cluster: EmbeddedCluster, size: int) -> None:
     """How large a file the server may write; the system answers more like a full disk."""
     hard = resource.RLIM_INFINITY
-    resource.prlimit(host.server.pid, resource.RLIMIT_FSIZE, (size, hard))
+    resource.prlimit(cluster.server.pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
 def configmap(name: str) -> dict[str, object]:
     return {"metadata": {"name": name}, "data": {"a": "x" * 50_000}}
 
 
-def test_a_full_disk_loses_nothing(own_embedded: EmbeddedHost) -> None:
+def test_a_full_disk_loses_nothing(own_embedded: EmbeddedCluster) -> None:
     client = own_embedded.session()
     client.request("POST", CONFIGMAPS, configmap("before")).expect(201)
     limit(own_embedded, (own_embedded.data / "host.db-wal").stat().st_size)

@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.control_plane import TOKEN
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import manifest
@@ -38,14 +38,14 @@ NAMES = (
 )
 
 
-def ours(host: E2eHost) -> Client:
+def ours(cluster: E2eCluster) -> Client:
     """Straight to our server: behind an aggregator these paths are the aggregator's own."""
-    return host.direct() if isinstance(host, KubeHost) else host.session()
+    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
 
 
 @pytest.mark.parametrize("name", ["healthz", "livez", "readyz"])
-def test_each_check_is_told(host: E2eHost, name: str) -> None:
-    answer = ours(host).get(f"/{name}", query={"verbose": "1"})
+def test_each_check_is_told(cluster: E2eCluster, name: str) -> None:
+    answer = ours(cluster).get(f"/{name}", query={"verbose": "1"})
     lines = answer.content.decode().splitlines()
     assert answer.status == 200
     assert {"[+]ping ok", "[+]log ok", *(f"[+]{hook} ok" for hook in HOOKS)} <= set(lines)
@@ -54,20 +54,20 @@ def test_each_check_is_told(host: E2eHost, name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz"])
-def test_probes_need_no_credentials(host: E2eHost, path: str) -> None:
-    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
+def test_probes_need_no_credentials(cluster: E2eCluster, path: str) -> None:
+    anonymous = Client(cluster.direct_url, ssl._create_unverified_context(), {})
     answer = anonymous.get(path)
     assert (answer.status, answer.body) == (200, b"ok")
 
 
-def test_nothing_else_is_open(host: E2eHost) -> None:
-    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
+def test_nothing_else_is_open(cluster: E2eCluster) -> None:
+    anonymous = Client(cluster.direct_url, ssl._create_unverified_context(), {})
     for path in ("/livez/ping", "/metrics", "/apis", tenants_path(ROOT), "/"):
         assert anonymous.get(path).status in (401, 403)
 
 
-def test_metrics_have_kubernetes_names(host: E2eHost, unique: str) -> None:
-    client = ours(host)
+def test_metrics_have_kubernetes_names(cluster: E2eCluster, unique: str) -> None:
+    client = ours(cluster)
     client.get(tenants_path(ROOT)).expect(200)
     # over at once: the version is long gone
     assert client.get(tenants_path(ROOT), query={"watch": "true", "resourceVersion": "1"}).status == 200
@@ -80,7 +80,7 @@ def test_metrics_have_kubernetes_names(host: E2eHost, unique: str) -> None:
     assert 'resource="tenants"' in text
 
 
-def test_what_is_asked_of_the_host_is_counted(kube: KubeHost, unique: str) -> None:
+def test_what_is_asked_of_the_host_is_counted(kube: KubeCluster, unique: str) -> None:
     token = {"Authorization": f"Bearer {TOKEN}"}
     assert kube.without_credentials().get(tenants_path(ROOT, "root"), headers=token).status == 403
     assert (
@@ -96,32 +96,32 @@ def test_what_is_asked_of_the_host_is_counted(kube: KubeHost, unique: str) -> No
         assert float(counted[name]) >= 1, name
 
 
-def test_an_ordinary_user_sees_no_metrics(host: E2eHost, unique: str) -> None:
-    client = host.direct(unique) if isinstance(host, KubeHost) else host.session(unique)
+def test_an_ordinary_user_sees_no_metrics(cluster: E2eCluster, unique: str) -> None:
+    client = cluster.direct(unique) if isinstance(cluster, KubeCluster) else cluster.session(unique)
     assert client.get("/metrics").expect(403)["reason"] == "Forbidden"
 
 
 @pytest.mark.parametrize("timeout", ["3m", "0s"])
-def test_a_timeout_of_the_client_s_is_taken(host: E2eHost, timeout: str) -> None:
-    assert host.session().get(tenants_path(ROOT), query={"timeout": timeout}).status == 200
+def test_a_timeout_of_the_client_s_is_taken(cluster: E2eCluster, timeout: str) -> None:
+    assert cluster.session().get(tenants_path(ROOT), query={"timeout": timeout}).status == 200
 
 
-def test_a_timeout_that_is_none_is_a_bad_request(host: E2eHost) -> None:
-    answer = host.session().get(tenants_path(ROOT), query={"timeout": "invalid"})
+def test_a_timeout_that_is_none_is_a_bad_request(cluster: E2eCluster) -> None:
+    answer = cluster.session().get(tenants_path(ROOT), query={"timeout": "invalid"})
     assert answer.status == 400
     assert b"invalid timeout specified in the request URL" in answer.content
 
 
-def test_an_audit_id_is_made_where_none_is_sent_and_a_long_one_is_cut(host: E2eHost, unique: str) -> None:
-    anonymous = Client(host.direct_url, ssl._create_unverified_context(), {})
-    for client, path in ((ours(host), GROUP_VERSION), (anonymous, GROUP_VERSION), (ours(host), "/nothing")):
+def test_an_audit_id_is_made_where_none_is_sent_and_a_long_one_is_cut(cluster: E2eCluster, unique: str) -> None:
+    anonymous = Client(cluster.direct_url, ssl._create_unverified_context(), {})
+    for client, path in ((ours(cluster), GROUP_VERSION), (anonymous, GROUP_VERSION), (ours(cluster), "/nothing")):
         made = [client.get(path).headers["Audit-ID"] for _ in range(2)]
         assert len({str(uuid.UUID(each)) for each in made}) == 2
     long = unique + "x" * 100
-    assert ours(host).get(GROUP_VERSION, headers={"Audit-ID": long}).headers["Audit-ID"] == long[:64]
+    assert ours(cluster).get(GROUP_VERSION, headers={"Audit-ID": long}).headers["Audit-ID"] == long[:64]
 
 
-def test_every_answer_has_the_audit_id_that_was_sent(host: E2eHost) -> None:
-    client = ours(host)
+def test_every_answer_has_the_audit_id_that_was_sent(cluster: E2eCluster) -> None:
+    client = ours(cluster)
     for path in (tenants_path(ROOT), tenants_path(ROOT, "missing"), "/nothing"):
         assert client.get(path, headers={"Audit-ID": "e2e-audit"}).headers["Audit-ID"] == "e2e-audit"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import run_command, wait_until
 from tests.e2e.support.raw_tls import RawTls
@@ -17,9 +17,9 @@ LIMIT = 2
 
 
 @pytest.fixture
-def limited(tmp_path: Path) -> Iterator[EmbeddedHost]:
+def limited(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     """A host of the test's own with very little room."""
-    made = EmbeddedHost(tmp_path)
+    made = EmbeddedCluster(tmp_path)
     made.stop()
     flags = [f"--data-dir={made.data}", "--bind-address=127.0.0.1", f"--secure-port={made.port}"]
     made.server = run_command("standalone", *flags, f"--max-requests-inflight={LIMIT}", log=tmp_path / "limited.log")
@@ -38,13 +38,13 @@ def begin(connection: RawTls) -> None:
 
 
 @pytest.fixture
-def slow(limited: EmbeddedHost) -> Client:
+def slow(limited: EmbeddedCluster) -> Client:
     """A user who may do everything in the root namespace, and is no cluster admin."""
     limited.grant("slow", "cluster-admin", ROOT)
     return limited.session("slow")
 
 
-def test_who_comes_too_many_is_told_to_come_back(limited: EmbeddedHost, slow: Client) -> None:
+def test_who_comes_too_many_is_told_to_come_back(limited: EmbeddedCluster, slow: Client) -> None:
     version = slow.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     with ExitStack() as stack:
         # watches are not counted
@@ -67,7 +67,7 @@ def test_who_comes_too_many_is_told_to_come_back(limited: EmbeddedHost, slow: Cl
         assert slow.get(tenants_path(ROOT)).status == 200
 
 
-def test_what_is_given_up_makes_room(limited: EmbeddedHost, slow: Client) -> None:
+def test_what_is_given_up_makes_room(limited: EmbeddedCluster, slow: Client) -> None:
     with ExitStack() as stack:
         for _ in range(LIMIT):
             begin(stack.enter_context(RawTls(slow)))

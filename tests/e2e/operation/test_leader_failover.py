@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, KubeHost
+from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.e2e.support.recording_proxy import Passed, RecordingProxy
@@ -45,7 +45,7 @@ class Pair:
 
 
 @pytest.fixture
-def pair(kube: KubeHost, tmp_path: Path) -> Iterator[Pair]:
+def pair(kube: KubeCluster, tmp_path: Path) -> Iterator[Pair]:
     """The session's own server makes room: it gives the lease back when it ends."""
     kube.server.stop()
     proxy = RecordingProxy(kube.url, kube.account)
@@ -119,7 +119,7 @@ def cut_off(pair: Pair, leader: str) -> Callable[[], None]:
     ],
 )
 def test_the_other_replica_takes_over(
-    kube: KubeHost, pair: Pair, fault: Callable[[Pair, str], Callable[[], None]]
+    kube: KubeCluster, pair: Pair, fault: Callable[[Pair, str], Callable[[], None]]
 ) -> None:
     with Disturber(kube.session()):
         wait_until("a replica leads", lambda: len(pair.proxy.writes()) > 5, seconds=PATIENCE)

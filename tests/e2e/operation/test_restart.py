@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, EmbeddedHost, tenants_path
+from tests.e2e.support.clusters import ROOT, EmbeddedCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import run_command, wait_until
 from tests.e2e.support.tenants import manifest
@@ -18,7 +18,7 @@ def names(client: Client) -> dict[str, str]:
     return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
 
 
-def test_what_was_acknowledged_survives_a_kill(own_embedded: EmbeddedHost) -> None:
+def test_what_was_acknowledged_survives_a_kill(own_embedded: EmbeddedCluster) -> None:
     client, acknowledged = own_embedded.session(), {}
     for number in range(20):
         created = client.request("POST", tenants_path(ROOT), manifest(f"t{number}")).expect(201)
@@ -31,7 +31,7 @@ def test_what_was_acknowledged_survives_a_kill(own_embedded: EmbeddedHost) -> No
     assert int(own_embedded.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]) >= last
 
 
-def test_a_kill_amid_writes_loses_none_that_was_answered(own_embedded: EmbeddedHost) -> None:
+def test_a_kill_amid_writes_loses_none_that_was_answered(own_embedded: EmbeddedCluster) -> None:
     acknowledged: list[str] = []
 
     def write() -> None:
@@ -54,7 +54,7 @@ def test_a_kill_amid_writes_loses_none_that_was_answered(own_embedded: EmbeddedH
     assert set(acknowledged) <= set(names(own_embedded.session()))
 
 
-def test_a_term_signal_ends_watches_cleanly_and_exits_zero(own_embedded: EmbeddedHost) -> None:
+def test_a_term_signal_ends_watches_cleanly_and_exits_zero(own_embedded: EmbeddedCluster) -> None:
     version = own_embedded.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     # of nobody: the root may still be told that it is ready
     query = {
@@ -72,7 +72,7 @@ def test_a_term_signal_ends_watches_cleanly_and_exits_zero(own_embedded: Embedde
     assert statuses == [0]
 
 
-def test_the_same_data_and_credentials_serve_after_a_restart(own_embedded: EmbeddedHost) -> None:
+def test_the_same_data_and_credentials_serve_after_a_restart(own_embedded: EmbeddedCluster) -> None:
     own_embedded.session().request("POST", tenants_path(ROOT), manifest("kept")).expect(201)
     before = own_embedded.session()
     kubeconfig = own_embedded.admin.kubeconfig.read_text()
@@ -82,7 +82,7 @@ def test_the_same_data_and_credentials_serve_after_a_restart(own_embedded: Embed
     assert "kept" in names(before)
 
 
-def test_the_kubeconfig_is_its_owner_s_alone(own_embedded: EmbeddedHost) -> None:
+def test_the_kubeconfig_is_its_owner_s_alone(own_embedded: EmbeddedCluster) -> None:
     assert (own_embedded.data / "kubeconfig").stat().st_mode & 0o077 == 0
     keys = list((own_embedded.data / "pki").glob("*.key"))
     assert keys

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.e2e.support.raw_tls import RawTls
@@ -41,12 +41,12 @@ def begin_post(connection: RawTls, length: int) -> None:
     assert connection.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
 
 
-def is_shutting_down(own_embedded: EmbeddedHost) -> bool:
+def is_shutting_down(own_embedded: EmbeddedCluster) -> bool:
     return "shutting down" in own_embedded.server.log()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_many_watches_and_idle_connections_end_cleanly(own_embedded: EmbeddedHost, number: signal.Signals) -> None:
+def test_many_watches_and_idle_connections_end_cleanly(own_embedded: EmbeddedCluster, number: signal.Signals) -> None:
     client = own_embedded.session()
     target = watch_target(client)
     with ExitStack() as stack:
@@ -66,7 +66,7 @@ def test_many_watches_and_idle_connections_end_cleanly(own_embedded: EmbeddedHos
     assert "Traceback" not in own_embedded.server.log()
 
 
-def test_a_request_in_flight_finishes(own_embedded: EmbeddedHost) -> None:
+def test_a_request_in_flight_finishes(own_embedded: EmbeddedCluster) -> None:
     body = json.dumps(manifest("late")).encode()
     with RawTls(own_embedded.session()) as connection:
         begin_post(connection, len(body))
@@ -81,20 +81,20 @@ def test_a_request_in_flight_finishes(own_embedded: EmbeddedHost) -> None:
     assert own_embedded.session().get(tenants_path(ROOT, "late")).status == 200
 
 
-def test_a_request_that_never_comes_is_not_waited_for(own_embedded: EmbeddedHost) -> None:
+def test_a_request_that_never_comes_is_not_waited_for(own_embedded: EmbeddedCluster) -> None:
     with RawTls(own_embedded.session()) as connection:
         begin_post(connection, 99)
         own_embedded.server.signal(signal.SIGTERM)
         assert ends(own_embedded.server) == 0
 
 
-def test_a_connection_amid_its_handshake_is_not_waited_for(own_embedded: EmbeddedHost) -> None:
+def test_a_connection_amid_its_handshake_is_not_waited_for(own_embedded: EmbeddedCluster) -> None:
     with socket.create_connection(("127.0.0.1", own_embedded.port)):
         own_embedded.server.signal(signal.SIGTERM)
         assert ends(own_embedded.server) == 0
 
 
-def test_further_signals_do_no_harm(own_embedded: EmbeddedHost) -> None:
+def test_further_signals_do_no_harm(own_embedded: EmbeddedCluster) -> None:
     client = own_embedded.session()
     over = threading.Event()
 
@@ -118,7 +118,7 @@ def test_further_signals_do_no_harm(own_embedded: EmbeddedHost) -> None:
     assert "Traceback" not in own_embedded.server.log()
 
 
-def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own_embedded: EmbeddedHost) -> None:
+def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own_embedded: EmbeddedCluster) -> None:
     acknowledged: list[str] = []
 
     def write() -> None:
@@ -145,7 +145,7 @@ def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own_embedded: Embedd
     assert set(acknowledged) <= {item["metadata"]["name"] for item in items}
 
 
-def test_behind_an_aggregator_readiness_turns_red_before_the_port_closes(kube: KubeHost, tmp_path: Path) -> None:
+def test_behind_an_aggregator_readiness_turns_red_before_the_port_closes(kube: KubeCluster, tmp_path: Path) -> None:
     port = free_port()
     flags = [f"--kubeconfig={kube.account.kubeconfig}", f"--secure-port={port}", "--controllers=none"]
     process = run_command("serve", *flags, "--bind-address=127.0.0.1", log=tmp_path / "log")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.support.clusters import EmbeddedHost
+from tests.e2e.support.clusters import EmbeddedCluster
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 
 
@@ -40,9 +40,9 @@ def busy_port() -> Iterator[int]:
 @pytest.fixture(scope="module")
 def stopped_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data directory of a server that has ended."""
-    host = EmbeddedHost(tmp_path_factory.mktemp("stopped"))
-    assert host.stop() == 0
-    return host.data
+    cluster = EmbeddedCluster(tmp_path_factory.mktemp("stopped"))
+    assert cluster.stop() == 0
+    return cluster.data
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_directory_below_a_file(tmp_path: Path) -> None:
 
 
 def test_a_second_process_on_the_same_data(tmp_path: Path) -> None:
-    first = EmbeddedHost(tmp_path)
+    first = EmbeddedCluster(tmp_path)
     try:
         kubeconfig = (first.data / "kubeconfig").read_text()
         line = standalone(first.data, free_port(), tmp_path / "log")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Object
 
@@ -19,10 +19,10 @@ def configuration(name: str, **fields: Any) -> Object:
     return {"apiVersion": API_VERSION, "kind": "Tenant", "metadata": metadata, **fields}
 
 
-def apply(host: E2eHost, name: str, manager: str, config: Object | str, **query: str) -> Answer:
+def apply(cluster: E2eCluster, name: str, manager: str, config: Object | str, **query: str) -> Answer:
     path = tenants_path(ROOT, name)
     asked = {"fieldManager": manager, **query}
-    return host.session().request("PATCH", path, config, query=asked, content_type=APPLY)
+    return cluster.session().request("PATCH", path, config, query=asked, content_type=APPLY)
 
 
 def entries(tenant: Object) -> dict[tuple[str, str], Object]:

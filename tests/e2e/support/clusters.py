@@ -40,7 +40,7 @@ def tenants_path(namespace: str = "", name: str = "", subresource: str = "") -> 
     return "/".join(part for part in parts if part)
 
 
-class E2eHost(ABC):
+class E2eCluster(ABC):
     """A running server with its host, for the whole session. `processes` are what to blame if it does not answer."""
 
     kind: str
@@ -176,7 +176,7 @@ class E2eHost(ABC):
         )
 
 
-class EmbeddedHost(E2eHost):
+class EmbeddedCluster(E2eCluster):
     """`tenant-apiserver standalone`."""
 
     kind = "embedded"
@@ -235,7 +235,7 @@ class EmbeddedHost(E2eHost):
         return self.server.stop()
 
 
-class KubeHost(E2eHost):
+class KubeCluster(E2eCluster):
     """`tenant-apiserver serve` behind a real kube-apiserver: installed from our manifests, under its own account."""
 
     kind = "kube"

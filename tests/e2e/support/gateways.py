@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.e2e.support.clusters import PATIENCE, E2eHost
+from tests.e2e.support.clusters import PATIENCE, E2eCluster
 from tests.e2e.support.processes import wait_until
 
 Object = dict[str, Any]
@@ -45,9 +45,9 @@ def path(plural: str, namespace: str, name: str = "", subresource: str = "") -> 
 class Gateways:
     """Works as the administrator."""
 
-    def __init__(self, host: E2eHost) -> None:
-        self.host = host
-        self.client = host.session()
+    def __init__(self, cluster: E2eCluster) -> None:
+        self.cluster = cluster
+        self.client = cluster.session()
         self._namespaces: list[str] = []
 
     def namespace(self, prefix: str = "gw", *, labels: Mapping[str, str] | None = None) -> str:
@@ -162,7 +162,7 @@ class Gateways:
             self.edit("certificates", namespace, name, {"status": {"conditions": _true(generation, "Ready")}}, "status")
 
     def until(self, what: str, check: Callable[[], object], seconds: float = PATIENCE) -> None:
-        wait_until(what, check, seconds=seconds, processes=self.host.processes)
+        wait_until(what, check, seconds=seconds, processes=self.cluster.processes)
 
     def gone(self, plural: str, namespace: str, name: str = "cozystack") -> bool:
         return self.client.get(path(plural, namespace, name)).status == 404

@@ -11,12 +11,12 @@ import pytest
 import yaml
 
 from tests.e2e.support import credentials
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.credentials import Identity
 from tests.e2e.support.processes import Process
 
 
-class GivenHost(E2eHost):
+class GivenCluster(E2eCluster):
     """The kubeconfig has one cluster, and one user with a token or certificate inside, who may impersonate: that is how
     everybody else is played. `server` is the address of our server behind an aggregator, empty if it is not known."""
 

@@ -56,7 +56,7 @@ class Arena(ABC):
     def processes(self) -> Sequence[Process]: ...
 
     @abstractmethod
-    def stop_host(self) -> None: ...
+    def stop_cluster(self) -> None: ...
 
     @cached_property
     def client(self) -> Client:
@@ -108,7 +108,7 @@ class Arena(ABC):
 
     def stop(self) -> None:
         self.proxy.close()
-        self.stop_host()
+        self.stop_cluster()
 
 
 class EmbeddedArena(Arena):
@@ -132,7 +132,7 @@ class EmbeddedArena(Arena):
     def processes(self) -> Sequence[Process]:
         return (self._host,)
 
-    def stop_host(self) -> None:
+    def stop_cluster(self) -> None:
         self._host.stop()
 
 
@@ -165,7 +165,7 @@ class KubeArena(Arena):
     def processes(self) -> Sequence[Process]:
         return self._control_plane.processes
 
-    def stop_host(self) -> None:
+    def stop_cluster(self) -> None:
         self._control_plane.stop()
 
     def _kubectl(self, *arguments: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.e2e.support.applying import MERGE
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.tenants import Object, Tenants
 
@@ -22,16 +22,16 @@ def settled(tenants: Tenants, **fields: Any) -> Object:
     return tenants.settled(tenants.create(**fields)["metadata"]["name"])
 
 
-def patch(host: E2eHost, name: str, body: Any, kind: str = MERGE, **query: str) -> Answer:
-    return host.session().request("PATCH", tenants_path(ROOT, name), body, content_type=kind, query=query or None)
+def patch(cluster: E2eCluster, name: str, body: Any, kind: str = MERGE, **query: str) -> Answer:
+    return cluster.session().request("PATCH", tenants_path(ROOT, name), body, content_type=kind, query=query or None)
 
 
-def list_version(host: E2eHost, namespace: str = ROOT) -> int:
-    return int(host.session().get(tenants_path(namespace)).expect(200)["metadata"]["resourceVersion"])
+def list_version(cluster: E2eCluster, namespace: str = ROOT) -> int:
+    return int(cluster.session().get(tenants_path(namespace)).expect(200)["metadata"]["resourceVersion"])
 
 
-def watch(host: E2eHost, namespace: str = ROOT, **query: object) -> Any:
-    return host.session().stream(tenants_path(namespace), query={"watch": "true", **query}, seconds=PATIENCE)
+def watch(cluster: E2eCluster, namespace: str = ROOT, **query: object) -> Any:
+    return cluster.session().stream(tenants_path(namespace), query={"watch": "true", **query}, seconds=PATIENCE)
 
 
 def next_of(frames: Iterator[Object], *types: str) -> Object:
@@ -50,6 +50,6 @@ def metric(client: Client, name: str, *labels: str) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in samples if all(label in line for label in labels))
 
 
-def ours(host: E2eHost) -> Client:
+def ours(cluster: E2eCluster) -> Client:
     """The administrator at our own server."""
-    return host.direct() if isinstance(host, KubeHost) else host.session()
+    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()

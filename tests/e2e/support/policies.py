@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tests.e2e.support.clusters import E2eHost
+from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.processes import wait_until
 
@@ -31,10 +31,10 @@ def configmap(name: str, data: Mapping[str, str] | None = None, **metadata: Any)
 class Policies:
     """In one namespace, of which the label `kubernetes.io/metadata.name` is what bindings select by."""
 
-    def __init__(self, host: E2eHost, namespace: str) -> None:
-        self.host = host
+    def __init__(self, cluster: E2eCluster, namespace: str) -> None:
+        self.cluster = cluster
         self.namespace = namespace
-        self.client = host.session()
+        self.client = cluster.session()
 
     @property
     def path(self) -> str:
@@ -68,7 +68,7 @@ class Policies:
         self._make(BINDINGS, "ValidatingAdmissionPolicyBinding", name, bound)
         try:
             if settled:
-                wait_until(f"policy {name} in force", lambda: self._probe(name), processes=self.host.processes)
+                wait_until(f"policy {name} in force", lambda: self._probe(name), processes=self.cluster.processes)
             yield name
         finally:
             self.client.request("DELETE", f"{BINDINGS}/{name}")

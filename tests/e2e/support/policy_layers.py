@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from apiserver.patch.json_and_merge import merge_patch
-from tests.e2e.support.clusters import RBAC, E2eHost
+from tests.e2e.support.clusters import RBAC, E2eCluster
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.impersonation import Impersonating
 from tests.e2e.support.policies import BINDINGS as BINDINGS_PATH
@@ -56,8 +56,8 @@ _STAND_INS = {
 
 
 @contextmanager
-def layers_in_force(host: E2eHost) -> Iterator[Layers]:
-    layers = Layers(host)
+def layers_in_force(cluster: E2eCluster) -> Iterator[Layers]:
+    layers = Layers(cluster)
     try:
         layers.install()
         yield layers
@@ -68,16 +68,16 @@ def layers_in_force(host: E2eHost) -> Iterator[Layers]:
 class Layers:
     """What cases change is made before anything is refused; creates are dry runs, and so are changes."""
 
-    def __init__(self, host: E2eHost) -> None:
-        self._host = host
-        self._client: Client = host.session()
+    def __init__(self, cluster: E2eCluster) -> None:
+        self._cluster = cluster
+        self._client: Client = cluster.session()
         self._sender = Impersonating(self._client)
         self._old: dict[str, str] = {}
         self._made: list[str] = []
-        self._stand_in = _STAND_INS[host.kind]
+        self._stand_in = _STAND_INS[cluster.kind]
 
     def install(self) -> None:
-        if self._host.kind == "kube":
+        if self._cluster.kind == "kube":
             self._serve_the_stand_in()
         for name, labels in NAMESPACES.items():
             self._make(_NAMESPACES, _namespace(name, {"metadata": {"labels": dict(labels)}}))
@@ -91,7 +91,7 @@ class Layers:
             self._make(BINDINGS_PATH, binding)
         probes = {case.policy: case for case in reversed(HOST_CASES) if case.denial}
         for case in probes.values():
-            wait_until(f"{case.policy} is in force", self._refusing(case), processes=self._host.processes)
+            wait_until(f"{case.policy} is in force", self._refusing(case), processes=self._cluster.processes)
 
     def remove(self) -> None:
         """The newest first, so that no policy is in the way."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 
@@ -25,13 +25,13 @@ def manifest(name: str, namespace: str = ROOT, *, spec: Object | None = None, **
 class Tenants:
     """Works as the administrator."""
 
-    def __init__(self, host: E2eHost) -> None:
-        self._host = host
+    def __init__(self, cluster: E2eCluster) -> None:
+        self._cluster = cluster
         self._made: list[tuple[str, str]] = []
 
     @property
     def client(self) -> Client:
-        return self._host.session()
+        return self._cluster.session()
 
     def name(self, namespace: str = ROOT) -> str:
         """A fresh name; a Tenant that comes to have it is deleted after the test."""
@@ -82,7 +82,7 @@ class Tenants:
         self.wait(f"{path} is gone", lambda: self.client.get(path).status == 404)
 
     def wait(self, what: str, check: Any) -> Any:
-        return wait_until(what, check, seconds=PATIENCE, processes=self._host.processes)
+        return wait_until(what, check, seconds=PATIENCE, processes=self._cluster.processes)
 
     def clean_up(self) -> None:
         """Children before parents; who waits for a Namespace to end does so for themselves."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tests.e2e.support.clusters import CORE_GROUP_VERSION, RBAC, E2eHost
+from tests.e2e.support.clusters import CORE_GROUP_VERSION, RBAC, E2eCluster
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
@@ -26,8 +26,8 @@ def rbac_path(kind: str, namespace: str = "", name: str = "") -> str:
 class Access:
     """Roles and bindings of a test; those of the whole cluster are taken away after it."""
 
-    def __init__(self, host: E2eHost) -> None:
-        self._client = host.session()
+    def __init__(self, cluster: E2eCluster) -> None:
+        self._client = cluster.session()
         self._made: list[str] = []
 
     def make(self, kind: str, body: Object, namespace: str = "") -> None:

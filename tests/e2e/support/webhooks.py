@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.e2e.support.clusters import ROOT, E2eHost
+from tests.e2e.support.clusters import ROOT, E2eCluster
 from tests.e2e.support.https_client import Answer, Body, Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.webhook_server import WebhookServer
@@ -93,9 +93,9 @@ def failing(name: str, why: str) -> str:
 class Webhooks:
     """In force for objects of `subjects` with one label."""
 
-    def __init__(self, host: E2eHost, server: WebhookServer, *subjects: Subject) -> None:
-        self.host = host
-        self.client: Client = host.session()
+    def __init__(self, cluster: E2eCluster, server: WebhookServer, *subjects: Subject) -> None:
+        self.cluster = cluster
+        self.client: Client = cluster.session()
         self._server = server
         self._subjects = subjects
         self._value = uuid.uuid4().hex[:8]
@@ -144,7 +144,7 @@ class Webhooks:
                 wait_until(
                     f"{kind} webhooks in force for {each.plural}",
                     lambda each=each: self._probed(each, name),  # type: ignore[misc]
-                    processes=self.host.processes,
+                    processes=self.cluster.processes,
                 )
             yield name
         finally:

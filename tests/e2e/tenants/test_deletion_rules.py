@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants
 
 ALLOW = "tenant.cozystack.io/allow-cascading-deletion"
@@ -18,72 +18,72 @@ def family(tenants: Tenants) -> tuple[str, str, str]:
     return tenant["metadata"]["name"], workload, tenants.create(workload)["metadata"]["name"]
 
 
-def delete(host: E2eHost, name: str, **query: Any) -> Any:
-    return host.session().request("DELETE", tenants_path(ROOT, name), query=query or None)
+def delete(cluster: E2eCluster, name: str, **query: Any) -> Any:
+    return cluster.session().request("DELETE", tenants_path(ROOT, name), query=query or None)
 
 
-def test_the_root_tenant_is_never_deleted(host: E2eHost) -> None:
+def test_the_root_tenant_is_never_deleted(cluster: E2eCluster) -> None:
     for policy in ("Background", "Foreground", "Orphan"):
-        assert delete(host, "root", propagationPolicy=policy).expect(403)["reason"] == "Forbidden"
+        assert delete(cluster, "root", propagationPolicy=policy).expect(403)["reason"] == "Forbidden"
 
 
-def test_a_tenant_with_children_is_kept(host: E2eHost, tenants: Tenants) -> None:
+def test_a_tenant_with_children_is_kept(cluster: E2eCluster, tenants: Tenants) -> None:
     name, _, child = family(tenants)
-    status = delete(host, name).expect(409)
+    status = delete(cluster, name).expect(409)
     assert child in status["message"]
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]
 
 
-def test_a_dry_run_is_refused_like_the_deletion(host: E2eHost, tenants: Tenants) -> None:
+def test_a_dry_run_is_refused_like_the_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
     name, _, _ = family(tenants)
-    delete(host, name, dryRun="All").expect(409)
+    delete(cluster, name, dryRun="All").expect(409)
 
 
-def test_foreground_takes_the_children_along(host: E2eHost, tenants: Tenants) -> None:
+def test_foreground_takes_the_children_along(cluster: E2eCluster, tenants: Tenants) -> None:
     name, workload, _ = family(tenants)
-    assert delete(host, name, propagationPolicy="Foreground").status in (200, 202)
+    assert delete(cluster, name, propagationPolicy="Foreground").status in (200, 202)
     tenants.wait_until_gone(tenants_path(ROOT, name))
     tenants.wait_until_gone(f"/api/v1/namespaces/{workload}")
 
 
-def test_so_does_the_annotation(host: E2eHost, tenants: Tenants) -> None:
+def test_so_does_the_annotation(cluster: E2eCluster, tenants: Tenants) -> None:
     name, workload, _ = family(tenants)
     tenants.patch(name, {"metadata": {"annotations": {ALLOW: "true"}}})
-    assert delete(host, name).status in (200, 202)
+    assert delete(cluster, name).status in (200, 202)
     tenants.wait_until_gone(tenants_path(ROOT, name))
     tenants.wait_until_gone(f"/api/v1/namespaces/{workload}")
 
 
-def test_kubectl_deletes_a_family_in_the_foreground(host: E2eHost, tenants: Tenants) -> None:
+def test_kubectl_deletes_a_family_in_the_foreground(cluster: E2eCluster, tenants: Tenants) -> None:
     name, _, child = family(tenants)
-    refused = host.kubectl("delete", "tenant", name, "-n", ROOT, status=1)
+    refused = cluster.kubectl("delete", "tenant", name, "-n", ROOT, status=1)
     assert child in refused.stderr
     patience = f"--timeout={PATIENCE:.0f}s"
-    host.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", patience)
+    cluster.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", patience)
     assert not tenants.exists(name)
 
 
-def test_without_children_a_tenant_and_its_namespace_go(host: E2eHost, tenants: Tenants) -> None:
+def test_without_children_a_tenant_and_its_namespace_go(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
     name, workload = tenant["metadata"]["name"], tenant["status"]["namespace"]
     tenants.wait_for_namespace(workload)
-    assert delete(host, name).status in (200, 202)
+    assert delete(cluster, name).status in (200, 202)
     tenants.wait_until_gone(tenants_path(ROOT, name))
     tenants.wait_until_gone(f"/api/v1/namespaces/{workload}")
 
 
-def test_deleting_a_collection_keeps_the_rule_for_each(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_deleting_a_collection_keeps_the_rule_for_each(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     parent = tenants.create(labels={"e2e": unique})
     tenants.wait_for_namespace(parent["status"]["namespace"])
     tenants.create(parent["status"]["namespace"])
-    answer = host.session().request("DELETE", tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"})
+    answer = cluster.session().request("DELETE", tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"})
     answer.expect(409)
     assert tenants.exists(parent["metadata"]["name"])
 
 
-def test_a_finalizer_of_the_user_s_keeps_it_until_it_is_removed(host: E2eHost, tenants: Tenants) -> None:
+def test_a_finalizer_of_the_user_s_keeps_it_until_it_is_removed(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(finalizers=["example.org/keep"])["metadata"]["name"]
-    assert delete(host, name).status in (200, 202)
+    assert delete(cluster, name).status in (200, 202)
     kept = tenants.get(name)["metadata"]
     assert kept["deletionTimestamp"]
     assert kept["finalizers"] == ["example.org/keep"]
@@ -91,13 +91,13 @@ def test_a_finalizer_of_the_user_s_keeps_it_until_it_is_removed(host: E2eHost, t
     tenants.wait_until_gone(tenants_path(ROOT, name))
 
 
-def test_no_tenant_request_removes_our_own_finalizer(host: E2eHost, tenants: Tenants) -> None:
+def test_no_tenant_request_removes_our_own_finalizer(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
     flux = {"metadata": {"finalizers": ["finalizers.fluxcd.io"]}}
     kind = "application/merge-patch+json"
-    host.session().request("PATCH", path, flux, content_type=kind).expect(200)
+    cluster.session().request("PATCH", path, flux, content_type=kind).expect(200)
     tenants.patch(name, {"metadata": {"finalizers": []}})
-    assert "finalizers.fluxcd.io" in host.session().get(path).expect(200)["metadata"]["finalizers"]
+    assert "finalizers.fluxcd.io" in cluster.session().get(path).expect(200)["metadata"]["finalizers"]
     assert "finalizers" not in tenants.get(name)["metadata"]
-    host.session().request("PATCH", path, {"metadata": {"finalizers": None}}, content_type=kind).expect(200)
+    cluster.session().request("PATCH", path, {"metadata": {"finalizers": None}}, content_type=kind).expect(200)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
@@ -27,8 +27,8 @@ HELD = "example.org/held"
 class Collector:
     """Requests as the garbage collector's metadata client sends them."""
 
-    def __init__(self, host: E2eHost) -> None:
-        self._client = host.session()
+    def __init__(self, cluster: E2eCluster) -> None:
+        self._client = cluster.session()
 
     def get(self, name: str) -> Answer:
         return self._client.get(tenants_path(ROOT, name), headers={"Accept": PARTIAL})
@@ -47,10 +47,10 @@ class Collector:
         return self._client.request("DELETE", tenants_path(ROOT, name), body, headers={"Accept": PARTIAL})
 
 
-def test_what_the_garbage_collector_asks_for(host: E2eHost, tenants: Tenants) -> None:
-    collector = Collector(host)
+def test_what_the_garbage_collector_asks_for(cluster: E2eCluster, tenants: Tenants) -> None:
+    collector = Collector(cluster)
     ours = {"apiVersion": "v1", "kind": "Namespace", "name": ROOT}
-    ours["uid"] = host.session().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
+    ours["uid"] = cluster.session().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
     created = tenants.create(finalizers=[HELD], ownerReferences=[ours])["metadata"]
     name, uid = created["name"], created["uid"]
     seen = collector.get(name).expect(200)
@@ -73,9 +73,9 @@ def test_what_the_garbage_collector_asks_for(host: E2eHost, tenants: Tenants) ->
     assert collector.delete(name, uid, "Background").expect(404)["reason"] == "NotFound"
 
 
-def test_an_owner_is_removed_by_merge_patch_once_strategic_is_refused(host: E2eHost, tenants: Tenants) -> None:
+def test_an_owner_is_removed_by_merge_patch_once_strategic_is_refused(cluster: E2eCluster, tenants: Tenants) -> None:
     """J45: taken for a plain merge, the first patch would store its directive."""
-    collector = Collector(host)
+    collector = Collector(cluster)
     root = tenants.get("root")["metadata"]
     owner = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "name": "root", "uid": root["uid"]}
     created = tenants.create(ownerReferences=[owner])["metadata"]
@@ -92,8 +92,8 @@ def test_an_owner_is_removed_by_merge_patch_once_strategic_is_refused(host: E2eH
     assert "ownerReferences" not in collector.get(name).expect(200)["metadata"]
 
 
-def test_what_the_namespace_controller_asks_for(host: E2eHost, tenants: Tenants) -> None:
-    workload, client = tenants.nest(), host.session()
+def test_what_the_namespace_controller_asks_for(cluster: E2eCluster, tenants: Tenants) -> None:
+    workload, client = tenants.nest(), cluster.session()
     made = sorted(tenants.create(workload)["metadata"]["name"] for _ in range(3))
     body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
     client.request("DELETE", tenants_path(workload), body, headers={"Accept": PARTIAL_LIST}).expect(200)
@@ -108,8 +108,8 @@ def test_what_the_namespace_controller_asks_for(host: E2eHost, tenants: Tenants)
 
 
 @pytest.mark.controller_manager
-def test_a_hundred_namespaces_go_with_what_is_in_them(host: E2eHost, tenants: Tenants) -> None:
-    outer, client = tenants.nest(), host.session()
+def test_a_hundred_namespaces_go_with_what_is_in_them(cluster: E2eCluster, tenants: Tenants) -> None:
+    outer, client = tenants.nest(), cluster.session()
     with ThreadPoolExecutor(8) as pool:
         bodies = [manifest(f"n{number}", outer) for number in range(NAMESPACES)]
         made = list(pool.map(lambda body: client.request("POST", tenants_path(outer), body).expect(201), bodies))
@@ -119,7 +119,7 @@ def test_a_hundred_namespaces_go_with_what_is_in_them(host: E2eHost, tenants: Te
         listed = client.get("/api/v1/namespaces").expect(200)["items"]
         return {item["metadata"]["name"] for item in listed} & {outer, *inner}
 
-    within: dict[str, Any] = {"seconds": SECONDS, "processes": host.processes}
+    within: dict[str, Any] = {"seconds": SECONDS, "processes": cluster.processes}
     wait_until("every tenant has its namespace", lambda: len(there()) == NAMESPACES + 1, **within)
     parent = outer.removeprefix("tenant-")
     client.request("DELETE", tenants_path(ROOT, parent), query={"propagationPolicy": "Foreground"}).expect(200)
@@ -130,7 +130,7 @@ def test_a_hundred_namespaces_go_with_what_is_in_them(host: E2eHost, tenants: Te
 
 
 @pytest.mark.controller_manager
-def test_a_quota_counts_tenants_and_refuses_none(kube: KubeHost, tenants: Tenants) -> None:
+def test_a_quota_counts_tenants_and_refuses_none(kube: KubeCluster, tenants: Tenants) -> None:
     """What a cluster's quota controller makes of our list; only kube-apiserver's own kinds are held to it."""
     namespace, client = tenants.nest(), kube.session()
     hard = {"count/tenants.apps.cozystack.io": "1"}

@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants, manifest
 
 pytestmark = pytest.mark.controller_manager
 
 
-def test_deleting_a_tenant_s_namespace_takes_the_tenants_inside(host: E2eHost, tenants: Tenants) -> None:
+def test_deleting_a_tenant_s_namespace_takes_the_tenants_inside(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.nest()
     inner = tenants.nest(workload)
     tenants.create(inner)
     patience = f"--timeout={PATIENCE:.0f}s"
-    host.kubectl("delete", "namespace", workload, "--wait=false")
+    cluster.kubectl("delete", "namespace", workload, "--wait=false")
     # while the Tenant itself remains, its namespace may be made anew
-    host.kubectl("wait", f"namespace/{inner}", "--for=delete", patience)
+    cluster.kubectl("wait", f"namespace/{inner}", "--for=delete", patience)
     tenants.wait_until_gone(tenants_path(workload, inner.removeprefix(f"{workload}-")))
 
 
-def test_nothing_is_created_in_a_namespace_that_is_going(host: E2eHost, tenants: Tenants) -> None:
+def test_nothing_is_created_in_a_namespace_that_is_going(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.nest()
-    client, path = host.session(), f"/api/v1/namespaces/{workload}/configmaps"
+    client, path = cluster.session(), f"/api/v1/namespaces/{workload}/configmaps"
     kept = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "kept", "finalizers": ["example.org/keep"]},
     }
     client.request("POST", path, kept).expect(201)
-    host.kubectl("delete", "namespace", workload, "--wait=false")
+    cluster.kubectl("delete", "namespace", workload, "--wait=false")
     try:
         going = f"/api/v1/namespaces/{workload}"
         tenants.wait(
@@ -44,11 +44,11 @@ def test_nothing_is_created_in_a_namespace_that_is_going(host: E2eHost, tenants:
         client.request("PATCH", f"{path}/kept", release, content_type=kind)
 
 
-def test_a_namespace_with_a_parent_and_children_goes_whatever_the_rule(host: E2eHost, tenants: Tenants) -> None:
+def test_a_namespace_with_a_parent_and_children_goes_whatever_the_rule(cluster: E2eCluster, tenants: Tenants) -> None:
     outer = tenants.nest()
     middle = tenants.nest(outer)
     tenants.nest(middle)
     name = outer.removeprefix("tenant-")
-    host.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", f"--timeout={PATIENCE:.0f}s")
+    cluster.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", f"--timeout={PATIENCE:.0f}s")
     for namespace in (middle, outer):
         tenants.wait_until_gone(f"/api/v1/namespaces/{namespace}")

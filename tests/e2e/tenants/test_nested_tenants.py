@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants, manifest
 
 
-def test_namespaces_are_named_after_the_path(host: E2eHost, tenants: Tenants) -> None:
+def test_namespaces_are_named_after_the_path(cluster: E2eCluster, tenants: Tenants) -> None:
     first = tenants.nest()
     second = tenants.nest(first)
     third = tenants.create(second)
@@ -14,16 +14,16 @@ def test_namespaces_are_named_after_the_path(host: E2eHost, tenants: Tenants) ->
     assert third["status"]["namespace"] == f"{second}-{third['metadata']['name']}"
 
 
-def test_a_namespace_carries_the_labels_of_all_ancestors(host: E2eHost, tenants: Tenants) -> None:
+def test_a_namespace_carries_the_labels_of_all_ancestors(cluster: E2eCluster, tenants: Tenants) -> None:
     first = tenants.nest()
     second = tenants.nest(first)
-    labels = host.session().get(f"/api/v1/namespaces/{second}").expect(200)["metadata"]["labels"]
+    labels = cluster.session().get(f"/api/v1/namespaces/{second}").expect(200)["metadata"]["labels"]
     ancestors = {key.removeprefix("tenant.cozystack.io/") for key in labels if key.startswith("tenant.cozystack.io/")}
     assert ancestors == {ROOT, first, second}
 
 
-def test_a_namespace_belongs_to_its_parent_s(host: E2eHost, tenants: Tenants) -> None:
-    client = host.session()
+def test_a_namespace_belongs_to_its_parent_s(cluster: E2eCluster, tenants: Tenants) -> None:
+    client = cluster.session()
     first = tenants.nest()
     second = tenants.nest(first)
     parent = client.get(f"/api/v1/namespaces/{first}").expect(200)["metadata"]["uid"]
@@ -31,38 +31,38 @@ def test_a_namespace_belongs_to_its_parent_s(host: E2eHost, tenants: Tenants) ->
     assert (owner["kind"], owner["name"], owner["uid"]) == ("Namespace", first, parent)
 
 
-def test_an_empty_host_is_below_the_parent_s(host: E2eHost, tenants: Tenants) -> None:
+def test_an_empty_host_is_below_the_parent_s(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     labels = tenants.wait_for_namespace(f"tenant-{name}")["metadata"]["labels"]
     assert labels["namespace.cozystack.io/host"] == f"{name}.{ROOT_HOST}"
 
 
-def test_a_host_of_its_own_is_passed_on(host: E2eHost, tenants: Tenants) -> None:
+def test_a_host_of_its_own_is_passed_on(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     body = manifest(name, spec={"host": f"{name}.example.com"})
-    host.session().request("POST", tenants_path(ROOT), body).expect(201)
+    cluster.session().request("POST", tenants_path(ROOT), body).expect(201)
     tenants.wait_for_namespace(f"tenant-{name}")
     child = tenants.create(f"tenant-{name}")
     labels = tenants.wait_for_namespace(child["status"]["namespace"])["metadata"]["labels"]
     assert labels["namespace.cozystack.io/host"] == f"{child['metadata']['name']}.{name}.example.com"
 
 
-def test_a_tenant_cannot_live_outside_a_tenant(host: E2eHost, unique: str) -> None:
-    answer = host.session().request("POST", tenants_path("default"), manifest(unique, "default"))
+def test_a_tenant_cannot_live_outside_a_tenant(cluster: E2eCluster, unique: str) -> None:
+    answer = cluster.session().request("POST", tenants_path("default"), manifest(unique, "default"))
     assert answer.status in (403, 422)
     assert "tenant" in answer.json()["message"]
 
 
-def test_a_namespace_that_is_missing_is_not_found(host: E2eHost, unique: str) -> None:
+def test_a_namespace_that_is_missing_is_not_found(cluster: E2eCluster, unique: str) -> None:
     namespace = f"missing-{unique}"
-    answer = host.session().request("POST", tenants_path(namespace), manifest(unique, namespace))
+    answer = cluster.session().request("POST", tenants_path(namespace), manifest(unique, namespace))
     assert answer.expect(404)["message"] == f'namespaces "{namespace}" not found'
 
 
-def test_an_administrator_of_a_tenant_makes_tenants_in_it(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_an_administrator_of_a_tenant_makes_tenants_in_it(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     workload = tenants.nest()
-    host.grant(unique, "cozy:tenant:admin", workload)
-    mine = host.session(unique)
+    cluster.grant(unique, "cozy:tenant:admin", workload)
+    mine = cluster.session(unique)
     mine.request("POST", tenants_path(workload), manifest(tenants.name(workload), workload)).expect(201)
     assert len(mine.get(tenants_path(workload)).expect(200)["items"]) == 1
     mine.request("POST", tenants_path(ROOT), manifest(unique)).expect(403)
@@ -70,19 +70,19 @@ def test_an_administrator_of_a_tenant_makes_tenants_in_it(host: E2eHost, tenants
     assert len(mine.get(tenants_path()).expect(200)["items"]) == 1
 
 
-def test_a_viewer_only_looks(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_viewer_only_looks(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     workload = tenants.nest()
-    host.grant(unique, "cozy:tenant:view", workload)
-    mine = host.session(unique)
+    cluster.grant(unique, "cozy:tenant:view", workload)
+    mine = cluster.session(unique)
     mine.get(tenants_path(workload)).expect(200)
     mine.request("POST", tenants_path(workload), manifest(unique, workload)).expect(403)
 
 
-def test_what_is_stored_is_a_helmrelease_in_cozystack_s_form(host: E2eHost, tenants: Tenants) -> None:
+def test_what_is_stored_is_a_helmrelease_in_cozystack_s_form(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create(labels={"team": "x"}, spec={"etcd": True})
     name = tenant["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
-    release = host.session().get(path).expect(200)
+    release = cluster.session().get(path).expect(200)
     assert release["metadata"]["uid"] == tenant["metadata"]["uid"]
     assert (
         release["metadata"]["labels"].items()
@@ -102,7 +102,7 @@ def test_what_is_stored_is_a_helmrelease_in_cozystack_s_form(host: E2eHost, tena
     }
 
 
-def test_what_others_wrote_on_the_release_survives(host: E2eHost, tenants: Tenants) -> None:
+def test_what_others_wrote_on_the_release_survives(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
     foreign = {
@@ -110,9 +110,9 @@ def test_what_others_wrote_on_the_release_survives(host: E2eHost, tenants: Tenan
         "spec": {"suspend": True, "values": {"unknown": {"deep": 1}}},
     }
     kind = "application/merge-patch+json"
-    host.session().request("PATCH", path, foreign, content_type=kind).expect(200)
+    cluster.session().request("PATCH", path, foreign, content_type=kind).expect(200)
     tenants.patch(name, {"spec": {"etcd": True}, "metadata": {"labels": {"mine": "1"}}})
-    release = host.session().get(path).expect(200)
+    release = cluster.session().get(path).expect(200)
     assert release["metadata"]["labels"]["example.org/foreign"] == "kept"
     assert release["metadata"]["annotations"]["example.org/note"] == "kept"
     assert release["spec"]["suspend"] is True
@@ -123,7 +123,7 @@ def test_what_others_wrote_on_the_release_survives(host: E2eHost, tenants: Tenan
     assert "example.org/foreign" not in shown["metadata"]["labels"]
 
 
-def test_a_release_made_by_others_is_a_tenant(host: E2eHost, tenants: Tenants) -> None:
+def test_a_release_made_by_others_is_a_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     labels = {
         "apps.cozystack.io/application.kind": "Tenant",
@@ -141,23 +141,23 @@ def test_a_release_made_by_others_is_a_tenant(host: E2eHost, tenants: Tenants) -
         },
     }
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases"
-    host.session().request("POST", path, release).expect(201)
+    cluster.session().request("POST", path, release).expect(201)
     tenants.wait("the tenant is served", lambda: tenants.exists(name))
     assert tenants.get(name)["spec"]["ingress"] is True
 
 
-def test_the_three_states_of_gateway_are_told_apart(host: E2eHost, tenants: Tenants) -> None:
+def test_the_three_states_of_gateway_are_told_apart(cluster: E2eCluster, tenants: Tenants) -> None:
     specs: list[dict[str, bool]] = [{}, {"gateway": False}, {"gateway": True}]
     shown = [tenants.get(tenants.create(spec=spec)["metadata"]["name"])["spec"] for spec in specs]
     assert ["gateway" in spec for spec in shown] == [False, True, True]
     assert [spec.get("gateway") for spec in shown[1:]] == [False, True]
 
 
-def test_generate_name_makes_legal_names(host: E2eHost, tenants: Tenants) -> None:
+def test_generate_name_makes_legal_names(cluster: E2eCluster, tenants: Tenants) -> None:
     body = manifest("", generateName="gen")
     del body["metadata"]["name"]
-    created = host.session().request("POST", tenants_path(ROOT), body).expect(201)
+    created = cluster.session().request("POST", tenants_path(ROOT), body).expect(201)
     name = created["metadata"]["name"]
     assert name.startswith("gen")
     assert created["status"]["namespace"] == f"tenant-{name}"
-    host.session().request("DELETE", tenants_path(ROOT, name))
+    cluster.session().request("DELETE", tenants_path(ROOT, name))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants
 
 pytestmark = pytest.mark.controller_manager
@@ -18,23 +18,23 @@ def reference(owner: Object, **more: Any) -> Object:
     return {**identity, "name": metadata["name"], "uid": metadata["uid"], **more}
 
 
-def delete(host: E2eHost, name: str, policy: str) -> None:
-    answer = host.session().request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": policy})
+def delete(cluster: E2eCluster, name: str, policy: str) -> None:
+    answer = cluster.session().request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": policy})
     assert answer.status in (200, 202), answer.content
 
 
-def test_a_configmap_goes_with_its_tenant(host: E2eHost, tenants: Tenants) -> None:
+def test_a_configmap_goes_with_its_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     owner = tenants.create()
     name = owner["metadata"]["name"]
     owned = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": [reference(owner)]}}
     collection = f"/api/v1/namespaces/{ROOT}/configmaps"
-    host.session().request("POST", collection, owned).expect(201)
-    delete(host, name, "Background")
+    cluster.session().request("POST", collection, owned).expect(201)
+    delete(cluster, name, "Background")
     tenants.wait_until_gone(f"{collection}/{name}")
 
 
-def test_a_tenant_goes_with_the_configmap_that_owns_it(host: E2eHost, tenants: Tenants) -> None:
-    client, collection = host.session(), f"/api/v1/namespaces/{ROOT}/configmaps"
+def test_a_tenant_goes_with_the_configmap_that_owns_it(cluster: E2eCluster, tenants: Tenants) -> None:
+    client, collection = cluster.session(), f"/api/v1/namespaces/{ROOT}/configmaps"
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": tenants.name()}}
     owner = client.request("POST", collection, body).expect(201)
     dependent = tenants.create(ownerReferences=[reference(owner)])["metadata"]
@@ -43,20 +43,20 @@ def test_a_tenant_goes_with_the_configmap_that_owns_it(host: E2eHost, tenants: T
     tenants.wait_until_gone(tenants_path(ROOT, dependent["name"]))
 
 
-def test_a_tenant_goes_with_the_tenant_that_owns_it(host: E2eHost, tenants: Tenants) -> None:
+def test_a_tenant_goes_with_the_tenant_that_owns_it(cluster: E2eCluster, tenants: Tenants) -> None:
     owner = tenants.create()
     dependent = tenants.create(ownerReferences=[reference(owner)])["metadata"]["name"]
-    delete(host, owner["metadata"]["name"], "Background")
+    delete(cluster, owner["metadata"]["name"], "Background")
     tenants.wait_until_gone(tenants_path(ROOT, dependent))
 
 
-def test_foreground_deletes_the_dependent_first(host: E2eHost, tenants: Tenants) -> None:
+def test_foreground_deletes_the_dependent_first(cluster: E2eCluster, tenants: Tenants) -> None:
     owner = tenants.create()
     name = owner["metadata"]["name"]
     dependent = tenants.create(
         ownerReferences=[reference(owner, blockOwnerDeletion=True)], finalizers=["example.org/keep"]
     )["metadata"]["name"]
-    delete(host, name, "Foreground")
+    delete(cluster, name, "Foreground")
     tenants.wait("the dependent is going", lambda: "deletionTimestamp" in tenants.get(dependent)["metadata"])
     assert tenants.exists(name)
     tenants.patch(dependent, {"metadata": {"finalizers": None}})
@@ -64,15 +64,15 @@ def test_foreground_deletes_the_dependent_first(host: E2eHost, tenants: Tenants)
     assert not tenants.exists(dependent)
 
 
-def test_orphan_leaves_the_dependent_without_an_owner(host: E2eHost, tenants: Tenants) -> None:
+def test_orphan_leaves_the_dependent_without_an_owner(cluster: E2eCluster, tenants: Tenants) -> None:
     owner = tenants.create()
     dependent = tenants.create(ownerReferences=[reference(owner)])["metadata"]["name"]
-    delete(host, owner["metadata"]["name"], "Orphan")
+    delete(cluster, owner["metadata"]["name"], "Orphan")
     tenants.wait_until_gone(tenants_path(ROOT, owner["metadata"]["name"]))
     assert "ownerReferences" not in tenants.get(dependent)["metadata"]
 
 
-def test_an_owner_that_never_was_takes_its_dependent_along(host: E2eHost, tenants: Tenants) -> None:
+def test_an_owner_that_never_was_takes_its_dependent_along(cluster: E2eCluster, tenants: Tenants) -> None:
     ghost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "11111111-2222-4333-8444-555555555555"}
     dependent = tenants.create(ownerReferences=[ghost])["metadata"]["name"]
     tenants.wait_until_gone(tenants_path(ROOT, dependent))

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.e2e.support.applying import APPLY, MERGE, configuration
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer, Client
 from tests.e2e.support.peer_lessons import JSON_PATCH, patch, release_path, settled
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -21,12 +21,12 @@ ETCD = [{"op": "replace", "path": "/spec/etcd", "value": True}]
 CONFLICT = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def test_t1_no_dry_run_stores_anything(host: E2eHost, tenants: Tenants) -> None:
+def test_t1_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) -> None:
     """T1: at the peer, dry-run create, update and delete are persisted."""
-    absent, client = tenants.name(), host.session()
-    host.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(manifest(absent)))
+    absent, client = tenants.name(), cluster.session()
+    cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(manifest(absent)))
     client.request("POST", tenants_path(ROOT), manifest(absent), query={"dryRun": "All"}).expect(201)
-    patch(host, absent, configuration(absent), APPLY, dryRun="All", fieldManager="t1").expect(201)
+    patch(cluster, absent, configuration(absent), APPLY, dryRun="All", fieldManager="t1").expect(201)
     assert not tenants.exists(absent)
 
     before = settled(tenants, labels={"t1": absent})
@@ -34,10 +34,16 @@ def test_t1_no_dry_run_stores_anything(host: E2eHost, tenants: Tenants) -> None:
     put = client.request("PUT", path, {**before, "spec": {"etcd": True}}, query={"dryRun": "All"}).expect(200)
     answers = [
         put,
-        patch(host, name, {"spec": {"etcd": True}}, dryRun="All").expect(200),
-        patch(host, name, ETCD, JSON_PATCH, dryRun="All").expect(200),
+        patch(cluster, name, {"spec": {"etcd": True}}, dryRun="All").expect(200),
+        patch(cluster, name, ETCD, JSON_PATCH, dryRun="All").expect(200),
         patch(
-            host, name, configuration(name, spec={"etcd": True}), APPLY, dryRun="All", fieldManager="t1", force="true"
+            cluster,
+            name,
+            configuration(name, spec={"etcd": True}),
+            APPLY,
+            dryRun="All",
+            fieldManager="t1",
+            force="true",
         ).expect(200),
     ]
     assert [each["spec"]["etcd"] for each in answers] == [True] * 4
@@ -47,9 +53,9 @@ def test_t1_no_dry_run_stores_anything(host: E2eHost, tenants: Tenants) -> None:
     assert tenants.get(name) == before
 
 
-def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(host: E2eHost, tenants: Tenants) -> None:
+def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(cluster: E2eCluster, tenants: Tenants) -> None:
     """T2: the peer drops them."""
-    tenant, client = settled(tenants), host.session()
+    tenant, client = settled(tenants), cluster.session()
     path, metadata = tenants_path(ROOT, tenant["metadata"]["name"]), tenant["metadata"]
     for wrong in ({"uid": "another"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}):
         refused = client.request("DELETE", path, {"preconditions": wrong}).expect(409)
@@ -60,10 +66,10 @@ def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(host: E2eH
     tenants.wait_until_gone(path)
 
 
-def test_t3_no_writer_overwrites_what_they_have_not_seen(host: E2eHost, tenants: Tenants) -> None:
+def test_t3_no_writer_overwrites_what_they_have_not_seen(cluster: E2eCluster, tenants: Tenants) -> None:
     """T3: the peer answers a conflict by writing the old spec over the new one."""
     read = settled(tenants)
-    path, client = tenants_path(ROOT, read["metadata"]["name"]), host.session()
+    path, client = tenants_path(ROOT, read["metadata"]["name"]), cluster.session()
     client.request("PUT", path, {**read, "spec": {"etcd": True}}).expect(200)
     stale = client.request("PUT", path, {**read, "spec": {"ingress": True}}).expect(409)
     assert (stale["reason"], CONFLICT in stale["message"]) == ("Conflict", True)
@@ -71,9 +77,9 @@ def test_t3_no_writer_overwrites_what_they_have_not_seen(host: E2eHost, tenants:
     assert (spec["etcd"], spec["ingress"]) == (True, False)
 
 
-def test_t3_fifty_writers_lose_no_step(host: E2eHost, tenants: Tenants) -> None:
+def test_t3_fifty_writers_lose_no_step(cluster: E2eCluster, tenants: Tenants) -> None:
     """T3."""
-    name, client = settled(tenants)["metadata"]["name"], host.session()
+    name, client = settled(tenants)["metadata"]["name"], cluster.session()
     path = tenants_path(ROOT, name)
 
     def step(_: int) -> None:
@@ -87,7 +93,7 @@ def test_t3_fifty_writers_lose_no_step(host: E2eHost, tenants: Tenants) -> None:
                 return
 
     def mark(number: int) -> int:
-        return patch(host, name, {"metadata": {"annotations": {f"mark-{number}": "x"}}}).status
+        return patch(cluster, name, {"metadata": {"annotations": {f"mark-{number}": "x"}}}).status
 
     with ThreadPoolExecutor(50) as pool:
         list(pool.map(step, range(50)))
@@ -98,9 +104,9 @@ def test_t3_fifty_writers_lose_no_step(host: E2eHost, tenants: Tenants) -> None:
     assert len([key for key in annotations if key.startswith("mark-")]) == 50
 
 
-def test_t4_what_others_keep_in_the_stored_object_survives_every_write(host: E2eHost, tenants: Tenants) -> None:
+def test_t4_what_others_keep_in_the_stored_object_survives_every_write(cluster: E2eCluster, tenants: Tenants) -> None:
     """T4: the peer rebuilds it, and with Flux's finalizer goes the uninstallation."""
-    name, client = settled(tenants)["metadata"]["name"], host.session()
+    name, client = settled(tenants)["metadata"]["name"], cluster.session()
     foreign: Object = {
         "metadata": {
             "labels": {"example.org/theirs": "label", "sharding.fluxcd.io/key": "other"},
@@ -130,7 +136,7 @@ def test_t4_what_others_keep_in_the_stored_object_survives_every_write(host: E2e
 
     try:
         for write in (_put, _merge, _json, _apply, _label):
-            write(host, tenants, name)
+            write(cluster, tenants, name)
             kept()
         assert tenants.get(name)["spec"]["seaweedfs"] is True
         assert client.request("DELETE", tenants_path(ROOT, name)).status in (200, 202)
@@ -145,72 +151,72 @@ def root_uid(client: Client) -> str:
     return uid
 
 
-def _put(host: E2eHost, tenants: Tenants, name: str) -> None:
+def _put(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
     def put() -> bool:
         read = tenants.get(name)
         read["spec"]["etcd"] = True
         # the reconciler may have written in between
-        return host.session().request("PUT", tenants_path(ROOT, name), read).status == 200
+        return cluster.session().request("PUT", tenants_path(ROOT, name), read).status == 200
 
     tenants.wait("the PUT is taken", put)
 
 
-def _merge(host: E2eHost, tenants: Tenants, name: str) -> None:
-    patch(host, name, {"spec": {"ingress": True}, "metadata": {"labels": None, "annotations": None}}).expect(200)
+def _merge(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
+    patch(cluster, name, {"spec": {"ingress": True}, "metadata": {"labels": None, "annotations": None}}).expect(200)
 
 
-def _json(host: E2eHost, tenants: Tenants, name: str) -> None:
-    patch(host, name, [{"op": "remove", "path": "/spec"}], JSON_PATCH).expect(200)
+def _json(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
+    patch(cluster, name, [{"op": "remove", "path": "/spec"}], JSON_PATCH).expect(200)
 
 
-def _apply(host: E2eHost, tenants: Tenants, name: str) -> None:
+def _apply(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
     body = configuration(name, spec={"seaweedfs": True})
-    patch(host, name, body, APPLY, fieldManager="t4", force="true").expect(200)
+    patch(cluster, name, body, APPLY, fieldManager="t4", force="true").expect(200)
 
 
-def _label(host: E2eHost, tenants: Tenants, name: str) -> None:
-    host.kubectl("label", "tenant", name, "-n", ROOT, "example.org/theirs=mine")
+def _label(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
+    cluster.kubectl("label", "tenant", name, "-n", ROOT, "example.org/theirs=mine")
 
 
-def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(host: E2eHost, tenants: Tenants) -> None:
+def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     """T5: at the peer they are all 500."""
-    name, client = tenants.create()["metadata"]["name"], host.session()
+    name, client = tenants.create()["metadata"]["name"], cluster.session()
     twice = client.request("POST", tenants_path(ROOT), manifest(name)).expect(409)
     assert (twice["reason"], twice["message"]) == (
         "AlreadyExists",
         f'tenants.apps.cozystack.io "{name}" already exists',
     )
-    assert "AlreadyExists" in host.kubectl("create", "-f", "-", input=json.dumps(manifest(name)), status=1).stderr
+    assert "AlreadyExists" in cluster.kubectl("create", "-f", "-", input=json.dumps(manifest(name)), status=1).stderr
     missing = client.request("DELETE", tenants_path(ROOT, f"{name}x")).expect(404)
     assert missing["details"]["kind"] == "tenants"
     # what the host itself judges: an owner that it cannot take
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": ""}
-    invalid = patch(host, name, {"metadata": {"ownerReferences": [owner]}}).expect(422)
+    invalid = patch(cluster, name, {"metadata": {"ownerReferences": [owner]}}).expect(422)
     assert (invalid["reason"], invalid["details"]["kind"]) == ("Invalid", "Tenant")
 
 
-def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(host: E2eHost, tenants: Tenants) -> None:
+def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(cluster: E2eCluster, tenants: Tenants) -> None:
     """T6: the peer shows no managedFields, so nothing ever conflicts; nor generation, finalizers, ownerReferences."""
     name = tenants.name()
     alice = configuration(name, spec={"schedulingClass": "a"})
     alice["metadata"]["finalizers"] = ["example.org/keep"]
-    created = patch(host, name, alice, APPLY, fieldManager="alice").expect(201)
+    created = patch(cluster, name, alice, APPLY, fieldManager="alice").expect(201)
     assert created["metadata"]["generation"] >= 1
     assert created["metadata"]["finalizers"] == ["example.org/keep"]
     bob = configuration(name, spec={"schedulingClass": "b"})
-    conflict = patch(host, name, bob, APPLY, fieldManager="bob").expect(409)
+    conflict = patch(cluster, name, bob, APPLY, fieldManager="bob").expect(409)
     assert 'conflict with "alice"' in conflict["message"]
     [cause] = conflict["details"]["causes"]
     assert (cause["reason"], cause["field"]) == ("FieldManagerConflict", ".spec.schedulingClass")
-    forced = patch(host, name, bob, APPLY, fieldManager="bob", force="true").expect(200)
+    forced = patch(cluster, name, bob, APPLY, fieldManager="bob", force="true").expect(200)
     managers = {entry["manager"] for entry in forced["metadata"]["managedFields"]}
     assert {"alice", "bob"} <= managers
-    patch(host, name, {"metadata": {"finalizers": None}}).expect(200)
+    patch(cluster, name, {"metadata": {"finalizers": None}}).expect(200)
 
 
-def test_t17_the_schema_is_kept(host: E2eHost, tenants: Tenants) -> None:
+def test_t17_the_schema_is_kept(cluster: E2eCluster, tenants: Tenants) -> None:
     """T17: the peer uses it for defaults only."""
-    client, body = host.session(), manifest(tenants.name(), spec={"quota": {"deep": 1}, "etcd": True})
+    client, body = cluster.session(), manifest(tenants.name(), spec={"quota": {"deep": 1}, "etcd": True})
     warned = client.request("POST", tenants_path(ROOT), body)
     created = warned.expect(201)
     assert warned.warnings == ['299 - "unknown field \\"spec.quota\\""']
@@ -225,11 +231,11 @@ def test_t17_the_schema_is_kept(host: E2eHost, tenants: Tenants) -> None:
     assert fields == ["spec.etcd", "spec.host", "spec.resourceQuotas.cpu"]
 
 
-def test_t18_a_quota_admits_exactly_as_many_as_it_says(host: E2eHost, tenants: Tenants) -> None:
+def test_t18_a_quota_admits_exactly_as_many_as_it_says(cluster: E2eCluster, tenants: Tenants) -> None:
     """T18: the peer judges on a snapshot, and finds the parent by taking names apart."""
     declaring = tenants.nest(spec={"resourceQuotas": {"cpu": "20"}})
     silent = tenants.nest(declaring)
-    client = host.session()
+    client = cluster.session()
 
     def create(number: int) -> int:
         # a grandchild is bounded by the nearest ancestor that declares
@@ -247,11 +253,11 @@ def test_t18_a_quota_admits_exactly_as_many_as_it_says(host: E2eHost, tenants: T
     assert held == 20
 
 
-def test_t28_no_way_to_write_goes_past_admission(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_t28_no_way_to_write_goes_past_admission(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-015, R-016, R-017, T28: the peer's handlers forget it on some verbs. Here, the rules of hosts and of deletion
     on every one."""
-    host.grant(unique, "cozy:tenant:super-admin", ROOT)
-    user, owned = host.session(unique), f"{unique}.example.com"
+    cluster.grant(unique, "cozy:tenant:super-admin", ROOT)
+    user, owned = cluster.session(unique), f"{unique}.example.com"
     tenant = settled(tenants, spec={"host": owned}, labels={"t28": unique})
     name, workload = tenant["metadata"]["name"], tenant["status"]["namespace"]
     tenants.create(workload)

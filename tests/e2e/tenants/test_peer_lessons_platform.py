@@ -6,29 +6,29 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.peer_lessons import list_version, next_of, watch
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
-def test_t19_kinds_that_come_and_go_disturb_nobody(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_t19_kinds_that_come_and_go_disturb_nobody(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """T19: the peer's server starts anew when a kind changes, and its watches end."""
-    client, pid = host.session(), host.server.pid
-    path, body = _new_kind(host, f"{unique}.example.org")
-    with watch(host, resourceVersion=list_version(host), labelSelector=f"t19={unique}") as frames:
+    client, pid = cluster.session(), cluster.server.pid
+    path, body = _new_kind(cluster, f"{unique}.example.org")
+    with watch(cluster, resourceVersion=list_version(cluster), labelSelector=f"t19={unique}") as frames:
         client.request("POST", path, body).expect(201)
         first = tenants.create(labels={"t19": unique})["metadata"]["name"]
         assert next_of(frames, "ADDED")["object"]["metadata"]["name"] == first
         assert client.request("DELETE", f"{path}/{body['metadata']['name']}").status == 200
         second = tenants.create(labels={"t19": unique})["metadata"]["name"]
         assert next_of(frames, "ADDED")["object"]["metadata"]["name"] == second
-    assert (host.server.pid, host.server.ended) == (pid, False)
+    assert (cluster.server.pid, cluster.server.ended) == (pid, False)
 
 
-def _new_kind(host: E2eHost, group: str) -> tuple[str, Object]:
+def _new_kind(cluster: E2eCluster, group: str) -> tuple[str, Object]:
     """Where a kind is made known to the host: a CRD, or at the embedded host an APIService of another group."""
-    if host.kind == "embedded":
+    if cluster.kind == "embedded":
         spec: Object = {"group": group, "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
         made = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"v1.{group}"}}
         return "/apis/apiregistration.k8s.io/v1/apiservices", {**made, "spec": spec}
@@ -46,9 +46,11 @@ def _new_kind(host: E2eHost, group: str) -> tuple[str, Object]:
     )
 
 
-def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(host: E2eHost, tenants: Tenants) -> None:
+def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(
+    cluster: E2eCluster, tenants: Tenants
+) -> None:
     """T20: at the peer, dashes make chains ambiguous, and what is too long fails only when the chart is installed."""
-    client, namespace = host.session(), tenants.nest()
+    client, namespace = cluster.session(), tenants.nest()
     names = [namespace.removeprefix("tenant-")]
     for level in range(9):
         name = f"l{level}"
@@ -68,13 +70,13 @@ def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(host: 
 
 @pytest.mark.parametrize(("length", "status"), [(63, 201), (64, 422), (200, 422)])
 def test_t20_a_host_is_as_long_as_a_label_holds(
-    host: E2eHost, tenants: Tenants, unique: str, length: int, status: int
+    cluster: E2eCluster, tenants: Tenants, unique: str, length: int, status: int
 ) -> None:
     """T20: what is longer is refused where it is set, not by a label that cannot be written (N-6)."""
     long = f"{unique}." + "a." * length
     value = long[: length - 4].rstrip(".").ljust(length - 4, "a") + ".org"
     assert len(value) == length
-    answer = host.session().request("POST", tenants_path(ROOT), manifest(tenants.name(), spec={"host": value}))
+    answer = cluster.session().request("POST", tenants_path(ROOT), manifest(tenants.name(), spec={"host": value}))
     body = answer.expect(status)
     if status == 201:
         labels = tenants.wait_for_namespace(body["status"]["namespace"])["metadata"]["labels"]
@@ -83,9 +85,9 @@ def test_t20_a_host_is_as_long_as_a_label_holds(
         assert [cause["field"] for cause in body["details"]["causes"]] == ["spec.host"]
 
 
-def test_t29_every_schema_is_one_that_type_checkers_can_read(host: E2eHost) -> None:
+def test_t29_every_schema_is_one_that_type_checkers_can_read(cluster: E2eCluster) -> None:
     """T29: the peer's `additionalProperties: true` crashed the type checker of admission policies."""
-    document = host.session().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1").expect(200)
+    document = cluster.session().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1").expect(200)
     schemas = document["components"]["schemas"]
     assert any("Tenant" in name for name in schemas)
     problems = [problem for name, schema in schemas.items() for problem in _lint(name, schema, schemas)]
@@ -113,11 +115,11 @@ def _lint(path: str, schema: Object, schemas: Object) -> Iterator[str]:
 
 
 @pytest.mark.controller_manager
-def test_t29_a_namespace_goes_with_the_tenants_in_it(host: E2eHost, tenants: Tenants) -> None:
+def test_t29_a_namespace_goes_with_the_tenants_in_it(cluster: E2eCluster, tenants: Tenants) -> None:
     """T29: at the peer, "content is not a list" kept it for ever."""
     namespace = tenants.nest()
     tenants.create(namespace)
-    client, path = host.session(), f"/api/v1/namespaces/{namespace}"
+    client, path = cluster.session(), f"/api/v1/namespaces/{namespace}"
     uid = client.get(path).expect(200)["metadata"]["uid"]
     client.request("DELETE", path).expect(200)
 
@@ -130,7 +132,7 @@ def test_t29_a_namespace_goes_with_the_tenants_in_it(host: E2eHost, tenants: Ten
     assert client.get(tenants_path(namespace)).expect(200)["items"] == []
 
 
-def test_t29_a_namespace_goes_once_our_server_is_back(own_kube: KubeHost, unique: str) -> None:
+def test_t29_a_namespace_goes_once_our_server_is_back(own_kube: KubeCluster, unique: str) -> None:
     """R-002, T29: while the server is down its APIService is not Available, and the rest of the cluster works."""
     if not own_kube.has_controllers:
         pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.processes import run_command, wait_until
 from tests.e2e.support.tenants import Tenants
 
@@ -22,14 +22,14 @@ def settings(path: Path, text: str) -> None:
     fresh.rename(path)
 
 
-def label(host: E2eHost, namespace: str) -> str | None:
-    found = host.session().get(f"/api/v1/namespaces/{namespace}").expect(200)
+def label(cluster: E2eCluster, namespace: str) -> str | None:
+    found = cluster.session().get(f"/api/v1/namespaces/{namespace}").expect(200)
     labels: dict[str, str] = found["metadata"].get("labels") or {}
     return labels.get("namespace.cozystack.io/host")
 
 
-def cluster_values(host: E2eHost, namespace: str) -> dict[str, str]:
-    answer = host.session().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
+def cluster_values(cluster: E2eCluster, namespace: str) -> dict[str, str]:
+    answer = cluster.session().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
     if answer.status != 200:
         return {}
     values: dict[str, Any] = yaml.safe_load(base64.b64decode(answer.json()["data"]["values.yaml"]))
@@ -37,70 +37,75 @@ def cluster_values(host: E2eHost, namespace: str) -> dict[str, str]:
     return found
 
 
-def kept_revisions(host: E2eHost, tenant: str) -> int:
-    found = host.session().get(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{tenant}")
+def kept_revisions(cluster: E2eCluster, tenant: str) -> int:
+    found = cluster.session().get(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{tenant}")
     number: int = found.expect(200)["spec"]["maxHistory"]
     return number
 
 
-def readyz(host: E2eHost) -> str:
-    client = host.direct() if isinstance(host, KubeHost) else host.session()
+def readyz(cluster: E2eCluster) -> str:
+    client = cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
     answer = client.get("/readyz?verbose")
     assert answer.status == 200, answer.content
     return answer.content.decode()
 
 
-def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own_host: E2eHost, tmp_path: Path) -> None:
+def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own_cluster: E2eCluster, tmp_path: Path) -> None:
     """R-057, R-089, R-092."""
     path = tmp_path / "platform.yaml"
     settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
-    own_host.flags = (f"--config={path}",)
-    own_host.restart()
-    process, tenants = own_host.server.pid, Tenants(own_host)
+    own_cluster.flags = (f"--config={path}",)
+    own_cluster.restart()
+    process, tenants = own_cluster.server.pid, Tenants(own_cluster)
     workload = tenants.nest(spec={"gateway": True})
     name = workload.removeprefix("tenant-")
 
     def spec() -> dict[str, Any]:
-        found: dict[str, Any] = own_host.session().get(GATEWAYS.format(workload)).json().get("spec") or {}
+        found: dict[str, Any] = own_cluster.session().get(GATEWAYS.format(workload)).json().get("spec") or {}
         return found
 
     def has(host: str, class_name: str) -> bool:
-        return (label(own_host, workload), spec().get("apex"), spec().get("gatewayClassName")) == (
+        return (label(own_cluster, workload), spec().get("apex"), spec().get("gatewayClassName")) == (
             f"{name}.{host}",
             f"{name}.{host}",
             class_name,
         )
 
     wait_until("the file's settings hold", lambda: has("one.example", "first"), seconds=PATIENCE)
-    assert "[+]config ok\n" in readyz(own_host)
+    assert "[+]config ok\n" in readyz(own_cluster)
 
     settings(path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\nrelease: {maxHistory: 2}\n")
     wait_until("the changed settings hold", lambda: has("two.example", "second"), seconds=PATIENCE)
     wait_until(
-        "charts read them", lambda: cluster_values(own_host, ROOT).get("root-host") == "two.example", seconds=PATIENCE
+        "charts read them",
+        lambda: cluster_values(own_cluster, ROOT).get("root-host") == "two.example",
+        seconds=PATIENCE,
     )
-    shown = own_host.session().get(tenants_path(ROOT, name)).expect(200)
+    shown = own_cluster.session().get(tenants_path(ROOT, name)).expect(200)
     wait_until(
         "the tenant shows them",
         lambda: (
-            own_host.session().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"] == f"{name}.two.example"
+            own_cluster.session().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"]
+            == f"{name}.two.example"
         ),
         seconds=PATIENCE,
     )
     assert shown["metadata"]["name"] == name
     later = tenants.nest().removeprefix("tenant-")
-    assert (kept_revisions(own_host, name), kept_revisions(own_host, later)) == (5, 2), "release is for new tenants"
+    assert (kept_revisions(own_cluster, name), kept_revisions(own_cluster, later)) == (5, 2), (
+        "release is for new tenants"
+    )
 
     settings(path, "publishing: {host: three.example, certificates: {issuerName: mine}}\n")
     said = "the file is refused, the settings of before hold: publishing.certificates.issuerName: 'mine' is not known"
-    wait_until("the refusal is shown", lambda: said in readyz(own_host), seconds=PATIENCE)
-    assert "the changed file is refused, the old settings stay" in own_host.server.log()
+    wait_until("the refusal is shown", lambda: said in readyz(own_cluster), seconds=PATIENCE)
+    assert "the changed file is refused, the old settings stay" in own_cluster.server.log()
     assert has("two.example", "second")
 
     settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
     wait_until("the mended file holds", lambda: has("three.example", "second"), seconds=PATIENCE)
-    assert "[+]config ok\n" in readyz(own_host)
-    assert own_host.server.pid == process, "nothing was started anew"
+    assert "[+]config ok\n" in readyz(own_cluster)
+    assert own_cluster.server.pid == process, "nothing was started anew"
 
 
 def test_a_wrong_file_keeps_the_server_from_starting(tmp_path: Path) -> None:

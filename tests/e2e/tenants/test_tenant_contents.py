@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.e2e.support.api_request_counts import requests, wait_until_quiet
-from tests.e2e.support.clusters import RBAC, ROOT, ROOT_HOST, E2eHost, KubeHost, tenants_path
+from tests.e2e.support.clusters import RBAC, ROOT, ROOT_HOST, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.gateways import LABEL_PATH
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
@@ -31,10 +31,10 @@ def secret_path(namespace: str) -> str:
 class Inside:
     """Looks into namespaces, and waits for what is to be seen there."""
 
-    def __init__(self, host: E2eHost, tenants: Tenants) -> None:
-        self.host = host
+    def __init__(self, cluster: E2eCluster, tenants: Tenants) -> None:
+        self.cluster = cluster
         self.tenants = tenants
-        self.client = host.session()
+        self.client = cluster.session()
 
     def labels(self, namespace: str) -> dict[str, str]:
         found = self.client.get(f"/api/v1/namespaces/{namespace}").expect(200)
@@ -54,7 +54,7 @@ class Inside:
 
     def gateway(self, namespace: str) -> str:
         """As the seed looks it up."""
-        return self.host.kubectl("get", "namespace", namespace, "-o", LABEL_PATH).stdout.strip()
+        return self.cluster.kubectl("get", "namespace", namespace, "-o", LABEL_PATH).stdout.strip()
 
     def tenantgateway(self, namespace: str) -> Object | None:
         answer = self.client.get(f"{TGW}/namespaces/{namespace}/tenantgateways/cozystack")
@@ -68,8 +68,8 @@ class Inside:
 
 
 @pytest.fixture
-def inside(host: E2eHost, tenants: Tenants) -> Inside:
-    return Inside(host, tenants)
+def inside(cluster: E2eCluster, tenants: Tenants) -> Inside:
+    return Inside(cluster, tenants)
 
 
 def test_foo_and_bar_use_their_own_services_and_their_parents(tenants: Tenants, inside: Inside) -> None:
@@ -104,7 +104,7 @@ def _is_served(inside: Inside, namespace: str, owner: str) -> bool:
     return bool(inside.labels(namespace)[f"{LABEL}ingress"] == told == owner)
 
 
-def test_alice_acme_and_bob(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
+def test_alice_acme_and_bob(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
     """The tenants of seed 000, as it writes them.
 
     R-066, R-067, R-068, R-069, R-070, R-071, R-072, R-073, R-074, R-082, R-083, R-084, R-085, R-086, R-087,
@@ -113,7 +113,7 @@ def test_alice_acme_and_bob(host: E2eHost, tenants: Tenants, inside: Inside) -> 
     alice, acme, bob = (tenants.name() for _ in range(3))
     specs: dict[str, Object] = {alice: {}, acme: {"host": f"{acme}.example", "gateway": True}, bob: {"gateway": True}}
     documents = "---\n".join(yaml.safe_dump(manifest(name, spec=spec)) for name, spec in specs.items())
-    host.kubectl("apply", "-f", "-", input=documents)
+    cluster.kubectl("apply", "-f", "-", input=documents)
     for name, apex in ((acme, f"{acme}.example"), (bob, f"{bob}.{ROOT_HOST}")):
         inside.until(f"{name} has a TenantGateway", partial(inside.tenantgateway, f"tenant-{name}"))
         found = inside.tenantgateway(f"tenant-{name}")
@@ -124,7 +124,7 @@ def test_alice_acme_and_bob(host: E2eHost, tenants: Tenants, inside: Inside) -> 
     assert inside.tenantgateway(f"tenant-{alice}") is None
     assert inside.gateway(f"tenant-{alice}") == ""
     for kind in ("tgw", "tenantgateway"):
-        rows = host.kubectl("get", kind, "-A", "--no-headers").stdout
+        rows = cluster.kubectl("get", kind, "-A", "--no-headers").stdout
         assert re.search(rf"^tenant-{acme} +cozystack +{acme}\.example ", rows, re.MULTILINE)
 
     kid = tenants.nest(f"tenant-{acme}")
@@ -158,14 +158,14 @@ def test_the_parents_scheduling_class_wins(tenants: Tenants, inside: Inside) -> 
     assert inside.labels(bar)["scheduler.cozystack.io/scheduling-class"] == "theirs"
 
 
-def test_isolation_cannot_be_turned_off(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
+def test_isolation_cannot_be_turned_off(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
     """The policies are the chart's, and no field of a Tenant reaches what they select by.
 
     R-009, R-076, R-077, R-078, R-079, R-080, R-081.
     """
     plain, asking = tenants.nest(), tenants.name()
     body = manifest(asking, spec={"isolated": False}, labels={"tenant.cozystack.io/x": ""})
-    host.session().request("POST", tenants_path(ROOT), body).expect(201)
+    cluster.session().request("POST", tenants_path(ROOT), body).expect(201)
     tenants.wait_for_namespace(f"tenant-{asking}")
 
     def shape(namespace: str) -> set[str]:
@@ -196,7 +196,7 @@ def test_quotas_are_exactly_what_is_declared(tenants: Tenants, inside: Inside) -
         inside.tenants.wait_until_gone(path)
 
 
-def test_a_quota_that_the_host_refuses_is_said(kube: KubeHost, tenants: Tenants, inside: Inside) -> None:
+def test_a_quota_that_the_host_refuses_is_said(kube: KubeCluster, tenants: Tenants, inside: Inside) -> None:
     name = tenants.create(spec={"resourceQuotas": {"nonsense": "1"}})["metadata"]["name"]
     inside.until(
         "the condition",
@@ -212,7 +212,7 @@ def _has_all_bindings(inside: Inside, namespace: str) -> bool:
     return len(inside.client.get(path).expect(200)["items"]) == 5
 
 
-def test_who_is_bound_to_what(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
+def test_who_is_bound_to_what(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
     """R-024: in the tenant's own namespace, ClusterRoles cozy:tenant*."""
     foo = tenants.nest()
     bar = tenants.nest(foo)
@@ -225,14 +225,16 @@ def test_who_is_bound_to_what(host: E2eHost, tenants: Tenants, inside: Inside) -
     assert groups == [f"{bar}-admin", f"{bar}-super-admin"]
 
 
-def may(host: E2eHost, user: str, groups: list[str], verb: str, group: str, resource: str, namespace: str) -> bool:
+def may(
+    cluster: E2eCluster, user: str, groups: list[str], verb: str, group: str, resource: str, namespace: str
+) -> bool:
     attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SubjectAccessReview",
         "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
     }
-    answer = host.session().request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).expect(201)
+    answer = cluster.session().request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).expect(201)
     return bool(answer["status"]["allowed"])
 
 
@@ -254,18 +256,18 @@ _GATEWAY_API = "gateway.networking.k8s.io"
 )
 @pytest.mark.parametrize("level", ["admin", "super-admin"])
 def test_no_level_reaches_the_platform(
-    host: E2eHost, tenants: Tenants, inside: Inside, level: str, verb: str, group: str, resource: str
+    cluster: E2eCluster, tenants: Tenants, inside: Inside, level: str, verb: str, group: str, resource: str
 ) -> None:
     foo = tenants.nest()
     groups = [f"{foo}-{level}", "system:authenticated"]
     inside.until(
         "the people of the tenant are known",
-        lambda: may(host, "someone", groups, "create", "apps.cozystack.io", "tenants", foo),
+        lambda: may(cluster, "someone", groups, "create", "apps.cozystack.io", "tenants", foo),
     )
-    assert not may(host, "someone", groups, verb, group, resource, foo)
+    assert not may(cluster, "someone", groups, verb, group, resource, foo)
 
 
-def test_levels_are_cumulative_and_stay_in_their_tenant(host: E2eHost, tenants: Tenants, inside: Inside) -> None:
+def test_levels_are_cumulative_and_stay_in_their_tenant(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
     """R-025, C-25: an administrator makes sub-tenants; a viewer looks."""
     foo, aside = tenants.nest(), tenants.nest()
     for namespace in (foo, aside):
@@ -273,19 +275,19 @@ def test_levels_are_cumulative_and_stay_in_their_tenant(host: E2eHost, tenants: 
     expected = {"view": (True, False), "use": (True, False), "admin": (True, True), "super-admin": (True, True)}
     found = {
         level: tuple(
-            may(host, "someone", [f"{foo}-{level}"], verb, "apps.cozystack.io", "tenants", foo)
+            may(cluster, "someone", [f"{foo}-{level}"], verb, "apps.cozystack.io", "tenants", foo)
             for verb in ("list", "create")
         )
         for level in LEVELS
     }
     assert found == expected
-    assert not may(host, "someone", [f"{foo}-super-admin"], "list", "apps.cozystack.io", "tenants", aside)
-    mine = host.session(f"admin{foo}", [f"{foo}-admin"])
+    assert not may(cluster, "someone", [f"{foo}-super-admin"], "list", "apps.cozystack.io", "tenants", aside)
+    mine = cluster.session(f"admin{foo}", [f"{foo}-admin"])
     mine.request("POST", tenants_path(foo), manifest(tenants.name(foo), foo)).expect(201)
 
 
 def test_parents_oversee_their_children_and_not_the_other_way_round(
-    host: E2eHost, tenants: Tenants, inside: Inside
+    cluster: E2eCluster, tenants: Tenants, inside: Inside
 ) -> None:
     """R-026."""
     foo = tenants.nest()
@@ -293,7 +295,7 @@ def test_parents_oversee_their_children_and_not_the_other_way_round(
 
     def sees(account: str, namespace: str) -> bool:
         user = f"system:serviceaccount:{account}:{account}"
-        return may(host, user, [], "get", "apps.cozystack.io", "tenants", namespace)
+        return may(cluster, user, [], "get", "apps.cozystack.io", "tenants", namespace)
 
     inside.until("the accounts are bound", lambda: sees(foo, bar) and sees(bar, bar) and sees(foo, foo))
     assert sees(ROOT, bar)
@@ -352,7 +354,7 @@ def _has_cluster_value(inside: Inside, namespace: str, key: str, value: str | No
 
 
 def test_keys_of_the_platform_are_carried_down_the_tree(
-    host: E2eHost, tenants: Tenants, inside: Inside, unique: str
+    cluster: E2eCluster, tenants: Tenants, inside: Inside, unique: str
 ) -> None:
     foo = tenants.nest()
     bar = tenants.nest(foo)
@@ -383,19 +385,19 @@ _COUNTED = {
 }
 
 
-def writes(host: E2eHost) -> Counter[tuple[str, str]]:
+def writes(cluster: E2eCluster) -> Counter[tuple[str, str]]:
     """What the host has accepted: our controllers create and patch, and what ends is taken away by others' too."""
     counted: Counter[tuple[str, str]] = Counter()
-    for (asked, resource, code), count in requests(host, _COUNTED).items():
+    for (asked, resource, code), count in requests(cluster, _COUNTED).items():
         verb = asked.replace("CREATE", "POST")
         if code.startswith("2") and verb in ("POST", "PATCH", "APPLY"):
             counted[verb, resource] += count
     return counted
 
 
-def test_a_second_pass_writes_nothing(own_host: E2eHost) -> None:
+def test_a_second_pass_writes_nothing(own_cluster: E2eCluster) -> None:
     """A successor looks at every tenant there is, on a host that has filled in its defaults (G20)."""
-    host, tenants = own_host, Tenants(own_host)
+    host, tenants = own_cluster, Tenants(own_cluster)
     inside = Inside(host, tenants)
     foo = tenants.nest(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1000m", "limits.memory": "0.5Gi"}})
     tenants.nest(foo, spec={"etcd": True, "schedulingClass": "gold"})

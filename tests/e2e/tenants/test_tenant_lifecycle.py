@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support import credentials
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import free_port, run_command, wait_until
 from tests.e2e.support.tenants import Tenants, manifest
@@ -43,8 +43,8 @@ def told(tenants: Tenants, name: str, type_: str) -> str:
 
 
 @pytest.mark.controller_manager
-def test_what_keeps_a_tenant_is_told_until_it_is_gone(host: E2eHost, tenants: Tenants) -> None:
-    client = host.session()
+def test_what_keeps_a_tenant_is_told_until_it_is_gone(cluster: E2eCluster, tenants: Tenants) -> None:
+    client = cluster.session()
     workload = tenants.nest(spec={"gateway": True})
     name = workload.removeprefix("tenant-")
     child = tenants.nest(workload)
@@ -66,33 +66,33 @@ def test_what_keeps_a_tenant_is_told_until_it_is_gone(host: E2eHost, tenants: Te
 
 
 @pytest.mark.controller_manager
-def test_kubectl_may_delete_the_release_itself(host: E2eHost, tenants: Tenants) -> None:
+def test_kubectl_may_delete_the_release_itself(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.nest()
     child = tenants.nest(workload)
-    host.kubectl("delete", "helmrelease", workload, "-n", ROOT, f"--timeout={PATIENCE:.0f}s")
+    cluster.kubectl("delete", "helmrelease", workload, "-n", ROOT, f"--timeout={PATIENCE:.0f}s")
     for path in (f"/api/v1/namespaces/{child}", f"/api/v1/namespaces/{workload}"):
-        assert host.session().get(path).status == 404
+        assert cluster.session().get(path).status == 404
 
 
-def test_describe_shows_what_happened(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_describe_shows_what_happened(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     name = tenants.create()["metadata"]["name"]
     tenants.settled(name)
 
     def events() -> str:
-        return host.kubectl("describe", "tenant", name, "-n", ROOT).stdout.partition("Events:")[2]
+        return cluster.kubectl("describe", "tenant", name, "-n", ROOT).stdout.partition("Events:")[2]
 
     tenants.wait("an event", lambda: "Reconciled" in events())
     name = tenants.name()
-    host.session().request("POST", "/api/v1/namespaces", {"metadata": {"name": f"tenant-{name}"}}).expect(201)
+    cluster.session().request("POST", "/api/v1/namespaces", {"metadata": {"name": f"tenant-{name}"}}).expect(201)
     tenants.client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
     tenants.wait("a warning", lambda: "NamespaceConflict" in events())
     assert "Warning" in events()
-    host.session().request("DELETE", f"/api/v1/namespaces/tenant-{name}")
+    cluster.session().request("DELETE", f"/api/v1/namespaces/tenant-{name}")
 
 
-def test_services_with_an_address_are_counted(host: E2eHost, tenants: Tenants) -> None:
+def test_services_with_an_address_are_counted(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.nest()
-    name, client = workload.removeprefix("tenant-"), host.session()
+    name, client = workload.removeprefix("tenant-"), cluster.session()
     path = f"/api/v1/namespaces/{workload}/services"
     service = {"metadata": {"name": "lb"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}
     client.request("POST", path, service).expect(201)

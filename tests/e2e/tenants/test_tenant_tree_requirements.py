@@ -11,13 +11,13 @@ from collections.abc import Sequence
 import pytest
 
 from tests.e2e.support.applying import APPLY, configuration
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
-def refused_name(host: E2eHost, name: str, namespace: str = ROOT) -> str:
+def refused_name(cluster: E2eCluster, name: str, namespace: str = ROOT) -> str:
     """The text of the cause of a 422, all of whose causes are the name's."""
-    status = host.session().request("POST", tenants_path(namespace), manifest(name, namespace)).expect(422)
+    status = cluster.session().request("POST", tenants_path(namespace), manifest(name, namespace)).expect(422)
     assert {cause["field"] for cause in status["details"]["causes"]} == {"metadata.name"}
     return "; ".join(cause["message"] for cause in status["details"]["causes"])
 
@@ -34,27 +34,27 @@ def chain(tenants: Tenants, depth: int) -> Sequence[Object]:
 
 
 @pytest.mark.parametrize("name", ["foo_bar", "foo.bar", "foo bar", "Foo", "föö", "1foo"])
-def test_r032_a_name_is_lower_case_letters_and_digits(host: E2eHost, name: str) -> None:
+def test_r032_a_name_is_lower_case_letters_and_digits(cluster: E2eCluster, name: str) -> None:
     """R-032, C-19."""
-    assert "only lowercase letters and digits" in refused_name(host, name)
+    assert "only lowercase letters and digits" in refused_name(cluster, name)
 
 
-def test_r032_r036_digits_may_follow_and_the_namespace_is_named_after_it(host: E2eHost, unique: str) -> None:
+def test_r032_r036_digits_may_follow_and_the_namespace_is_named_after_it(cluster: E2eCluster, unique: str) -> None:
     """R-032, R-036."""
     name = f"{unique}1"
-    made = host.session().request("POST", tenants_path(ROOT), manifest(name), query={"dryRun": "All"}).expect(201)
+    made = cluster.session().request("POST", tenants_path(ROOT), manifest(name), query={"dryRun": "All"}).expect(201)
     assert made["status"]["namespace"] == f"tenant-{name}"
 
 
 @pytest.mark.parametrize("name", ["foo-bar", "-foo", "foo-"])
-def test_r033_a_dash_is_refused(host: E2eHost, name: str) -> None:
+def test_r033_a_dash_is_refused(cluster: E2eCluster, name: str) -> None:
     """R-033."""
-    assert "dashes are not allowed" in refused_name(host, name)
+    assert "dashes are not allowed" in refused_name(cluster, name)
 
 
-def test_r034_nor_can_a_write_that_would_create_it_bring_one_in(host: E2eHost) -> None:
+def test_r034_nor_can_a_write_that_would_create_it_bring_one_in(cluster: E2eCluster) -> None:
     """R-034."""
-    client, path = host.session(), tenants_path(ROOT, "foo-bar")
+    client, path = cluster.session(), tenants_path(ROOT, "foo-bar")
     applied = client.request(
         "PATCH", path, configuration("foo-bar"), content_type=APPLY, query={"fieldManager": "r034"}
     ).expect(422)
@@ -82,36 +82,36 @@ def test_r037_r040_r041_r047_r048_a_namespace_is_the_chain_of_names(tenants: Ten
     assert expected[2].split("-")[1:] == names
 
 
-def test_r038_every_tenant_has_one_namespace_of_its_own(host: E2eHost, tenants: Tenants) -> None:
+def test_r038_every_tenant_has_one_namespace_of_its_own(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-038."""
     chain(tenants, 2)
-    items = host.session().get(tenants_path()).expect(200)["items"]
+    items = cluster.session().get(tenants_path()).expect(200)["items"]
     namespaces = [each["status"]["namespace"] for each in items]
     assert len(items) >= 3
     assert all(namespaces)
     assert len(set(namespaces)) == len(namespaces)
 
 
-def test_r042_the_namespace_that_is_told_is_the_one_that_is_made(host: E2eHost, tenants: Tenants) -> None:
+def test_r042_the_namespace_that_is_told_is_the_one_that_is_made(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-042."""
     for each in chain(tenants, 3):
-        namespace = host.session().get(f"/api/v1/namespaces/{each['status']['namespace']}").expect(200)
+        namespace = cluster.session().get(f"/api/v1/namespaces/{each['status']['namespace']}").expect(200)
         assert namespace["status"]["phase"] == "Active"
 
 
 def test_r044_r045_r046_a_namespace_of_63_is_made_and_one_of_64_refused_by_name_and_length(
-    host: E2eHost, tenants: Tenants
+    cluster: E2eCluster, tenants: Tenants
 ) -> None:
     """R-044, R-045, R-046, C-14, S-10."""
     short = tenants.name()
-    parent, client = f"{short}{'p' * (45 - len(short))}", host.session()
+    parent, client = f"{short}{'p' * (45 - len(short))}", cluster.session()
     # its host is short, for that is a label too
     body = manifest(parent, spec={"host": f"{short}.example"})
     namespace = client.request("POST", tenants_path(ROOT), body).expect(201)["status"]["namespace"]
     assert len(namespace) == 52
     try:
         tenants.wait_for_namespace(namespace)
-        told = refused_name(host, "c" * 11, namespace)
+        told = refused_name(cluster, "c" * 11, namespace)
         assert f'"{namespace}-{"c" * 11}"' in told
         assert "64 characters" in told
         fits = client.request("POST", tenants_path(namespace), manifest("c" * 10, namespace)).expect(201)
@@ -122,10 +122,10 @@ def test_r044_r045_r046_a_namespace_of_63_is_made_and_one_of_64_refused_by_name_
         client.request("DELETE", tenants_path(ROOT, parent), query={"propagationPolicy": "Foreground"})
 
 
-def test_r027_r051_r052_clients_walk_up_to_the_root_by_tenants_alone(host: E2eHost, tenants: Tenants) -> None:
+def test_r027_r051_r052_clients_walk_up_to_the_root_by_tenants_alone(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-027, R-051, R-052."""
     made = chain(tenants, 5)
-    everything = host.session().get(tenants_path()).expect(200)["items"]
+    everything = cluster.session().get(tenants_path()).expect(200)["items"]
     by_namespace = {each["status"]["namespace"]: each for each in everything}
     walked = [made[-1]["metadata"]["name"]]
     at = by_namespace[made[-1]["metadata"]["namespace"]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, KubeHost, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster, tenants_path
 from tests.e2e.support.gateways import MERGE
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
@@ -43,7 +43,7 @@ def definition() -> dict[str, Any]:
 
 
 def test_what_runs_in_a_tenant_is_told_by_its_workload_monitors(
-    kube: KubeHost, host: KubeHost, tenants: Tenants
+    kube: KubeCluster, cluster: KubeCluster, tenants: Tenants
 ) -> None:
     client = kube.session()
     client.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).expect(201)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import frames_until
 from tests.e2e.support.tenants import Tenants
 
@@ -30,27 +30,27 @@ def told(frames: Iterator[Frame], count: int) -> list[tuple[str, str]]:
     return seen
 
 
-def delete(host: E2eHost, name: str) -> None:
-    assert host.session().request("DELETE", tenants_path(ROOT, name)).status == 200
+def delete(cluster: E2eCluster, name: str) -> None:
+    assert cluster.session().request("DELETE", tenants_path(ROOT, name)).status == 200
 
 
-def current_version(host: E2eHost) -> str:
-    version: str = host.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
+def current_version(cluster: E2eCluster) -> str:
+    version: str = cluster.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     return version
 
 
-def watch(host: E2eHost, selector: str, version: str) -> Any:
+def watch(cluster: E2eCluster, selector: str, version: str) -> Any:
     query = {"watch": "true", "labelSelector": selector, "resourceVersion": version}
-    return host.session().stream(tenants_path(ROOT), query=query, seconds=30)
+    return cluster.session().stream(tenants_path(ROOT), query=query, seconds=30)
 
 
-def test_each_watch_is_told_what_its_selector_chooses(host: E2eHost, tenants: Tenants, unique: str) -> None:
-    start = current_version(host)
+def test_each_watch_is_told_what_its_selector_chooses(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+    start = current_version(cluster)
     selectors = f"e2e={unique}a", f"e2e={unique}b", f"e2e in ({unique}a,{unique}b)"
     with (
-        watch(host, selectors[0], start) as a,
-        watch(host, selectors[1], start) as b,
-        watch(host, selectors[2], start) as both,
+        watch(cluster, selectors[0], start) as a,
+        watch(cluster, selectors[1], start) as b,
+        watch(cluster, selectors[2], start) as both,
     ):
         first = tenants.create(labels={"e2e": f"{unique}a"})["metadata"]["name"]
         tenants.patch(first, {"spec": {"etcd": True}})
@@ -63,11 +63,11 @@ def test_each_watch_is_told_what_its_selector_chooses(host: E2eHost, tenants: Te
 
 
 def test_leaving_the_selection_is_a_deletion_and_returning_an_addition(
-    host: E2eHost, tenants: Tenants, unique: str
+    cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
-    start = current_version(host)
-    with watch(host, f"e2e={unique},out!=yes", start) as frames:
+    start = current_version(cluster)
+    with watch(cluster, f"e2e={unique},out!=yes", start) as frames:
         relabel(tenants, name, out="yes")
         tenants.patch(name, {"spec": {"etcd": True}})
         relabel(tenants, name, out=None)
@@ -77,12 +77,12 @@ def test_leaving_the_selection_is_a_deletion_and_returning_an_addition(
     assert seen[-1]["object"]["spec"]["etcd"] is True
 
 
-def test_a_watch_goes_on_where_the_last_one_ended(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_watch_goes_on_where_the_last_one_ended(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     changed = tenants.patch(name, {"metadata": {"annotations": {"step": "1"}}})
     tenants.patch(name, {"metadata": {"annotations": {"step": "2"}}})
-    delete(host, name)
-    with watch(host, f"e2e={unique}", changed["metadata"]["resourceVersion"]) as frames:
+    delete(cluster, name)
+    with watch(cluster, f"e2e={unique}", changed["metadata"]["resourceVersion"]) as frames:
         seen = frames_until(frames, "DELETED")
     steps = [frame["object"]["metadata"]["annotations"]["step"] for frame in seen]
     # what the reconciler finds out may come in between
@@ -90,27 +90,27 @@ def test_a_watch_goes_on_where_the_last_one_ended(host: E2eHost, tenants: Tenant
     assert ("MODIFIED", "2") in [(frame["type"], step) for frame, step in zip(seen, steps, strict=True)]
 
 
-def test_a_deletion_shows_the_last_state(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_deletion_shows_the_last_state(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     tenant = tenants.create(labels={"e2e": unique}, spec={"etcd": True})
-    start = current_version(host)
-    delete(host, tenant["metadata"]["name"])
-    with watch(host, f"e2e={unique}", start) as frames:
+    start = current_version(cluster)
+    delete(cluster, tenant["metadata"]["name"])
+    with watch(cluster, f"e2e={unique}", start) as frames:
         last = frames_until(frames, "DELETED")[-1]["object"]
     assert last["spec"]["etcd"] is True
     assert last["metadata"]["uid"] == tenant["metadata"]["uid"]
     assert int(last["metadata"]["resourceVersion"]) > int(start)
 
 
-def test_watches_from_successive_versions_agree(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_watches_from_successive_versions_agree(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     versions = []
     for step in range(6):
         changed = tenants.patch(name, {"metadata": {"annotations": {"step": str(step)}}})
         versions.append(changed["metadata"]["resourceVersion"])
-    delete(host, name)
+    delete(cluster, name)
     told_from = []
     for version in versions:
-        with watch(host, f"e2e={unique}", version) as frames:
+        with watch(cluster, f"e2e={unique}", version) as frames:
             told_from.append(
                 [frame["object"]["metadata"]["resourceVersion"] for frame in frames_until(frames, "DELETED")]
             )
@@ -119,25 +119,27 @@ def test_watches_from_successive_versions_agree(host: E2eHost, tenants: Tenants,
     assert len(whole) > len(told_from[-1])
 
 
-def test_without_a_version_a_watch_begins_with_what_there_is(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_without_a_version_a_watch_begins_with_what_there_is(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
-    with watch(host, f"e2e={unique}", "") as frames:
+    with watch(cluster, f"e2e={unique}", "") as frames:
         assert told(frames, 1) == [("ADDED", name)]
 
 
-def test_one_object_can_be_watched_by_its_name(host: E2eHost, tenants: Tenants) -> None:
+def test_one_object_can_be_watched_by_its_name(cluster: E2eCluster, tenants: Tenants) -> None:
     name, other = (tenants.create()["metadata"]["name"] for _ in range(2))
-    query = {"watch": "true", "fieldSelector": f"metadata.name={name}", "resourceVersion": current_version(host)}
-    with host.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
+    query = {"watch": "true", "fieldSelector": f"metadata.name={name}", "resourceVersion": current_version(cluster)}
+    with cluster.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
         tenants.patch(other, {"spec": {"etcd": True}})
         tenants.patch(name, {"spec": {"etcd": True}})
         assert told(frames, 1) == [("MODIFIED", name)]
 
 
 @pytest.mark.parametrize("version", ["1"])
-def test_a_version_that_is_long_gone_is_expired(host: E2eHost, version: str) -> None:
+def test_a_version_that_is_long_gone_is_expired(cluster: E2eCluster, version: str) -> None:
     query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": 5}
-    answer = host.session().get(tenants_path(ROOT), query=query)
+    answer = cluster.session().get(tenants_path(ROOT), query=query)
     if answer.status == 200:
         frame = answer.json()
         assert (frame["type"], frame["object"]["code"], frame["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -145,7 +147,7 @@ def test_a_version_that_is_long_gone_is_expired(host: E2eHost, version: str) -> 
         assert answer.expect(410)["reason"] == "Expired"
 
 
-def test_a_watch_ends_at_its_timeout(host: E2eHost) -> None:
-    query = {"watch": "true", "resourceVersion": current_version(host), "timeoutSeconds": 1}
-    with host.session().stream(tenants_path(ROOT), query=query, seconds=15) as frames:
+def test_a_watch_ends_at_its_timeout(cluster: E2eCluster) -> None:
+    query = {"watch": "true", "resourceVersion": current_version(cluster), "timeoutSeconds": 1}
+    with cluster.session().stream(tenants_path(ROOT), query=query, seconds=15) as frames:
         assert [frame["type"] for frame in frames if frame["type"] == "ERROR"] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Tenants
 
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -33,9 +33,11 @@ def initial(frames: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], dic
     raise AssertionError("no bookmark came")
 
 
-def test_the_list_comes_first_then_the_bookmark_then_changes(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_the_list_comes_first_then_the_bookmark_then_changes(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     made = sorted(tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3))
-    with host.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
+    with cluster.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
         events, bookmark = initial(frames)
         assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
             ("ADDED", name) for name in made
@@ -48,16 +50,16 @@ def test_the_list_comes_first_then_the_bookmark_then_changes(host: E2eHost, tena
         assert int(change["object"]["metadata"]["resourceVersion"]) > int(bookmark["metadata"]["resourceVersion"])
 
 
-def test_an_empty_list_is_only_a_bookmark(host: E2eHost, unique: str) -> None:
-    with host.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
+def test_an_empty_list_is_only_a_bookmark(cluster: E2eCluster, unique: str) -> None:
+    with cluster.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
         events, bookmark = initial(frames)
     assert events == []
     assert bookmark["metadata"]["annotations"][END] == "true"
 
 
-def test_metadata_only(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_metadata_only(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     tenant = tenants.create(labels={"e2e": unique})
-    with host.session().stream(
+    with cluster.session().stream(
         tenants_path(ROOT), query=query(unique), headers={"Accept": PARTIAL}, seconds=30
     ) as frames:
         events, bookmark = initial(frames)
@@ -67,10 +69,10 @@ def test_metadata_only(host: E2eHost, tenants: Tenants, unique: str) -> None:
     assert (bookmark["kind"], bookmark["metadata"]["annotations"][END]) == ("PartialObjectMetadata", "true")
 
 
-def test_tables(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_tables(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     for _ in range(2):
         tenants.create(labels={"e2e": unique})
-    with host.session().stream(
+    with cluster.session().stream(
         tenants_path(ROOT), query=query(unique), headers={"Accept": TABLE}, seconds=30
     ) as frames:
         events, bookmark = initial(frames)
@@ -80,17 +82,17 @@ def test_tables(host: E2eHost, tenants: Tenants, unique: str) -> None:
     assert [row["object"]["metadata"]["annotations"][END] for row in bookmark["rows"]] == ["true"]
 
 
-def test_a_watch_list_equals_a_list(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_watch_list_equals_a_list(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     for _ in range(2):
         tenants.create(labels={"e2e": unique})
-    listed = host.session().get(tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"}).expect(200)["items"]
-    with host.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
+    listed = cluster.session().get(tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"}).expect(200)["items"]
+    with cluster.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
         events, _ = initial(frames)
     names = {item["metadata"]["name"] for item in listed}
     assert {event["object"]["metadata"]["name"] for event in events} == names
 
 
-def test_match_is_required_with_initial_events(host: E2eHost) -> None:
+def test_match_is_required_with_initial_events(cluster: E2eCluster) -> None:
     asked = {"watch": "true", "sendInitialEvents": "true", "allowWatchBookmarks": "true"}
-    status = host.session().get(tenants_path(ROOT), query=asked).expect(422)
+    status = cluster.session().get(tenants_path(ROOT), query=asked).expect(422)
     assert "resourceVersionMatch" in status["message"]

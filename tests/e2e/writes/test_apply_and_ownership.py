@@ -8,18 +8,18 @@ import re
 import pytest
 
 from tests.e2e.support.applying import API_VERSION, APPLY, MERGE, apply, configuration, entries
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Tenants, manifest
 
 
-def test_the_form_of_the_entries(host: E2eHost, tenants: Tenants) -> None:
+def test_the_form_of_the_entries(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     config = configuration(
         name, metadata={"labels": {"a": "b"}, "finalizers": ["example.org/x"]}, spec={"resourceQuotas": {"cpu": 1}}
     )
-    apply(host, name, "applier", config).expect(201)
-    updated = host.session().request(
+    apply(cluster, name, "applier", config).expect(201)
+    updated = cluster.session().request(
         "PATCH",
         tenants_path(ROOT, name),
         {"metadata": {"annotations": {"c": "d"}, "finalizers": None}, "spec": {"etcd": True}},
@@ -42,35 +42,35 @@ def test_the_form_of_the_entries(host: E2eHost, tenants: Tenants) -> None:
     ]
 
 
-def test_what_the_server_sets_is_owned_by_nobody(host: E2eHost, tenants: Tenants) -> None:
+def test_what_the_server_sets_is_owned_by_nobody(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create(labels={"a": "b"}, generateName="x")
     [entry] = created["metadata"]["managedFields"]
     assert set(entry["fieldsV1"]) == {"f:metadata", "f:spec"}
     assert set(entry["fieldsV1"]["f:metadata"]) == {"f:labels", "f:generateName"}
 
 
-def test_a_manager_without_a_name_is_the_user_agent(host: E2eHost, tenants: Tenants) -> None:
+def test_a_manager_without_a_name_is_the_user_agent(cluster: E2eCluster, tenants: Tenants) -> None:
     agent = {"User-Agent": "my-tool/v1.2 (linux/amd64)"}
-    created = host.session().request("POST", tenants_path(ROOT), manifest(tenants.name()), headers=agent).expect(201)
+    created = cluster.session().request("POST", tenants_path(ROOT), manifest(tenants.name()), headers=agent).expect(201)
     assert [entry["manager"] for entry in created["metadata"]["managedFields"]] == ["my-tool"]
 
 
-def test_owner_references_are_owned_by_their_uid(host: E2eHost, tenants: Tenants) -> None:
+def test_owner_references_are_owned_by_their_uid(cluster: E2eCluster, tenants: Tenants) -> None:
     uid = tenants.get("root")["metadata"]["uid"]
     owner = {"apiVersion": API_VERSION, "kind": "Tenant", "name": "root", "uid": uid}
     other = {"apiVersion": "v1", "kind": "Namespace", "name": ROOT}
-    other["uid"] = host.session().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
+    other["uid"] = cluster.session().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
     name = tenants.name()
-    apply(host, name, "first", configuration(name, metadata={"ownerReferences": [owner]})).expect(201)
+    apply(cluster, name, "first", configuration(name, metadata={"ownerReferences": [owner]})).expect(201)
     metadata = {"ownerReferences": [other], "finalizers": ["example.org/x"]}
-    both = apply(host, name, "second", configuration(name, metadata=metadata)).expect(200)
+    both = apply(cluster, name, "second", configuration(name, metadata=metadata)).expect(200)
     assert both["metadata"]["ownerReferences"] == [owner, other]
     owned = entries(both)["second", "Apply"]["fieldsV1"]["f:metadata"]
     assert owned == {
         "f:finalizers": {'v:"example.org/x"': {}},
         "f:ownerReferences": {f'k:{{"uid":"{other["uid"]}"}}': {}},
     }
-    left = apply(host, name, "second", configuration(name)).expect(200)
+    left = apply(cluster, name, "second", configuration(name)).expect(200)
     assert left["metadata"]["ownerReferences"] == [owner]
     assert "finalizers" not in left["metadata"]
 
@@ -124,34 +124,36 @@ def test_owner_references_are_owned_by_their_uid(host: E2eHost, tenants: Tenants
     ],
 )
 def test_the_mistakes_of_an_apply_are_told_in_order(
-    host: E2eHost, tenants: Tenants, config: str, code: int, message: str
+    cluster: E2eCluster, tenants: Tenants, config: str, code: int, message: str
 ) -> None:
-    name, client = tenants.name(), host.session()
+    name, client = tenants.name(), cluster.session()
     client.request("POST", tenants_path(ROOT), manifest(name), query={"fieldManager": "e2e"}).expect(201)
-    status = apply(host, name, "applier", config, fieldValidation="Strict").expect(code)
+    status = apply(cluster, name, "applier", config, fieldValidation="Strict").expect(code)
     assert status["message"].startswith(message)
 
 
-def test_an_apply_of_what_is_not_there_creates_it(host: E2eHost, tenants: Tenants) -> None:
+def test_an_apply_of_what_is_not_there_creates_it(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     gone = configuration(name, metadata={"resourceVersion": "5"})
-    assert apply(host, name, "first", gone).expect(409)["reason"] == "Conflict"
-    created = apply(host, name, "first", configuration(name, spec={"etcd": True}))
+    assert apply(cluster, name, "first", gone).expect(409)["reason"] == "Conflict"
+    created = apply(cluster, name, "first", configuration(name, spec={"etcd": True}))
     assert created.expect(201)["metadata"]["generation"] == 1
-    again = apply(host, name, "first", configuration(name, spec={"etcd": False}))
+    again = apply(cluster, name, "first", configuration(name, spec={"etcd": False}))
     assert again.expect(200)["metadata"]["uid"] == created.json()["metadata"]["uid"]
 
 
-def test_who_may_patch_but_not_create_creates_nothing_by_apply(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_who_may_patch_but_not_create_creates_nothing_by_apply(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     rules = [{"apiGroups": ["apps.cozystack.io"], "resources": ["tenants"], "verbs": ["get", "patch"]}]
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{ROOT}"
     role = {"metadata": {"name": unique}, "rules": rules}
-    host.session().request("POST", f"{rbac}/roles", role).expect(201)
+    cluster.session().request("POST", f"{rbac}/roles", role).expect(201)
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": unique}
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": unique}
     binding = {"metadata": {"name": unique}, "roleRef": reference, "subjects": [subject]}
-    host.session().request("POST", f"{rbac}/rolebindings", binding).expect(201)
-    user, there, missing = host.session(unique), tenants.create()["metadata"]["name"], tenants.name()
+    cluster.session().request("POST", f"{rbac}/rolebindings", binding).expect(201)
+    user, there, missing = cluster.session(unique), tenants.create()["metadata"]["name"], tenants.name()
 
     def attempt(name: str) -> Answer:
         query = {"fieldManager": "e2e"}
@@ -163,14 +165,14 @@ def test_who_may_patch_but_not_create_creates_nothing_by_apply(host: E2eHost, te
     assert not tenants.exists(missing)
 
 
-def test_a_change_of_owners_alone_is_a_change(host: E2eHost, tenants: Tenants) -> None:
+def test_a_change_of_owners_alone_is_a_change(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     config = configuration(name, spec={"etcd": True})
-    apply(host, name, "first", config).expect(201)
+    apply(cluster, name, "first", config).expect(201)
     before = tenants.settled(name)["metadata"]
-    unchanged = apply(host, name, "first", config).expect(200)["metadata"]
+    unchanged = apply(cluster, name, "first", config).expect(200)["metadata"]
     assert unchanged == before
-    shared = apply(host, name, "second", config).expect(200)["metadata"]
+    shared = apply(cluster, name, "second", config).expect(200)["metadata"]
     assert int(shared["resourceVersion"]) > int(before["resourceVersion"])
     assert shared["generation"] == before["generation"]
     # an owner that changed nothing has no time, and so comes first (G3)
@@ -180,14 +182,14 @@ def test_a_change_of_owners_alone_is_a_change(host: E2eHost, tenants: Tenants) -
     ]
 
 
-def test_the_first_apply_over_what_nobody_owns_conflicts(host: E2eHost, tenants: Tenants) -> None:
+def test_the_first_apply_over_what_nobody_owns_conflicts(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     untracked = tenants.patch(name, {"metadata": {"managedFields": [{}]}})
     assert "managedFields" not in untracked["metadata"]
     assert "managedFields" not in tenants.patch(name, {"spec": {"monitoring": True}})["metadata"]
-    status = apply(host, name, "first", configuration(name, spec={"monitoring": False})).expect(409)
+    status = apply(cluster, name, "first", configuration(name, spec={"monitoring": False})).expect(409)
     assert 'conflict with "before-first-apply" using' in status["message"]
-    same = apply(host, name, "first", configuration(name, spec={"monitoring": True})).expect(200)
+    same = apply(cluster, name, "first", configuration(name, spec={"monitoring": True})).expect(200)
     assert ("before-first-apply", "Update") in entries(same)
 
 
@@ -200,34 +202,34 @@ def test_the_first_apply_over_what_nobody_owns_conflicts(host: E2eHost, tenants:
     ],
 )
 def test_quantities_are_compared_as_they_are_written(
-    host: E2eHost, tenants: Tenants, value: int | str, conflicts: bool
+    cluster: E2eCluster, tenants: Tenants, value: int | str, conflicts: bool
 ) -> None:
     name = tenants.name()
-    apply(host, name, "first", configuration(name, spec={"resourceQuotas": {"cpu": 1}})).expect(201)
-    other = apply(host, name, "second", configuration(name, spec={"resourceQuotas": {"cpu": value}}))
+    apply(cluster, name, "first", configuration(name, spec={"resourceQuotas": {"cpu": 1}})).expect(201)
+    other = apply(cluster, name, "second", configuration(name, spec={"resourceQuotas": {"cpu": value}}))
     assert other.status == (409 if conflicts else 200)
     assert tenants.get(name)["spec"]["resourceQuotas"] == {"cpu": 1}
 
 
-def test_an_applied_null_is_a_default_that_is_owned(host: E2eHost, tenants: Tenants) -> None:
+def test_an_applied_null_is_a_default_that_is_owned(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", configuration(name, spec={"schedulingClass": "a"})).expect(201)
-    nulled = apply(host, name, "first", configuration(name, spec={"schedulingClass": None})).expect(200)
+    apply(cluster, name, "first", configuration(name, spec={"schedulingClass": "a"})).expect(201)
+    nulled = apply(cluster, name, "first", configuration(name, spec={"schedulingClass": None})).expect(200)
     assert nulled["spec"]["schedulingClass"] == ""
     assert entries(nulled)["first", "Apply"]["fieldsV1"] == {"f:spec": {"f:schedulingClass": {}}}
 
 
-def test_defaults_are_nobody_s(host: E2eHost, tenants: Tenants) -> None:
+def test_defaults_are_nobody_s(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    created = apply(host, name, "first", configuration(name, spec={"etcd": True})).expect(201)
+    created = apply(cluster, name, "first", configuration(name, spec={"etcd": True})).expect(201)
     assert created["spec"]["monitoring"] is False
     assert entries(created)["first", "Apply"]["fieldsV1"] == {"f:spec": {"f:etcd": {}}}
-    apply(host, name, "second", configuration(name, spec={"monitoring": True})).expect(200)
+    apply(cluster, name, "second", configuration(name, spec={"monitoring": True})).expect(200)
 
 
-def test_managed_fields_are_in_every_answer(host: E2eHost, tenants: Tenants) -> None:
+def test_managed_fields_are_in_every_answer(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create()
-    name, client = created["metadata"]["name"], host.session()
+    name, client = created["metadata"]["name"], cluster.session()
     one_only = {"fieldSelector": f"metadata.name={name}"}
     [listed] = client.get(tenants_path(ROOT), query=one_only).expect(200)["items"]
     with client.stream(tenants_path(ROOT), query={**one_only, "watch": "true"}, seconds=30) as frames:
@@ -236,7 +238,7 @@ def test_managed_fields_are_in_every_answer(host: E2eHost, tenants: Tenants) -> 
         assert shown["metadata"]["managedFields"] == created["metadata"]["managedFields"]
 
 
-def test_a_status_that_is_applied_has_an_entry_of_its_own(host: E2eHost, tenants: Tenants) -> None:
+def test_a_status_that_is_applied_has_an_entry_of_its_own(cluster: E2eCluster, tenants: Tenants) -> None:
     """J37, on the kind that Tenants are kept in: a Tenant's own status is read-only."""
     name = tenants.create()["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
@@ -249,7 +251,7 @@ def test_a_status_that_is_applied_has_an_entry_of_its_own(host: E2eHost, tenants
         "status": {"conditions": [condition]},
     }
     query = {"fieldManager": "helm-controller"}
-    client = host.session()
+    client = cluster.session()
     applied = client.request("PATCH", f"{path}/status", config, query=query, content_type=APPLY).expect(200)
     [entry] = [each for each in applied["metadata"]["managedFields"] if each["manager"] == "helm-controller"]
     assert (entry["operation"], entry["subresource"]) == ("Apply", "status")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -17,11 +17,11 @@ UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def post(host: E2eHost, body: Any, *, content_type: str = "application/json", **query: str) -> Answer:
-    return host.session().request("POST", tenants_path(ROOT), body, query=query or None, content_type=content_type)
+def post(cluster: E2eCluster, body: Any, *, content_type: str = "application/json", **query: str) -> Answer:
+    return cluster.session().request("POST", tenants_path(ROOT), body, query=query or None, content_type=content_type)
 
 
-def test_the_server_sets_identity_time_and_generation(host: E2eHost, tenants: Tenants) -> None:
+def test_the_server_sets_identity_time_and_generation(cluster: E2eCluster, tenants: Tenants) -> None:
     metadata = tenants.create()["metadata"]
     assert re.fullmatch(UUID, metadata["uid"])
     assert re.fullmatch(SECONDS, metadata["creationTimestamp"])
@@ -32,7 +32,7 @@ def test_the_server_sets_identity_time_and_generation(host: E2eHost, tenants: Te
     assert "selfLink" not in metadata
 
 
-def test_what_only_the_server_sets_is_not_taken_from_a_body(host: E2eHost, tenants: Tenants) -> None:
+def test_what_only_the_server_sets_is_not_taken_from_a_body(cluster: E2eCluster, tenants: Tenants) -> None:
     past = "2001-01-01T00:00:00Z"
     claimed: dict[str, Any] = {
         "uid": "00000000-0000-4000-8000-000000000000",
@@ -49,12 +49,12 @@ def test_what_only_the_server_sets_is_not_taken_from_a_body(host: E2eHost, tenan
     assert {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}.isdisjoint(metadata)
 
 
-def test_a_version_in_a_new_object_is_the_client_s_mistake(host: E2eHost, tenants: Tenants) -> None:
-    status = post(host, manifest(tenants.name(), resourceVersion="5")).expect(400)
+def test_a_version_in_a_new_object_is_the_client_s_mistake(cluster: E2eCluster, tenants: Tenants) -> None:
+    status = post(cluster, manifest(tenants.name(), resourceVersion="5")).expect(400)
     assert status["message"] == "resourceVersion should not be set on objects to be created"
 
 
-def test_finalizers_and_owners_of_a_new_object_are_kept(host: E2eHost, tenants: Tenants) -> None:
+def test_finalizers_and_owners_of_a_new_object_are_kept(cluster: E2eCluster, tenants: Tenants) -> None:
     root = tenants.get("root")
     owner = {"apiVersion": root["apiVersion"], "kind": "Tenant", "name": "root", "uid": root["metadata"]["uid"]}
     created = tenants.create(finalizers=["example.org/keep"], ownerReferences=[owner])
@@ -63,8 +63,8 @@ def test_finalizers_and_owners_of_a_new_object_are_kept(host: E2eHost, tenants: 
     tenants.patch(created["metadata"]["name"], {"metadata": {"finalizers": None}})
 
 
-def test_a_body_may_leave_out_its_kind_and_version(host: E2eHost, tenants: Tenants) -> None:
-    created = post(host, {"metadata": {"name": tenants.name()}}).expect(201)
+def test_a_body_may_leave_out_its_kind_and_version(cluster: E2eCluster, tenants: Tenants) -> None:
+    created = post(cluster, {"metadata": {"name": tenants.name()}}).expect(201)
     assert (created["apiVersion"], created["kind"]) == ("apps.cozystack.io/v1alpha1", "Tenant")
     assert created["metadata"]["namespace"] == ROOT
 
@@ -92,9 +92,9 @@ def test_a_body_may_leave_out_its_kind_and_version(host: E2eHost, tenants: Tenan
     ],
 )
 def test_a_body_of_another_kind_is_refused(
-    host: E2eHost, tenants: Tenants, claimed: dict[str, Any], message: str
+    cluster: E2eCluster, tenants: Tenants, claimed: dict[str, Any], message: str
 ) -> None:
-    status = post(host, {**manifest(tenants.name()), **claimed}).expect(400)
+    status = post(cluster, {**manifest(tenants.name()), **claimed}).expect(400)
     assert status["message"].startswith(message)
 
 
@@ -108,8 +108,8 @@ def test_a_body_of_another_kind_is_refused(
         pytest.param({"metadata": []}, id="the metadata"),
     ],
 )
-def test_a_wrong_type_in_metadata_cannot_be_handled(host: E2eHost, wrong: dict[str, Any]) -> None:
-    message = post(host, wrong).expect(400)["message"]
+def test_a_wrong_type_in_metadata_cannot_be_handled(cluster: E2eCluster, wrong: dict[str, Any]) -> None:
+    message = post(cluster, wrong).expect(400)["message"]
     assert message.startswith('Tenant in version "v1alpha1" cannot be handled as a Tenant: ')
 
 
@@ -121,13 +121,13 @@ def test_a_wrong_type_in_metadata_cannot_be_handled(host: E2eHost, wrong: dict[s
         pytest.param("Application/JSON", id="in capitals"),
     ],
 )
-def test_a_body_is_json_unless_it_says_otherwise(host: E2eHost, tenants: Tenants, content_type: str) -> None:
-    post(host, manifest(tenants.name()), content_type=content_type).expect(201)
+def test_a_body_is_json_unless_it_says_otherwise(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
+    post(cluster, manifest(tenants.name()), content_type=content_type).expect(201)
 
 
 @pytest.mark.parametrize("content_type", ["text/yaml", "application/cbor", "text/plain", "nonsense"])
-def test_a_body_of_another_type_is_unsupported(host: E2eHost, tenants: Tenants, content_type: str) -> None:
-    status = post(host, manifest(tenants.name()), content_type=content_type).expect(415)
+def test_a_body_of_another_type_is_unsupported(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
+    status = post(cluster, manifest(tenants.name()), content_type=content_type).expect(415)
     assert status["reason"] == "UnsupportedMediaType"
     assert status["message"].startswith(
         "the body of the request was in an unknown format - accepted media types include: "
@@ -135,11 +135,11 @@ def test_a_body_of_another_type_is_unsupported(host: E2eHost, tenants: Tenants, 
     )
 
 
-def test_of_repeated_keys_the_last_counts_and_case_matters(host: E2eHost, tenants: Tenants) -> None:
+def test_of_repeated_keys_the_last_counts_and_case_matters(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     body = f"""{{"metadata": {{"name": "{name}"}},
       "spec": {{"etcd": true, "monitoring": true, "etcd": false, "Monitoring": false, "colour": "red"}}}}"""
-    answer = post(host, body)
+    answer = post(cluster, body)
     spec = answer.expect(201)["spec"]
     assert (spec["etcd"], spec["monitoring"]) == (False, True)
     assert {"Monitoring", "colour"}.isdisjoint(spec)
@@ -147,29 +147,29 @@ def test_of_repeated_keys_the_last_counts_and_case_matters(host: E2eHost, tenant
     assert all(f'\\"spec.{field}\\"' in told for field in ("etcd", "Monitoring", "colour"))
 
 
-def test_integers_stay_integers(host: E2eHost, tenants: Tenants) -> None:
+def test_integers_stay_integers(cluster: E2eCluster, tenants: Tenants) -> None:
     largest = 2**63 - 1
     quotas = {"count": largest, "cpu": "4", "memory": 8}
     created = tenants.create(spec={"resourceQuotas": quotas})
     assert created["spec"]["resourceQuotas"] == quotas
-    raw = host.session().get(tenants_path(ROOT, created["metadata"]["name"])).content
+    raw = cluster.session().get(tenants_path(ROOT, created["metadata"]["name"])).content
     assert b'"count":9223372036854775807' in raw
 
 
-def test_the_namespace_of_the_body_must_be_that_of_the_url(host: E2eHost, tenants: Tenants) -> None:
-    status = post(host, manifest(tenants.name(), "default")).expect(400)
+def test_the_namespace_of_the_body_must_be_that_of_the_url(cluster: E2eCluster, tenants: Tenants) -> None:
+    status = post(cluster, manifest(tenants.name(), "default")).expect(400)
     assert status["message"] == (
         "the namespace of the provided object does not match the namespace sent on the request"
     )
 
 
-def test_nothing_is_created_over_all_namespaces(host: E2eHost, unique: str) -> None:
-    status = host.session().request("POST", tenants_path(), manifest(unique)).expect(405)
+def test_nothing_is_created_over_all_namespaces(cluster: E2eCluster, unique: str) -> None:
+    status = cluster.session().request("POST", tenants_path(), manifest(unique)).expect(405)
     assert status["reason"] == "MethodNotAllowed"
 
 
-def test_a_name_is_required(host: E2eHost) -> None:
-    status = post(host, {"metadata": {}}).expect(422)
+def test_a_name_is_required(cluster: E2eCluster) -> None:
+    status = post(cluster, {"metadata": {}}).expect(422)
     why = "Required value: name or generateName is required"
     assert f'Tenant.apps.cozystack.io "" is invalid: metadata.name: {why}' in status["message"]
     assert status["details"]["group"] == "apps.cozystack.io"
@@ -177,8 +177,8 @@ def test_a_name_is_required(host: E2eHost) -> None:
     assert status["details"]["causes"] == [{"reason": "FieldValueRequired", "message": why, "field": "metadata.name"}]
 
 
-def test_a_generated_name_is_the_base_and_five_characters(host: E2eHost, tenants: Tenants, unique: str) -> None:
-    made = [post(host, {"metadata": {"generateName": unique}}).expect(201)["metadata"] for _ in range(2)]
+def test_a_generated_name_is_the_base_and_five_characters(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+    made = [post(cluster, {"metadata": {"generateName": unique}}).expect(201)["metadata"] for _ in range(2)]
     try:
         for metadata in made:
             assert re.fullmatch(f"{unique}[{ALPHABET}]{{5}}", metadata["name"])
@@ -186,20 +186,20 @@ def test_a_generated_name_is_the_base_and_five_characters(host: E2eHost, tenants
         assert made[0]["name"] != made[1]["name"]
     finally:
         for metadata in made:
-            host.session().request("DELETE", tenants_path(ROOT, metadata["name"]))
+            cluster.session().request("DELETE", tenants_path(ROOT, metadata["name"]))
 
 
-def test_a_name_goes_before_a_generated_one(host: E2eHost, tenants: Tenants) -> None:
+def test_a_name_goes_before_a_generated_one(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    assert post(host, manifest(name, generateName="other")).expect(201)["metadata"]["name"] == name
+    assert post(cluster, manifest(name, generateName="other")).expect(201)["metadata"]["name"] == name
 
 
-def test_a_dry_run_generates_a_name_too(host: E2eHost, unique: str) -> None:
-    created = post(host, {"metadata": {"generateName": unique}}, dryRun="All").expect(201)["metadata"]
+def test_a_dry_run_generates_a_name_too(cluster: E2eCluster, unique: str) -> None:
+    created = post(cluster, {"metadata": {"generateName": unique}}, dryRun="All").expect(201)["metadata"]
     assert re.fullmatch(f"{unique}[{ALPHABET}]{{5}}", created["name"])
     assert created["uid"]
 
 
-def test_a_base_that_is_no_tenant_s_name_is_invalid(host: E2eHost) -> None:
-    status = post(host, {"metadata": {"generateName": "with-dash-"}}).expect(422)
+def test_a_base_that_is_no_tenant_s_name_is_invalid(cluster: E2eCluster) -> None:
+    status = post(cluster, {"metadata": {"generateName": "with-dash-"}}).expect(422)
     assert {cause["field"] for cause in status["details"]["causes"]} == {"metadata.name"}

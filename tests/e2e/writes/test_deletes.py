@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Object, Tenants
 
 KEEP = "example.org/keep"
 
 
-def delete(host: E2eHost, name: str = "", body: Object | None = None, **query: Any) -> Answer:
-    return host.session().request("DELETE", tenants_path(ROOT, name), body, query=query or None)
+def delete(cluster: E2eCluster, name: str = "", body: Object | None = None, **query: Any) -> Answer:
+    return cluster.session().request("DELETE", tenants_path(ROOT, name), body, query=query or None)
 
 
 def options(**fields: Any) -> Object:
@@ -25,9 +25,9 @@ def release(tenants: Tenants, name: str) -> Object:
     return tenants.patch(name, {"metadata": {"finalizers": None}})
 
 
-def test_what_goes_at_once_is_answered_with_a_status(host: E2eHost, unique: str) -> None:
+def test_what_goes_at_once_is_answered_with_a_status(cluster: E2eCluster, unique: str) -> None:
     """No Tenant does: it goes after what belongs to it."""
-    client, path = host.session(), f"/api/v1/namespaces/{ROOT}/configmaps"
+    client, path = cluster.session(), f"/api/v1/namespaces/{ROOT}/configmaps"
     uid = client.request("POST", path, {"metadata": {"name": unique}}).expect(201)["metadata"]["uid"]
     assert client.request("DELETE", f"{path}/{unique}").expect(200) == {
         "kind": "Status",
@@ -39,25 +39,27 @@ def test_what_goes_at_once_is_answered_with_a_status(host: E2eHost, unique: str)
     assert client.get(f"{path}/{unique}").status == 404
 
 
-def test_a_tenant_without_visible_finalizers_is_answered_with_and_goes_soon(host: E2eHost, tenants: Tenants) -> None:
+def test_a_tenant_without_visible_finalizers_is_answered_with_and_goes_soon(
+    cluster: E2eCluster, tenants: Tenants
+) -> None:
     """Our own finalizer is not shown; what it waits for is told in the conditions."""
     metadata = tenants.create()["metadata"]
-    marked = delete(host, metadata["name"]).expect(200)
+    marked = delete(cluster, metadata["name"]).expect(200)
     assert (marked["kind"], marked["metadata"]["uid"]) == ("Tenant", metadata["uid"])
     assert marked["metadata"]["deletionTimestamp"]
     assert "finalizers" not in marked["metadata"]
     tenants.wait_until_gone(tenants_path(ROOT, metadata["name"]))
 
 
-def test_what_is_kept_is_answered_with_the_object(host: E2eHost, tenants: Tenants) -> None:
+def test_what_is_kept_is_answered_with_the_object(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create(finalizers=[KEEP])
     name = created["metadata"]["name"]
-    marked = delete(host, name).expect(200)
+    marked = delete(cluster, name).expect(200)
     assert marked["kind"] == "Tenant"
     assert marked["metadata"]["deletionTimestamp"]
     assert marked["metadata"]["deletionGracePeriodSeconds"] == 0
     assert marked["metadata"]["generation"] == created["metadata"]["generation"] + 1
-    again = delete(host, name).expect(200)["metadata"]
+    again = delete(cluster, name).expect(200)["metadata"]
     for field in ("deletionTimestamp", "generation", "finalizers"):
         assert again[field] == marked["metadata"][field]
     released = release(tenants, name)
@@ -66,15 +68,15 @@ def test_what_is_kept_is_answered_with_the_object(host: E2eHost, tenants: Tenant
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_the_last_finalizer_s_removal_is_the_deletion(host: E2eHost, tenants: Tenants, method: str) -> None:
+def test_the_last_finalizer_s_removal_is_the_deletion(cluster: E2eCluster, tenants: Tenants, method: str) -> None:
     name = tenants.create(finalizers=[KEEP])["metadata"]["name"]
-    marked = delete(host, name).expect(200)
+    marked = delete(cluster, name).expect(200)
     body: Object = {"metadata": {"finalizers": None}}
     if method == "PUT":
         metadata = {key: marked["metadata"][key] for key in ("name", "uid")}
         body = {**marked, "metadata": metadata}
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-    answer = host.session().request(method, tenants_path(ROOT, name), body, content_type=kind).expect(200)
+    answer = cluster.session().request(method, tenants_path(ROOT, name), body, content_type=kind).expect(200)
     assert (answer["kind"], answer["metadata"]["uid"]) == ("Tenant", marked["metadata"]["uid"])
     tenants.wait_until_gone(tenants_path(ROOT, name))
 
@@ -90,23 +92,23 @@ def test_the_last_finalizer_s_removal_is_the_deletion(host: E2eHost, tenants: Te
     ],
 )
 def test_a_propagation_policy_is_a_finalizer(
-    host: E2eHost, tenants: Tenants, asked: Object, finalizers: list[str]
+    cluster: E2eCluster, tenants: Tenants, asked: Object, finalizers: list[str]
 ) -> None:
     name = tenants.create(finalizers=[KEEP])["metadata"]["name"]
-    marked = delete(host, name, options(**asked)).expect(200)
+    marked = delete(cluster, name, options(**asked)).expect(200)
     release(tenants, name)
     assert marked["metadata"]["finalizers"] == finalizers
 
 
-def test_a_missing_object_is_not_found(host: E2eHost, unique: str) -> None:
-    status = delete(host, unique).expect(404)
+def test_a_missing_object_is_not_found(cluster: E2eCluster, unique: str) -> None:
+    status = delete(cluster, unique).expect(404)
     assert status["message"] == f'tenants.apps.cozystack.io "{unique}" not found'
 
 
-def test_a_dry_run_is_answered_as_the_deletion_and_changes_nothing(host: E2eHost, tenants: Tenants) -> None:
+def test_a_dry_run_is_answered_as_the_deletion_and_changes_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
     plain, kept = tenants.create()["metadata"], tenants.create(finalizers=[KEEP])["metadata"]
     for each, dry in ((plain["name"], {"dryRun": "All"}), (kept["name"], {"body": options(dryRun=["All"])})):
-        marked = delete(host, each, **dry).expect(200)
+        marked = delete(cluster, each, **dry).expect(200)
         assert (marked["kind"], bool(marked["metadata"]["deletionTimestamp"])) == ("Tenant", True)
     for name in (plain["name"], kept["name"]):
         assert "deletionTimestamp" not in tenants.get(name)["metadata"]
@@ -114,25 +116,25 @@ def test_a_dry_run_is_answered_as_the_deletion_and_changes_nothing(host: E2eHost
 
 
 @pytest.mark.parametrize("api_version", ["v1", "meta.k8s.io/v1", "apps.cozystack.io/v1alpha1"])
-def test_delete_options_come_in_each_of_their_versions(host: E2eHost, tenants: Tenants, api_version: str) -> None:
+def test_delete_options_come_in_each_of_their_versions(cluster: E2eCluster, tenants: Tenants, api_version: str) -> None:
     name = tenants.create()["metadata"]["name"]
     body = {"kind": "DeleteOptions", "apiVersion": api_version, "preconditions": {"uid": "another"}}
-    delete(host, name, body).expect(409)
-    delete(host, name, {**body, "preconditions": None}).expect(200)
+    delete(cluster, name, body).expect(409)
+    delete(cluster, name, {**body, "preconditions": None}).expect(200)
 
 
-def test_another_kind_is_no_delete_options(host: E2eHost, tenants: Tenants) -> None:
+def test_another_kind_is_no_delete_options(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
-    status = delete(host, name, {"kind": "Pod", "apiVersion": "v1"}).expect(400)
+    status = delete(cluster, name, {"kind": "Pod", "apiVersion": "v1"}).expect(400)
     assert status["message"] == "decoded object cannot be converted to DeleteOptions"
     assert tenants.exists(name)
 
 
-def test_a_collection_is_answered_with_what_went(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_collection_is_answered_with_what_went(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     chosen = sorted(tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3))
     spared = tenants.create(labels={"e2e": f"{unique}x"})["metadata"]["name"]
     query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "fieldSelector": f"metadata.name!={chosen[0]}"}
-    deleted = delete(host, **query).expect(200)
+    deleted = delete(cluster, **query).expect(200)
     assert (deleted["kind"], deleted["apiVersion"]) == ("TenantList", "apps.cozystack.io/v1alpha1")
     assert [item["metadata"]["name"] for item in deleted["items"]] == chosen[1:]
     for name in chosen[1:]:
@@ -140,25 +142,25 @@ def test_a_collection_is_answered_with_what_went(host: E2eHost, tenants: Tenants
     assert [tenants.exists(name) for name in (chosen[0], spared)] == [True, True]
 
 
-def test_a_collection_of_nothing_is_an_empty_list(host: E2eHost, unique: str) -> None:
-    deleted = delete(host, labelSelector=f"e2e={unique}").expect(200)
+def test_a_collection_of_nothing_is_an_empty_list(cluster: E2eCluster, unique: str) -> None:
+    deleted = delete(cluster, labelSelector=f"e2e={unique}").expect(200)
     assert (deleted["kind"], deleted["items"]) == ("TenantList", [])
 
 
-def test_a_dry_run_of_a_collection_deletes_nothing(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_a_dry_run_of_a_collection_deletes_nothing(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "dryRun": "All"}
-    deleted = delete(host, **query).expect(200)
+    deleted = delete(cluster, **query).expect(200)
     assert [item["metadata"]["name"] for item in deleted["items"]] == [name]
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]
 
 
-def test_the_finalizers_of_a_tenant_are_those_of_its_release(host: E2eHost, tenants: Tenants) -> None:
+def test_the_finalizers_of_a_tenant_are_those_of_its_release(cluster: E2eCluster, tenants: Tenants) -> None:
     """D93: without that the garbage collector could not finish what it began."""
     name = tenants.create(finalizers=[KEEP])["metadata"]["name"]
-    marked = delete(host, name).expect(200)["metadata"]
+    marked = delete(cluster, name).expect(200)["metadata"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
-    stored = host.session().get(path).expect(200)["metadata"]
+    stored = cluster.session().get(path).expect(200)["metadata"]
     release(tenants, name)
     assert KEEP in stored["finalizers"]
     assert stored["deletionTimestamp"] == marked["deletionTimestamp"]

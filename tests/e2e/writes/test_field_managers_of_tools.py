@@ -7,7 +7,7 @@ import json
 import yaml
 
 from tests.e2e.support.applying import MERGE, apply, configuration, entries
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
@@ -15,13 +15,13 @@ JSON_PATCH = "application/json-patch+json"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def test_the_way_from_client_side_to_server_side_apply(host: E2eHost, tenants: Tenants) -> None:
+def test_the_way_from_client_side_to_server_side_apply(cluster: E2eCluster, tenants: Tenants) -> None:
     """G29: kubectl moves the ownership with a JSON patch of managedFields, and nothing conflicts."""
     name = tenants.name()
     text = yaml.safe_dump(manifest(name, spec={"etcd": True, "monitoring": True}))
-    host.kubectl("apply", "-f", "-", input=text)
+    cluster.kubectl("apply", "-f", "-", input=text)
     changed = yaml.safe_dump(manifest(name, spec={"etcd": False}))
-    host.kubectl("apply", "--server-side", "-f", "-", input=changed)
+    cluster.kubectl("apply", "--server-side", "-f", "-", input=changed)
     tenant = tenants.get(name)
     assert tenant["spec"]["etcd"] is False
     # what client-side apply had set, and the new configuration leaves out, went with its owner
@@ -30,10 +30,10 @@ def test_the_way_from_client_side_to_server_side_apply(host: E2eHost, tenants: T
     assert ("kubectl-client-side-apply", "Update") not in entries(tenant)
     again = json.loads(tenant["metadata"]["annotations"][LAST_APPLIED])
     assert again["spec"] == {"etcd": False}
-    assert "serverside-applied" in host.kubectl("apply", "--server-side", "-f", "-", input=changed).stdout
+    assert "serverside-applied" in cluster.kubectl("apply", "--server-side", "-f", "-", input=changed).stdout
 
 
-def test_a_json_patch_moves_ownership_if_the_version_is_right(host: E2eHost, tenants: Tenants) -> None:
+def test_a_json_patch_moves_ownership_if_the_version_is_right(cluster: E2eCluster, tenants: Tenants) -> None:
     """G29, G30: what csaupgrade and Flux send."""
     created = tenants.create(spec={"etcd": True})
     name, metadata = created["metadata"]["name"], created["metadata"]
@@ -45,7 +45,7 @@ def test_a_json_patch_moves_ownership_if_the_version_is_right(host: E2eHost, ten
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
         ]
         path = tenants_path(ROOT, name)
-        return host.session().request("PATCH", path, operations, content_type=JSON_PATCH)
+        return cluster.session().request("PATCH", path, operations, content_type=JSON_PATCH)
 
     assert move("1").expect(409)["reason"] == "Conflict"
     tenants.wait("the version did not move in between", lambda: move(version_of(tenants, name)).status == 200)
@@ -63,40 +63,40 @@ def compared(tenant: Object) -> Object:
     return {**tenant, "metadata": metadata, "status": None}
 
 
-def test_a_dry_run_shows_what_flux_compares_with(host: E2eHost, tenants: Tenants) -> None:
+def test_a_dry_run_shows_what_flux_compares_with(cluster: E2eCluster, tenants: Tenants) -> None:
     """G30: dry run, comparison, and an apply only if there is drift."""
     name, flux = tenants.name(), {"force": "true"}
     config = configuration(name, metadata={"labels": {"a": "b"}}, spec={"etcd": True, "resourceQuotas": {"cpu": "1"}})
-    apply(host, name, "kustomize-controller", config, **flux).expect(201)
+    apply(cluster, name, "kustomize-controller", config, **flux).expect(201)
     live = tenants.settled(name)
-    assert compared(apply(host, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)) == compared(
+    assert compared(apply(cluster, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)) == compared(
         live
     )
     tenants.patch(name, {"spec": {"etcd": False}, "metadata": {"labels": {"other": "label"}}})
     drifted = tenants.get(name)
-    dry = apply(host, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)
+    dry = apply(cluster, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)
     assert compared(tenants.get(name)) == compared(drifted)
     assert dry["spec"] == live["spec"]
     assert dry["metadata"]["labels"] == {"a": "b", "other": "label"}
-    applied = apply(host, name, "kustomize-controller", config, **flux).expect(200)
+    applied = apply(cluster, name, "kustomize-controller", config, **flux).expect(200)
     assert applied["spec"] == dry["spec"]
     assert applied["metadata"]["labels"] == dry["metadata"]["labels"]
 
 
-def test_controller_runtime_s_patches(host: E2eHost, tenants: Tenants) -> None:
+def test_controller_runtime_s_patches(cluster: E2eCluster, tenants: Tenants) -> None:
     """G33: Apply with an owner, MergeFrom with an optimistic lock, NotFound that is known by its reason."""
     name = tenants.name()
-    missing = host.session().request(
+    missing = cluster.session().request(
         "PATCH", tenants_path(ROOT, name), {"spec": {}}, query={"fieldManager": "manager"}, content_type=MERGE
     )
     assert missing.expect(404)["reason"] == "NotFound"
-    created = apply(host, name, "manager", configuration(name, spec={"etcd": True}), force="true").expect(201)
+    created = apply(cluster, name, "manager", configuration(name, spec={"etcd": True}), force="true").expect(201)
     assert created["kind"] == "Tenant"
 
     def locked(version: str) -> Answer:
         body = {"metadata": {"resourceVersion": version, "labels": {"a": version}}}
         path, query = tenants_path(ROOT, name), {"fieldManager": "manager"}
-        return host.session().request("PATCH", path, body, query=query, content_type=MERGE)
+        return cluster.session().request("PATCH", path, body, query=query, content_type=MERGE)
 
     tenants.wait("the lock holds", lambda: locked(version_of(tenants, name)).status == 200)
     before = version_of(tenants, name)

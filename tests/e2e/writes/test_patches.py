@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Object, Tenants
 
@@ -20,9 +20,9 @@ MERGE, JSON_PATCH, STRATEGIC, APPLY = (
 REFUSED = "the server rejected our request due to an error in our request"
 
 
-def patch(host: E2eHost, name: str, body: Any, content_type: str = MERGE, **query: str) -> Answer:
+def patch(cluster: E2eCluster, name: str, body: Any, content_type: str = MERGE, **query: str) -> Answer:
     path = tenants_path(ROOT, name)
-    return host.session().request("PATCH", path, body, query=query or None, content_type=content_type)
+    return cluster.session().request("PATCH", path, body, query=query or None, content_type=content_type)
 
 
 @pytest.mark.parametrize(
@@ -36,16 +36,16 @@ def patch(host: E2eHost, name: str, body: Any, content_type: str = MERGE, **quer
         ),
     ],
 )
-def test_a_patch_changes_the_object(host: E2eHost, tenants: Tenants, content_type: str, body: Any) -> None:
+def test_a_patch_changes_the_object(cluster: E2eCluster, tenants: Tenants, content_type: str, body: Any) -> None:
     name = tenants.create()["metadata"]["name"]
     query = {"fieldManager": "e2e", "force": "true"} if content_type == APPLY else {}
-    assert patch(host, name, body, content_type, **query).expect(200)["spec"]["etcd"] is True
+    assert patch(cluster, name, body, content_type, **query).expect(200)["spec"]["etcd"] is True
 
 
 @pytest.mark.parametrize("content_type", ["", "application/json", "text/plain", STRATEGIC])
-def test_another_kind_of_patch_is_unsupported(host: E2eHost, tenants: Tenants, content_type: str) -> None:
+def test_another_kind_of_patch_is_unsupported(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
     tenant = tenants.create()
-    status = patch(host, tenant["metadata"]["name"], {"spec": {"etcd": True}}, content_type).expect(415)
+    status = patch(cluster, tenant["metadata"]["name"], {"spec": {"etcd": True}}, content_type).expect(415)
     assert status["reason"] == "UnsupportedMediaType"
     assert status["message"] == (
         "the body of the request was in an unknown format - accepted media types include: "
@@ -63,18 +63,18 @@ def test_another_kind_of_patch_is_unsupported(host: E2eHost, tenants: Tenants, c
     ],
 )
 def test_a_json_patch_that_cannot_be_applied_is_unprocessable(
-    host: E2eHost, tenants: Tenants, operation: Object
+    cluster: E2eCluster, tenants: Tenants, operation: Object
 ) -> None:
     name = tenants.create()["metadata"]["name"]
-    status = patch(host, name, [operation], JSON_PATCH).expect(422)
+    status = patch(cluster, name, [operation], JSON_PATCH).expect(422)
     assert (status["reason"], status["message"], status["details"]) == ("Invalid", REFUSED, {})
 
 
-def test_a_json_patch_has_at_most_ten_thousand_operations(host: E2eHost, tenants: Tenants) -> None:
+def test_a_json_patch_has_at_most_ten_thousand_operations(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     test = {"op": "test", "path": "/spec/etcd", "value": False}
-    assert patch(host, name, [test] * 10_000, JSON_PATCH).status == 200
-    status = patch(host, name, [test] * 10_001, JSON_PATCH).expect(413)
+    assert patch(cluster, name, [test] * 10_000, JSON_PATCH).status == 200
+    status = patch(cluster, name, [test] * 10_001, JSON_PATCH).expect(413)
     assert status["message"] == (
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
     )
@@ -90,16 +90,18 @@ def test_a_json_patch_has_at_most_ten_thousand_operations(host: E2eHost, tenants
         pytest.param(MERGE, b"5", id="a merge patch that is a number"),
     ],
 )
-def test_what_is_no_patch_cannot_be_decoded(host: E2eHost, tenants: Tenants, content_type: str, body: bytes) -> None:
+def test_what_is_no_patch_cannot_be_decoded(
+    cluster: E2eCluster, tenants: Tenants, content_type: str, body: bytes
+) -> None:
     name = tenants.create()["metadata"]["name"]
-    status = patch(host, name, body, content_type).expect(400)
+    status = patch(cluster, name, body, content_type).expect(400)
     assert status["message"].startswith("error decoding patch: ")
 
 
-def test_a_null_in_a_merge_patch_deletes(host: E2eHost, tenants: Tenants) -> None:
+def test_a_null_in_a_merge_patch_deletes(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create(labels={"a": "1", "b": "2"}, spec={"gateway": True, "host": ""})
     body = {"metadata": {"labels": {"a": None}}, "spec": {"gateway": None, "etcd": None}}
-    patched = patch(host, tenant["metadata"]["name"], body).expect(200)
+    patched = patch(cluster, tenant["metadata"]["name"], body).expect(200)
     assert patched["metadata"]["labels"] == {"b": "2"}
     assert "gateway" not in patched["spec"]
     assert patched["spec"]["etcd"] is False
@@ -117,9 +119,9 @@ def invalid_patch(status: Object) -> tuple[Object, str]:
     return found, ('"' + text)[end:].removeprefix(": ")
 
 
-def test_a_patch_that_makes_no_object_is_shown(host: E2eHost, tenants: Tenants) -> None:
+def test_a_patch_that_makes_no_object_is_shown(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
-    patched, problem = invalid_patch(patch(host, name, {"metadata": {"labels": {"a": 1}}}).expect(422))
+    patched, problem = invalid_patch(patch(cluster, name, {"metadata": {"labels": {"a": 1}}}).expect(422))
     assert patched["metadata"]["labels"] == {"a": 1}
     assert "labels" in problem
 
@@ -154,20 +156,20 @@ def test_a_patch_that_makes_no_object_is_shown(host: E2eHost, tenants: Tenants) 
     ],
 )
 def test_a_strict_patch_is_refused_with_what_it_came_to(
-    host: E2eHost, tenants: Tenants, content_type: str, body: str, problem: str
+    cluster: E2eCluster, tenants: Tenants, content_type: str, body: str, problem: str
 ) -> None:
     name = tenants.create()["metadata"]["name"]
-    patched, told = invalid_patch(patch(host, name, body, content_type, fieldValidation="Strict").expect(422))
+    patched, told = invalid_patch(patch(cluster, name, body, content_type, fieldValidation="Strict").expect(422))
     assert told == problem
     assert patched["metadata"]["name"] == name
-    assert patch(host, name, body, content_type).warnings
+    assert patch(cluster, name, body, content_type).warnings
 
 
-def test_a_strict_apply_refuses_what_yaml_says_twice(host: E2eHost, tenants: Tenants) -> None:
+def test_a_strict_apply_refuses_what_yaml_says_twice(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     body = f"apiVersion: apps.cozystack.io/v1alpha1\nkind: Tenant\nmetadata:\n  name: {name}\nkind: Tenant\n"
     query = {"fieldManager": "e2e", "fieldValidation": "Strict"}
-    status = patch(host, name, body, APPLY, **query).expect(400)
+    status = patch(cluster, name, body, APPLY, **query).expect(400)
     assert status["message"].startswith("error strict decoding patch: ")
     assert 'line 5: key "kind" already set in map' in status["message"]
 
@@ -179,13 +181,13 @@ def test_a_strict_apply_refuses_what_yaml_says_twice(host: E2eHost, tenants: Ten
         pytest.param(JSON_PATCH, [{"op": "add", "path": "/spec/etcd", "value": True}], id="JSON patch"),
     ],
 )
-def test_a_patch_of_nothing_is_not_found(host: E2eHost, unique: str, content_type: str, body: Any) -> None:
-    status = patch(host, unique, body, content_type).expect(404)
+def test_a_patch_of_nothing_is_not_found(cluster: E2eCluster, unique: str, content_type: str, body: Any) -> None:
+    status = patch(cluster, unique, body, content_type).expect(404)
     assert status["details"] == {"name": unique, "group": "apps.cozystack.io", "kind": "tenants"}
 
 
 @pytest.mark.parametrize("content_type", [MERGE, JSON_PATCH, APPLY])
-def test_a_patch_of_an_old_version_is_a_conflict(host: E2eHost, tenants: Tenants, content_type: str) -> None:
+def test_a_patch_of_an_old_version_is_a_conflict(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
     tenant = tenants.create()
     name, version = tenant["metadata"]["name"], tenant["metadata"]["resourceVersion"]
     tenants.patch(name, {"spec": {"etcd": True}})
@@ -196,24 +198,24 @@ def test_a_patch_of_an_old_version_is_a_conflict(host: E2eHost, tenants: Tenants
     if content_type == APPLY:
         body = {"apiVersion": tenant["apiVersion"], "kind": "Tenant", "metadata": metadata}
     query = {"fieldManager": "e2e"} if content_type == APPLY else {}
-    status = patch(host, name, body, content_type, **query).expect(409)
+    status = patch(cluster, name, body, content_type, **query).expect(409)
     assert status["message"] == (
         f'Operation cannot be fulfilled on tenants.apps.cozystack.io "{name}": the object has been modified; '
         "please apply your changes to the latest version and try again"
     )
 
 
-def test_a_test_of_the_version_is_how_a_json_patch_takes_care(host: E2eHost, tenants: Tenants) -> None:
+def test_a_test_of_the_version_is_how_a_json_patch_takes_care(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     test = {"op": "test", "path": "/metadata/resourceVersion", "value": "1"}
-    patch(host, name, [test, {"op": "add", "path": "/spec/etcd", "value": True}], JSON_PATCH).expect(422)
+    patch(cluster, name, [test, {"op": "add", "path": "/spec/etcd", "value": True}], JSON_PATCH).expect(422)
     assert tenants.get(name)["spec"]["etcd"] is False
 
 
-def test_an_apply_of_a_uid_that_is_not_there_is_a_conflict(host: E2eHost, tenants: Tenants) -> None:
+def test_an_apply_of_a_uid_that_is_not_there_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> None:
     name, uid = tenants.name(), "00000000-0000-4000-8000-000000000000"
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name, "uid": uid}}
-    status = patch(host, name, body, APPLY, fieldManager="e2e").expect(409)
+    status = patch(cluster, name, body, APPLY, fieldManager="e2e").expect(409)
     assert status["message"].endswith(
         f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
     )

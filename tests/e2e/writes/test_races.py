@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
@@ -22,48 +22,50 @@ def at_once(*calls: Callable[[], T]) -> Sequence[T]:
         return [future.result() for future in [pool.submit(call) for call in calls]]
 
 
-def create(host: E2eHost, body: Object) -> Answer:
+def create(cluster: E2eCluster, body: Object) -> Answer:
     namespace = body["metadata"]["namespace"]
-    return host.session().request("POST", tenants_path(namespace), body)
+    return cluster.session().request("POST", tenants_path(namespace), body)
 
 
-def delete(host: E2eHost, namespace: str, name: str) -> Answer:
-    return host.session().request("DELETE", tenants_path(namespace, name))
+def delete(cluster: E2eCluster, namespace: str, name: str) -> Answer:
+    return cluster.session().request("DELETE", tenants_path(namespace, name))
 
 
-def test_of_creations_under_one_name_one_wins(host: E2eHost, tenants: Tenants) -> None:
+def test_of_creations_under_one_name_one_wins(cluster: E2eCluster, tenants: Tenants) -> None:
     body = manifest(tenants.name())
-    answers = at_once(*[lambda: create(host, body)] * 16)
+    answers = at_once(*[lambda: create(cluster, body)] * 16)
     assert Counter(answer.status for answer in answers) == {201: 1, 409: 15}
     assert {answer.json()["reason"] for answer in answers if answer.status == 409} == {"AlreadyExists"}
 
 
-def test_of_creations_with_one_host_one_wins(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_of_creations_with_one_host_one_wins(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     spec = {"host": f"{unique}.example.net"}
     bodies = [manifest(tenants.name(), spec=spec) for _ in range(16)]
-    answers = at_once(*[partial(create, host, body) for body in bodies])
+    answers = at_once(*[partial(create, cluster, body) for body in bodies])
     assert Counter(answer.status for answer in answers) == {201: 1, 422: 15}
     held = [body for body in bodies if tenants.exists(body["metadata"]["name"])]
     assert len(held) == 1
 
 
-def test_an_inherited_host_and_the_same_set_by_hand_do_not_both_pass(host: E2eHost, tenants: Tenants) -> None:
+def test_an_inherited_host_and_the_same_set_by_hand_do_not_both_pass(cluster: E2eCluster, tenants: Tenants) -> None:
     inherits, takes = tenants.name(), tenants.name()
     answers = at_once(
-        lambda: create(host, manifest(inherits)),
-        lambda: create(host, manifest(takes, spec={"host": f"{inherits}.{ROOT_HOST}"})),
+        lambda: create(cluster, manifest(inherits)),
+        lambda: create(cluster, manifest(takes, spec={"host": f"{inherits}.{ROOT_HOST}"})),
     )
     assert sorted(answer.status for answer in answers) == [201, 422]
     assert [tenants.exists(inherits), tenants.exists(takes)].count(True) == 1
 
 
-def test_hosts_that_are_changed_to_the_same_do_not_both_pass(host: E2eHost, tenants: Tenants, unique: str) -> None:
+def test_hosts_that_are_changed_to_the_same_do_not_both_pass(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     names = [tenants.create()["metadata"]["name"] for _ in range(6)]
     wanted = f"{unique}.example.net"
 
     def change(name: str) -> int:
         path, kind = tenants_path(ROOT, name), "application/merge-patch+json"
-        return host.session().request("PATCH", path, {"spec": {"host": wanted}}, content_type=kind).status
+        return cluster.session().request("PATCH", path, {"spec": {"host": wanted}}, content_type=kind).status
 
     assert Counter(at_once(*[partial(change, name) for name in names])) == {200: 1, 422: 5}
     assert [tenants.get(name)["spec"]["host"] for name in names].count(wanted) == 1
@@ -71,13 +73,13 @@ def test_hosts_that_are_changed_to_the_same_do_not_both_pass(host: E2eHost, tena
 
 @pytest.mark.parametrize("round_number", range(4))
 def test_a_parent_is_not_deleted_under_a_child_that_is_being_made(
-    host: E2eHost, tenants: Tenants, round_number: int
+    cluster: E2eCluster, tenants: Tenants, round_number: int
 ) -> None:
     namespace = tenants.nest()
     parent = namespace.removeprefix("tenant-")
     children = [manifest(tenants.name(namespace), namespace) for _ in range(3)]
-    calls: list[Callable[[], Answer]] = [partial(create, host, body) for body in children]
-    calls.insert(round_number, lambda: delete(host, ROOT, parent))
+    calls: list[Callable[[], Answer]] = [partial(create, cluster, body) for body in children]
+    calls.insert(round_number, lambda: delete(cluster, ROOT, parent))
     answers = list(at_once(*calls))
     deletion = answers.pop(round_number)
     made = [answer.status for answer in answers].count(201)
@@ -85,18 +87,18 @@ def test_a_parent_is_not_deleted_under_a_child_that_is_being_made(
         # somebody was there first, and nothing of it is lost
         assert made >= 1
         assert "deletionTimestamp" not in tenants.get(parent)["metadata"]
-        items = host.session().get(tenants_path(namespace)).expect(200)["items"]
+        items = cluster.session().get(tenants_path(namespace)).expect(200)["items"]
         assert len(items) == made
     else:
         assert deletion.status in (200, 202)
         assert (made, {answer.status for answer in answers} <= {403, 404}) == (0, True)
 
 
-def test_creations_and_deletions_of_one_name_alternate(host: E2eHost, tenants: Tenants) -> None:
+def test_creations_and_deletions_of_one_name_alternate(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
 
     def churn() -> list[Answer]:
-        return [answer for _ in range(6) for answer in (create(host, manifest(name)), delete(host, ROOT, name))]
+        return [answer for _ in range(6) for answer in (create(cluster, manifest(name)), delete(cluster, ROOT, name))]
 
     answers = [answer for found in at_once(*[churn] * 5) for answer in found]
     assert {answer.status for answer in answers} <= {200, 201, 202, 404, 409}
@@ -105,9 +107,9 @@ def test_creations_and_deletions_of_one_name_alternate(host: E2eHost, tenants: T
     assert len(set(made)) == len(made)
     # nothing is deleted that was not made, and nothing that was made stays in the way of the next
     assert {_uid(answer) for answer in answers if answer.status in (200, 202)} <= set(made)
-    delete(host, ROOT, name)
+    delete(cluster, ROOT, name)
     tenants.wait_until_gone(tenants_path(ROOT, name))
-    assert create(host, manifest(name)).expect(201)["metadata"]["uid"] not in made
+    assert create(cluster, manifest(name)).expect(201)["metadata"]["uid"] not in made
 
 
 def _uid(answer: Answer) -> str:

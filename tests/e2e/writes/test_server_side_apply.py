@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.e2e.support.clusters import ROOT, E2eHost, tenants_path
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Answer
 from tests.e2e.support.tenants import Tenants
 
@@ -12,10 +12,10 @@ APPLY = "application/apply-patch+yaml"
 Object = dict[str, Any]
 
 
-def apply(host: E2eHost, name: str, manager: str, *, force: bool = False, **fields: Any) -> Answer:
+def apply(cluster: E2eCluster, name: str, manager: str, *, force: bool = False, **fields: Any) -> Answer:
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name}, **fields}
     query = {"fieldManager": manager, "force": str(force).lower()}
-    return host.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
+    return cluster.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
 
 
 def entry(tenant: Object, manager: str) -> Object:
@@ -26,39 +26,39 @@ def entry(tenant: Object, manager: str) -> Object:
     return owned
 
 
-def test_a_missing_tenant_is_created(host: E2eHost, tenants: Tenants) -> None:
+def test_a_missing_tenant_is_created(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    created = apply(host, name, "first", spec={"etcd": True}).expect(201)
+    created = apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     assert entry(created, "first") == {"f:spec": {"f:etcd": {}}}
     assert created["metadata"]["managedFields"][0]["operation"] == "Apply"
 
 
-def test_two_managers_may_agree(host: E2eHost, tenants: Tenants) -> None:
+def test_two_managers_may_agree(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", spec={"etcd": True}).expect(201)
-    both = apply(host, name, "second", spec={"etcd": True}).expect(200)
+    apply(cluster, name, "first", spec={"etcd": True}).expect(201)
+    both = apply(cluster, name, "second", spec={"etcd": True}).expect(200)
     assert entry(both, "first") == entry(both, "second") == {"f:spec": {"f:etcd": {}}}
 
 
-def test_omitting_an_owned_field_removes_it(host: E2eHost, tenants: Tenants) -> None:
+def test_omitting_an_owned_field_removes_it(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", metadata={"name": name, "labels": {"a": "1", "b": "2"}}).expect(201)
-    left = apply(host, name, "first", metadata={"name": name, "labels": {"a": "1"}}).expect(200)
+    apply(cluster, name, "first", metadata={"name": name, "labels": {"a": "1", "b": "2"}}).expect(201)
+    left = apply(cluster, name, "first", metadata={"name": name, "labels": {"a": "1"}}).expect(200)
     assert left["metadata"]["labels"] == {"a": "1"}
 
 
-def test_omitting_a_shared_field_leaves_it(host: E2eHost, tenants: Tenants) -> None:
+def test_omitting_a_shared_field_leaves_it(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", spec={"etcd": True}).expect(201)
-    apply(host, name, "second", spec={"etcd": True}).expect(200)
-    left = apply(host, name, "first", spec={}).expect(200)
+    apply(cluster, name, "first", spec={"etcd": True}).expect(201)
+    apply(cluster, name, "second", spec={"etcd": True}).expect(200)
+    left = apply(cluster, name, "first", spec={}).expect(200)
     assert left["spec"]["etcd"] is True
 
 
-def test_a_conflict_names_the_manager_and_the_field(host: E2eHost, tenants: Tenants) -> None:
+def test_a_conflict_names_the_manager_and_the_field(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", spec={"etcd": True, "monitoring": True}).expect(201)
-    status = apply(host, name, "second", spec={"etcd": False, "monitoring": False}).expect(409)
+    apply(cluster, name, "first", spec={"etcd": True, "monitoring": True}).expect(201)
+    status = apply(cluster, name, "second", spec={"etcd": False, "monitoring": False}).expect(409)
     assert status["reason"] == "Conflict"
     causes = {cause["field"]: cause for cause in status["details"]["causes"]}
     assert set(causes) == {".spec.etcd", ".spec.monitoring"}
@@ -66,83 +66,83 @@ def test_a_conflict_names_the_manager_and_the_field(host: E2eHost, tenants: Tena
     assert {cause["reason"] for cause in causes.values()} == {"FieldManagerConflict"}
 
 
-def test_force_takes_over(host: E2eHost, tenants: Tenants) -> None:
+def test_force_takes_over(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", spec={"etcd": True}).expect(201)
-    taken = apply(host, name, "second", force=True, spec={"etcd": False}).expect(200)
+    apply(cluster, name, "first", spec={"etcd": True}).expect(201)
+    taken = apply(cluster, name, "second", force=True, spec={"etcd": False}).expect(200)
     assert taken["spec"]["etcd"] is False
     assert [each["manager"] for each in taken["metadata"]["managedFields"] if "f:spec" in each["fieldsV1"]] == [
         "second"
     ]
 
 
-def test_an_update_by_hand_conflicts_with_the_next_apply(host: E2eHost, tenants: Tenants) -> None:
+def test_an_update_by_hand_conflicts_with_the_next_apply(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", spec={"etcd": True}).expect(201)
+    apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     tenants.patch(name, {"spec": {"etcd": False}})
-    apply(host, name, "first", spec={"etcd": True}).expect(409)
-    assert apply(host, name, "first", force=True, spec={"etcd": True}).expect(200)["spec"]["etcd"] is True
+    apply(cluster, name, "first", spec={"etcd": True}).expect(409)
+    assert apply(cluster, name, "first", force=True, spec={"etcd": True}).expect(200)["spec"]["etcd"] is True
 
 
-def test_what_a_controller_took_over_survives_the_applier_s_omission(host: E2eHost, tenants: Tenants) -> None:
+def test_what_a_controller_took_over_survives_the_applier_s_omission(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", spec={"schedulingClass": "a"}).expect(201)
+    apply(cluster, name, "first", spec={"schedulingClass": "a"}).expect(201)
     tenants.patch(name, {"spec": {"schedulingClass": "b"}})
-    left = apply(host, name, "first", spec={}).expect(200)
+    left = apply(cluster, name, "first", spec={}).expect(200)
     assert left["spec"]["schedulingClass"] == "b"
 
 
-def test_finalizers_belong_to_who_applied_them(host: E2eHost, tenants: Tenants) -> None:
+def test_finalizers_belong_to_who_applied_them(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", metadata={"name": name, "finalizers": ["example.org/a"]}).expect(201)
-    apply(host, name, "second", metadata={"name": name, "finalizers": ["example.org/b"]}).expect(200)
-    left = apply(host, name, "first", metadata={"name": name}).expect(200)
+    apply(cluster, name, "first", metadata={"name": name, "finalizers": ["example.org/a"]}).expect(201)
+    apply(cluster, name, "second", metadata={"name": name, "finalizers": ["example.org/b"]}).expect(200)
+    left = apply(cluster, name, "first", metadata={"name": name}).expect(200)
     assert left["metadata"]["finalizers"] == ["example.org/b"]
-    apply(host, name, "second", metadata={"name": name}).expect(200)
+    apply(cluster, name, "second", metadata={"name": name}).expect(200)
 
 
-def test_applying_the_same_again_changes_nothing(host: E2eHost, tenants: Tenants) -> None:
+def test_applying_the_same_again_changes_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", spec={"etcd": True}).expect(201)
+    apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     tenants.wait("the tenant is reconciled", lambda: tenants.get(name)["status"].get("conditions"))
-    before = apply(host, name, "first", spec={"etcd": True}).expect(200)
-    after = apply(host, name, "first", spec={"etcd": True}).expect(200)
+    before = apply(cluster, name, "first", spec={"etcd": True}).expect(200)
+    after = apply(cluster, name, "first", spec={"etcd": True}).expect(200)
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-def test_a_trailing_comma_is_yaml(host: E2eHost, tenants: Tenants) -> None:
+def test_a_trailing_comma_is_yaml(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     body = f"""{{"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant",
       "metadata": {{"name": "{name}"}}, "spec": {{"etcd": true,}},}}"""
     query = {"fieldManager": "first"}
-    answer = host.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
+    answer = cluster.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
     assert answer.expect(201)["spec"]["etcd"] is True
 
 
-def test_ownership_survives_in_the_stored_object_unseen(host: E2eHost, tenants: Tenants) -> None:
+def test_ownership_survives_in_the_stored_object_unseen(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
-    apply(host, name, "first", spec={"etcd": True}).expect(201)
+    apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     tenant = tenants.get(name)
     assert entry(tenant, "first") == {"f:spec": {"f:etcd": {}}}
     assert "annotations" not in tenant["metadata"]
 
 
-def test_apply_needs_a_manager(host: E2eHost, tenants: Tenants) -> None:
+def test_apply_needs_a_manager(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name}}
-    answer = host.session().request("PATCH", tenants_path(ROOT, name), body, content_type=APPLY)
+    answer = cluster.session().request("PATCH", tenants_path(ROOT, name), body, content_type=APPLY)
     assert "fieldManager" in answer.expect(422)["message"]
 
 
-def test_create_by_apply_runs_the_checks_of_create(host: E2eHost) -> None:
-    status = apply(host, "super", "first", spec={}).expect(422)
+def test_create_by_apply_runs_the_checks_of_create(cluster: E2eCluster) -> None:
+    status = apply(cluster, "super", "first", spec={}).expect(422)
     assert status["details"]["causes"][0]["field"] == "metadata.name"
 
 
-def test_a_dry_run_of_apply_persists_nothing(host: E2eHost, tenants: Tenants) -> None:
+def test_a_dry_run_of_apply_persists_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.name()
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name}}
     query = {"fieldManager": "first", "dryRun": "All"}
-    answer = host.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
+    answer = cluster.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
     answer.expect(201)
     assert not tenants.exists(name)

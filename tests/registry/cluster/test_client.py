@@ -13,14 +13,14 @@ from aiohttp.test_utils import TestServer
 
 from apiserver.meta.errors import BadRequest, StatusError
 from apiserver.tls.certificates import make_ca
-from registry.cluster.client import HostClient
+from registry.cluster.client import HttpClusterClient
 from registry.cluster.connection import load_in_cluster
 from registry.cluster.interface import (
     HELMRELEASES,
     MERGE_PATCH,
     NAMESPACES,
     TOKEN_REVIEWS_PATH,
-    HostUnreachable,
+    ClusterUnreachable,
     NotServed,
     WatchEvent,
 )
@@ -88,10 +88,10 @@ async def address(server: Server) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def client(address: str) -> AsyncIterator[HostClient]:
+async def client(address: str) -> AsyncIterator[HttpClusterClient]:
     configuration = Configuration(host=address)
     configuration.api_key["BearerToken"] = "Bearer t0"
-    client = HostClient(configuration)
+    client = HttpClusterClient(configuration)
     yield client
     await client.close()
 
@@ -99,11 +99,11 @@ async def client(address: str) -> AsyncIterator[HostClient]:
 async def test_every_request_is_told_with_its_outcome(address: str, unused_tcp_port: int) -> None:
     told: list[tuple[str, str, int | None]] = []
     answering, silent = (
-        HostClient(Configuration(host=host), observe=lambda *outcome: told.append(outcome))
+        HttpClusterClient(Configuration(host=host), observe=lambda *outcome: told.append(outcome))
         for host in (address, f"http://127.0.0.1:{unused_tcp_port}")
     )
     await answering.get(NAMESPACES, "", "a")
-    with pytest.raises(HostUnreachable):
+    with pytest.raises(ClusterUnreachable):
         await silent.get(NAMESPACES, "", "a")
     await answering.close()
     await silent.close()
@@ -113,7 +113,7 @@ async def test_every_request_is_told_with_its_outcome(address: str, unused_tcp_p
     ]
 
 
-async def test_every_call_is_the_request_that_kubernetes_expects(server: Server, client: HostClient) -> None:
+async def test_every_call_is_the_request_that_kubernetes_expects(server: Server, client: HttpClusterClient) -> None:
     obj = {"metadata": {"name": "a", "namespace": "n"}}
     await client.get(HELMRELEASES, "n", "a")
     await client.list(NAMESPACES, label_selector="a=b", limit=500, continue_token="t", resource_version="7")
@@ -150,7 +150,7 @@ def _list(*names: str, **metadata: str) -> dict[str, Any]:
     return {"items": [{"metadata": {"name": name}} for name in names], "metadata": {"resourceVersion": "9", **metadata}}
 
 
-async def names_of(client: HostClient, **options: str) -> tuple[list[str], str]:
+async def names_of(client: HttpClusterClient, **options: str) -> tuple[list[str], str]:
     found: list[str] = []
     version = await client.each(NAMESPACES, take=lambda obj: found.append(obj["metadata"]["name"]), **options)
     return found, version
@@ -165,14 +165,14 @@ async def names_of(client: HostClient, **options: str) -> tuple[list[str], str]:
     ],
 )
 async def test_everything_is_given_as_it_comes(
-    server: Server, client: HostClient, version: str, query: dict[str, str]
+    server: Server, client: HttpClusterClient, version: str, query: dict[str, str]
 ) -> None:
     server.answer = _json(_list("a", "b"))
     assert await names_of(client, resource_version=version, label_selector="x=y") == (["a", "b"], "9")
     assert server.requests == [("GET", "/api/v1/namespaces", {**query, "labelSelector": "x=y"}, None)]
 
 
-async def test_a_host_that_gives_pages_is_read_to_the_end(server: Server, client: HostClient) -> None:
+async def test_a_host_that_gives_pages_is_read_to_the_end(server: Server, client: HttpClusterClient) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         rest = request.query.get("continue")
         return web.json_response(_list("c") if rest else _list("a", "b", **{"continue": "t"}))
@@ -192,7 +192,7 @@ async def test_a_host_that_gives_pages_is_read_to_the_end(server: Server, client
     ],
 )
 async def test_a_list_that_is_not_whole_is_an_error(
-    server: Server, client: HostClient, answer: Answer, code: int
+    server: Server, client: HttpClusterClient, answer: Answer, code: int
 ) -> None:
     server.answer = answer
     with pytest.raises(StatusError) as refused:
@@ -200,14 +200,14 @@ async def test_a_list_that_is_not_whole_is_an_error(
     assert refused.value.code == code
 
 
-async def test_a_name_cannot_leave_its_place_in_the_path(server: Server, client: HostClient) -> None:
+async def test_a_name_cannot_leave_its_place_in_the_path(server: Server, client: HttpClusterClient) -> None:
     await client.get(HELMRELEASES, "n", "a/../b?x=1")
     assert server.requests[0][1].endswith("/helmreleases/a%2F..%2Fb%3Fx%3D1")
     with pytest.raises(BadRequest):
         await client.get(HELMRELEASES, "n", "..")
 
 
-async def test_a_refusal_is_raised_as_the_host_said_it(server: Server, client: HostClient) -> None:
+async def test_a_refusal_is_raised_as_the_host_said_it(server: Server, client: HttpClusterClient) -> None:
     details = {"name": "a", "group": "g", "kind": "k", "retryAfterSeconds": 3}
     server.answer = _json(
         {"kind": "Status", "code": 409, "reason": "Conflict", "message": "no", "details": details}, status=409
@@ -238,17 +238,17 @@ async def test_a_refusal_is_raised_as_the_host_said_it(server: Server, client: H
     ],
 )
 async def test_what_is_no_answer_is_a_host_that_cannot_be_reached(
-    server: Server, client: HostClient, answer: Answer
+    server: Server, client: HttpClusterClient, answer: Answer
 ) -> None:
     server.answer = answer
-    with pytest.raises(HostUnreachable) as raised:
+    with pytest.raises(ClusterUnreachable) as raised:
         await client.get(HELMRELEASES, "n", "a")
     assert raised.value.code == 503
     assert raised.value.retry_after > 0
 
 
 async def test_a_group_that_the_host_does_not_have_can_be_told_from_a_host_that_is_away(
-    server: Server, client: HostClient
+    server: Server, client: HttpClusterClient
 ) -> None:
     server.answer = _body(b"404 page not found\n", status=404, content_type="text/plain")
     with pytest.raises(NotServed):
@@ -258,22 +258,22 @@ async def test_a_group_that_the_host_does_not_have_can_be_told_from_a_host_that_
 
 
 async def test_nobody_there_is_a_host_that_cannot_be_reached(unused_tcp_port: int) -> None:
-    client = HostClient(Configuration(host=f"http://127.0.0.1:{unused_tcp_port}"))
+    client = HttpClusterClient(Configuration(host=f"http://127.0.0.1:{unused_tcp_port}"))
     try:
-        with pytest.raises(HostUnreachable) as raised:
+        with pytest.raises(ClusterUnreachable) as raised:
             await client.get(HELMRELEASES, "n", "a")
         assert str(unused_tcp_port) not in raised.value.message
-        with pytest.raises(HostUnreachable):
+        with pytest.raises(ClusterUnreachable):
             await anext(aiter(client.watch(HELMRELEASES, resource_version="")))
     finally:
         await client.close()
 
 
-async def test_our_own_credentials_refused_are_not_the_callers_fault(server: Server, client: HostClient) -> None:
+async def test_our_own_credentials_refused_are_not_the_callers_fault(server: Server, client: HttpClusterClient) -> None:
     server.answer = _json({"kind": "Status", "code": 401, "reason": "Unauthorized"}, status=401)
-    with pytest.raises(HostUnreachable):
+    with pytest.raises(ClusterUnreachable):
         await client.get(HELMRELEASES, "n", "a")
-    with pytest.raises(HostUnreachable):
+    with pytest.raises(ClusterUnreachable):
         await anext(aiter(client.watch(HELMRELEASES, resource_version="")))
 
 
@@ -288,7 +288,7 @@ async def test_credentials_are_renewed_when_they_are_refused(server: Server, add
         return web.json_response({}, status=200 if request.headers["Authorization"] == "Bearer new" else 401)
 
     server.answer = answer
-    client = HostClient(configuration, refresh=refresh)
+    client = HttpClusterClient(configuration, refresh=refresh)
     try:
         assert await client.get(HELMRELEASES, "n", "a") == {}
     finally:
@@ -307,7 +307,7 @@ async def test_a_kubeconfig_names_the_host_and_the_credentials(server: Server, a
     }
     path = tmp_path / "kubeconfig"
     path.write_text(yaml.safe_dump(document))
-    client = await HostClient.connect(path)
+    client = await HttpClusterClient.connect(path)
     try:
         await client.get(NAMESPACES, "", "default")
     finally:
@@ -332,7 +332,7 @@ def test_within_a_cluster_its_service_account_is_used(monkeypatch: pytest.Monkey
 
 async def test_a_kubeconfig_that_is_none_is_a_value_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no usable kubeconfig"):
-        await HostClient.connect(tmp_path / "missing")
+        await HttpClusterClient.connect(tmp_path / "missing")
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ async def test_a_file_that_is_no_kubeconfig_is_one_line(tmp_path: Path, text: st
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     with pytest.raises(ValueError, match="no usable kubeconfig") as refusal:
-        await HostClient.connect(path)
+        await HttpClusterClient.connect(path)
     assert "\n" not in str(refusal.value)
 
 
@@ -364,11 +364,11 @@ def _line(type_: str, **metadata: Any) -> bytes:
     return orjson.dumps({"type": type_, "object": {"metadata": metadata}}) + b"\n"
 
 
-async def _watched(client: HostClient, **options: Any) -> list[WatchEvent]:
+async def _watched(client: HttpClusterClient, **options: Any) -> list[WatchEvent]:
     return [event async for event in client.watch(HELMRELEASES, resource_version="5", **options)]
 
 
-async def test_a_watch_yields_events_until_the_host_ends_it(server: Server, client: HostClient) -> None:
+async def test_a_watch_yields_events_until_the_host_ends_it(server: Server, client: HttpClusterClient) -> None:
     lines = _line("ADDED", name="a") + _line("BOOKMARK", resourceVersion="9")
     server.answer = _stream(lines[:10], lines[10:])
     found = await _watched(client, label_selector="a=b", timeout_seconds=30, send_initial_events=True)
@@ -387,17 +387,19 @@ async def test_a_watch_yields_events_until_the_host_ends_it(server: Server, clie
     }
 
 
-async def test_a_frame_of_megabytes_arrives(server: Server, client: HostClient) -> None:
+async def test_a_frame_of_megabytes_arrives(server: Server, client: HttpClusterClient) -> None:
     server.answer = _stream(_line("ADDED", annotations={"a": "x" * 5_000_000}))
     (event,) = await _watched(client)
     assert len(event.object["metadata"]["annotations"]["a"]) == 5_000_000
 
 
-async def test_a_watch_that_is_cut_off_gives_what_was_whole_and_tells(server: Server, client: HostClient) -> None:
+async def test_a_watch_that_is_cut_off_gives_what_was_whole_and_tells(
+    server: Server, client: HttpClusterClient
+) -> None:
     server.answer = _stream(_line("ADDED", name="a"), b'{"type":"ADD', cut=True)
     events = aiter(client.watch(HELMRELEASES, resource_version="5"))
     assert (await anext(events)).object == {"metadata": {"name": "a"}}
-    with pytest.raises(HostUnreachable):
+    with pytest.raises(ClusterUnreachable):
         await anext(events)
 
 
@@ -413,14 +415,14 @@ async def test_a_watch_that_is_cut_off_gives_what_was_whole_and_tells(server: Se
         ),
     ],
 )
-async def test_a_watch_that_is_refused_says_why(server: Server, client: HostClient, answer: Answer) -> None:
+async def test_a_watch_that_is_refused_says_why(server: Server, client: HttpClusterClient, answer: Answer) -> None:
     server.answer = answer
     with pytest.raises(StatusError) as raised:
         await _watched(client)
     assert (raised.value.code, raised.value.message) == (410, "old")
 
 
-async def test_a_watch_that_is_left_early_closes_its_connection(server: Server, client: HostClient) -> None:
+async def test_a_watch_that_is_left_early_closes_its_connection(server: Server, client: HttpClusterClient) -> None:
     closed = asyncio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -12,7 +12,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster.backoff import Backoff
 from registry.cluster.informer import Informer
-from registry.cluster.interface import NAMESPACES, HostResource, HostUnreachable, WatchEvent
+from registry.cluster.interface import NAMESPACES, ClusterResource, ClusterUnreachable, WatchEvent
 from registry.cluster.watch_decoder import MalformedFrame
 from tests.event_loop_turns import others
 
@@ -43,14 +43,14 @@ class Script:
         self.calls: list[str] = []
         self.over = asyncio.Event()
 
-    async def list(self, res: HostResource, namespace: str = "", *, limit: int, **options: Any) -> Object:
+    async def list(self, res: ClusterResource, namespace: str = "", *, limit: int, **options: Any) -> Object:
         assert limit == 1
         self.calls.append("probe")
         return self._answer()
 
     async def each(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         take: Callable[[Object], None],
@@ -73,7 +73,7 @@ class Script:
 
     async def watch(
         self,
-        res: HostResource,
+        res: ClusterResource,
         namespace: str = "",
         *,
         resource_version: str,
@@ -220,7 +220,7 @@ async def test_who_is_behind_is_told_once_it_may_be_and_misses_nothing(steps: li
 
 async def test_who_is_behind_is_told_of_an_outage_and_of_what_was_missed() -> None:
     behind = Record()
-    script = Script(INITIAL, HostUnreachable(), page(6), page(8, obj("c", 8)))
+    script = Script(INITIAL, ClusterUnreachable(), page(6), page(8, obj("c", 8)))
     backoff = Backoff(jitter=lambda: 0.0)
     informer = Informer(script, NAMESPACES, backoff=backoff, sleep=lambda seconds: asyncio.sleep(0))  # type: ignore[arg-type]
     informer.add_handler(behind, behind=True)
@@ -305,7 +305,7 @@ async def test_a_host_whose_watches_are_always_too_old_is_listed() -> None:
 
 
 async def test_an_outage_and_its_end_are_told_and_no_event_is_lost() -> None:
-    away = HostUnreachable()
+    away = ClusterUnreachable()
     run = await play(INITIAL, [away], away, away, page(9), [event("MODIFIED", "a", 8)])
     assert run.calls == ["watchlist", "watch 5", "probe", "probe", "probe", "watch 5", "watch 8"]
     assert run.told[1:] == [
@@ -318,13 +318,13 @@ async def test_an_outage_and_its_end_are_told_and_no_event_is_lost() -> None:
 
 
 async def test_the_wait_grows_while_the_host_is_away() -> None:
-    away = [HostUnreachable(retry_after=0) for _ in range(8)]
+    away = [ClusterUnreachable(retry_after=0) for _ in range(8)]
     run = await play(*away, page(1), INITIAL)
     assert run.delays[:8] == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
 
 
 async def test_after_an_outage_nothing_waits_as_long_as_at_its_end() -> None:
-    away = [HostUnreachable(retry_after=0) for _ in range(6)]
+    away = [ClusterUnreachable(retry_after=0) for _ in range(6)]
     run = await play(INITIAL, *away, page(1), [errors.Expired("too old")], [bookmark(30, **_END)])
     assert run.delays[6:8] == [30.0, 0.8]
     assert run.told[-1] == ("replace", [], 30)
@@ -382,7 +382,7 @@ async def test_a_handler_that_fails_does_not_end_the_informer() -> None:
 
 
 async def test_a_wait_ends_when_somebody_had_an_answer() -> None:
-    script = Script(HostUnreachable(), page(1), INITIAL)
+    script = Script(ClusterUnreachable(), page(1), INITIAL)
     waiting = asyncio.Event()
 
     async def sleep(seconds: float) -> None:

@@ -14,12 +14,12 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster import informer_factory as looking
 from registry.cluster.informer_factory import Informers
-from registry.cluster.interface import NAMESPACES, SECRETS, HostResource, HostUnreachable, NotServed
-from tests.fakes import FakeHost
+from registry.cluster.interface import NAMESPACES, SECRETS, ClusterResource, ClusterUnreachable, NotServed
+from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
-OLD = HostResource("gateway.networking.k8s.io", "v1alpha2", "tlsroutes", "TLSRoute")
-NEW = HostResource("gateway.networking.k8s.io", "v1", "tlsroutes", "TLSRoute")
+OLD = ClusterResource("gateway.networking.k8s.io", "v1alpha2", "tlsroutes", "TLSRoute")
+NEW = ClusterResource("gateway.networking.k8s.io", "v1", "tlsroutes", "TLSRoute")
 
 
 class Names:
@@ -42,14 +42,14 @@ class Names:
 class Serving:
     """A host that serves some kinds only."""
 
-    def __init__(self, *kinds: HostResource) -> None:
+    def __init__(self, *kinds: ClusterResource) -> None:
         self.kinds = set(kinds)
         self.away = False
         self.without_group = False
 
-    async def __call__(self, verb: str, res: HostResource, key: Key) -> None:
+    async def __call__(self, verb: str, res: ClusterResource, key: Key) -> None:
         if self.away:
-            raise HostUnreachable
+            raise ClusterUnreachable
         if self.without_group:
             raise NotServed
         if res not in self.kinds:
@@ -72,22 +72,22 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_asks_for_the_same_gets_the_same() -> None:
-    informers = Informers(FakeHost())
+    informers = Informers(FakeCluster())
     assert informers.get(SECRETS) is informers.get(SECRETS)
     assert informers.get(SECRETS, field_selector="metadata.name=a") is not informers.get(SECRETS)
     assert len(informers.all) == 2
 
 
 def test_what_somebody_else_runs_is_shared_and_not_run_again() -> None:
-    namespaces = Informers(FakeHost()).get(NAMESPACES)
-    informers = Informers(FakeHost(), shared=[namespaces])
+    namespaces = Informers(FakeCluster()).get(NAMESPACES)
+    informers = Informers(FakeCluster(), shared=[namespaces])
     assert informers.get(NAMESPACES) is namespaces
     assert informers.get(NAMESPACES, label_selector="a=b") is not namespaces
     assert namespaces not in informers.all
 
 
 async def test_all_of_them_run_and_later_ones_too() -> None:
-    host, first, second = FakeHost(), Names(), Names()
+    host, first, second = FakeCluster(), Names(), Names()
     host.add(NAMESPACES, {"metadata": {"name": "a"}})
     host.add(SECRETS, {"metadata": {"name": "b", "namespace": "a"}})
     informers = Informers(host)
@@ -108,10 +108,12 @@ async def test_all_of_them_run_and_later_ones_too() -> None:
         pytest.param([OLD, NEW], NEW, id="the newest of two"),
     ],
 )
-async def test_the_newest_version_that_is_served_is_found(served: list[HostResource], found: HostResource) -> None:
-    informers = Informers(FakeHost(before=Serving(*served)))
+async def test_the_newest_version_that_is_served_is_found(
+    served: list[ClusterResource], found: ClusterResource
+) -> None:
+    informers = Informers(FakeCluster(before=Serving(*served)))
     sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha3", "v1alpha2"])
-    told: asyncio.Queue[HostResource] = asyncio.Queue()
+    told: asyncio.Queue[ClusterResource] = asyncio.Queue()
     sought.subscribe(told.put_nowait)
     async with running(informers):
         assert await asyncio.wait_for(told.get(), 5) == found
@@ -123,9 +125,9 @@ async def test_the_newest_version_that_is_served_is_found(served: list[HostResou
 @pytest.mark.usefixtures("quick")
 async def test_a_kind_that_is_missing_is_looked_for_until_it_comes() -> None:
     serving = Serving()
-    informers = Informers(FakeHost(before=serving))
+    informers = Informers(FakeCluster(before=serving))
     sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
-    told: asyncio.Queue[HostResource] = asyncio.Queue()
+    told: asyncio.Queue[ClusterResource] = asyncio.Queue()
     sought.subscribe(told.put_nowait)
     async with running(informers):
         with pytest.raises(TimeoutError):
@@ -144,11 +146,11 @@ async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCap
     """Many hosts lack some: only who asks for details is told, and that once."""
     asked = asyncio.Semaphore(0)
 
-    async def lacks(verb: str, res: HostResource, key: Key) -> None:
+    async def lacks(verb: str, res: ClusterResource, key: Key) -> None:
         asked.release()
         raise NotServed
 
-    informers = Informers(FakeHost(before=lacks))
+    informers = Informers(FakeCluster(before=lacks))
     informers.when_served(OLD.group, OLD.kind, ["v1alpha2"])
     with caplog.at_level(logging.DEBUG, logger="registry.cluster.informer_factory"):
         async with running(informers):
@@ -163,13 +165,13 @@ async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCap
 async def test_a_host_without_the_whole_group_is_one_that_lacks_the_kind() -> None:
     serving = Serving(OLD)
     serving.without_group = True
-    informers = Informers(FakeHost(before=serving))
+    informers = Informers(FakeCluster(before=serving))
     sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     async with running(informers):
         await asyncio.wait_for(sought.looked.wait(), 5)
         assert sought.resource is None
         serving.without_group = False
-        told: asyncio.Queue[HostResource] = asyncio.Queue()
+        told: asyncio.Queue[ClusterResource] = asyncio.Queue()
         sought.subscribe(told.put_nowait)
         assert await asyncio.wait_for(told.get(), 5) == OLD
 
@@ -178,11 +180,11 @@ async def test_a_host_that_is_away_does_not_make_an_old_version_the_newest() -> 
     """The first version could not be asked for: to go on with the second would settle on it for good."""
     asked: asyncio.Queue[str] = asyncio.Queue()
 
-    async def before(verb: str, res: HostResource, key: Key) -> None:
+    async def before(verb: str, res: ClusterResource, key: Key) -> None:
         asked.put_nowait(res.version)
         raise errors.TooManyRequests("later", retry_after=1)
 
-    informers = Informers(FakeHost(before=before))
+    informers = Informers(FakeCluster(before=before))
     sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     async with running(informers):
         assert await asyncio.wait_for(asked.get(), 5) == "v1"
@@ -190,23 +192,23 @@ async def test_a_host_that_is_away_does_not_make_an_old_version_the_newest() -> 
     assert sought.resource is None
 
 
-async def changed(host: FakeHost, serving: Serving, *kinds: HostResource) -> None:
+async def changed(cluster: FakeCluster, serving: Serving, *kinds: ClusterResource) -> None:
     """From now on the host serves these kinds; watches of others end, and a long time passes."""
     serving.kinds = set(kinds)
-    host.unreachable = True
+    cluster.unreachable = True
     await asyncio.sleep(1)
-    host.unreachable = False
+    cluster.unreachable = False
     await asyncio.sleep(300)
 
 
 @virtual
 async def test_a_kind_that_comes_to_be_served_in_another_version_only_is_followed_there() -> None:
     serving = Serving(OLD)
-    host, names, told = FakeHost(before=serving), Names(), list[HostResource]()
+    host, names, told = FakeCluster(before=serving), Names(), list[ClusterResource]()
     host.add(NEW, {"metadata": {"name": "a", "namespace": "n"}})
     informers = Informers(host)
 
-    def follow(found: HostResource) -> None:
+    def follow(found: ClusterResource) -> None:
         informers.get(found).add_handler(names)
         told.append(found)
 
@@ -230,7 +232,7 @@ async def test_a_kind_that_comes_to_be_served_in_another_version_only_is_followe
 async def test_a_kind_that_is_gone_stays_as_it_was_seen() -> None:
     """An empty list would take down all that hangs on it, and the host may only be starting."""
     serving = Serving(OLD)
-    host, names = FakeHost(before=serving), Names()
+    host, names = FakeCluster(before=serving), Names()
     host.add(OLD, {"metadata": {"name": "a", "namespace": "n"}})
     informers = Informers(host)
     sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])

@@ -10,8 +10,8 @@ import pytest
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from registry.cluster.informer_factory import Informers
-from registry.cluster.interface import NAMESPACES, SERVICES, HostResource
-from tests.fakes import FakeHost
+from registry.cluster.interface import NAMESPACES, SERVICES, ClusterResource
+from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
 
@@ -32,9 +32,9 @@ class Told:
 
 @virtual
 async def test_a_handler_that_would_not_be_told_what_there_is_is_refused() -> None:
-    host = FakeHost()
-    host.add(NAMESPACES, {"metadata": {"name": "a"}})
-    informers = Informers(host)
+    cluster = FakeCluster()
+    cluster.add(NAMESPACES, {"metadata": {"name": "a"}})
+    informers = Informers(cluster)
     informer = informers.get(NAMESPACES)
     task = asyncio.create_task(informers.run())
     await informer.synced.wait()
@@ -46,11 +46,11 @@ async def test_a_handler_that_would_not_be_told_what_there_is_is_refused() -> No
 
 @virtual
 async def test_all_who_look_for_a_kind_share_one_informer_from_its_start() -> None:
-    host = FakeHost()
-    host.add(SERVICES, {"metadata": {"name": "a", "namespace": "n"}})
-    informers, told = Informers(host), [Told(), Told()]
+    cluster = FakeCluster()
+    cluster.add(SERVICES, {"metadata": {"name": "a", "namespace": "n"}})
+    informers, told = Informers(cluster), [Told(), Told()]
 
-    def follow(handler: Told, found: HostResource) -> None:
+    def follow(handler: Told, found: ClusterResource) -> None:
         # without a store there is nothing to tell late ones
         informers.get(found, keep=False).add_handler(handler)
 

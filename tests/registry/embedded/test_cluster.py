@@ -13,10 +13,10 @@ import pytest
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
-from registry.embedded.api_groups import HostGroup
+from registry.embedded.api_groups import ClusterGroup
 from registry.embedded.auth.jwt import SigningKey, make_key
 from registry.embedded.bootstrap import SYSTEM_NAMESPACES, bootstrap
-from registry.embedded.cluster import EmbeddedHost, Trust
+from registry.embedded.cluster import EmbeddedCluster, Trust
 from registry.embedded.controllers.clusterrole_aggregation import RoleAggregation, aggregated_rules
 from registry.embedded.controllers.event_ttl import EventExpiry, last_written
 from registry.sqlite.statements import DatabaseUnusable
@@ -27,19 +27,19 @@ TRUST = Trust(authentication={"client-ca-file": "PEM"}, ca="PEM", signing_key=Si
 
 
 @asynccontextmanager
-async def running(path: Path) -> AsyncIterator[EmbeddedHost]:
-    host = EmbeddedHost(path=path, trust=TRUST)
-    await host.open()
-    task = asyncio.create_task(host.run())
+async def running(path: Path) -> AsyncIterator[EmbeddedCluster]:
+    cluster = EmbeddedCluster(path=path, trust=TRUST)
+    await cluster.open()
+    task = asyncio.create_task(cluster.run())
     try:
-        yield host
+        yield cluster
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await host.close()
+        await cluster.close()
 
 
-def storage(groups: list[HostGroup], group: str, version: str, path: str) -> Any:
+def storage(groups: list[ClusterGroup], group: str, version: str, path: str) -> Any:
     return next(each for each in groups if (each.group, each.version) == (group, version)).storages[path]
 
 
@@ -73,14 +73,14 @@ async def test_administrators_may_everything_and_others_what_everybody_may(tmp_p
 
 async def test_a_restart_keeps_everything_and_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
-    async with running(path) as host:
-        configmaps = storage(host.groups(host.authorizer), "", "v1", "configmaps")
+    async with running(path) as cluster:
+        configmaps = storage(cluster.groups(cluster.authorizer), "", "v1", "configmaps")
         obj = {"metadata": {"name": "a", "namespace": "default"}, "data": {"k": "v"}}
         created = await configmaps.create(context_of(), obj, no_admission, dry_run=False)
-    host = EmbeddedHost(path=path, trust=TRUST)
-    await host.open()
-    first = max(cache.rv for cache in host.caches)
-    await host.close()
+    cluster = EmbeddedCluster(path=path, trust=TRUST)
+    await cluster.open()
+    first = max(cache.rv for cache in cluster.caches)
+    await cluster.close()
     async with running(path) as again:
         configmaps = storage(again.groups(again.authorizer), "", "v1", "configmaps")
         assert (await configmaps.get(context_of(), Key("default", "a"))).object() == created
@@ -89,7 +89,7 @@ async def test_a_restart_keeps_everything_and_changes_nothing(tmp_path: Path) ->
 
 async def test_two_hosts_cannot_share_a_file(tmp_path: Path) -> None:
     async with running(tmp_path / "host.db"):
-        other = EmbeddedHost(path=tmp_path / "host.db", trust=TRUST)
+        other = EmbeddedCluster(path=tmp_path / "host.db", trust=TRUST)
         with pytest.raises(DatabaseUnusable, match="in use"):
             await other.open()
 

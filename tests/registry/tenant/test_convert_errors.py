@@ -7,7 +7,7 @@ import pytest
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupKind, GroupResource, Key
-from registry.cluster.interface import HostUnreachable
+from registry.cluster.interface import ClusterUnreachable
 from registry.tenant.convert_errors import for_tenant
 
 KEY = Key("tenant-root", "alice")
@@ -93,7 +93,7 @@ def test_what_storage_tells_apart_has_its_class(expected: type[StatusError]) -> 
         pytest.param(errors.NotFound(GroupResource("", "namespaces"), "tenant-x"), id="about the namespace"),
         pytest.param(errors.NotFound(RELEASES, "tenant-bob"), id="about another release"),
         pytest.param(errors.UnknownPath(), id="about a path"),
-        pytest.param(HostUnreachable(), id="no answer"),
+        pytest.param(ClusterUnreachable(), id="no answer"),
         pytest.param(errors.TooManyRequests("slow down", retry_after=3), id="about the load"),
         pytest.param(StatusError(500, "InternalError", "etcdserver: leader changed"), id="a fault of the host"),
     ],

@@ -14,7 +14,7 @@ from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry import names
-from registry.cluster.interface import HELMRELEASES, HostResource, HostUnreachable
+from registry.cluster.interface import HELMRELEASES, ClusterResource, ClusterUnreachable
 from registry.tenant.convert import to_release
 from registry.tenant.release_cache import Releases as HeldReleases
 from registry.tenant.release_cache import slim
@@ -42,12 +42,12 @@ class Releases:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def get(self, res: HostResource, namespace: str, name: str) -> Object:
+    async def get(self, res: ClusterResource, namespace: str, name: str) -> Object:
         self._reached()
         return copy.deepcopy(self._found(namespace, name))
 
     async def create(
-        self, res: HostResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
+        self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:
         await self._write(f"create {field_manager}{' dry' if dry_run else ''}")
         key = obj["metadata"]["namespace"], obj["metadata"]["name"]
@@ -58,7 +58,13 @@ class Releases:
         return stored if dry_run else self._store("ADDED", stored)
 
     async def update(
-        self, res: HostResource, obj: Object, *, subresource: str = "", dry_run: bool = False, field_manager: str = ""
+        self,
+        res: ClusterResource,
+        obj: Object,
+        *,
+        subresource: str = "",
+        dry_run: bool = False,
+        field_manager: str = "",
     ) -> Object:
         await self._write("update dry" if dry_run else "update")
         held = self._found(obj["metadata"]["namespace"], obj["metadata"]["name"])
@@ -68,7 +74,7 @@ class Releases:
         return stored if dry_run else self._store("MODIFIED", stored)
 
     async def delete(
-        self, res: HostResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
+        self, res: ClusterResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
     ) -> Object:
         assert options is not None
         await self._write(f"delete {sorted(options)}")
@@ -106,7 +112,7 @@ class Releases:
 
     def _reached(self) -> None:
         if self.away:
-            raise HostUnreachable
+            raise ClusterUnreachable
 
     def _found(self, namespace: str, name: str) -> Object:
         found = self.objects.get((namespace, name))
@@ -131,7 +137,7 @@ class World:
         self.feed = TenantFeed(resource=resource, cache=self.cache, retry=self._retry)
         at_once(self.feed.replace([], self.host.rv))
         self.backend = ReleaseBackend(
-            host=cast(Any, self.host),
+            cluster=cast(Any, self.host),
             cache=self.cache,
             feed=self.feed,
             releases=HeldReleases(self.host.seen),
@@ -314,7 +320,7 @@ async def test_without_its_host_a_server_reads_and_warns_and_does_not_write(worl
     current = await world.create(tenant())
     world.host.deliver(world.feed)
     world.host.away = True
-    world.feed.unreachable(HostUnreachable())
+    world.feed.unreachable(ClusterUnreachable())
     warnings: list[str] = []
     context = cast(RequestContext, type("Context", (), {"warn": staticmethod(warnings.append)}))
     world.backend.before_read(context)
@@ -334,7 +340,7 @@ async def test_without_its_host_a_server_reads_and_warns_and_does_not_write(worl
 async def test_a_write_that_passes_again_wakes_the_informer(world: World) -> None:
     await world.create(tenant())
     assert world.retries == 0
-    world.feed.unreachable(HostUnreachable())
+    world.feed.unreachable(ClusterUnreachable())
     await world.backend.confirm_absent(Key("tenant-root", "alice"))
     assert world.retries == 1
 

@@ -20,7 +20,7 @@ ALICE = User(name="alice", groups=("devs",))
 
 
 @dataclass
-class Host:
+class ClusterClient:
     """Allows what is in `allowed`: (user, resource, namespace, name)."""
 
     allowed: set[tuple[str, str, str, str]] = field(default_factory=set)
@@ -37,9 +37,9 @@ class Host:
         return Decision(allowed=question in self.allowed)
 
 
-def sights(host: Host, *questions: Question, interval: float = 60.0) -> ReviewedSights:
+def sights(cluster: ClusterClient, *questions: Question, interval: float = 60.0) -> ReviewedSights:
     return ReviewedSights(
-        host, questions or (TENANTS,), places=lambda: ["tenant-a", "tenant-b"], version=lambda: 42, interval=interval
+        cluster, questions or (TENANTS,), places=lambda: ["tenant-a", "tenant-b"], version=lambda: 42, interval=interval
     )
 
 
@@ -53,49 +53,49 @@ def sights(host: Host, *questions: Question, interval: float = 60.0) -> Reviewed
     ],
 )
 async def test_the_host_says_where(allowed: tuple[str, str, str], seen: frozenset[str] | None) -> None:
-    host = Host({("alice", *allowed)})
-    assert (await sights(host, TENANTS, NAMESPACES).of(ALICE)).places == seen
+    cluster = ClusterClient({("alice", *allowed)})
+    assert (await sights(cluster, TENANTS, NAMESPACES).of(ALICE)).places == seen
 
 
 async def test_what_was_said_holds_for_a_while_and_is_asked_once_for_many() -> None:
-    host = Host()
-    seers = sights(host)
+    cluster = ClusterClient()
+    seers = sights(cluster)
     await asyncio.gather(*(seers.of(ALICE) for _ in range(10)))
     await seers.of(ALICE)
-    assert host.asked == [("alice", "tenants", place, "") for place in ("", "tenant-a", "tenant-b")]
+    assert cluster.asked == [("alice", "tenants", place, "") for place in ("", "tenant-a", "tenant-b")]
 
 
 async def test_who_watches_hears_of_changes() -> None:
-    host = Host()
-    sight = await sights(host, interval=0.005).of(ALICE)
+    cluster = ClusterClient()
+    sight = await sights(cluster, interval=0.005).of(ALICE)
     heard: asyncio.Queue[SightChange] = asyncio.Queue()
     end = sight.subscribe(heard.put_nowait)
-    host.allowed.add(("alice", "tenants", "tenant-a", ""))
+    cluster.allowed.add(("alice", "tenants", "tenant-a", ""))
     nothing, something = frozenset[str](), frozenset(("tenant-a",))
     assert await asyncio.wait_for(heard.get(), 5) == SightChange(nothing, nothing, something, 42)
-    host.away = True
-    asked = len(host.asked)
-    while len(host.asked) < asked + 3:  # noqa: ASYNC110  the host is asked by a clock
+    cluster.away = True
+    asked = len(cluster.asked)
+    while len(cluster.asked) < asked + 3:  # noqa: ASYNC110  the host is asked by a clock
         await asyncio.sleep(0)
     assert sight.places == something
-    host.away = False
-    host.allowed.clear()
+    cluster.away = False
+    cluster.allowed.clear()
     assert (await asyncio.wait_for(heard.get(), 5)).lost("tenant-a")
     end()
 
 
 async def test_a_host_that_cannot_be_asked_is_an_error_and_no_empty_list() -> None:
     """T27."""
-    host = Host(away=True)
+    cluster = ClusterClient(away=True)
     with pytest.raises(ServiceUnavailable):
-        await sights(host).of(ALICE)
+        await sights(cluster).of(ALICE)
 
 
 async def test_of_the_past_nothing_is_known() -> None:
-    assert (await sights(Host()).of(ALICE)).since(7, (0.0, 1.0)) is None
+    assert (await sights(ClusterClient()).of(ALICE)).since(7, (0.0, 1.0)) is None
 
 
 async def test_masters_are_not_asked_for() -> None:
-    host = Host()
-    assert (await sights(host).of(User(name="x", groups=("system:masters",)))).places is None
-    assert host.asked == []
+    cluster = ClusterClient()
+    assert (await sights(cluster).of(User(name="x", groups=("system:masters",)))).places is None
+    assert cluster.asked == []

@@ -12,7 +12,7 @@ import pytest
 from apiserver.meta.resource import Key
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
-from registry.cluster.interface import APISERVICES, SECRETS, HostResource
+from registry.cluster.interface import APISERVICES, SECRETS, ClusterResource
 from tenant_apiserver.certificates.cluster_secret import (
     SECRET_NAME,
     Material,
@@ -23,7 +23,7 @@ from tenant_apiserver.certificates.cluster_secret import (
     plan,
     renewed,
 )
-from tests.fakes import FakeHost
+from tests.fakes import FakeCluster
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVICE = ServiceReference(namespace="cozy-system", name="tenant-apiserver")
@@ -35,18 +35,18 @@ def api_service(name: str = OURS, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"service": service, **spec}}
 
 
-def keeper(host: FakeHost, now: datetime = NOW, **changes: Any) -> ServingCertificate:
-    return ServingCertificate(host=host, service=SERVICE, api_services=[OURS], now=lambda: now, **changes)
+def keeper(cluster: FakeCluster, now: datetime = NOW, **changes: Any) -> ServingCertificate:
+    return ServingCertificate(cluster=cluster, service=SERVICE, api_services=[OURS], now=lambda: now, **changes)
 
 
-def bundle_in(host: FakeHost, name: str = OURS) -> bytes:
-    found = host.peek(APISERVICES, "", name)
+def bundle_in(cluster: FakeCluster, name: str = OURS) -> bytes:
+    found = cluster.peek(APISERVICES, "", name)
     assert found is not None
     return base64.b64decode(found["spec"].get("caBundle") or "")
 
 
-def stored(host: FakeHost) -> Material:
-    material = material_of(host.peek(SECRETS, SERVICE.namespace, SECRET_NAME))
+def stored(cluster: FakeCluster) -> Material:
+    material = material_of(cluster.peek(SECRETS, SERVICE.namespace, SECRET_NAME))
     assert material is not None
     return material
 
@@ -125,88 +125,90 @@ def test_the_old_ca_stays_trusted_until_it_expires(material: Material) -> None:
     assert not certificates.issued_by(material.serving.certificate, last.bundle)
 
 
-async def test_the_first_start_makes_a_secret_and_tells_the_api_service(host: FakeHost) -> None:
+async def test_the_first_start_makes_a_secret_and_tells_the_api_service(cluster: FakeCluster) -> None:
     """R-340."""
-    host.add(APISERVICES, api_service(insecureSkipTLSVerify=True))
-    pair = await keeper(host).ensure()
-    assert pair == stored(host).serving
-    assert certificates.issued_by(pair.certificate, bundle_in(host))
-    found = host.peek(APISERVICES, "", OURS)
+    cluster.add(APISERVICES, api_service(insecureSkipTLSVerify=True))
+    pair = await keeper(cluster).ensure()
+    assert pair == stored(cluster).serving
+    assert certificates.issued_by(pair.certificate, bundle_in(cluster))
+    found = cluster.peek(APISERVICES, "", OURS)
     assert found is not None
     assert "insecureSkipTLSVerify" not in found["spec"]
 
 
-async def test_a_second_pass_writes_nothing(host: FakeHost) -> None:
-    host.add(APISERVICES, api_service())
-    first = await keeper(host).ensure()
-    host.forget_writes()
-    assert await keeper(host).ensure() == first
-    assert host.writes == []
+async def test_a_second_pass_writes_nothing(cluster: FakeCluster) -> None:
+    cluster.add(APISERVICES, api_service())
+    first = await keeper(cluster).ensure()
+    cluster.forget_writes()
+    assert await keeper(cluster).ensure() == first
+    assert cluster.writes == []
 
 
 async def test_an_api_service_of_somebody_else_is_never_changed(
-    host: FakeHost, caplog: pytest.LogCaptureFixture
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    host.add(APISERVICES, api_service(service={"namespace": "cozy-system", "name": "cozystack-api"}))
-    mine = keeper(host)
+    cluster.add(APISERVICES, api_service(service={"namespace": "cozy-system", "name": "cozystack-api"}))
+    mine = keeper(cluster)
     await mine.ensure()
     await mine.ensure()
-    assert bundle_in(host) == b""
+    assert bundle_in(cluster) == b""
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
         f"APIService {OURS} points at cozy-system/cozystack-api, not at us: it is left alone"
     ]
 
 
-async def test_a_local_api_service_is_never_changed(host: FakeHost) -> None:
-    host.add(APISERVICES, {"metadata": {"name": OURS}, "spec": {"group": "apps.cozystack.io"}})
-    await keeper(host).ensure()
-    assert {write.resource for write in host.writes} == {SECRETS}
+async def test_a_local_api_service_is_never_changed(cluster: FakeCluster) -> None:
+    cluster.add(APISERVICES, {"metadata": {"name": OURS}, "spec": {"group": "apps.cozystack.io"}})
+    await keeper(cluster).ensure()
+    assert {write.resource for write in cluster.writes} == {SECRETS}
 
 
-async def test_of_two_replicas_that_start_together_one_makes_the_secret(host: FakeHost) -> None:
-    host.add(APISERVICES, api_service())
+async def test_of_two_replicas_that_start_together_one_makes_the_secret(cluster: FakeCluster) -> None:
+    cluster.add(APISERVICES, api_service())
     arrived = asyncio.Barrier(2)
     waited: set[asyncio.Task[Any] | None] = set()
 
-    async def together(verb: str, res: HostResource, key: Key) -> None:
+    async def together(verb: str, res: ClusterResource, key: Key) -> None:
         task = asyncio.current_task()
         if verb == "create" and task not in waited:
             waited.add(task)
             await arrived.wait()
 
-    host.before = together
-    pairs = await asyncio.gather(keeper(host).ensure(), keeper(host).ensure())
-    assert pairs[0] == pairs[1] == stored(host).serving
-    assert bundle_in(host) == stored(host).bundle
+    cluster.before = together
+    pairs = await asyncio.gather(keeper(cluster).ensure(), keeper(cluster).ensure())
+    assert pairs[0] == pairs[1] == stored(cluster).serving
+    assert bundle_in(cluster) == stored(cluster).bundle
 
 
-async def test_a_renewal_that_loses_the_race_takes_what_the_winner_wrote(host: FakeHost, material: Material) -> None:
-    host.add(APISERVICES, api_service())
-    host.add(SECRETS, secret_of(material))
+async def test_a_renewal_that_loses_the_race_takes_what_the_winner_wrote(
+    cluster: FakeCluster, material: Material
+) -> None:
+    cluster.add(APISERVICES, api_service())
+    cluster.add(SECRETS, secret_of(material))
     later = NOW + timedelta(days=300)
     winner: list[KeyPair] = []
 
-    async def overtake(verb: str, res: HostResource, key: Key) -> None:
+    async def overtake(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "update" and not winner:
-            host.before = None
-            winner.append(await keeper(host, later).ensure())
+            cluster.before = None
+            winner.append(await keeper(cluster, later).ensure())
 
-    host.before = overtake
-    assert await keeper(host, later).ensure() == winner[0]
-    assert stored(host).ca == material.ca
+    cluster.before = overtake
+    assert await keeper(cluster, later).ensure() == winner[0]
+    assert stored(cluster).ca == material.ca
 
 
-async def test_following_reloads_and_outlives_an_outage(host: FakeHost, caplog: pytest.LogCaptureFixture) -> None:
-    host.add(APISERVICES, api_service())
+async def test_following_reloads_and_outlives_an_outage(cluster: FakeCluster, caplog: pytest.LogCaptureFixture) -> None:
+    cluster.add(APISERVICES, api_service())
     outage = [False, True, True, False]
     served: list[KeyPair] = []
 
     async def sleep(seconds: float) -> None:
         if not outage:
             raise asyncio.CancelledError
-        host.unreachable = outage.pop(0)
+        cluster.unreachable = outage.pop(0)
 
     with pytest.raises(asyncio.CancelledError):
-        await keeper(host, sleep=sleep).follow(served.append)
-    assert served == [stored(host).serving] * 2
+        await keeper(cluster, sleep=sleep).follow(served.append)
+    assert served == [stored(cluster).serving] * 2
     assert len([record for record in caplog.records if "cannot be kept up to date" in record.getMessage()]) == 1
