@@ -1,6 +1,6 @@
 """The admission chain: mutators first, then guards and validators, each in the order in which they were given.
 
-A guard is left only when the write is done: what was judged is stored before the next request is judged (T18).
+A guard is left only when the write is done: what was judged is stored before the next request is judged (API-18).
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _Judge:
 
 
 class Chain:
-    """Implements apiserver.admission.Admission (H1, H3)."""
+    """Implements apiserver.admission.Admission (WIRE-H1, WIRE-H3)."""
 
     def __init__(
         self,

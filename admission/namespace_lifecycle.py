@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is created in a namespace that is missing or being deleted (H5, H6)."""
+"""NamespaceLifecycle: nothing is created in a namespace that is missing or being deleted (WIRE-H5, WIRE-H6)."""
 
 from __future__ import annotations
 

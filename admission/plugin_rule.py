@@ -24,7 +24,7 @@ class Rule:
 
 
 def name_in_refusal(attributes: Attributes) -> str:
-    """The object's name; while it has none, its generateName or `Unknown` (H21)."""
+    """The object's name; while it has none, its generateName or `Unknown` (WIRE-H21)."""
     if attributes.name:
         return attributes.name
     metadata = (attributes.object or {}).get("metadata") or {}

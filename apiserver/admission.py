@@ -27,7 +27,7 @@ class Attributes:
     user: User
     dry_run: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
-    """CreateOptions, UpdateOptions or DeleteOptions with kind and apiVersion (H43)."""
+    """CreateOptions, UpdateOptions or DeleteOptions with kind and apiVersion (WIRE-H43)."""
     context: RequestContext
     """For warnings and audit annotations."""
 

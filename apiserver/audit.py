@@ -1,4 +1,4 @@
-"""Audit events at level Metadata, one JSON object a line, written by a thread of their own (I16 to I20)."""
+"""Audit events at level Metadata, one JSON object a line, written by a thread of their own (WIRE-I16 to WIRE-I20)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def status_of(error: StatusError) -> dict[str, Any]:
 
 
 def source_ips(context: RequestContext) -> list[str]:
-    """X-Forwarded-For, X-Real-Ip if new, the peer's address if it differs from the last (I18)."""
+    """X-Forwarded-For, X-Real-Ip if new, the peer's address if it differs from the last (WIRE-I18)."""
     headers = context.http.headers
     found = [ip for part in headers.get("X-Forwarded-For", "").split(",") if (ip := _ip(part))]
     real = _ip(headers.get("X-Real-Ip", ""))

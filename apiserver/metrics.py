@@ -1,4 +1,4 @@
-"""Metrics under the names that Kubernetes' own servers use (I14, I15), in a registry of the process's own."""
+"""Metrics under the names that Kubernetes' own servers use (WIRE-I14, WIRE-I15), in a registry of the process's own."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ class Metrics:
 
 
 def request_labels(context: RequestContext, *, served: bool) -> tuple[str, ...]:
-    """Values of verb, dry_run, group, version, resource, subresource, scope and component (I15).
+    """Values of verb, dry_run, group, version, resource, subresource, scope and component (WIRE-I15).
 
     Names of resources that are not `served` are left out: who asks could make up any number of them.
     """

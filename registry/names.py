@@ -84,7 +84,7 @@ def tenant_name(release: str) -> str | None:
 
 
 def tenant_name_errors(parent_namespace: str, name: str) -> list[FieldError]:
-    """Everything that is wrong with the name of a new Tenant in this namespace (R-032 to R-034, R-044, D41)."""
+    """Everything that is wrong with the name of a new Tenant in this namespace (R-032 to R-034, R-044, WIRE-D41)."""
     problems = []
     if not _NAME.fullmatch(name):
         problems.append(_NAME_RULE)
@@ -104,12 +104,12 @@ def tenant_name_errors(parent_namespace: str, name: str) -> list[FieldError]:
 
 
 def canonical_host(host: str) -> str:
-    """One spelling a host, to compare by: lower case, no trailing dot (S-08, N-5)."""
+    """One spelling a host, to compare by: lower case, no trailing dot (ATTACK-08, FACT-5)."""
     return host.lower().removesuffix(".")
 
 
 def host_errors(host: str) -> list[str]:
-    """What keeps `host` from being a domain in its one canonical form (S-08); nothing for a good one."""
+    """What keeps `host` from being a domain in its one canonical form (ATTACK-08); nothing for a good one."""
     if not host:
         return ["must not be empty"]
     problems = []

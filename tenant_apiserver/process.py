@@ -60,7 +60,7 @@ class Group:
 
 
 def stages(*, delay: float = 0.0) -> Shutdown:
-    """The end of the process, within 10 seconds in all (I13); `delay` as in Shutdown."""
+    """The end of the process, within 10 seconds in all (WIRE-I13); `delay` as in Shutdown."""
     return Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=delay, grace=8.0 - delay)
 
 
@@ -112,7 +112,7 @@ def build(
 
 
 def add_checks(process: Process, informers: Sequence[Informer]) -> None:
-    """The checks that Kubernetes' own servers have (I5), and whether the host can be reached."""
+    """The checks that Kubernetes' own servers have (WIRE-I5), and whether the host can be reached."""
     health = process.health
     health.add("log", lambda: None)
 
@@ -122,7 +122,7 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
             raise RuntimeError(f"informers not synced: {', '.join(missing)}")
 
     def host() -> None:
-        # the cache goes on serving while the host is away, so readiness does not depend on it (I24); the log tells
+        # the cache goes on serving while the host is away, so readiness does not depend on it (WIRE-I24); the log tells
         if not any(informer.synced.is_set() for informer in informers):
             raise RuntimeError("the host API has not been reached yet")
 
@@ -195,7 +195,7 @@ def tenant_groups(tenants: TenantApi) -> list[Group]:
 
 
 def admission_observer(metrics: Metrics) -> Observer:
-    """Admission's time under Kubernetes' name for it (I14)."""
+    """Admission's time under Kubernetes' name for it (WIRE-I14)."""
 
     def observe(*, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None:
         metrics.observe_admission(name, phase, operation, rejected=rejected, seconds=seconds)

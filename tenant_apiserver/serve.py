@@ -141,7 +141,7 @@ class _Server:
         return await self._obtain_tls()
 
     async def _look_up_callers(self) -> None:
-        """Who may not read the ConfigMap would answer everybody with a 401 for ever, and does not start (A10)."""
+        """Who may not read the ConfigMap would answer everybody with a 401 for ever, and does not start (WIRE-A10)."""
         if self._options.authentication_tolerate_lookup_failure or self._delegation.fixed_in_full:
             return
         try:
@@ -199,7 +199,7 @@ class _Server:
                 await asyncio.to_thread(audit.close)
 
     def _authenticator(self) -> Union:
-        """In the order of A1."""
+        """In the order of WIRE-A1."""
         metrics, peers = self._process.metrics, PeerCertificates()
         settings = self._delegation
         reviewer = TokenReviewer(self._reviews(TOKEN_REVIEWS_PATH, "authn"))

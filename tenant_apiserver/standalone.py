@@ -217,7 +217,7 @@ class _Server:
 
 
 class _NoFrontProxy:
-    """There is no proxy in front of the embedded host, so identity headers are never good (S-01)."""
+    """There is no proxy in front of the embedded host, so identity headers are never good (ATTACK-01)."""
 
     async def authenticate(self, context: RequestContext) -> User | None:
         if claims_identity(context.http.headers, RequestHeaderConfig()):

@@ -75,7 +75,7 @@ class Run:
             raise EvaluationError(f"expression '{expression.text}' resulted in error: {self._cause(error)}") from error
 
     def failed_conditions(self, conditions: Sequence[Expression]) -> str | None:
-        """None if one of them does not hold, whatever else there is; else the errors, '' if there are none (H12).
+        """None if one of them does not hold, whatever else there is; else the errors, '' if there are none (WIRE-H12).
         Raises OutOfBudget."""
         errors = []
         for condition in conditions:

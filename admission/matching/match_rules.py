@@ -1,4 +1,5 @@
-"""Which requests a policy, a binding or a webhook is about (H7 to H11). Pure; namespaces are looked up in lookup.py."""
+"""Which requests a policy, a binding or a webhook is about (WIRE-H7 to WIRE-H11). Pure; namespaces are looked up in
+lookup.py."""
 
 from __future__ import annotations
 

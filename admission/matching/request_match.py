@@ -73,7 +73,7 @@ class Lookup:
         return self._values[target]
 
     def values_without_namespace(self, target: Target) -> Mapping[str, Any]:
-        """The same for conditions, which are judged before anybody looks at the namespace (H12)."""
+        """The same for conditions, which are judged before anybody looks at the namespace (WIRE-H12)."""
         return self._variables(target, None)
 
     def _variables(self, target: Target, namespace: Object | None) -> Mapping[str, Any]:

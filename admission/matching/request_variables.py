@@ -1,4 +1,5 @@
-"""A request as expressions see it: request, object, oldObject and namespaceObject (H16, H17, H28). Pure."""
+"""A request as expressions see it: request, object, oldObject and namespaceObject (WIRE-H16, WIRE-H17, WIRE-H28).
+Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the caller and the audit log are told of the policies' denials, byte for byte as Kubernetes does (H21, H23)."""
+"""What the caller and the audit log are told of the policies' denials, byte for byte as Kubernetes does (WIRE-H21,
+WIRE-H23)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parameter objects of a binding (H14)."""
+"""The parameter objects of a binding (WIRE-H14)."""
 
 from __future__ import annotations
 

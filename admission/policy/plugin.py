@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies of the host, judged for every write (H13 to H25)."""
+"""ValidatingAdmissionPolicies of the host, judged for every write (WIRE-H13 to WIRE-H25)."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class HeldPolicies:
 
     @property
     def hooks(self) -> Sequence[Hook]:
-        """By name, so that of several refusals it is always the same that is told (H22)."""
+        """By name, so that of several refusals it is always the same that is told (WIRE-H22)."""
         if self._hooks is None:
             bound: dict[str, list[Binding]] = {}
             for name in sorted(self.bindings.facts):

@@ -1,4 +1,4 @@
-"""One policy, one binding, one parameter object: what comes of it (H13 to H20, H24, H25)."""
+"""One policy, one binding, one parameter object: what comes of it (WIRE-H13 to WIRE-H20, WIRE-H24, WIRE-H25)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _validate(run: Run, validation: Validation, index: int, policy: Policy) -> D
 
 
 def _message(run: Run, validation: Validation) -> str:
-    """H19."""
+    """WIRE-H19."""
     composed = ""
     if validation.message_expression is not None:
         try:

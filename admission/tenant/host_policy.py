@@ -22,7 +22,7 @@ TRUSTED_GROUPS = (
 def refusal(old_host: str, new_host: str, groups: Collection[str]) -> str:
     """Why a caller in `groups` may not make the host `new_host`; empty if it may.
 
-    On create, the old host is empty. Any other spelling is a change, and so is clearing (R-243, N-5).
+    On create, the old host is empty. Any other spelling is a change, and so is clearing (R-243, FACT-5).
     """
     if new_host == old_host or not frozenset(TRUSTED_GROUPS).isdisjoint(groups):
         return ""

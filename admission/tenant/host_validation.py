@@ -1,6 +1,6 @@
-"""What a host may be: canonical when it is set, short enough for a label (N-6), and held by one Tenant (S-08).
+"""What a host may be: canonical when it is set, short enough for a label (FACT-6), and held by one Tenant (ATTACK-08).
 
-A write is judged by what it changes; what stands already passes. Refusals name no other Tenant (S-15).
+A write is judged by what it changes; what stands already passes. Refusals name no other Tenant (ATTACK-15).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hierarchical quota: what a Tenant declares is taken from what its nearest declaring ancestor declares (T18).
+"""Hierarchical quota: what a Tenant declares is taken from what its nearest declaring ancestor declares (API-18).
 
 For one key of spec.resourceQuotas, a Tenant claims what it declares; one that declares nothing claims what its
 children claim. The children of a Tenant that declares may not claim more than it does.
@@ -40,7 +40,7 @@ def full_key(key: str) -> str:
 
 class Ledger:
     """What the Tenants of one tree declare and claim, in billionths, by full key. Each is worked out once, and all keys
-    in one walk, so that a Tenant with very many keys costs no more than the writing of them (S-13)."""
+    in one walk, so that a Tenant with very many keys costs no more than the writing of them (ATTACK-13)."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree

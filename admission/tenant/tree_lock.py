@@ -1,6 +1,6 @@
 """Keeps requests apart whose judgement depends on the tree of Tenants and that change what others are judged by.
 
-Judging and storing are one step under its lock, and the judgement sees what this replica has stored (T18).
+Judging and storing are one step under its lock, and the judgement sees what this replica has stored (API-18).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a webhook configuration says, with every condition compiled (H41, H42). Pure."""
+"""What a webhook configuration says, with every condition compiled (WIRE-H41, WIRE-H42). Pure."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def webhooks_of(obj: Object) -> tuple[Webhook, ...]:
 
 
 def conditions_environment() -> Environment:
-    """What conditions of webhooks can read: there are no parameters and no variables (H12)."""
+    """What conditions of webhooks can read: there are no parameters and no variables (WIRE-H12)."""
     return Environment(authorizer=True)
 
 

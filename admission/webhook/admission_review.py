@@ -1,4 +1,4 @@
-"""AdmissionReview: what a webhook is asked, and what its answer comes to (H43 to H45). Pure."""
+"""AdmissionReview: what a webhook is asked, and what its answer comes to (WIRE-H43 to WIRE-H45). Pure."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _invalid(why: str) -> CallFailed:
 
 
 def denial(name: str, status: Mapping[str, Any] | None) -> StatusError:
-    """The refusal of a webhook: its own Status, with its name in front of the message (H45)."""
+    """The refusal of a webhook: its own Status, with its name in front of the message (WIRE-H45)."""
     given = status or {}
     subject = f'admission webhook "{name}" denied the request'
     said = given.get("message") or given.get("reason")

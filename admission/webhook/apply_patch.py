@@ -1,4 +1,4 @@
-"""A webhook's JSON patch, applied: the object is decoded and defaulted again (H44, H52). Pure."""
+"""A webhook's JSON patch, applied: the object is decoded and defaulted again (WIRE-H44, WIRE-H52). Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""One call of a webhook over HTTPS: no redirects, no retries, a bounded time and a bounded answer (H42, H46)."""
+"""One call of a webhook over HTTPS: no redirects, no retries, a bounded time and a bounded answer (WIRE-H42,
+WIRE-H46)."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class HeldWebhooks:
 
     @property
     def webhooks(self) -> Sequence[Webhook]:
-        """By the names of their configurations, and in the order of each (H41)."""
+        """By the names of their configurations, and in the order of each (WIRE-H41)."""
         if self._webhooks is None:
             facts = self.configurations.facts
             self._webhooks = tuple(webhook for name in sorted(facts) for webhook in facts[name])

@@ -33,7 +33,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.label_validation import key_errors
 from apiserver.request.context import RequestContext
 
-# Whoever may change configurations must be able to, whatever they say (H50).
+# Whoever may change configurations must be able to, whatever they say (WIRE-H50).
 _EXEMPT_GROUP = "admissionregistration.k8s.io"
 
 _LOG = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ def annotate(context: RequestContext, key: str, value: str) -> None:
 
 
 def publish(hook: Webhook, verdict: Verdict, context: RequestContext) -> None:
-    """Pass on what the webhook has to say besides its verdict (H48)."""
+    """Pass on what the webhook has to say besides its verdict (WIRE-H48)."""
     for key, value in verdict.annotations.items():
         annotate(context, f"{hook.name}/{key}", value)
     for text in verdict.warnings:

@@ -1,4 +1,4 @@
-"""How a call of a webhook goes wrong, and what Kubernetes says of it (H46)."""
+"""How a call of a webhook goes wrong, and what Kubernetes says of it (WIRE-H46)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics of webhooks under the names that Kubernetes gives them (I14)."""
+"""Metrics of webhooks under the names that Kubernetes gives them (WIRE-I14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""MutatingAdmissionWebhook: one webhook after another, each on what the ones before it made of the object (H41)."""
+"""MutatingAdmissionWebhook: one webhook after another, each on what the ones before it made of the object
+(WIRE-H41)."""
 
 from __future__ import annotations
 

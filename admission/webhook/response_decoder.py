@@ -1,4 +1,5 @@
-"""A webhook's answer as JSON of the right types; what is wrong with it is told as Go's decoder tells it (H44). Pure."""
+"""A webhook's answer as JSON of the right types; what is wrong with it is told as Go's decoder tells it (WIRE-H44).
+Pure."""
 
 from __future__ import annotations
 

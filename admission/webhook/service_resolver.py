@@ -1,4 +1,4 @@
-"""Where the Service behind a webhook is: its ClusterIP, or the name that it stands for (H42)."""
+"""Where the Service behind a webhook is: its ClusterIP, or the name that it stands for (WIRE-H42)."""
 
 from __future__ import annotations
 

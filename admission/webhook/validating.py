@@ -1,4 +1,4 @@
-"""ValidatingAdmissionWebhook: all webhooks that a request concerns are asked at once (H41)."""
+"""ValidatingAdmissionWebhook: all webhooks that a request concerns are asked at once (WIRE-H41)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks: authenticators, and the union that tries them in order (A1 to A5)."""
+"""Who asks: authenticators, and the union that tries them in order (WIRE-A1 to WIRE-A5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNAUTHENTICATED = "system:unauthenticated"
 
 
 class AuthenticationError(Exception):
-    """A credential was shown and is not good. Another one may be; if none is, the answer is a 401 (A2)."""
+    """A credential was shown and is not good. Another one may be; if none is, the answer is a 401 (WIRE-A2)."""
 
 
 class Authenticator(Protocol):
@@ -49,7 +49,7 @@ class Union:
 
 
 def with_authenticated_group(user: User) -> User:
-    """A3."""
+    """WIRE-A3."""
     if user.name == ANONYMOUS.name or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return replace(user, groups=(*user.groups, AUTHENTICATED))

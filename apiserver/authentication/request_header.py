@@ -1,4 +1,5 @@
-"""Users vouched for by a front proxy: X-Remote-* headers, believed with its client certificate only (A11 to A19)."""
+"""Users vouched for by a front proxy: X-Remote-* headers, believed with its client certificate only (WIRE-A11 to
+WIRE-A19)."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 @dataclass(frozen=True, kw_only=True)
 class RequestHeaderConfig:
-    """The cluster's request-header settings (A6). No `allowed_names` means any name that the CA vouches for.
+    """The cluster's request-header settings (WIRE-A6). No `allowed_names` means any name that the CA vouches for.
 
-    `uid_headers` stay empty unless the cluster names some (A8).
+    `uid_headers` stay empty unless the cluster names some (WIRE-A8).
     """
 
     ca_pem: bytes = b""
@@ -49,7 +50,7 @@ class FrontProxy:
     """Authenticates by request headers.
 
     Identity headers without a verified front proxy behind them are a bad credential: a 401, unless another one of the
-    request's is good (S-01).
+    request's is good (ATTACK-01).
     """
 
     def __init__(
@@ -129,7 +130,7 @@ def is_text(user: User) -> bool:
 
 
 def decode_extra_key(key: str) -> str:
-    """A16: percent-decoded, or as it is where that fails."""
+    """WIRE-A16: percent-decoded, or as it is where that fails."""
     for position, character in enumerate(key):
         digits = key[position + 1 : position + 3]
         if character == "%" and (len(digits) < 2 or not _HEX.issuperset(digits)):

@@ -1,4 +1,4 @@
-"""Bearer tokens, judged by the host's TokenReview (A25 to A29)."""
+"""Bearer tokens, judged by the host's TokenReview (WIRE-A25 to WIRE-A29)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CACHE_SECONDS = 10.0
 
 
 class InvalidToken(AuthenticationError):
-    """The host looked at the token and refused it; that is kept like an acceptance (A29)."""
+    """The host looked at the token and refused it; that is kept like an acceptance (WIRE-A29)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class TokenReviewer:
     async def __call__(self, token: str) -> User:
         """Raises InvalidToken if the host refuses it, AuthenticationError or StatusError if the host cannot tell.
 
-        What the host says of our own right to ask is not for the caller (S-02): it is a credential that is not good.
+        What the host says of our own right to ask is not for the caller (ATTACK-02): it is a credential that is not
+        good.
         """
         spec: dict[str, Any] = {"token": token}
         if self.audiences:
@@ -95,7 +96,7 @@ class BearerToken:
 
 
 def bearer_token(context: RequestContext) -> str:
-    """The request's token, empty if it has none (A25, A26)."""
+    """The request's token, empty if it has none (WIRE-A25, WIRE-A26)."""
     header = context.http.headers.get("Authorization", "").strip()
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer":

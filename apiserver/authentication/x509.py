@@ -1,4 +1,5 @@
-"""Client certificates: what the peer showed, whether a CA vouches for it now, and whom it names (A20, A21)."""
+"""Client certificates: what the peer showed, whether a CA vouches for it now, and whom it names (WIRE-A20,
+WIRE-A21)."""
 
 from __future__ import annotations
 
@@ -137,7 +138,7 @@ class CertificateVerifier:
 
 
 class ClientCertificate:
-    """Authenticates by a client certificate: the common name is the user, organizations are the groups (A20)."""
+    """Authenticates by a client certificate: the common name is the user, organizations are the groups (WIRE-A20)."""
 
     def __init__(self, *, peers: PeerCertificates, verifier: Verifier) -> None:
         self._peers = peers

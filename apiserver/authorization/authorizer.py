@@ -1,4 +1,5 @@
-"""Who may do what: the question, authorizers that answer it, and the 403 that follows (B1 to B6, B12 to B15)."""
+"""Who may do what: the question, authorizers that answer it, and the 403 that follows (WIRE-B1 to WIRE-B6, WIRE-B12 to
+WIRE-B15)."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ class PrivilegedGroups:
 
 
 class AlwaysAllowPaths:
-    """Exact non-resource paths that are open to everybody (B2)."""
+    """Exact non-resource paths that are open to everybody (WIRE-B2)."""
 
     def __init__(self, paths: Collection[str] = HEALTH_PATHS) -> None:
         self._paths = frozenset(paths)
@@ -118,12 +119,12 @@ class DenyAnonymous:
 
 
 def standard_authorizer(inner: Authorizer) -> UnionAuthorizer:
-    """The order of B1, before `inner`."""
+    """The order of WIRE-B1, before `inner`."""
     return UnionAuthorizer((PrivilegedGroups(), AlwaysAllowPaths(), DenyAnonymous(), inner))
 
 
 def attributes_of(user: User, info: RequestInfo, query: Query) -> AccessAttributes:
-    """The question that a request asks. A selector that does not parse is left out: its 400 comes later (B8)."""
+    """The question that a request asks. A selector that does not parse is left out: its 400 comes later (WIRE-B8)."""
     if not info.is_resource:
         return AccessAttributes(user=user, verb=info.verb, path=info.path)
     fields: tuple[Requirement, ...] = ()
@@ -148,8 +149,8 @@ def attributes_of(user: User, info: RequestInfo, query: Query) -> AccessAttribut
 async def require(
     context: RequestContext, authorizer: Authorizer, *, verb: str = "", name: str | None = None
 ) -> Decision:
-    """The decision on the request, with another verb or name if given (B15). Raises Denied, and what the authorizer
-    raises."""
+    """The decision on the request, with another verb or name if given (WIRE-B15). Raises Denied, and what the
+    authorizer raises."""
     attributes = attributes_of(context.user, context.info, context.query)
     if verb:
         attributes = replace(attributes, verb=verb)
@@ -169,7 +170,7 @@ async def demand(context: RequestContext, authorizer: Authorizer, attributes: Ac
 
 
 class Denied(StatusError):
-    """The 403 of authorization, in the words of B12 to B14. `why` is the reason that the authorizer gave."""
+    """The 403 of authorization, in the words of WIRE-B12 to WIRE-B14. `why` is the reason that the authorizer gave."""
 
     def __init__(self, attributes: AccessAttributes, reason: str = "") -> None:
         self.why = reason

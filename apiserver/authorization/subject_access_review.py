@@ -1,4 +1,4 @@
-"""Authorization by the host's SubjectAccessReview (B7 to B11)."""
+"""Authorization by the host's SubjectAccessReview (WIRE-B7 to WIRE-B11)."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class AccessReview:
 
 
 def review_spec(attributes: AccessAttributes) -> Object:
-    """The spec of the SubjectAccessReview that asks for `attributes`; what is empty is left out (B7, B8)."""
+    """The spec of the SubjectAccessReview that asks for `attributes`; what is empty is left out (WIRE-B7, WIRE-B8)."""
     user = attributes.user
     spec: Object = {
         "user": user.name,
@@ -112,7 +112,7 @@ def _requirement(requirement: Requirement) -> dict[str, Any]:
 
 
 def _key(attributes: AccessAttributes) -> Hashable | None:
-    """What the decision depends on, None where it is too long to keep (B11)."""
+    """What the decision depends on, None where it is too long to keep (WIRE-B11)."""
     texts = (
         attributes.verb,
         attributes.group,

@@ -1,4 +1,5 @@
-"""Calls of the host's review endpoints (TokenReview, SubjectAccessReview): attempts, time-outs and pauses (A28)."""
+"""Calls of the host's review endpoints (TokenReview, SubjectAccessReview): attempts, time-outs and pauses
+(WIRE-A28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Accept header: its clauses in the order in which they are tried (E1)."""
+"""The Accept header: its clauses in the order in which they are tried (WIRE-E1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Clause:
 def accept_clauses(accept: str) -> Sequence[Clause]:
     """Best first: by q, then by how exact a clause is, then as written. No clause at all means anything.
 
-    A clause with q=0 is tried last, but tried (E1).
+    A clause with q=0 is tried last, but tried (WIRE-E1).
     """
     ranked = []
     for text in accept.split(","):

@@ -106,7 +106,7 @@ def encode(resource: Resource, obj: Object, *, labels: Mapping[str, str] | None 
 
 
 def at_version(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
-    """The content of `obj` under another resourceVersion, as a deletion shows it (F5, F6)."""
+    """The content of `obj` under another resourceVersion, as a deletion shows it (WIRE-F5, WIRE-F6)."""
     content = obj.object()
     content["metadata"]["resourceVersion"] = str(rv)
     return encode(resource, content, labels=obj.labels)

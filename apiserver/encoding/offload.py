@@ -1,4 +1,4 @@
-"""Large values are worked on in a thread, so that who sent them is the only one who waits for that (S-13)."""
+"""Large values are worked on in a thread, so that who sent them is the only one who waits for that (ATTACK-13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tables: columns from Name to Age and beyond, rows of encoded cells, and the age as kubectl has it (E10 to E15)."""
+"""Tables: columns from Name to Age and beyond, rows of encoded cells, and the age as kubectl has it (WIRE-E10 to
+WIRE-E15)."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ def columns_of(resource: Resource) -> Sequence[Column]:
 
 
 def column_definitions(resource: Resource) -> bytes:
-    """JSON of columnDefinitions: every key of every column is there (E11)."""
+    """JSON of columnDefinitions: every key of every column is there (WIRE-E11)."""
     return to_json(
         [
             {
@@ -54,7 +55,7 @@ def column_definitions(resource: Resource) -> bytes:
 
 
 def include_object(value: str) -> str:
-    """What a row's object holds: None, Metadata or Object (E14). Raises BadRequest."""
+    """What a row's object holds: None, Metadata or Object (WIRE-E14). Raises BadRequest."""
     if value and value not in INCLUDES:
         raise BadRequest(
             f'Unable to convert to Table as requested: includeObject: Invalid value: "{value}": '

@@ -78,7 +78,7 @@ class WholeView:
 
 @dataclass(frozen=True)
 class PartialView:
-    """E8. `version` is that of meta.k8s.io."""
+    """WIRE-E8. `version` is that of meta.k8s.io."""
 
     version: str = "v1"
 
@@ -112,7 +112,7 @@ class PartialView:
 
 @dataclass(frozen=True)
 class TableView:
-    """E11 to E15. `include` is what a row's object holds; only a watch's first event tells the columns."""
+    """WIRE-E11 to WIRE-E15. `include` is what a row's object holds; only a watch's first event tells the columns."""
 
     resource: Resource
     version: str = "v1"
@@ -159,7 +159,7 @@ class TableView:
 
 def view_of(resource: Resource, media: MediaType, include: str) -> View:
     """The view that `media` asks for, of single objects and watch events. Raises BadRequest for an unknown
-    `include`, NotAcceptable for a list's (E9)."""
+    `include`, NotAcceptable for a list's (WIRE-E9)."""
     if media.transform == PARTIAL_LIST:
         raise NotAcceptable(f"you requested {PARTIAL_LIST}, but the requested object is not a list ({resource.kind})")
     return _view(resource, media, include)
@@ -179,7 +179,7 @@ def _view(resource: Resource, media: MediaType, include: str) -> View:
 
 
 def list_metadata(rv: int, continue_token: str = "", remaining: int | None = None) -> bytes:
-    """JSON of a ListMeta (D61)."""
+    """JSON of a ListMeta (WIRE-D61)."""
     metadata: dict[str, str | int] = {"resourceVersion": str(rv)}
     if continue_token:
         metadata["continue"] = continue_token
@@ -189,7 +189,7 @@ def list_metadata(rv: int, continue_token: str = "", remaining: int | None = Non
 
 
 def bookmark_metadata(rv: int, annotations: Mapping[str, str]) -> bytes:
-    """JSON of a bookmark's ObjectMeta (F16)."""
+    """JSON of a bookmark's ObjectMeta (WIRE-F16)."""
     metadata: dict[str, object] = {"resourceVersion": str(rv)}
     if annotations:
         metadata["annotations"] = annotations

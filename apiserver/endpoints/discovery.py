@@ -1,4 +1,4 @@
-"""Discovery: /api, /apis and what lies between them and the resources, legacy and aggregated (C16 to C29).
+"""Discovery: /api, /apis and what lies between them and the resources, legacy and aggregated (WIRE-C16 to WIRE-C29).
 
 The lead-in of every client: what is not in here does not exist for kubectl, informers or the garbage collector.
 """
@@ -37,7 +37,7 @@ class ServedSubresource:
 class ServedResource:
     resource: Resource
     verbs: tuple[str, ...]
-    """Sorted. Controllers choose what they collect, count and delete by these (C20)."""
+    """Sorted. Controllers choose what they collect, count and delete by these (WIRE-C20)."""
     subresources: tuple[ServedSubresource, ...] = ()
 
 
@@ -68,7 +68,7 @@ class _Endpoint:
     def choose(self, accept: str) -> str | Document:
         """The legacy document's media type, or the aggregated document. Raises NotAcceptable."""
         for clause in accept_clauses(accept):
-            # a profile beside g, v and as narrows what an aggregator adds; we have nothing to leave out (C25)
+            # a profile beside g, v and as narrows what an aggregator adds; we have nothing to leave out (WIRE-C25)
             wanted = {key: clause.parameters[key] for key in _AGGREGATED if key in clause.parameters}
             for media_type in (JSON, YAML):
                 if not clause.matches(media_type):
@@ -102,14 +102,14 @@ class Discovery:
         return json_response(context, endpoint.legacy)
 
     def paths(self) -> list[str]:
-        """Every path of discovery, for the list of all paths (C30)."""
+        """Every path of discovery, for the list of all paths (WIRE-C30)."""
         return sorted(self._endpoints)
 
 
 def _endpoints(groups: Sequence[ServedGroup]) -> Iterable[tuple[str, _Endpoint]]:
     core = [group for group in groups if not group.group]
     named = _by_name(group for group in groups if group.group)
-    # an empty APIVersions would promise a core group: without one, /api is an unknown path (C28)
+    # an empty APIVersions would promise a core group: without one, /api is an unknown path (WIRE-C28)
     if core:
         versions = {"kind": "APIVersions", "versions": [group.version for group in core]}
         yield "/api", _Endpoint({**versions, **_addresses()}, _aggregated({"": core}))
@@ -195,7 +195,7 @@ def _aggregated(named: Mapping[str, Sequence[ServedGroup]]) -> dict[str, Documen
         "metadata": {},
         "items": items,
     }
-    # client-go knows the document by this exact content type, and reads any other as the legacy one (C24)
+    # client-go knows the document by this exact content type, and reads any other as the legacy one (WIRE-C24)
     return {
         JSON: Document(orjson.dumps(document) + b"\n", f"{JSON};{_AGGREGATED_PARAMETERS}"),
         YAML: Document(to_yaml(document), f"{YAML};{_AGGREGATED_PARAMETERS}"),
@@ -230,5 +230,5 @@ def _aggregated_resource(served: ServedResource) -> dict[str, Any]:
 
 
 def _response_kind(resource: Resource) -> dict[str, str]:
-    """All three are set: a client drops a resource whose responseKind is empty (C26)."""
+    """All three are set: a client drops a resource whose responseKind is empty (WIRE-C26)."""
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}

@@ -52,7 +52,7 @@ _VERBS: Mapping[str, tuple[type, _Verb]] = {
     "deletecollection": (rest.CollectionDeleter, delete_collection),
 }
 _ON_COLLECTIONS = {"list", "watch", "create", "deletecollection"}
-# What a method means beside its own verb: a GET of a named object may be a watch (F28).
+# What a method means beside its own verb: a GET of a named object may be a watch (WIRE-F28).
 _ON_OBJECTS = {"get", "watch", "update", "patch", "delete"}
 _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 
@@ -77,7 +77,7 @@ class Endpoint:
         return not info.namespace or (resource.plural == "namespaces" and info.namespace == info.name)
 
     def handler(self, info: RequestInfo) -> Handler | None:
-        """The handler of the request's verb, None where the path does not have it (C32)."""
+        """The handler of the request's verb, None where the path does not have it (WIRE-C32)."""
         if info.method not in _METHODS:
             return None
         verb = info.verb
@@ -160,7 +160,7 @@ def _bind(call: _Verb, scope: Scope) -> Handler:
 
 
 def _reset_fields(plural: str, subresource: str, storages: Mapping[str, rest.Storage]) -> tuple[str, ...]:
-    """What a write through this endpoint cannot change, and so nobody can own through it (G14)."""
+    """What a write through this endpoint cannot change, and so nobody can own through it (WIRE-G14)."""
     if subresource == "status":
         return ("metadata", "spec")
     return ("status",) if f"{plural}/status" in storages else ()

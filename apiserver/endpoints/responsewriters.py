@@ -1,4 +1,5 @@
-"""Responses: documents, objects, lists and errors in the form that the request asked for (D21, D73, E1 to E22)."""
+"""Responses: documents, objects, lists and errors in the form that the request asked for (WIRE-D21, WIRE-D73, WIRE-E1
+to WIRE-E22)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def json_response(
     headers: Mapping[str, str] | None = None,
     indent: bool = False,
 ) -> web.Response:
-    """`document` as JSON, indented with `indent` and where the caller reads with his own eyes (D73)."""
+    """`document` as JSON, indented with `indent` and where the caller reads with his own eyes (WIRE-D73)."""
     body = to_json(document)
     pretty = indent or _wants_pretty(context)
     return web.Response(
@@ -48,7 +49,7 @@ def json_response(
 
 
 def status_response(context: RequestContext, error: StatusError) -> web.Response:
-    """The Status of `error`, as JSON or YAML, never transformed (D21)."""
+    """The Status of `error`, as JSON or YAML, never transformed (WIRE-D21)."""
     headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
     if error.code == 403:
         headers["X-Content-Type-Options"] = "nosniff"
@@ -65,7 +66,7 @@ def status_response(context: RequestContext, error: StatusError) -> web.Response
 def encode_object(
     context: RequestContext, resource: Resource, obj: Object, *, code: int = 200, media: MediaType
 ) -> web.Response:
-    """The answer to a write. Raises NotAcceptable for a list's transformation (E9), BadRequest (E14)."""
+    """The answer to a write. Raises NotAcceptable for a list's transformation (WIRE-E9), BadRequest (WIRE-E14)."""
     return encode_cached(context, resource, encode(resource, obj), code=code, media=media)
 
 

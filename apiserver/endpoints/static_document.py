@@ -1,7 +1,7 @@
 """Documents that stay the same while the process runs: encoded once, then answered with an ETag.
 
 Discovery, OpenAPI and /version are such documents. Their bytes depend on nothing but the content, so that all
-replicas answer alike (C38, L11).
+replicas answer alike (WIRE-C38).
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def _held(if_none_match: str, etag: str) -> bool:
 
 
 def require_get(context: RequestContext) -> None:
-    """Raises MethodNotAllowed for anything but GET, HEAD included (C32)."""
+    """Raises MethodNotAllowed for anything but GET, HEAD included (WIRE-C32)."""
     if context.info.method != "GET":
         raise errors.MethodNotAllowed
 
 
 def require_json(context: RequestContext) -> None:
-    """Raises NotAcceptable if the caller cannot take JSON; parameters of its clauses do not matter (C35)."""
+    """Raises NotAcceptable if the caller cannot take JSON; parameters of its clauses do not matter (WIRE-C35)."""
     clauses = accept_clauses(context.http.headers.get("Accept", ""))
     if not any(clause.matches(JSON) for clause in clauses):
         raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}")

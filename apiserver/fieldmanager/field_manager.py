@@ -28,7 +28,7 @@ from apiserver.schema.pruning_and_defaulting import object_schema, prune
 
 _BEFORE_FIRST_APPLY = "before-first-apply"
 
-# Nobody owns these (G6)
+# Nobody owns these (WIRE-G6)
 _UNTRACKED = FieldSet.of(
     [
         *(fieldpath.fields(name) for name in ("apiVersion", "kind", "metadata")),
@@ -53,7 +53,7 @@ _UNTRACKED = FieldSet.of(
 class FieldManager:
     """Ownership of one resource's fields.
 
-    `reset_fields` are dotted paths that a write through this endpoint cannot change, so nobody can own them (G14).
+    `reset_fields` are dotted paths that a write through this endpoint cannot change, so nobody can own them (WIRE-G14).
     """
 
     def __init__(self, resource: Resource, *, reset_fields: Sequence[str] = ()) -> None:
@@ -67,21 +67,21 @@ class FieldManager:
         return self._track(self._nothing(), new, self._updater(manager, subresource), now)
 
     def update(self, live: Object, new: Object, *, manager: str, now: str, subresource: str = "") -> Object:
-        """`new` with managedFields: what differs from `live` is the manager's now, and nobody else's (G9).
+        """`new` with managedFields: what differs from `live` is the manager's now, and nobody else's (WIRE-G9).
 
         The request's own managedFields are what is started from, if they are valid; `[]` and `[{}]` end the tracking
-        (G11). An object that is not tracked stays so (G10).
+        (WIRE-G11). An object that is not tracked stays so (WIRE-G10).
         """
         return self._track(live, new, self._updater(manager, subresource), now)
 
     def apply(
         self, live: Object | None, patch: Object, *, manager: str, force: bool, now: str, subresource: str = ""
     ) -> Object:
-        """`live` with the configuration `patch` merged into it, and without what the manager no longer applies (G19,
-        G25); a new object if there is no live one.
+        """`live` with the configuration `patch` merged into it, and without what the manager no longer applies
+        (WIRE-G19, WIRE-G25); a new object if there is no live one.
 
         Raises ApplyConflict for fields of other managers that it would change, unless `force`; BadRequest for a
-        configuration that does not fit the schema (G17, G24).
+        configuration that does not fit the schema (WIRE-G17, WIRE-G24).
         """
         self._check_config(patch)
         current = _without_managed_fields(live or self._nothing())
@@ -89,7 +89,7 @@ class FieldManager:
             raise BadRequest(f"failed to create typed live object ({self._identify(current)}): {problem}")
         known = _stored(live)
         if not known:
-            # whatever was there before the first apply is somebody's (G28)
+            # whatever was there before the first apply is somebody's (WIRE-G28)
             before = self._updater(_BEFORE_FIRST_APPLY, subresource)
             known = managers.cap(self._updated(self._nothing(), current, known, before, now))
         identity = managers.manager(manager, "Apply", self._resource.api_version, subresource)
@@ -118,7 +118,7 @@ class FieldManager:
         return _with_managers(wanted, managers.cap(self._updated(current, wanted, known, identity, now)))
 
     def _updated(self, live: Object, new: Object, known: Managers, identity: Manager, now: str) -> Managers:
-        """The managers after an update (G9). What differs is taken from all, and given to the one who updates."""
+        """The managers after an update (WIRE-G9). What differs is taken from all, and given to the one who updates."""
         comparison = compare(self._atom, live, new).without(self._reset)
         owners = {
             each: replace(managed, fields=managed.fields - comparison.set - comparison.removed)
@@ -155,7 +155,7 @@ class FieldManager:
         return applied, {each: managed for each, managed in after.items() if managed.fields}
 
     def _pruned(self, merged: Object, owned: FieldSet, last: FieldSet) -> Object:
-        """`merged` without what the manager applied the last time and nobody owns now (G25)."""
+        """`merged` without what the manager applied the last time and nobody owns now (WIRE-G25)."""
         if not last:
             return merged
         root = self._atom
@@ -222,14 +222,15 @@ class _Conflicts(Exception):
 
 
 def same_content(left: Object, right: Object) -> bool:
-    """Whether two objects differ in nothing but resourceVersion and the times in managedFields (G12, D51)."""
+    """Whether two objects differ in nothing but resourceVersion and the times in managedFields (WIRE-G12, WIRE-D51)."""
     (ours, own), (theirs, other) = _content(left), _content(right)
     # most differences are elsewhere, and reading fields takes its time
     return equal(ours, theirs) and (own == other or equal(_timeless(own), _timeless(other)))
 
 
 def managed_fields_error(obj: Object) -> str:
-    """What is wrong with the object's managedFields, or nothing; for what admission may have made of them (G42)."""
+    """What is wrong with the object's managedFields, or nothing; for what admission may have made of them
+    (WIRE-G42)."""
     try:
         managers.decode((obj.get("metadata") or {}).get("managedFields"))
     except ValueError as error:
@@ -255,7 +256,7 @@ def _timeless(entries: Any) -> Any:
 
 
 def _base(live: Object, new: Object) -> Managers:
-    """The managers that an update starts from (G11)."""
+    """The managers that an update starts from (WIRE-G11)."""
     entries = (new.get("metadata") or {}).get("managedFields")
     if entries in ([], [{}]):
         return {}

@@ -1,4 +1,5 @@
-"""Sets of fields: the algebra of structured-merge-diff, immutable, and its form in fieldsV1 (G4, G5, G40)."""
+"""Sets of fields: the algebra of structured-merge-diff, immutable, and its form in fieldsV1 (WIRE-G4, WIRE-G5,
+WIRE-G40)."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class FieldSet:
         return _read(document, 0)[0]
 
     def to_fields(self) -> dict[str, Any]:
-        """The set as fieldsV1, keys in the order that clients compare by (G4)."""
+        """The set as fieldsV1, keys in the order that clients compare by (WIRE-G4)."""
         document: dict[str, Any] = {}
         for element in sorted(self.members | self.children.keys(), key=fieldpath.order):
             below = self.children.get(element)
@@ -68,7 +69,7 @@ class FieldSet:
         return f"FieldSet({', '.join(fieldpath.show(path) for path in self)})"
 
     def __iter__(self) -> Iterator[Path]:
-        """Every path: at each level the members, sorted, before what is below (the order of G22)."""
+        """Every path: at each level the members, sorted, before what is below (the order of WIRE-G22)."""
         for element in sorted(self.members, key=fieldpath.order):
             yield (element,)
         for element in sorted(self.children, key=fieldpath.order):

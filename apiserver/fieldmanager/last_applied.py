@@ -1,4 +1,5 @@
-"""The annotation of client-side `kubectl apply`, which server-side apply takes over from and keeps in step (G29)."""
+"""The annotation of client-side `kubectl apply`, which server-side apply takes over from and keeps in step
+(WIRE-G29)."""
 
 from __future__ import annotations
 

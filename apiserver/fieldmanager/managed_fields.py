@@ -1,4 +1,5 @@
-"""metadata.managedFields: who manages which fields, read, written, sorted and bounded (G1 to G4, G13)."""
+"""metadata.managedFields: who manages which fields, read, written, sorted and bounded (WIRE-G1 to WIRE-G4,
+WIRE-G13)."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _ANCIENT = "ancient-changes"
 
 
 class Manager(NamedTuple):
-    """The identity of an entry; the entries of one applier are one whatever their version (G2)."""
+    """The identity of an entry; the entries of one applier are one whatever their version (WIRE-G2)."""
 
     name: str
     operation: Operation
@@ -27,7 +28,7 @@ class Manager(NamedTuple):
     subresource: str = ""
 
     def __str__(self) -> str:
-        """As conflicts name a manager (G21)."""
+        """As conflicts name a manager (WIRE-G21)."""
         text = json.dumps(self.name, ensure_ascii=False)
         if self.subresource:
             text += f" with subresource {json.dumps(self.subresource, ensure_ascii=False)}"
@@ -94,7 +95,7 @@ def _decode_entry(entry: Any, index: int) -> tuple[Manager, Managed]:
 
 
 def encode(managers: Mapping[Manager, Managed]) -> list[dict[str, Any]]:
-    """The entries in the order of G3."""
+    """The entries in the order of WIRE-G3."""
     return [_encode_entry(identity, managed) for identity, managed in sorted(managers.items(), key=_position)]
 
 
@@ -126,7 +127,7 @@ def seconds(time: str) -> float:
 
 
 def cap(managers: Managers) -> Managers:
-    """At most MAX_UPDATERS entries of operation Update: the oldest are merged into one a version (G13)."""
+    """At most MAX_UPDATERS entries of operation Update: the oldest are merged into one a version (WIRE-G13)."""
     updaters = [identity for identity in managers if identity.operation == "Update"]
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:
@@ -151,7 +152,7 @@ def cap(managers: Managers) -> Managers:
 
 
 def conflict(conflicts: Mapping[Manager, FieldSet]) -> ApplyConflict:
-    """The answer to an apply that would take `conflicts` from their managers (G21, G22)."""
+    """The answer to an apply that would take `conflicts` from their managers (WIRE-G21, WIRE-G22)."""
     managers = sorted(conflicts, key=lambda identity: identity.text)
     paths = {identity: [fieldpath.show(path) for path in conflicts[identity]] for identity in managers}
     causes = [

@@ -25,7 +25,8 @@ _FIELD_ERRORS = {
     "FieldValueTooMany": "Too many",
     "InternalError": "Internal error",
 }
-# What an Invalid tells of errors: a value can be as large as a request, and be wrong as often as it has parts (S-13).
+# What an Invalid tells of errors: a value can be as large as a request, and be wrong as often as it has parts
+# (ATTACK-13).
 _MOST_TEXT = 256 * 1024
 _WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
 
@@ -105,7 +106,7 @@ class StatusError(Exception):
 
     @property
     def retry_after(self) -> int:
-        """Seconds for the Retry-After header, 0 for none (D11)."""
+        """Seconds for the Retry-After header, 0 for none (WIRE-D11)."""
         seconds = (self.details or {}).get("retryAfterSeconds", 0)
         return seconds if isinstance(seconds, int) else 0
 
@@ -187,15 +188,15 @@ class Conflict(StatusError):
 
 
 class ApplyConflict(StatusError):
-    """G21, G22: `causes` holds one FieldManagerConflict a field."""
+    """WIRE-G21, G22: `causes` holds one FieldManagerConflict a field."""
 
     def __init__(self, message: str, causes: Iterable[Mapping[str, str]]) -> None:
         super().__init__(409, "Conflict", message, details={"causes": [dict(cause) for cause in causes]})
 
 
 class Invalid(StatusError):
-    """422 with every field error at once; `kind` is the Kind (D5), duplicates are told once (D6). Of errors that would
-    fill more than 256 KiB, the first are told and the others counted."""
+    """422 with every field error at once; `kind` is the Kind (WIRE-D5), duplicates are told once (WIRE-D6). Of errors
+    that would fill more than 256 KiB, the first are told and the others counted."""
 
     def __init__(self, kind: GroupKind, name: str, errors: Sequence[FieldError]) -> None:
         causes = _causes(errors)
@@ -220,7 +221,7 @@ class Unauthorized(StatusError):
 
 
 class Forbidden(StatusError):
-    """A refusal by admission (D9). What authorization refuses has its own text, in authorization.py."""
+    """A refusal by admission (WIRE-D9). What authorization refuses has its own text, in authorization.py."""
 
     def __init__(
         self, resource: GroupResource, name: str, why: str, *, causes: Sequence[Mapping[str, str]] = ()
@@ -233,7 +234,7 @@ class Forbidden(StatusError):
 
 
 class Expired(StatusError):
-    """410. `continue_token`, where given, walks on inconsistently (D60)."""
+    """410. `continue_token`, where given, walks on inconsistently (WIRE-D60)."""
 
     def __init__(self, message: str, *, continue_token: str = "") -> None:
         super().__init__(410, "Expired", message, metadata={"continue": continue_token} if continue_token else None)
@@ -256,7 +257,7 @@ class Timeout(StatusError):
 
 
 class TooLargeResourceVersion(Timeout):
-    """D63: reflectors look for this cause."""
+    """WIRE-D63: reflectors look for this cause."""
 
     def __init__(self, requested: int, current: int) -> None:
         super().__init__(
@@ -272,7 +273,7 @@ class ServiceUnavailable(StatusError):
 
 
 class ResourceMethodNotAllowed(StatusError):
-    """The resource exists, its storage lacks the verb (D16)."""
+    """The resource exists, its storage lacks the verb (WIRE-D16)."""
 
     def __init__(self, resource: GroupResource, verb: str) -> None:
         super().__init__(
@@ -284,7 +285,7 @@ class ResourceMethodNotAllowed(StatusError):
 
 
 class MethodNotAllowed(StatusError):
-    """The path exists, the HTTP method does not (C32)."""
+    """The path exists, the HTTP method does not (WIRE-C32)."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -293,7 +294,7 @@ class MethodNotAllowed(StatusError):
 
 
 class UnknownPath(StatusError):
-    """C31."""
+    """WIRE-C31."""
 
     def __init__(self) -> None:
         super().__init__(404, "NotFound", "the server could not find the requested resource", details={})

@@ -1,4 +1,4 @@
-"""Path elements of field sets, in the text form of fieldsV1: `f:name`, `k:{"type":"Ready"}`, `v:"x"`, `i:0` (G4).
+"""Path elements of field sets, in the text form of fieldsV1: `f:name`, `k:{"type":"Ready"}`, `v:"x"`, `i:0` (WIRE-G4).
 
 The text is canonical, so that equal elements are equal strings.
 """
@@ -58,7 +58,7 @@ def parse(text: str) -> str | None:
 
 
 def order(element: str) -> tuple[Any, ...]:
-    """The sort key of elements: fields, keys, values, indexes; then by what they hold (G4)."""
+    """The sort key of elements: fields, keys, values, indexes; then by what they hold (WIRE-G4)."""
     kind, content = element[0], element[2:]
     match kind:
         case "f":
@@ -72,7 +72,7 @@ def order(element: str) -> tuple[Any, ...]:
 
 
 def show(path: Path) -> str:
-    """A path as conflicts and errors name it: `.status.conditions[type="Ready"].status` (G22)."""
+    """A path as conflicts and errors name it: `.status.conditions[type="Ready"].status` (WIRE-G22)."""
     return "".join(show_element(element) for element in path)
 
 

@@ -1,4 +1,4 @@
-"""Names in the DNS's forms, in the words of k8s.io/apimachinery/pkg/util/validation (D40)."""
+"""Names in the DNS's forms, in the words of k8s.io/apimachinery/pkg/util/validation (WIRE-D40)."""
 
 from __future__ import annotations
 

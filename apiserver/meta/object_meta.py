@@ -1,4 +1,5 @@
-"""The rules of ObjectMeta: what the server fills in, what clients may set, what never changes (D39 to D48)."""
+"""The rules of ObjectMeta: what the server fills in, what clients may set, what never changes (WIRE-D39 to
+WIRE-D48)."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 
 
 def now_rfc3339() -> str:
-    """The time in whole seconds, in UTC (D24)."""
+    """The time in whole seconds, in UTC (WIRE-D24)."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -48,13 +49,13 @@ def new_uid() -> str:
 
 
 def generate_name(base: str) -> str:
-    """A name that begins with `base`, cut where needed, and ends in five random characters (D39)."""
+    """A name that begins with `base`, cut where needed, and ends in five random characters (WIRE-D39)."""
     suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
     return base[: _MAX_GENERATED_NAME - _SUFFIX_LENGTH] + suffix
 
 
 def qualified_name_errors(name: str) -> list[str]:
-    """What keeps `name` from being the key of a label, or the name of a finalizer (D43, D46)."""
+    """What keeps `name` from being the key of a label, or the name of a finalizer (WIRE-D43, WIRE-D46)."""
     return labels.key_errors(name)
 
 
@@ -63,15 +64,15 @@ def label_value_errors(value: str) -> list[str]:
 
 
 def dedup_owner_references(obj: Object, *, admitted: bool = False) -> str | None:
-    """Drop, in place, owner references that are there twice. The warning to send, if there were any (D45), as it is
-    worded of what mutating admission made."""
+    """Drop, in place, owner references that are there twice. The warning to send, if there were any (WIRE-D45), as it
+    is worded of what mutating admission made."""
     references = obj["metadata"].get("ownerReferences")
     if not isinstance(references, list):
         return None
     kept: dict[str, Any] = {}
     repeated: dict[str, None] = {}
     for reference in references:
-        # by its text, so that very many cost no more than reading them (S-13)
+        # by its text, so that very many cost no more than reading them (ATTACK-13)
         text = json.dumps(reference, sort_keys=True)
         if text in kept:
             repeated[str(reference.get("uid", ""))] = None
@@ -104,7 +105,7 @@ def validate_metadata(obj: Object, resource: Resource, *, name_errors: Sequence[
 
 
 def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
-    """Every change of metadata that an update may not make (D47, D48)."""
+    """Every change of metadata that an update may not make (WIRE-D47, WIRE-D48)."""
     now, before = new["metadata"], old["metadata"]
     problems: list[FieldError] = []
     if before.get("deletionTimestamp"):

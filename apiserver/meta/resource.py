@@ -18,7 +18,7 @@ enum, pattern, default, nullable, and the `x-kubernetes-…` extensions."""
 
 
 class Key(NamedTuple):
-    """Where an object lives; the namespace of a cluster-scoped one is empty. Sorts as lists are sorted (D61)."""
+    """Where an object lives; the namespace of a cluster-scoped one is empty. Sorts as lists are sorted (WIRE-D61)."""
 
     namespace: str
     name: str
@@ -102,9 +102,9 @@ class Resource:
     and what it sets belongs to whoever sent it.
     `columns` stand between Name and Age in tables, those with a priority behind Age; with `own_columns` they are all
     that there are. `cells` gives their values for an object, in order.
-    `protobuf` says how bodies in Kubernetes' protobuf are read; without it they are refused (E18).
-    `selectable` are the fields that field selectors know besides metadata.name and metadata.namespace (D57).
-    `strategic_merge` tells whether PATCH takes strategic merge patches (D81), by the hints in the schemas.
+    `protobuf` says how bodies in Kubernetes' protobuf are read; without it they are refused (WIRE-E18).
+    `selectable` are the fields that field selectors know besides metadata.name and metadata.namespace (WIRE-D57).
+    `strategic_merge` tells whether PATCH takes strategic merge patches (WIRE-D81), by the hints in the schemas.
     """
 
     group: str

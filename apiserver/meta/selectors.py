@@ -1,4 +1,4 @@
-"""Label and field selectors: their grammars, and what they match (D56, D57)."""
+"""Label and field selectors: their grammars, and what they match (WIRE-D56, WIRE-D57)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON patch and merge patch. Both leave what they are given unchanged (D82, D83)."""
+"""JSON patch and merge patch. Both leave what they are given unchanged (WIRE-D82, WIRE-D83)."""
 
 from __future__ import annotations
 

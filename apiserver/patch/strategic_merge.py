@@ -1,4 +1,4 @@
-"""Strategic merge patch (D81): a merge patch whose lists are merged where the schema says how.
+"""Strategic merge patch (WIRE-D81): a merge patch whose lists are merged where the schema says how.
 
 The hints are `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`, as in Kubernetes' documents. Pure.
 """

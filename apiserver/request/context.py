@@ -12,7 +12,7 @@ from apiserver.request.request_info import Query, RequestInfo
 
 WRITE_SECONDS = 34.0
 """How long a write may take."""
-# Each takes at least one of the 4096 characters of warnings that are sent (I11): more are never seen by anybody.
+# Each takes at least one of the 4096 characters of warnings that are sent (WIRE-I11): more are never seen by anybody.
 _MOST_WARNINGS = 4096
 
 
@@ -54,7 +54,7 @@ class RequestContext:
         return self.received + self.limit
 
     def warn(self, text: str) -> None:
-        """Tell the caller something in a Warning header, once (I11)."""
+        """Tell the caller something in a Warning header, once (WIRE-I11)."""
         if len(self.warnings) < _MOST_WARNINGS and text not in self.warnings:
             self.warnings.append(text)
 

@@ -80,7 +80,7 @@ class DeleteOptions:
 
 
 def get_options(query: Query) -> int:
-    """The resourceVersion that a GET must not be older than, 0 for none. Raises BadRequest (D64, D65)."""
+    """The resourceVersion that a GET must not be older than, 0 for none. Raises BadRequest (WIRE-D64, WIRE-D65)."""
     if query.flag("export"):
         raise errors.BadRequest("the export parameter, deprecated since v1.14, is no longer supported")
     return resource_version(query) or 0
@@ -89,10 +89,10 @@ def get_options(query: Query) -> int:
 def list_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()) -> ListOptions:
     """`selectable` are the fields besides those of metadata that field selectors know; so for watches.
 
-    Raises BadRequest (D54, D56 to D58, D64), Invalid (D55).
+    Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid (WIRE-D55).
     """
     limit = integer(query, "limit") or 0
-    # a list has no use for it, but what is no number is refused all the same (D54)
+    # a list has no use for it, but what is no number is refused all the same (WIRE-D54)
     integer(query, "timeoutSeconds")
     match, token = query.get("resourceVersionMatch"), query.get("continue")
     _refuse("ListOptions", _list_problems(query, match, token))
@@ -110,7 +110,7 @@ def list_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()
 
 
 def watch_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()) -> WatchOptions:
-    """Raises BadRequest (D54, D56 to D58, D64), Invalid (D55)."""
+    """Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid (WIRE-D55)."""
     timeout = integer(query, "timeoutSeconds") or 0
     send_initial_events = query.flag("sendInitialEvents")
     _refuse("ListOptions", _watch_problems(query, send_initial_events))
@@ -125,7 +125,7 @@ def watch_options(query: Query, info: RequestInfo, selectable: Iterable[str] = (
 
 
 def create_options(query: Query, user_agent: str) -> WriteOptions:
-    """Raises Invalid (D66, D70, D71), as do the other write options."""
+    """Raises Invalid (WIRE-D66, WIRE-D70, WIRE-D71), as do the other write options."""
     return _write_options("CreateOptions", query, user_agent, [])
 
 
@@ -143,8 +143,8 @@ def patch_options(query: Query, user_agent: str, *, apply: bool) -> WriteOptions
 
 
 def delete_options(query: Query, body: Object | None) -> DeleteOptions:
-    """The options of `body`, a DeleteOptions document; of the query if there is none (D87). Raises BadRequest for a
-    wrong type, Invalid (D70, D88)."""
+    """The options of `body`, a DeleteOptions document; of the query if there is none (WIRE-D87). Raises BadRequest for
+    a wrong type, Invalid (WIRE-D70, WIRE-D88)."""
     document = _delete_query(query) if body is None else body
     dry_run = _typed(document, "dryRun", list) or []
     policy = _typed(document, "propagationPolicy", str)
@@ -206,7 +206,7 @@ def _watch_problems(query: Query, send_initial_events: bool | None) -> list[Fiel
 
 
 def _field_selector(query: Query, info: RequestInfo, selectable: Iterable[str]) -> FieldSelector:
-    """The field selector, which a name in the path narrows to one object (D58, F28)."""
+    """The field selector, which a name in the path narrows to one object (WIRE-D58, WIRE-F28)."""
     selector = parse_field_selector(query.get("fieldSelector"), (*METADATA_FIELDS, *selectable))
     if info.collection_path:
         return selector
@@ -247,7 +247,7 @@ def _manager_problems(manager: str) -> list[FieldError]:
 
 
 def _manager_of(user_agent: str) -> str:
-    """D71: the User-Agent up to its first slash, as far as it is printable and short."""
+    """WIRE-D71: the User-Agent up to its first slash, as far as it is printable and short."""
     printable = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
     return printable.encode()[:_MAX_MANAGER_BYTES].decode(errors="ignore")
 

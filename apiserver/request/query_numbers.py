@@ -1,4 +1,4 @@
-"""Numbers in query parameters, refused in the words that Go refuses them (D54, D64)."""
+"""Numbers in query parameters, refused in the words that Go refuses them (WIRE-D54, WIRE-D64)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URL and method to RequestInfo, once a request, from the raw path (B3 to B6, L1)."""
+"""URL and method to RequestInfo, once a request, from the raw path (WIRE-B3 to WIRE-B6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FALSE = ("0", "false")
 
 
 class Query:
-    """Query parameters as Go reads them: a repeated scalar's first value counts (D54, L4)."""
+    """Query parameters as Go reads them: a repeated scalar's first value counts (WIRE-D54)."""
 
     __slots__ = ("_values",)
 
@@ -44,7 +44,7 @@ class RequestInfo:
     """What a request is about. For non-resource requests `verb` is the lower-case method and `path` all there is.
 
     `collection_path` tells whether the path names no object; a list of one object by
-    `fieldSelector=metadata.name=x` has `name` set all the same, for authorization (B5).
+    `fieldSelector=metadata.name=x` has `name` set all the same, for authorization (WIRE-B5).
     """
 
     method: str
@@ -119,7 +119,7 @@ def parse(method: str, raw_path: str, query: Query) -> RequestInfo:
 
 
 def _single_name(field_selector: str) -> str:
-    """The x of a `metadata.name=x` term, if it could be a name (B5)."""
+    """The x of a `metadata.name=x` term, if it could be a name (WIRE-B5)."""
     for term in field_selector.split(","):
         key, operator, value = term.partition("=")
         if key == "metadata.name" and operator:

@@ -1,4 +1,5 @@
-"""ObjectMeta as a structural schema, with what merging needs to know (G35). Descriptions are the documents' matter."""
+"""ObjectMeta as a structural schema, with what merging needs to know (WIRE-G35). Descriptions are the documents'
+matter."""
 
 from __future__ import annotations
 

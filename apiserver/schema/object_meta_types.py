@@ -1,4 +1,4 @@
-"""Wrong types in metadata, in the words of Go's decoder: what is typed in Go is a 400, not a 422 (D32)."""
+"""Wrong types in metadata, in the words of Go's decoder: what is typed in Go is a 400, not a 422 (WIRE-D32)."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def object_schema(resource: Resource) -> Schema:
 
 
 def unknown_fields(schema: Schema, value: Any, path: str = "") -> list[str]:
-    """Paths of the fields that the schema does not have, in document order: 'spec.foo', 'spec.list[0].x' (D67)."""
+    """Paths of the fields that the schema does not have, in document order: 'spec.foo', 'spec.list[0].x' (WIRE-D67)."""
     return list(_unknown(schema, value, path))
 
 
@@ -61,7 +61,7 @@ def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
 
 
 def prune(schema: Schema, value: Any) -> Any:
-    """A copy of `value` without unknown fields. Metadata loses what is null or empty, as Go leaves it out (D52).
+    """A copy of `value` without unknown fields. Metadata loses what is null or empty, as Go leaves it out (WIRE-D52).
 
     Raises BadRequest if what is kept nests deeper than MAX_OBJECT_NESTING.
     """
@@ -99,7 +99,7 @@ def _copy(value: Any, depth: int) -> Any:
 
 def _tidy_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     tidy = {name: _tidy_field(name, value) for name, value in metadata.items()}
-    # an empty managedFields is a request of its own: it ends the tracking (G11)
+    # an empty managedFields is a request of its own: it ends the tracking (WIRE-G11)
     return {name: value for name, value in tidy.items() if name == "managedFields" or value not in (None, "", {}, [])}
 
 
@@ -115,7 +115,7 @@ def _tidy_field(name: str, value: Any) -> Any:
 
 
 def apply_defaults(schema: Schema, value: Any) -> None:
-    """Fill in defaults, in place. A null where none may be is the default, or else nothing at all (D98)."""
+    """Fill in defaults, in place. A null where none may be is the default, or else nothing at all (WIRE-D98)."""
     if isinstance(value, list):
         for each in value:
             apply_defaults(schema.get("items") or {}, each)

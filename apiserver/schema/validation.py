@@ -1,4 +1,4 @@
-"""Whether values are what their schema asks for, in the words of a CustomResourceDefinition's validation (D20)."""
+"""Whether values are what their schema asks for, in the words of a CustomResourceDefinition's validation (WIRE-D20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies of requests as values: JSON here, YAML in yaml_decoding (D30, D33, D66, D67, E17, L5)."""
+"""Bodies of requests as values: JSON here, YAML in yaml_decoding (WIRE-D30, WIRE-D33, WIRE-D66, WIRE-D67, WIRE-E17)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from apiserver.serializer.yaml import YamlError, decode_yaml
 
 MAX_NESTING = 1000
 MAX_OBJECTS = 100_000
-"""In one body: ten times what a JSON patch may have operations. To read more would keep everybody waiting (S-13)."""
+"""In one body: ten times what a JSON patch may have operations. To read more would keep everybody waiting
+(ATTACK-13)."""
 _ACCEPTED = ("application/json", "application/yaml")
 _JSON_BEGINS = (b"{", b"[")
 # What a byte of YAML takes, in bytes of JSON; and a document whose length says nothing.
@@ -50,7 +51,8 @@ def cost(body: bytes, media_type: str) -> int:
 
 
 def check_media_type(media_type: str) -> None:
-    """Raises UnsupportedMediaType for what `decode` cannot read; for callers that ask before there is a body (D26)."""
+    """Raises UnsupportedMediaType for what `decode` cannot read; for callers that ask before there is a body
+    (WIRE-D26)."""
     if media_type not in _ACCEPTED:
         raise UnsupportedMediaType(
             f"the body of the request was in an unknown format - accepted media types include: {', '.join(_ACCEPTED)}"
@@ -180,7 +182,7 @@ def _decode_yaml(text: str) -> Document:
             if not document.duplicates:
                 return document
         except BadRequest:
-            # what is no JSON may be YAML all the same, as with a trailing comma (J43)
+            # what is no JSON may be YAML all the same, as with a trailing comma (WIRE-J43)
             pass
     try:
         value, duplicates = decode_yaml(text, max_nesting=MAX_NESTING)

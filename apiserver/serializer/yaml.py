@@ -1,4 +1,4 @@
-"""YAML as sigs.k8s.io/yaml reads it: YAML 1.1 scalars, string keys, one document, bounded aliases (L6, D67).
+"""YAML as sigs.k8s.io/yaml reads it: YAML 1.1 scalars, string keys, one document, bounded aliases (L6, WIRE-D67).
 
 Built from parser events with a stack of its own: nothing recurses, and every key's line is known.
 """

@@ -1,4 +1,4 @@
-"""Scalars of YAML 1.1 as go-yaml resolves them (L6): no sexagesimal numbers, no dates, numbers as JSON has them."""
+"""Scalars of YAML 1.1 as go-yaml resolves them: no sexagesimal numbers, no dates, numbers as JSON has them."""
 
 from __future__ import annotations
 

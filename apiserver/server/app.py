@@ -1,7 +1,7 @@
 """build_app(): storages, filters and documents become one aiohttp application.
 
 There is a single route. What a path means is decided here, after authorization, so that a 404 or 405 comes as a
-Status and only to callers who may know (B16).
+Status and only to callers who may know (WIRE-B16).
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Dispatcher:
     async def __call__(self, context: RequestContext) -> web.StreamResponse:
         info = context.info
         if info.malformed:
-            # only now, as what is refused is counted, logged and audited like anything else (B19)
+            # only now, as what is refused is counted, logged and audited like anything else (WIRE-B19)
             raise errors.BadRequest("the path of the request is not UTF-8")
         if not info.is_resource:
             return await self._document(context)

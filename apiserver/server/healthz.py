@@ -1,4 +1,4 @@
-"""/healthz, /livez and /readyz: named checks, in the words of k8s.io/apiserver's healthz (I3 to I5)."""
+"""/healthz, /livez and /readyz: named checks, in the words of k8s.io/apiserver's healthz (WIRE-I3 to WIRE-I5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The HTTPS listener, and how it ends: readyz red, no new connections, watches over, requests finished (I12, I13)."""
+"""The HTTPS listener, and how it ends: readyz red, no new connections, watches over, requests finished (WIRE-I12,
+WIRE-I13)."""
 
 from __future__ import annotations
 
@@ -131,7 +132,7 @@ def _open(manager: web.Server, tls: ServerTls, bound: socket.socket, limits: Lim
         "max_line_size": limits.line,
         "max_field_size": limits.line,
         "max_headers": limits.headers,
-        # compressed bodies are not part of the protocol (D28), and small ones can unpack to huge ones
+        # compressed bodies are not part of the protocol (WIRE-D28), and small ones can unpack to huge ones
         "auto_decompress": False,
     }
     try:

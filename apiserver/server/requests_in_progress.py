@@ -1,4 +1,4 @@
-"""What a listener is at work on, so that its end can wait for what had begun before (I13)."""
+"""What a listener is at work on, so that its end can wait for what had begun before (WIRE-I13)."""
 
 from __future__ import annotations
 

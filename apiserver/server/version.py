@@ -1,4 +1,4 @@
-"""/version: which Kubernetes' API this server speaks (C34)."""
+"""/version: which Kubernetes' API this server speaks (WIRE-C34)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from apiserver.endpoints.static_document import Document, require_get, require_j
 from apiserver.request.context import RequestContext
 
 # Clients compare these with their own release (kubectl warns of a skew above one minor, Helm charts ask for a range),
-# so they name the Kubernetes release whose behaviour this server has, and both must be numbers (J26).
+# so they name the Kubernetes release whose behaviour this server has, and both must be numbers (WIRE-J26).
 MAJOR = "1"
 MINOR = "36"
 

@@ -54,7 +54,7 @@ class Event:
         return self.object.rv
 
     def entered(self) -> Event:
-        """The same change to a client whose selector the object did not match before (F5)."""
+        """The same change to a client whose selector the object did not match before (WIRE-F5)."""
         if self._entered is None:
             self._entered = Event("ADDED", self.object)
             self._entered._frames = {} if self._frames is not None else None
@@ -62,7 +62,7 @@ class Event:
 
     def left(self, resource: Resource) -> Event:
         """The same change to a client whose selector the object no longer matches: gone, with the content that the
-        client knew (F5)."""
+        client knew (WIRE-F5)."""
         if self._left is None:
             known = self.previous or self.object
             self._left = Event("DELETED", at_version(resource, known, self.rv))
@@ -70,7 +70,7 @@ class Event:
         return self._left
 
     def frame(self, view: View, now: float) -> bytes:
-        """The event as a watch sends it (F2); shared between clients while it is news."""
+        """The event as a watch sends it (WIRE-F2); shared between clients while it is news."""
         if self._frames is None:
             return self._encode(view, now)
         found = self._frames.get(view.form)

@@ -1,4 +1,4 @@
-"""Lists in parts: immutable states, ways back to older ones, and continue tokens (D60 to D62)."""
+"""Lists in parts: immutable states, ways back to older ones, and continue tokens (WIRE-D60 to WIRE-D62)."""
 
 from __future__ import annotations
 

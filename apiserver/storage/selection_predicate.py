@@ -43,7 +43,7 @@ class Selection:
 
     def shows(self, event: Event, resource: Resource) -> Event | None:
         """`event` as a client with this selection sees it: an object that comes to match is ADDED, one that no longer
-        matches DELETED (F5); None if it is not concerned."""
+        matches DELETED (WIRE-F5); None if it is not concerned."""
         if self.everything:
             return event
         before = event.previous is not None and self.matches(event.previous)

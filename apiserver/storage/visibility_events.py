@@ -1,4 +1,4 @@
-"""What a watch is told when its reader comes to see more, or less, than before (S-05). Pure."""
+"""What a watch is told when its reader comes to see more, or less, than before (ATTACK-05). Pure."""
 
 from __future__ import annotations
 

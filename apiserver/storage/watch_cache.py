@@ -96,7 +96,7 @@ class WatchCache:
 
     def apply(self, type_: EventType, obj: CachedObject) -> None:
         """Take one change. A deletion's `obj` has the last content and the deletion's resourceVersion. What is not
-        later than the cache has been seen before and changes nothing (F17)."""
+        later than the cache has been seen before and changes nothing (WIRE-F17)."""
         if obj.rv <= self.rv:
             return
         held = self._index.get(obj.key)
@@ -105,7 +105,7 @@ class WatchCache:
                 self._commit(Event("DELETED", obj, held, self._clock()))
         else:
             if held is not None and held.uid != obj.uid:
-                # a deletion was not told of; it happened at some version in between (F19)
+                # a deletion was not told of; it happened at some version in between (WIRE-F19)
                 gone = at_version(self.resource, held, self.rv + 1)
                 self._commit(Event("DELETED", gone, held, self._clock()))
                 held = None
@@ -156,11 +156,11 @@ class WatchCache:
         return self._index.get(key)
 
     async def fresh(self) -> None:
-        """Wait for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (D63)."""
+        """Wait for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
         await self.wait_for(0)
 
     async def wait_for(self, rv: int) -> None:
-        """Wait for `rv`, and for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (D63)."""
+        """Wait for `rv`, and for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
 
         def arrived() -> bool:
             return self.rv >= rv and self._expectations.met(self.rv, self._index)
@@ -175,8 +175,8 @@ class WatchCache:
         return self._index.get(key)
 
     async def list(self, namespace: str, options: ListOptions, *, places: Places = None) -> Page:
-        """D59 to D62; what is elsewhere than in `places` is as if it were not there. Raises Expired, BadRequest for a
-        continue token that is none."""
+        """WIRE-D59 to WIRE-D62; what is elsewhere than in `places` is as if it were not there. Raises Expired,
+        BadRequest for a continue token that is none."""
         await self._filled()
         selection = Selection(namespace, options.label_selector, options.field_selector)
         keys = selection.range(self.resource)
@@ -198,7 +198,7 @@ class WatchCache:
         return self._page(state, keys, selection, limit, places)
 
     async def watch(self, namespace: str, options: WatchOptions, *, sight: Sight | None = None) -> Watch:
-        """F8 to F14; what is out of `sight` is as if it were not there. Raises Expired."""
+        """WIRE-F8 to WIRE-F14; what is out of `sight` is as if it were not there. Raises Expired."""
         await self._filled()
         selection = Selection(namespace, options.label_selector, options.field_selector)
         rv = options.resource_version or 0
@@ -210,7 +210,7 @@ class WatchCache:
             start = self._start_with_state(selection, options, places)
         else:
             start = self._start_after(selection, rv, sight)
-        # from here to the entry into the audience nothing may be awaited, or a change would be missed (L9)
+        # from here to the entry into the audience nothing may be awaited, or a change would be missed
         watch = Watch(
             resource=self.resource,
             selection=selection,

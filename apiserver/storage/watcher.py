@@ -26,7 +26,7 @@ _JITTER = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Everything up to `rv` has been sent (F16)."""
+    """Everything up to `rv` has been sent (WIRE-F16)."""
 
     rv: int
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the watch cannot go on; the last thing it sends (F14)."""
+    """Why the watch cannot go on; the last thing it sends (WIRE-F14)."""
 
     error: StatusError
 
@@ -60,7 +60,7 @@ class Watch(AsyncIterator[Sequence[Item]]):
 
     An empty batch comes at least every 15 seconds, so that the reader can look whether its client is still there.
     The iteration ends at the deadline, after `end`, after a Failure, and when the reader falls so far behind that
-    the history no longer holds what comes next (F20).
+    the history no longer holds what comes next (WIRE-F20).
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Watch(AsyncIterator[Sequence[Item]]):
         self._on_cut: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        # F4: watches that began together shall not all end together
+        # WIRE-F4: watches that began together shall not all end together
         seconds = timeout_seconds or random.uniform(_DEFAULT_SECONDS, 2 * _DEFAULT_SECONDS)
         self.deadline = self._time() + seconds
         self._bookmark_interval = bookmark_interval

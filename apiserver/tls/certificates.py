@@ -72,7 +72,8 @@ def make_client(
     now: datetime | None = None,
     lifetime: timedelta = LIFETIME,
 ) -> KeyPair:
-    """A certificate that authenticates `user` with `groups` (A20). Raises ValueError for a name that it cannot hold."""
+    """A certificate that authenticates `user` with `groups` (WIRE-A20). Raises ValueError for a name that it cannot
+    hold."""
     key = ec.generate_private_key(ec.SECP256R1())
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])

@@ -1,4 +1,5 @@
-"""The listener's TLS: certificates and client CAs that are exchanged while it serves (A21 to A24, I12)."""
+"""The listener's TLS: certificates and client CAs that are exchanged while it serves (WIRE-A21 to WIRE-A24,
+WIRE-I12)."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ Sleep = Callable[[float], Awaitable[object]]
 class ServerTls:
     """Asks clients for a certificate, names those that CAs of `client_cas` (PEM bundles) issued as acceptable, and
     insists on none. No certificate fails the handshake: whether a CA vouches for it, and for what, is decided per
-    request (x509.py), where a bad one is a 401 (A21).
+    request (x509.py), where a bad one is a 401 (WIRE-A21).
 
     A change makes a new context, which new connections get. Making one takes a millisecond and no disk, so it is done
     on the event loop: two changes at once, in threads, would undo each other.

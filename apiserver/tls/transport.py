@@ -1,6 +1,6 @@
 """One TLS connection of the server: OpenSSL works on its socket, without an event loop's buffers between them.
 
-Python's ssl, which the TLS of event loops stands on, refuses client certificates that it cannot verify (A21).
+Python's ssl, which the TLS of event loops stands on, refuses client certificates that it cannot verify (WIRE-A21).
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class Publishing(_Section):
 
 
 class GatewayPlatform(_Section):
-    """`port443_kinds` is `shared` where the Gateway's controller wants equal kinds on one port (C-01)."""
+    """`port443_kinds` is `shared` where the Gateway's controller wants equal kinds on one port (PEER-01)."""
 
     enabled: bool = False
     gateway_class_name: ObjectName = "cilium"

@@ -53,7 +53,8 @@ class Disposal(Enum):
 
 
 def disposal(namespace: Object, facts: TenantFacts) -> Disposal:
-    """Only a Namespace that was made for this very Tenant goes with it (S-07); by then Helm has taken away its own."""
+    """Only a Namespace that was made for this very Tenant goes with it (ATTACK-07); by then Helm has taken away its
+    own."""
     metadata = namespace["metadata"]
     ours = record(namespace) == Record(facts.key, facts.uid) and is_of_our_making(namespace)
     if not ours or ADOPT_ANNOTATION in (metadata.get("annotations") or {}):

@@ -11,7 +11,7 @@ from registry.names import host_errors
 
 
 def host_findings(observed: Observed) -> list[Finding]:
-    """HostTooLongForLabel, HostInvalid and HostConflict, while they hold. Other Tenants are not named (S-15)."""
+    """HostTooLongForLabel, HostInvalid and HostConflict, while they hold. Other Tenants are not named (ATTACK-15)."""
     host = observed.host
     if host is None:
         return []

@@ -1,7 +1,7 @@
 """Whose a Namespace is. Pure.
 
 A Namespace that the reconciler makes carries a record: the Tenant, its uid, and when it was made. Only a Namespace
-whose record is its own, and not copied from another one, is ever deleted by us (S-07).
+whose record is its own, and not copied from another one, is ever deleted by us (ATTACK-07).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The step that makes a Tenant's Namespace, labels it, and keeps it so (R-054 to R-056, S-07)."""
+"""The step that makes a Tenant's Namespace, labels it, and keeps it so (R-054 to R-056, ATTACK-07)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def render_namespace(
 
 
 def host_label(host: EffectiveHost | None) -> str | None:
-    """None for a host that no label can hold, or that is no domain (N-6)."""
+    """None for a host that no label can hold, or that is no domain (FACT-6)."""
     if host is None or len(host.value) > MAX_LABEL_VALUE or host_errors(host.value):
         return None
     return host.value

@@ -1,4 +1,4 @@
-"""The step of what a Tenant may use: ResourceQuota `tenant-quota` with exactly the declared keys (R-313, C-13).
+"""The step of what a Tenant may use: ResourceQuota `tenant-quota` with exactly the declared keys (R-313, PEER-13).
 
 With it goes LimitRange `tenant-range-limits`, without which no container could start under the quota.
 """

@@ -1,6 +1,7 @@
 """Which gateway the system namespaces are attached to, and the label that says so. Pure.
 
-The annotation marks a label that this controller wrote. A label without it is the tenant's, and never touched (C-05).
+The annotation marks a label that this controller wrote. A label without it is the tenant's, and never touched
+(PEER-05).
 """
 
 from __future__ import annotations

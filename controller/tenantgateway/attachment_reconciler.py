@@ -1,7 +1,7 @@
 """Labels the namespaces that TenantGateways list, and takes the labels away again; by namespace.
 
 Which labels are ours is written on the Namespaces themselves: so nothing is left behind, whenever and however a
-TenantGateway went, and none has to wait for us to go (G14).
+TenantGateway went, and none has to wait for us to go (GW-14).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _OTHER_NAMES = ("ipAddresses", "uris", "emailAddresses", "otherNames", "literalS
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The TenantGateway as an owner: an ownerReference with its uid is enough (R-211 to R-226, C-15)."""
+    """The TenantGateway as an owner: an ownerReference with its uid is enough (R-211 to R-226, PEER-15)."""
 
     gateway: GatewayFacts
     kind: str

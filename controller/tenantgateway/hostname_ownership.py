@@ -28,7 +28,7 @@ def judge(routes: Sequence[Route]) -> Judgement:
 
 
 def claims(route: Route) -> bool:
-    """Whether the route stands for its hostnames; a solver's, on port 80, answers for them only (N-3, S-7)."""
+    """Whether the route stands for its hostnames; a solver's, on port 80, answers for them only (FACT-3, CHOICE-7)."""
     return not all(binds_plain_http(parent) for parent in route.parents)
 
 

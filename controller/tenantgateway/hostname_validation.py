@@ -41,7 +41,7 @@ def hostname_errors(hostname: str) -> list[str]:
 def domain_fault(domain: str, apex: str) -> Fault | None:
     """Why a canonical hostname or domain has no place on the Gateway of this apex, None if it has.
 
-    The policy of Gateways refuses the whole of one that has a foreign hostname (N-2, C-22).
+    The policy of Gateways refuses the whole of one that has a foreign hostname (FACT-2, PEER-22).
     """
     if problems := hostname_errors(domain):
         return Fault(UNSUPPORTED_VALUE, f'"{domain}" {"; ".join(problems)}')

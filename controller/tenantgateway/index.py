@@ -1,4 +1,4 @@
-"""What there is, found by what it concerns: a change costs work for its own TenantGateway and no other (G19)."""
+"""What there is, found by what it concerns: a change costs work for its own TenantGateway and no other (GW-19)."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ _NOWHERE = _Place("", None, "", "")
 
 
 class Namespaces:
-    """Namespaces by the owner of the Gateway that their label names (R-104, R-105, G1)."""
+    """Namespaces by the owner of the Gateway that their label names (R-104, R-105, GW-1)."""
 
     def __init__(self, *, tenantgateways: TenantGateways, enqueue: Enqueue, attach: Attach) -> None:
         self._tenantgateways = tenantgateways

@@ -22,7 +22,7 @@ from controller.tenantgateway.hostname_validation import (
 )
 from controller.tenantgateway.model import GatewayFacts, PlannedCertificate, PlannedListener, RouteId
 
-# N-7
+# FACT-7
 MAX_LISTENERS = 64
 # of Let's Encrypt, and of most others
 MAX_DNS_NAMES = 100

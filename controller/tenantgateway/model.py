@@ -1,6 +1,6 @@
 """What the TenantGateway controller decides on: small frozen values, and where they come from. Pure.
 
-A hostname is kept in its one canonical form (N-5); as it was written it does not reach a decision.
+A hostname is kept in its one canonical form (FACT-5); as it was written it does not reach a decision.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Heir:
 
 
 class RouteId(NamedTuple):
-    """Ordered as ownership is decided inside a tier (R-200, S-11): namespace, then name, then kind."""
+    """Ordered as ownership is decided inside a tier (R-200, CHOICE-11): namespace, then name, then kind."""
 
     namespace: str
     name: str
@@ -122,9 +122,9 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a TenantGateway comes to. `listeners` never holds more than Gateway API admits (N-7).
+    """What a TenantGateway comes to. `listeners` never holds more than Gateway API admits (FACT-7).
 
-    `plaintext` are the routes that port 80 serves without TLS, since they name neither section nor port (G12).
+    `plaintext` are the routes that port 80 serves without TLS, since they name neither section nor port (GW-12).
     """
 
     listeners: tuple[PlannedListener, ...]

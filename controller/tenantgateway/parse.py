@@ -48,7 +48,7 @@ def tenantgateway(obj: Object) -> Asked:
 
 
 def _problem(spec: Mapping[str, Any]) -> str:
-    # in which case an apex is written makes no difference (N-5)
+    # in which case an apex is written makes no difference (FACT-5)
     apex = {"apex": canonical_host(_text(spec, "apex"))} if _text(spec, "apex") else {}
     try:
         TenantGatewaySpec.model_validate({**spec, **apex})

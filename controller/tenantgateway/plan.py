@@ -85,7 +85,7 @@ def _claimed(
 
 
 def _judgement(claimed: Sequence[Route], passthrough: Collection[str]) -> Judgement:
-    """What passthrough listeners serve is judged apart: a wildcard that covers it does not take it (C-08)."""
+    """What passthrough listeners serve is judged apart: a wildcard that covers it does not take it (PEER-08)."""
     apart = judge([_restricted(route, lambda each: each in passthrough) for route in claimed])
     rest = judge([_restricted(route, lambda each: each not in passthrough) for route in claimed])
     refused = {
@@ -100,7 +100,8 @@ def _restricted(route: Route, wanted: Callable[[str], bool]) -> Route:
 
 
 def _held(claimed: Iterable[Route], judgement: Judgement) -> list[tuple[str, RouteId]]:
-    """Every hostname with every HTTPRoute that has it: a TLSRoute's alone makes no listener for HTTPS (C-08, G2)."""
+    """Every hostname with every HTTPRoute that has it: a TLSRoute's alone makes no listener for HTTPS (PEER-08,
+    GW-2)."""
     held = []
     for route in claimed:
         if route.id.kind == "HTTPRoute":
@@ -139,7 +140,7 @@ def _dropped_children(children: Mapping[str, Sequence[str]], made: layout.Layout
 
 
 def _plaintext(gateway: GatewayFacts, routes: Iterable[Route]) -> tuple[RouteId, ...]:
-    """Routes of the two namespaces that port 80 admits, which do not say that they mean port 443 (G12)."""
+    """Routes of the two namespaces that port 80 admits, which do not say that they mean port 443 (GW-12)."""
     admitted = (gateway.key.namespace, CERT_MANAGER_NAMESPACE)
     return tuple(
         sorted(

@@ -1,4 +1,4 @@
-"""What a DELETE makes of an object: the rules of finalizers and propagation (D79, D89 to D92). Pure."""
+"""What a DELETE makes of an object: the rules of finalizers and propagation (WIRE-D79, WIRE-D89 to WIRE-D92). Pure."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Outcome:
 
 def delete(current: Object, options: DeleteOptions, termination: Termination, *, now: str) -> Outcome:
     """`current` is not changed. A second DELETE of an object that is on its way out may still ask for another
-    propagation, and changes nothing else (D91)."""
+    propagation, and changes nothing else (WIRE-D91)."""
     metadata = dict(current["metadata"])
     finalizers = propagation_finalizers(metadata.get("finalizers") or (), options)
     changed = finalizers != list(metadata.get("finalizers") or ())
@@ -68,7 +68,7 @@ def delete(current: Object, options: DeleteOptions, termination: Termination, *,
 
 
 def precondition_mismatch(preconditions: Preconditions, current: Object) -> str:
-    """Why the preconditions do not hold, in the words of D89; empty if they do."""
+    """Why the preconditions do not hold, in the words of WIRE-D89; empty if they do."""
     metadata = current["metadata"]
     uid, version = preconditions.uid, preconditions.resource_version
     if uid is not None and uid != metadata["uid"]:
@@ -85,7 +85,7 @@ def precondition_mismatch(preconditions: Preconditions, current: Object) -> str:
 
 
 def propagation_finalizers(finalizers: Sequence[str], options: DeleteOptions) -> list[str]:
-    """The finalizers of an object that is deleted with these options (D90)."""
+    """The finalizers of an object that is deleted with these options (WIRE-D90)."""
     orphan, foreground = _wanted(finalizers, options)
     kept = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
     asked = [*([ORPHAN] if orphan else []), *([FOREGROUND] if foreground else [])]

@@ -170,7 +170,8 @@ class Store(
         return same_content(new, current)
 
     def _carry_over(self, new: Object, read: _Read) -> None:
-        """What a client may leave out or not change (D47); a resourceVersion of its own must be the current one."""
+        """What a client may leave out or not change (WIRE-D47); a resourceVersion of its own must be the current
+        one."""
         key = read.key
         metadata: dict[str, Any] = new["metadata"]
         stored: dict[str, Any] = read.object["metadata"]

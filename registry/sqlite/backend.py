@@ -82,7 +82,7 @@ class SqliteBackend:
         return True
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext | None = None) -> Object:
-        """Raises AlreadyExists; Forbidden and NotFound for a namespace that takes nothing new (H5)."""
+        """Raises AlreadyExists; Forbidden and NotFound for a namespace that takes nothing new (WIRE-H5)."""
         metadata = dict(obj["metadata"])
         metadata.pop("resourceVersion", None)
         metadata.setdefault("uid", meta.new_uid())
@@ -101,7 +101,7 @@ class SqliteBackend:
     async def update(
         self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext | None = None
     ) -> Object:
-        """Raises Conflict, NotFound. Without its last finalizer, an object on its way out is gone (D79)."""
+        """Raises Conflict, NotFound. Without its last finalizer, an object on its way out is gone (WIRE-D79)."""
         leaving = bool(new["metadata"].get("deletionTimestamp")) and not self._termination.held(new)
         write = Write(
             type="DELETED" if leaving else "MODIFIED",

@@ -57,7 +57,7 @@ def key_of(release: Object) -> Key:
 
 
 def to_tenant(release: Object) -> Object:
-    """The Tenant that `release` holds, with the defaults of its spec (D98). Raises NotATenant."""
+    """The Tenant that `release` holds, with the defaults of its spec (WIRE-D98). Raises NotATenant."""
     key = key_of(release)
     metadata = release["metadata"]
     tenant: Object = {
@@ -90,7 +90,7 @@ def damage(release: Object) -> list[str]:
 
 
 def selectable_labels(release: Object, tenant: Object) -> dict[str, str]:
-    """What label selectors see: the Tenant's labels, and under them its HelmRelease's own (T16)."""
+    """What label selectors see: the Tenant's labels, and under them its HelmRelease's own (API-16)."""
     shown = tenant["metadata"]
     labels: dict[str, str] = {_NAME_LABEL: shown["name"]} | strings(release["metadata"].get("labels"))
     return labels | strings(shown.get("labels"))

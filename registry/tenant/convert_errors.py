@@ -1,4 +1,4 @@
-"""What the host says of a HelmRelease, said of the Tenant that it holds (L17). Pure."""
+"""What the host says of a HelmRelease, said of the Tenant that it holds. Pure."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def for_tenant(error: StatusError, key: Key) -> StatusError:
 
 
 def _timeout(error: StatusError) -> StatusError:
-    """Kubernetes names the resource in it, and no object (D14)."""
+    """Kubernetes names the resource in it, and no object (WIRE-D14)."""
     details = error.details or {}
     if (details.get("group"), details.get("kind")) != (_RELEASES.group, _RELEASES.resource):
         return error

@@ -134,7 +134,8 @@ def _finalizers(wanted: Sequence[str], current: Sequence[str]) -> list[str]:
 
 
 def _managed_fields(wanted: Mapping[str, Any], annotations: Mapping[str, str]) -> str:
-    """Left out where it would make the annotations too large, as Kubernetes gives it up rather than the write (D74)."""
+    """Left out where it would make the annotations too large, as Kubernetes gives it up rather than the write
+    (WIRE-D74)."""
     text = _text(wanted.get("managedFields") or ())
     used = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     fits = used + len(MANAGED_FIELDS_ANNOTATION) + len(text.encode()) <= ANNOTATIONS_LIMIT

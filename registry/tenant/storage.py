@@ -97,8 +97,8 @@ class ReleaseBackend:
         return await self._stored(key, stored, dry_run)
 
     async def _refuse_foreign(self, key: Key, error: errors.AlreadyExists) -> None:
-        """A HelmRelease that holds no Tenant is never adopted (S-07): to say `already exists` of a Tenant that a GET
-        does not find would send clients round in circles."""
+        """A HelmRelease that holds no Tenant is never adopted (ATTACK-07): to say `already exists` of a Tenant that a
+        GET does not find would send clients round in circles."""
         if await self.confirm_absent(key):
             why = f'a HelmRelease "{release_name(key.name)}" that holds no Tenant is in the way; rename or delete it'
             raise errors.Conflict(TENANTS, key.name, why) from error
@@ -169,7 +169,7 @@ class ReleaseBackend:
 @contextmanager
 def _errors_of(key: Key) -> Iterator[None]:
     """Raises what the host says of the HelmRelease as errors of the Tenant: its NotFound is always about this very
-    object, while any other 404 of the host stays a plain StatusError (I24)."""
+    object, while any other 404 of the host stays a plain StatusError (WIRE-I24)."""
     try:
         yield
     except StatusError as e:
@@ -180,7 +180,7 @@ def _errors_of(key: Key) -> Iterator[None]:
 
 
 def _delete_body(current: Object, options: DeleteOptions) -> dict[str, Any]:
-    """DeleteOptions that hold for the very state that admission judged (D89, T2)."""
+    """DeleteOptions that hold for the very state that admission judged (WIRE-D89, API-2)."""
     metadata = current["metadata"]
     body: dict[str, Any] = {
         "preconditions": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
@@ -199,7 +199,7 @@ def _version(release: Object) -> int:
 
 
 async def _finish(write: Coroutine[Any, Any, T]) -> T:
-    """The result of a write that is not broken off half-way (L16): a caller that is cancelled leaves once the write
+    """The result of a write that is not broken off half-way: a caller that is cancelled leaves once the write
     is done, so that what it holds around the write, such as admission's lock, is held until then."""
     task = asyncio.ensure_future(write)
     # nobody is left to tell if the caller is cancelled and the write fails: the exception counts as seen

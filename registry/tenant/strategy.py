@@ -21,7 +21,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class TenantStrategy:
-    """The Strategy of Tenants. Status is not a client's: it is dropped on create and kept on update (D99)."""
+    """The Strategy of Tenants. Status is not a client's: it is dropped on create and kept on update (WIRE-D99)."""
 
     @cached_property
     def resource(self) -> Resource:
@@ -52,7 +52,7 @@ class TenantStrategy:
         return []
 
     def _settle(self, obj: Object) -> None:
-        """Materialise the defaults (D98). A null is a field left out, as in a custom resource."""
+        """Materialise the defaults (WIRE-D98). A null is a field left out, as in a custom resource."""
         spec = obj.get("spec")
         if spec is None:
             spec = obj["spec"] = {}
@@ -75,7 +75,7 @@ class TenantStrategy:
 
 def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:
     """What is wrong with quotas that differ from the stored ones (R-011). Exact numbers take their time: of too many,
-    none is looked at (S-13)."""
+    none is looked at (ATTACK-13)."""
     changed = {key: value for key, value in quotas.items() if key not in stored or stored[key] != value}
     if len(changed) > _MAX_CHANGED_QUOTAS:
         why = f"must have at most {_MAX_CHANGED_QUOTAS} items that are new or changed"

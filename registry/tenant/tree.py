@@ -62,7 +62,7 @@ class Tree(ABC):
 def effective_host(tree: Tree, facts: TenantFacts) -> EffectiveHost | None:
     """`spec.host`, else <name>.<domain of the parent>; the root's is the platform's (R-054 to R-058); canonical.
 
-    None for a Tenant without an ancestor that has a domain. The result may be longer than a label holds (N-6).
+    None for a Tenant without an ancestor that has a domain. The result may be longer than a label holds (FACT-6).
     """
     names: list[str] = []
     for each in (facts, *tree.ancestors(facts)):
@@ -78,7 +78,7 @@ def _own_host(facts: TenantFacts, root_host: str) -> str:
 
 
 def effective_gateway(tree: Tree, facts: TenantFacts) -> EffectiveGateway:
-    """The nearest of the Tenant and its ancestors that has `gateway: true`; false inherits like absent (C-09)."""
+    """The nearest of the Tenant and its ancestors that has `gateway: true`; false inherits like absent (PEER-09)."""
     for each in (facts, *tree.ancestors(facts)):
         if each.gateway:
             return EffectiveGateway(value=True, namespace=each.namespace)

@@ -98,7 +98,7 @@ class TenantStatus(_Model):
 
 
 def refuse_internal_keys(tenant: Object) -> None:
-    """Keys of `spec` with a leading underscore are the platform's own Helm values (D98). Raises BadRequest."""
+    """Keys of `spec` with a leading underscore are the platform's own Helm values (WIRE-D98). Raises BadRequest."""
     spec = tenant.get("spec")
     internal = sorted(key for key in spec if key.startswith("_")) if isinstance(spec, dict) else []
     if internal:
@@ -107,7 +107,7 @@ def refuse_internal_keys(tenant: Object) -> None:
 
 
 def tenant_resource() -> Resource:
-    """Tenant as it is served (R-001, R-005 to R-011, D98, D99)."""
+    """Tenant as it is served (R-001, R-005 to R-011, WIRE-D98, WIRE-D99)."""
     return Resource(
         group=GROUP,
         version="v1alpha1",

@@ -28,7 +28,7 @@ class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
         self._warn(context)
         sight = await self._sights.of(context.user)
         found = await self._cache.get(key, at_least=at_least)
-        # one answer, found in one way, for what is hidden and for what is not there (S-15)
+        # one answer, found in one way, for what is hidden and for what is not there (ATTACK-15)
         if found is None or not sees(sight.places, key.name):
             raise errors.NotFound(self.resource.group_resource, key.name)
         return found

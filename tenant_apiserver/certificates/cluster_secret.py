@@ -60,7 +60,7 @@ class ServiceReference:
 
     @property
     def dns_names(self) -> list[str]:
-        """What the serving certificate is good for: the name that the aggregator verifies (C2) comes first."""
+        """What the serving certificate is good for: the name that the aggregator verifies (WIRE-C2) comes first."""
         full = f"{self.name}.{self.namespace}"
         return [f"{full}.svc", full, f"{full}.svc.cluster.local", "localhost", "127.0.0.1"]
 

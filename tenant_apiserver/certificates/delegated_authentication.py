@@ -1,4 +1,5 @@
-"""What kube-system/extension-apiserver-authentication says of client CAs and front proxies, followed (A6 to A10).
+"""What kube-system/extension-apiserver-authentication says of client CAs and front proxies, followed (WIRE-A6 to
+WIRE-A10).
 
 Flags take the place of the ConfigMap; CA files that flags name are read again when they change.
 """
@@ -30,7 +31,7 @@ class TrustedCallers:
     request_header: RequestHeaderConfig = field(default_factory=RequestHeaderConfig)
 
     def bundle(self) -> bytes:
-        """Every CA that a client's certificate may come from (A24)."""
+        """Every CA that a client's certificate may come from (WIRE-A24)."""
         return b"\n".join(part for part in (self.client_ca, self.request_header.ca_pem) if part)
 
 

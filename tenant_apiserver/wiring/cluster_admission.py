@@ -29,7 +29,7 @@ class ClusterAdmission:
     def plugins(
         self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: Equivalents = single_version
     ) -> Sequence[Plugin]:
-        """To be put behind all others of a chain, where mutating plugins come first (H1)."""
+        """To be put behind all others of a chain, where mutating plugins come first (WIRE-H1)."""
         mutating, validating = self.webhooks.plugins(
             namespaces=namespaces, authorizer=authorizer, equivalents=equivalents
         )

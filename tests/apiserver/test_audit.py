@@ -1,4 +1,4 @@
-"""Audit events at level Metadata, and the file that they go to (I16 to I18)."""
+"""Audit events at level Metadata, and the file that they go to (WIRE-I16 to WIRE-I18)."""
 
 from __future__ import annotations
 

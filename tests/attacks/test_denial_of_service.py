@@ -1,4 +1,4 @@
-"""S-13: one tenant that asks for too much, and what another one notices of it.
+"""ATTACK-13: one tenant that asks for too much, and what another one notices of it.
 
 What becomes of the 65th listener is in tests/e2e/gateways/test_rules.py, what no body may hold in
 tests/e2e/api/test_bad_input.py.
@@ -336,7 +336,7 @@ def test_five_thousand_hostnames_leave_room_for_another(gateways: Gateways) -> N
 
 
 def test_what_is_no_listener_stops_no_other(gateways: Gateways) -> None:
-    """cozystack G18: one name that makes none."""
+    """GW-18: one name that makes none."""
     foo = gateways.namespace("m-foo")
     bad = ["Bad_Name", "x" * 70, "-a", "a..b", "ok"]
     gateways.ask(foo, APEX, tlsPassthroughServices=bad)

@@ -1,4 +1,4 @@
-"""S-12: objects that are somebody else's, under the names that the controllers need, and text that would be more.
+"""ATTACK-12: objects that are somebody else's, under the names that the controllers need, and text that would be more.
 
 Objects of no owner, and how they are handed over, are in tests/e2e/gateways/test_rules.py; how a namespace goes from
 one that asks for it to the next is in tests/e2e/gateways/test_changes.py.

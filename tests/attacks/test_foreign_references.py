@@ -1,5 +1,5 @@
-"""S-11: references into what is somebody else's, attachment without consent, and what is left when consent is taken
-back. Delegation between parents and children is not there to be attacked."""
+"""ATTACK-11: references into what is somebody else's, attachment without consent, and what is left when consent is
+taken back. Delegation between parents and children is not there to be attacked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""S-04: somebody else's Tenant by name, list, watch, table, selector, count and page.
+"""ATTACK-04: somebody else's Tenant by name, list, watch, table, selector, count and page.
 
-That what is hidden cannot be told from what is not there is S-15; the rest of what lists show is in
+That what is hidden cannot be told from what is not there is ATTACK-15; the rest of what lists show is in
 tests/e2e/identity/test_visibility.py.
 """
 

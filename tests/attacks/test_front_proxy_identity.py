@@ -1,4 +1,4 @@
-"""S-01: who says to be somebody, in headers that only a front proxy may send.
+"""ATTACK-01: who says to be somebody, in headers that only a front proxy may send.
 
 What a front proxy that is one says is in tests/e2e/identity/test_front_proxy_spoofing.py.
 """
@@ -84,7 +84,8 @@ def test_with_a_certificate_of_another_ca_they_are_a_401(cluster: E2eCluster, tm
 
 @pytest.mark.parametrize("lines", SPELLINGS)
 def test_with_a_users_own_certificate_they_say_nothing(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
-    """As at a kube-apiserver, a good credential is a good credential (A11): its owner is who asks, and nobody else."""
+    """As at a kube-apiserver, a good credential is a good credential (WIRE-A11): its owner is who asks, and nobody
+    else."""
     own = cluster.direct(unique) if isinstance(cluster, KubeCluster) else cluster.session(unique)
     for client in (own, cluster.session(unique)):
         said = ask(client, lines, "admin").expect(403)["message"]

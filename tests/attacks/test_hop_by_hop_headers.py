@@ -1,4 +1,4 @@
-"""S-03: headers of identity that a proxy is told to drop, and what of a client's headers reaches the host."""
+"""ATTACK-03: headers of identity that a proxy is told to drop, and what of a client's headers reaches the host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S-08: somebody else's host, in another spelling or by another way to it.
+"""ATTACK-08: somebody else's host, in another spelling or by another way to it.
 
 Who may set a host at all is in tests/e2e/admission/test_host_policy.py, every spelling of a listener's and a route's
 hostname in the table of tests/policies.

@@ -1,4 +1,4 @@
-"""S-09: a route, or a listener, that the hostname policies do not look at.
+"""ATTACK-09: a route, or a listener, that the hostname policies do not look at.
 
 Every kind and version that the host serves is found by discovery, so that a new one is noticed. The policies have a
 table of their own in tests/policies, with who is told what.

@@ -1,7 +1,7 @@
-"""S-10: to have a hostname by being early, late, born again, or somewhere else.
+"""ATTACK-10: to have a hostname by being early, late, born again, or somewhere else.
 
 The order is R-200's: the platform's namespaces, then the smallest namespace and name. Age and clocks decide nothing, so
-there is nothing to race for. Who may claim what at all is S-09; the rest of the order is in
+there is nothing to race for. Who may claim what at all is ATTACK-09; the rest of the order is in
 tests/e2e/gateways/test_rules.py.
 """
 

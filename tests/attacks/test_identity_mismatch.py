@@ -1,4 +1,4 @@
-"""S-06: a body, a patch or a subresource that is about something else than its URL."""
+"""ATTACK-06: a body, a patch or a subresource that is about something else than its URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""S-15: what answers give away by their words, their codes and their time; names that come to the same; and what a
+"""ATTACK-15: what answers give away by their words, their codes and their time; names that come to the same; and what a
 cluster stumbles over when an aggregated server is broken.
 
 The documents of OpenAPI are looked at more closely in tests/apiserver/endpoints/test_openapi.py, and fuzzed in

@@ -1,4 +1,4 @@
-"""S-05: what is still seen once the right to see it is gone.
+"""ATTACK-05: what is still seen once the right to see it is gone.
 
 What a grant and a revocation look like is in tests/e2e/identity/test_visibility.py.
 """

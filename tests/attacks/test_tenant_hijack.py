@@ -1,4 +1,4 @@
-"""S-07: labels, annotations and owners that are the server's, and namespaces that are not a tenant's.
+"""ATTACK-07: labels, annotations and owners that are the server's, and namespaces that are not a tenant's.
 
 What the policy of layer 4 refuses whom is the table of tests/policies; here is what holds without it.
 """

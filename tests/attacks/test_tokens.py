@@ -1,4 +1,4 @@
-"""S-02: empty tokens, reviews that fail, and accounts of one name in two places."""
+"""ATTACK-02: empty tokens, reviews that fail, and accounts of one name in two places."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""S-14: writes that store what they should not, or that admission does not see.
+"""ATTACK-14: writes that store what they should not, or that admission does not see.
 
 That nothing of a dry run is stored, preconditions, lost updates, foreign finalizers and the quota are lessons of the
-peer's, and tests of tests/e2e/tenants/test_peer_lessons.py (T1 to T4, T18, T28); here they are counted where they are
-stored.
+peer's, and tests of tests/e2e/tenants/test_peer_lessons.py (API-1 to API-4, API-18, API-28); here they are counted
+where they are stored.
 """
 
 from __future__ import annotations

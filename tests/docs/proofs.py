@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ROW = re.compile(r"\| (?P<item>[A-Z]-?\d+) \| (?P<what>[^|]+) \| (?P<proof>[^|]+) \|")
+ROW = re.compile(r"\| (?P<item>[A-Z]+-[A-Z]?\d+) \| (?P<what>[^|]+) \| (?P<proof>[^|]+) \|")
 HEADING = re.compile(r"## (?P<section>[A-Z]|\d+)\. .+")
 TABLE_HEAD = ("| item | what | proof |", "| --- | --- | --- |")
 NODE = re.compile(r"`(?P<file>tests/[a-z0-9_/]+\.py)::(?P<name>(?:Test\w+::)?test_\w+)`")

@@ -18,7 +18,7 @@ HOST = "alice.example.org"
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_every_policy_is_told_with_the_number_of_its_validations(name: str) -> None:
-    """P8."""
+    """VAP-8."""
     count = len(POLICIES[name]["spec"]["validations"])
     assert any(line.split()[:2] == [name, str(count)] for line in PAGE.splitlines())
 
@@ -33,7 +33,7 @@ def test_every_policy_is_told_with_the_number_of_its_validations(name: str) -> N
     ],
 )
 def test_refusals_are_quoted_as_they_are(policy: str, text: str) -> None:
-    """P8."""
+    """VAP-8."""
     assert f"ValidatingAdmissionPolicy '{policy}' with binding '{policy}' denied request: {text}\n" in PAGE
 
 

@@ -13,20 +13,20 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "protocol.md"
 
 SECTIONS = {"A": 35, "B": 20, "C": 53, "D": 100, "E": 22, "F": 30, "G": 42, "H": 52, "I": 25, "J": 59}
-ITEMS = [f"{section}{number}" for section, count in SECTIONS.items() for number in range(1, count + 1)]
+ITEMS = [f"WIRE-{section}{number}" for section, count in SECTIONS.items() for number in range(1, count + 1)]
 
 # The only items that may go without a test, and what kind of thing each is.
 MAY_GO_WITHOUT: Mapping[str, str] = {
-    "A30": "websockets",
-    "A32": "ruled out",
-    "C15": "websockets",
-    "C21": "optional",
-    "C51": "what kube-apiserver does with the document",
-    "F24": "websockets",
-    "H40": "left out",
-    "I19": "one level for all requests, no rules",
-    "J28": "optional, as C21",
-    "J52": "left out, as H40",
+    "WIRE-A30": "websockets",
+    "WIRE-A32": "ruled out",
+    "WIRE-C15": "websockets",
+    "WIRE-C21": "optional",
+    "WIRE-C51": "what kube-apiserver does with the document",
+    "WIRE-F24": "websockets",
+    "WIRE-H40": "left out",
+    "WIRE-I19": "one level for all requests, no rules",
+    "WIRE-J28": "optional, as WIRE-C21",
+    "WIRE-J52": "left out, as WIRE-H40",
 }
 
 
@@ -40,7 +40,7 @@ def test_every_item_is_listed_once_and_in_order(page: list[Row]) -> None:
 
 
 def test_every_item_stands_in_its_section(page: list[Row]) -> None:
-    assert [row for row in page if row.item[0] != row.section] == []
+    assert [row for row in page if row.item.removeprefix("WIRE-")[0] != row.section] == []
 
 
 def test_every_item_is_proved_or_has_its_reason(page: list[Row]) -> None:
@@ -68,25 +68,27 @@ class TestThree:
 @pytest.mark.parametrize(
     ("item", "proof", "expected"),
     [
-        pytest.param("A1", "`tests/x/test_x.py::test_one`", "", id="a test"),
-        pytest.param("A1", "`tests/x/test_x.py::test_one`, `tests/x/test_x.py::test_two`", "", id="two tests"),
-        pytest.param("A1", "`tests/x/test_x.py::TestThree::test_four`", "", id="a method"),
-        pytest.param("A30", "why not: no websockets", "", id="a reason where one may stand"),
-        pytest.param("A1", "open", "open", id="open"),
-        pytest.param("A1", "why not: no time", "may not go without a test", id="a reason where none may stand"),
-        pytest.param("A30", "why not: ", "may not go without a test", id="a reason that is none"),
-        pytest.param("A1", "`tests/x/test_x.py::test_five`", "no such test", id="a test that is not there"),
-        pytest.param("A1", "`tests/x/test_x.py::test_four`", "no such test", id="a method without its class"),
-        pytest.param("A1", "`tests/x/test_y.py::test_one`", "no such test", id="a file that is not there"),
+        pytest.param("WIRE-A1", "`tests/x/test_x.py::test_one`", "", id="a test"),
+        pytest.param("WIRE-A1", "`tests/x/test_x.py::test_one`, `tests/x/test_x.py::test_two`", "", id="two tests"),
+        pytest.param("WIRE-A1", "`tests/x/test_x.py::TestThree::test_four`", "", id="a method"),
+        pytest.param("WIRE-A30", "why not: no websockets", "", id="a reason where one may stand"),
+        pytest.param("WIRE-A1", "open", "open", id="open"),
+        pytest.param("WIRE-A1", "why not: no time", "may not go without a test", id="a reason where none may stand"),
+        pytest.param("WIRE-A30", "why not: ", "may not go without a test", id="a reason that is none"),
+        pytest.param("WIRE-A1", "`tests/x/test_x.py::test_five`", "no such test", id="a test that is not there"),
+        pytest.param("WIRE-A1", "`tests/x/test_x.py::test_four`", "no such test", id="a method without its class"),
+        pytest.param("WIRE-A1", "`tests/x/test_y.py::test_one`", "no such test", id="a file that is not there"),
         pytest.param(
-            "A1",
+            "WIRE-A1",
             "`tests/x/test_x.py::test_one`, `tests/x/test_x.py::test_five`",
             "no such test",
             id="the second of two",
         ),
-        pytest.param("A1", "tests/x/test_x.py::test_one", "no test, and no reason", id="without quotes"),
-        pytest.param("A1", "`tests/x/test_x.py::helper`", "no test, and no reason", id="a function that is no test"),
-        pytest.param("A1", "see the code", "no test, and no reason", id="words"),
+        pytest.param("WIRE-A1", "tests/x/test_x.py::test_one", "no test, and no reason", id="without quotes"),
+        pytest.param(
+            "WIRE-A1", "`tests/x/test_x.py::helper`", "no test, and no reason", id="a function that is no test"
+        ),
+        pytest.param("WIRE-A1", "see the code", "no test, and no reason", id="words"),
     ],
 )
 def test_a_proof_is_judged(tmp_path: Path, item: str, proof: str, expected: str) -> None:
@@ -98,4 +100,4 @@ def test_a_proof_is_judged(tmp_path: Path, item: str, proof: str, expected: str)
 
 def test_a_line_that_is_no_row_is_not_passed_over() -> None:
     with pytest.raises(ValueError, match="not a row"):
-        rows("## A. Authentication\n\n| A1 | what |\n")
+        rows("## A. Authentication\n\n| WIRE-A1 | what |\n")

@@ -54,12 +54,12 @@ def expanded(ranges: str) -> Sequence[int]:
 
 ITEMS: Mapping[str, Sequence[str]] = {
     **{section: [f"R-{number:03}" for number in expanded(ranges)] for section, ranges in NUMBERS.items()},
-    "S": [f"S-{number}" for number in range(1, 12)],
-    "N": [f"N-{number}" for number in range(1, 12)],
-    "C": [f"C-{number:02}" for number in range(1, 27)],
-    "G": [f"G{number}" for number in range(1, 24)],
-    "P": [f"P{number}" for number in range(1, 9)],
-    "T": [f"T{number}" for number in range(1, 30)],
+    "S": [f"CHOICE-{number}" for number in range(1, 12)],
+    "N": [f"FACT-{number}" for number in range(1, 12)],
+    "C": [f"PEER-{number:02}" for number in range(1, 27)],
+    "G": [f"GW-{number}" for number in range(1, 24)],
+    "P": [f"VAP-{number}" for number in range(1, 9)],
+    "T": [f"API-{number}" for number in range(1, 30)],
 }
 
 # The only items that may go without a test, and what kind of thing each is. Nothing asked of the controllers is there.
@@ -75,12 +75,12 @@ MAY_GO_WITHOUT: Mapping[str, str] = {
     "R-336": "another product",
     "R-341": "another product",
     "R-342": "another product",
-    "S-1": "the charts'",
-    "S-4": "another product",
-    "S-5": "another product",
-    "C-18": "the charts'",
-    "C-26": "the charts'",
-    "G23": "not ours",
+    "CHOICE-1": "the charts'",
+    "CHOICE-4": "another product",
+    "CHOICE-5": "another product",
+    "PEER-18": "the charts'",
+    "PEER-26": "the charts'",
+    "GW-23": "not ours",
 }
 
 
@@ -118,12 +118,12 @@ def test_what_may_go_without_a_test_is_no_requirement_of_the_controllers() -> No
 SAMPLE = '''
 import pytest
 
-CASES = [pytest.param(1, id="R-211"), pytest.param(2, id="S-2")]
+CASES = [pytest.param(1, id="R-211"), pytest.param(2, id="CHOICE-2")]
 OTHERS = [pytest.param(3, id="R-300")]
 
 @pytest.mark.parametrize("number", CASES)
 def test_one(number: int) -> None:
-    """R-220 to R-222, G1, C-01."""
+    """R-220 to R-222, GW-1, PEER-01."""
 '''
 
 
@@ -134,11 +134,11 @@ def test_one(number: int) -> None:
         pytest.param("R-221", True, id="within a range"),
         pytest.param("R-223", False, id="beyond it"),
         pytest.param("R-211", True, id="the id of a parameter in a table"),
-        pytest.param("S-2", True, id="another item in a table"),
+        pytest.param("CHOICE-2", True, id="another item in a table"),
         pytest.param("R-300", False, id="a table of another test"),
-        pytest.param("G1", True, id="an item without a dash"),
-        pytest.param("G11", False, id="one that only begins alike"),
-        pytest.param("C-0", False, id="one that is part of another"),
+        pytest.param("GW-1", True, id="an item of another page"),
+        pytest.param("GW-11", False, id="one that only begins alike"),
+        pytest.param("PEER-0", False, id="one that is part of another"),
     ],
 )
 def test_what_a_test_names(tmp_path: Path, item: str, named: bool) -> None:

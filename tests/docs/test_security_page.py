@@ -7,7 +7,9 @@ from pathlib import Path
 
 _ROOT = Path(__file__).parents[2]
 _PAGE = (_ROOT / "docs" / "security.md").read_text()
-_ROW = re.compile(r"^\| S-(?P<number>\d\d) \| (?P<promise>[^|]+) \| `(?P<file>test_[a-z0-9_]+\.py)` \|$", re.MULTILINE)
+_ROW = re.compile(
+    r"^\| ATTACK-(?P<number>\d\d) \| (?P<promise>[^|]+) \| `(?P<file>test_[a-z0-9_]+\.py)` \|$", re.MULTILINE
+)
 
 
 def test_every_promise_has_its_attack_and_every_attack_its_promise() -> None:
@@ -19,7 +21,7 @@ def test_every_promise_has_its_attack_and_every_attack_its_promise() -> None:
 def test_each_file_says_which_attack_it_is_and_tries_something() -> None:
     for row in _ROW.finditer(_PAGE):
         text = (_ROOT / "tests" / "attacks" / row["file"]).read_text()
-        assert text.startswith(f'"""S-{row["number"]}: ')
+        assert text.startswith(f'"""ATTACK-{row["number"]}: ')
         assert re.search(r"^def test_", text, re.MULTILINE)
 
 

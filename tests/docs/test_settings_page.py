@@ -22,7 +22,7 @@ def keys(value: Any) -> Any:
 
 
 def test_every_key_is_told_with_its_default() -> None:
-    """P8."""
+    """VAP-8."""
     assert parse(DEFAULTS.encode()) == PlatformSettings()
     assert keys(yaml.safe_load(DEFAULTS)) == keys(PlatformSettings().model_dump(by_alias=True, mode="json"))
 

@@ -29,7 +29,7 @@ _JUDGES = {name: judge_of(POLICIES[name], BINDINGS[name]) for name in POLICIES}
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 async def test_the_verdict_and_its_text_are_those_of_the_table(case: Case) -> None:
-    """S-3, C-02: a namespace without a host has no hostnames; that is closed, and no gap."""
+    """CHOICE-3, PEER-02: a namespace without a host has no hostnames; that is closed, and no gap."""
     error = await refused(_JUDGES[case.policy], attributes(case))
     group_resource = f"{case.plural}.{case.group}" if case.group else case.plural
     assert (error.message if error else "") == cases.refusal(case, NAME, group_resource)
@@ -45,13 +45,13 @@ def test_there_are_enough_cases_for_each_policy() -> None:
 
 
 def test_policies_and_bindings_have_the_documented_names() -> None:
-    """R-241, R-260, C-04: the layers, and one policy for each kind where a layer has several."""
+    """R-241, R-260, PEER-04: the layers, and one policy for each kind where a layer has several."""
     assert POLICIES.keys() == BINDINGS.keys() == _NAMES.keys()
 
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_a_policy_is_fail_closed_in_every_version(name: str) -> None:
-    """P4."""
+    """VAP-4."""
     group, resources = _NAMES[name]
     spec = POLICIES[name]["spec"]
     rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources}
@@ -111,7 +111,7 @@ def test_expressions_are_kept_to_what_1_30_knows() -> None:
 
 
 def test_every_kind_that_has_hostnames_is_covered() -> None:
-    """P3: of those that the embedded host serves; in the CRDs of Gateway API it is the same kinds."""
+    """VAP-3: of those that the embedded host serves; in the CRDs of Gateway API it is the same kinds."""
     kinds = {kind.plural: str(kind.properties.get("spec")) for kind in PLATFORM_KINDS if kind.group == GATEWAY_GROUP}
     named = {plural for plural, spec in kinds.items() if "'hostnames'" in spec or "'listeners'" in spec}
     covered = {resources[0] for group, resources in _NAMES.values() if group == GATEWAY_GROUP}

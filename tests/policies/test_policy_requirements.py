@@ -27,7 +27,9 @@ def _of(kinds: Iterable[str], *ids: str) -> Sequence[Case]:
 
 
 REFUSED = [
-    pytest.param(_of(["Gateway", "ListenerSet"], "a hostname in tenant-l-bare"), id="R-239, P2: no host, no hostname"),
+    pytest.param(
+        _of(["Gateway", "ListenerSet"], "a hostname in tenant-l-bare"), id="R-239, VAP-2: no host, no hostname"
+    ),
     pytest.param(
         _of(["Gateway"], "an administrator may not, either", "Flux may not, either"), id="R-240: nobody is exempt"
     ),
@@ -49,25 +51,25 @@ REFUSED = [
         _of(_ROUTES, "a hostname in tenant-l-bare", "no hostnames in tenant-l-bare"), id="R-263: no host, no route"
     ),
     pytest.param(_of(_ROUTES, "an administrator may not, either"), id="R-267: whatever RBAC grants"),
-    pytest.param(_of(_ROUTES, "no hostnames on every section", "no hostnames, attached to nothing"), id="P1"),
-    pytest.param(_of(["GRPCRoute", "ListenerSet"], "another domain"), id="P3, N-8: kinds that nobody thought of"),
+    pytest.param(_of(_ROUTES, "no hostnames on every section", "no hostnames, attached to nothing"), id="VAP-1"),
+    pytest.param(_of(["GRPCRoute", "ListenerSet"], "another domain"), id="VAP-3, FACT-8: kinds that nobody thought of"),
     pytest.param(
         _of(["TLSRoute"], "another domain", "v1, another domain", "v1alpha3, another domain"),
-        id="P4: every version that is served",
+        id="VAP-4: every version that is served",
     ),
 ]
 ADMITTED = [
-    pytest.param(_of(["Tenant"], *(f"{group} sets it" for group in _TRUSTED)), id="R-244 to R-248: the trusted, P5"),
+    pytest.param(_of(["Tenant"], *(f"{group} sets it" for group in _TRUSTED)), id="R-244 to R-248: the trusted, VAP-5"),
     pytest.param(
         _of(["Tenant"], "other fields while a host is there", "the same value by anybody"), id="R-250: it stays"
     ),
-    pytest.param(_of(["Tenant"], "without spec", "with an empty spec"), id="N-1: no spec"),
+    pytest.param(_of(["Tenant"], "without spec", "with an empty spec"), id="FACT-1: no spec"),
     pytest.param(_of(["Namespace"], "the same value by anybody"), id="R-255: the same value"),
     pytest.param(_of(["Namespace"], "other labels", "another label while it is there"), id="R-256: other labels"),
     pytest.param(_of(["Namespace"], *(f"{group} sets it" for group in _TRUSTED)), id="R-257: the same are trusted"),
     pytest.param(_of(_ROUTES, "the host itself", "below the host"), id="R-261: the host, and below it"),
     pytest.param(
-        _of(_ROUTES, "any hostname in cozy-*", "any hostname in another namespace"), id="R-262: other namespaces, P6"
+        _of(_ROUTES, "any hostname in cozy-*", "any hostname in another namespace"), id="R-262: other namespaces, VAP-6"
     ),
     pytest.param(_of(_ROUTES, "a domain of its own"), id="R-265: a domain of its own"),
 ]

@@ -1,4 +1,4 @@
-"""Tells the audit log of a request's stages: received, started (watches), complete or panicked (I17)."""
+"""Tells the audit log of a request's stages: received, started (watches), complete or panicked (WIRE-I17)."""
 
 from __future__ import annotations
 

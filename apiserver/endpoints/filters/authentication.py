@@ -1,4 +1,4 @@
-"""Finds out who asks. A request that hides identity headers from a proxy is refused (S-03)."""
+"""Finds out who asks. A request that hides identity headers from a proxy is refused (ATTACK-03)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""May the caller do this? Asked before anything is looked up, so that a 404 tells strangers nothing (B16)."""
+"""May the caller do this? Asked before anything is looked up, so that a 404 tells strangers nothing (WIRE-B16)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REASON = "authorization.k8s.io/reason"
 
 
 class Authorization:
-    """Raises Denied; annotates the audit event with the decision (B17)."""
+    """Raises Denied; annotates the audit event with the decision (WIRE-B17)."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

@@ -1,4 +1,4 @@
-"""What every request goes through before its handler, in run order; a file a filter (I1)."""
+"""What every request goes through before its handler, in run order; a file a filter (WIRE-I1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one door that errors leave by: StatusErrors become their Status, anything else a logged 500 (I10)."""
+"""The one door that errors leave by: StatusErrors become their Status, anything else a logged 500 (WIRE-I10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Acting as somebody else: refused behind a cluster, which has done it already; or honoured after a check (A31)."""
+"""Acting as somebody else: refused behind a cluster, which has done it already; or honoured after a check
+(WIRE-A31)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests are worked on at a time; more are told to come back (I7)."""
+"""How many requests are worked on at a time; more are told to come back (WIRE-I7)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Inflight:
     not count. Watches have places of their own.
 
     One user has no more than three quarters of the places, and four watches for each place that there is: who takes
-    more is refused, and nobody else (S-13).
+    more is refused, and nobody else (ATTACK-13).
     """
 
     def __init__(self, limit: int, metrics: Metrics) -> None:

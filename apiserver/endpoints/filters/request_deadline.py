@@ -32,7 +32,7 @@ _DURATION = re.compile(f"(?P<sign>[+-]?)(?P<terms>0|(?:{_NUMBER}{_UNIT})+)", re.
 
 
 class Deadline:
-    """Ends a request that takes too long with a 504 (D29, D72, I9).
+    """Ends a request that takes too long with a 504 (WIRE-D29, WIRE-D72, WIRE-I9).
 
     A write whose client has gone is not cut in the middle: it ends by itself, or at its deadline.
     """
@@ -81,7 +81,8 @@ async def _bounded(context: RequestContext, next: Handler, limit: float, called:
 
 
 def requested_limit(text: str, limit: float) -> float:
-    """Seconds of the `timeout` query, a Go duration; 0 and more than `limit` mean `limit`. Raises BadRequest (D72)."""
+    """Seconds of the `timeout` query, a Go duration; 0 and more than `limit` mean `limit`. Raises BadRequest
+    (WIRE-D72)."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise BadRequest(f'invalid timeout specified in the request URL - time: invalid duration "{text}"')

@@ -1,4 +1,4 @@
-"""Counts requests and how long they took, watches by how many are open (I14)."""
+"""Counts requests and how long they took, watches by how many are open (WIRE-I14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every response carries: Audit-ID, Cache-Control, Warnings, and no Server header (I2, I6, I11).
+"""What every response carries: Audit-ID, Cache-Control, Warnings, and no Server header (WIRE-I2, WIRE-I6, WIRE-I11).
 
 A watch sends its head long before its handler is done, so headers are stamped when a response is prepared.
 """

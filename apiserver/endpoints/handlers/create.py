@@ -1,4 +1,4 @@
-"""POST on a collection (D26, D34, D74)."""
+"""POST on a collection (WIRE-D26, WIRE-D34, WIRE-D74)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrac
 
 async def create(context: RequestContext, scope: Scope) -> web.StreamResponse:
     storage = cast(rest.Creater, scope.storage)
-    # what can only be created is an answer, not an object that a table could name (E16)
+    # what can only be created is an answer, not an object that a table could name (WIRE-E16)
     media = negotiate(context.http.headers.get("Accept", ""), tables=isinstance(storage, rest.Getter))
     options = create_options(context.query, context.http.headers.get("User-Agent", ""))
     obj = await body.read_object(context, scope.resource, options.field_validation)
@@ -45,7 +45,8 @@ def _begin(context: RequestContext, scope: Scope, obj: Object, options: WriteOpt
 
 
 def wipe(context: RequestContext, obj: Object) -> Object:
-    """Drop what only the server sets, and owners named twice (D34, D45). Raises BadRequest for a resourceVersion."""
+    """Drop what only the server sets, and owners named twice (WIRE-D34, WIRE-D45). Raises BadRequest for a
+    resourceVersion."""
     metadata = obj["metadata"]
     if metadata.get("resourceVersion"):
         raise errors.BadRequest("resourceVersion should not be set on objects to be created")

@@ -1,4 +1,4 @@
-"""DELETE of an object and of a collection (D87 to D97)."""
+"""DELETE of an object and of a collection (WIRE-D87 to WIRE-D97)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def delete_collection(context: RequestContext, scope: Scope) -> web.Stream
 
 
 async def _options(context: RequestContext, resource: Resource) -> DeleteOptions:
-    """DeleteOptions of the body, else of the query (D87)."""
+    """DeleteOptions of the body, else of the query (WIRE-D87)."""
     raw = await body.read(context)
     if not raw.strip():
         return delete_options(context.query, None)
@@ -64,7 +64,7 @@ async def _options(context: RequestContext, resource: Resource) -> DeleteOptions
 
 
 def _document(options: DeleteOptions) -> dict[str, Any]:
-    """The options as admission sees them (H43)."""
+    """The options as admission sees them (WIRE-H43)."""
     document: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
     if options.grace_period_seconds is not None:
         document["gracePeriodSeconds"] = options.grace_period_seconds
@@ -82,7 +82,7 @@ def _document(options: DeleteOptions) -> dict[str, Any]:
 
 
 def _success(resource: Resource, obj: Object) -> Object:
-    """D22."""
+    """WIRE-D22."""
     metadata = obj["metadata"]
     details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural, "uid": metadata["uid"]}
     return {

@@ -1,4 +1,5 @@
-"""PATCH of an object: JSON, merge and strategic merge patch, and server-side apply (D80 to D86, G16 to G28)."""
+"""PATCH of an object: JSON, merge and strategic merge patch, and server-side apply (WIRE-D80 to WIRE-D86, WIRE-G16 to
+WIRE-G28)."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ class _Operation:
 
 @dataclass(frozen=True, slots=True)
 class _Patch:
-    """A JSON, merge or strategic merge patch, tried again on a fresh object after a conflict (D84)."""
+    """A JSON, merge or strategic merge patch, tried again on a fresh object after a conflict (WIRE-D84)."""
 
     call: _Call
     operation: _Operation
@@ -114,7 +115,7 @@ class _Patch:
         )
 
     def _settle(self, patched: Any) -> Object:
-        """The patched document as an object; what is wrong with it is the patch's fault (D68, D83)."""
+        """The patched document as an object; what is wrong with it is the patch's fault (WIRE-D68, WIRE-D83)."""
         resource, validation = self.call.scope.resource, self.call.options.field_validation
         body.check_size(patched)
         try:
@@ -133,7 +134,7 @@ class _Patch:
 
 @dataclass(frozen=True, slots=True)
 class _Apply:
-    """Server-side apply; of an object that does not exist it is a create (G18)."""
+    """Server-side apply; of an object that does not exist it is a create (WIRE-G18)."""
 
     call: _Call
     configuration: Document
@@ -185,7 +186,7 @@ class _Apply:
             self.call.context.warn(body.one_line(text))
 
     def _check_absent(self, applied: Object) -> None:
-        """D85, G18: a configuration that speaks of an object which does not exist."""
+        """WIRE-D85, G18: a configuration that speaks of an object which does not exist."""
         metadata, name = applied["metadata"], self.call.key.name
         resource = self.call.scope.resource.group_resource
         if uid := metadata.get("uid"):

@@ -1,4 +1,5 @@
-"""A request's body: read with a limit, decoded, checked against the endpoint's kind and its schema (D26 to D38)."""
+"""A request's body: read with a limit, decoded, checked against the endpoint's kind and its schema (WIRE-D26 to
+WIRE-D38)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from apiserver.serializer.decoder import Document, check_media_type, cost, decod
 
 LIMIT = 3 * 1024 * 1024
 MAX_VALUES = 20_000
-"""What an object may hold. It is walked several times, at about 40 microseconds a value in all (S-13)."""
+"""What an object may hold. It is walked several times, at about 40 microseconds a value in all (ATTACK-13)."""
 _MAX_STRICT_ERRORS = 100
 _TYPE = ("apiVersion", "kind")
 
@@ -71,7 +72,7 @@ def _object(
 
 
 def parse(raw: bytes, content_type: str, table: MessageTable | None) -> Document:
-    """The value of a body: JSON, YAML, or protobuf if there is a table for it (E18)."""
+    """The value of a body: JSON, YAML, or protobuf if there is a table for it (WIRE-E18)."""
     if table is not None and content_type == protobuf.MEDIA_TYPE:
         return Document(protobuf.decode(raw, table))
     return decode(raw, content_type)
@@ -84,7 +85,7 @@ def check_size(value: Any) -> None:
 
 
 def check_kind(value: Any, resource: Resource) -> Object:
-    """`value` as an object of the endpoint's kind: a missing kind and apiVersion are filled in (D31)."""
+    """`value` as an object of the endpoint's kind: a missing kind and apiVersion are filled in (WIRE-D31)."""
     if not isinstance(value, dict):
         raise errors.BadRequest(f"the object provided is unrecognized (must be of type {resource.kind})")
     kind, api_version = value.get("kind") or resource.kind, value.get("apiVersion") or resource.api_version
@@ -120,7 +121,7 @@ def settle(context: RequestContext, obj: Object, resource: Resource, strict: lis
 
 
 def strict_errors(document: Document, obj: Object, resource: Resource, field_validation: str) -> list[str]:
-    """What strict decoding finds wrong: unknown and duplicate fields (D67). Nothing with `Ignore`."""
+    """What strict decoding finds wrong: unknown and duplicate fields (WIRE-D67). Nothing with `Ignore`."""
     if field_validation == "Ignore":
         return []
     unknown = [f'unknown field "{path}"' for path in unknown_fields(object_schema(resource), obj)]
@@ -141,7 +142,7 @@ def _cannot_be_handled(resource: Resource) -> str:
 
 
 def reconcile_namespace(context: RequestContext, obj: Object, resource: Resource) -> None:
-    """Fill an empty namespace from the URL; one that differs is a 400 (D36)."""
+    """Fill an empty namespace from the URL; one that differs is a 400 (WIRE-D36)."""
     metadata = obj["metadata"]
     wanted = context.info.namespace if resource.namespaced else ""
     given = metadata.get("namespace") or ""
@@ -154,7 +155,7 @@ def reconcile_namespace(context: RequestContext, obj: Object, resource: Resource
 
 
 def check_name(obj: Object, name: str, namespace: str) -> None:
-    """D35: what an update or a patch comes to must be the object that the URL names."""
+    """WIRE-D35: what an update or a patch comes to must be the object that the URL names."""
     metadata = obj["metadata"]
     given = metadata.get("name") or ""
     if not given:

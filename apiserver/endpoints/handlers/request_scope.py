@@ -52,8 +52,8 @@ class Scope:
         old: Object | None,
         options: Mapping[str, Any],
     ) -> Object:
-        """The object as mutating admission leaves it, in the namespace in which it was (H52). What was done to
-        managedFields counts only if it is valid (G42). Raises what admission raises, and BadRequest."""
+        """The object as mutating admission leaves it, in the namespace in which it was (WIRE-H52). What was done to
+        managedFields counts only if it is valid (WIRE-G42). Raises what admission raises, and BadRequest."""
         admitted = await self.admission.mutate(self._attributes(context, operation, new, old, options))
         if admitted is new:
             return new
@@ -113,7 +113,7 @@ def _settled(context: RequestContext, admitted: Object, new: Object) -> Object:
 
 
 def write_options(kind: str, query: Query) -> dict[str, Any]:
-    """The options of a valid request as admission sees them (H43): what was asked for, without defaults. `kind` is
+    """The options of a valid request as admission sees them (WIRE-H43): what was asked for, without defaults. `kind` is
     CreateOptions or UpdateOptions; a PATCH is one or the other."""
     document: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
     if query.all("dryRun"):

@@ -1,4 +1,4 @@
-"""PUT of an object. A missing one is a 404 (D77)."""
+"""PUT of an object. A missing one is a 404 (WIRE-D77)."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def check(context: RequestContext, obj: Object, key: Key) -> None:
 
 
 def _check_resource_version(obj: Object) -> None:
-    """A resourceVersion that is no number can never have been ours (D50)."""
+    """A resourceVersion that is no number can never have been ours (WIRE-D50)."""
     version = obj["metadata"].get("resourceVersion") or ""
     if version and not (version.isascii() and version.isdigit()):
         raise errors.BadRequest(f"invalid resource version: {version}")

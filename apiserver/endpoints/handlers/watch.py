@@ -1,4 +1,4 @@
-"""GET of a collection's or an object's changes: a stream of frames, a line each (F1 to F16)."""
+"""GET of a collection's or an object's changes: a stream of frames, a line each (WIRE-F1 to WIRE-F16)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def watch(
     # a client that is gone is how most watches end
     with suppress(ConnectionError):
         async with aclosing(changes):
-            # clients wait for the headers before there is anything to tell (F1)
+            # clients wait for the headers before there is anything to tell (WIRE-F1)
             await response.prepare(context.http)
             await _serve(_Stream(context, response, sent), changes, view, shutdown)
     return response

@@ -11,7 +11,7 @@ from apiserver.meta.resource import Resource, Schema
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 # The keywords of a schema that OpenAPI 3.0 knows: a reader drops any other but extensions, and then writes the
-# document back unequal to what it read (C52).
+# document back unequal to what it read (WIRE-C52).
 _KEYWORDS = frozenset(
     (
         *("title", "description", "type", "format", "default", "enum", "example", "nullable"),
@@ -25,7 +25,7 @@ _KEYWORDS = frozenset(
 
 
 def definition_name(resource: Resource) -> str:
-    """Reversed group, version and kind, as the kinds of a CRD are named: io.cert-manager.v1.Issuer (C48)."""
+    """Reversed group, version and kind, as the kinds of a CRD are named: io.cert-manager.v1.Issuer (WIRE-C48)."""
     return f"{definition_prefix(resource.group)}.{resource.version}.{resource.kind}"
 
 
@@ -77,13 +77,13 @@ def _list(resource: Resource, name: str) -> Schema:
 
 
 def _group_version_kind(resource: Resource, kind: str) -> dict[str, Any]:
-    """A list in a schema, where an operation has one object: a reader refuses a document that mixes them (C40)."""
+    """A list in a schema, where an operation has one object: a reader refuses a document that mixes them (WIRE-C40)."""
     entry = {"group": resource.group, "kind": kind, "version": resource.version}
     return {"x-kubernetes-group-version-kind": [entry]}
 
 
 def publish(schema: Schema) -> Schema:
-    """The schema with OpenAPI's keywords only, and no boolean where a schema may stand (C50, C52)."""
+    """The schema with OpenAPI's keywords only, and no boolean where a schema may stand (WIRE-C50, WIRE-C52)."""
     published: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword == "additionalProperties" and isinstance(value, bool):

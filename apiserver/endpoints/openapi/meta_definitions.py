@@ -1,4 +1,4 @@
-"""OpenAPI v3 definitions of the kinds that every group shares: meta/v1 and RawExtension (C41, C48).
+"""OpenAPI v3 definitions of the kinds that every group shares: meta/v1 and RawExtension (WIRE-C41, WIRE-C48).
 
 Names, types, `required`, defaults and hints are those of Kubernetes, since an aggregator merges definitions by name
 and clients look some of them up by name. The descriptions are our own.
@@ -269,7 +269,7 @@ _DEFINITIONS: Mapping[str, Schema] = {
     ),
 }
 
-# Kinds of meta/v1 that are registered in every group-version, and those that are in the core group alone (C41)
+# Kinds of meta/v1 that are registered in every group-version, and those that are in the core group alone (WIRE-C41)
 _IN_EVERY_GROUP = ("DeleteOptions", "WatchEvent")
 _IN_CORE = ("APIResourceList", "Status")
 

@@ -1,4 +1,4 @@
-"""The query and path parameters of every operation, by the sets that verbs take (C47)."""
+"""The query and path parameters of every operation, by the sets that verbs take (WIRE-C47)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""OpenAPI v3 paths and operations of a group-version (C40 to C47).
+"""OpenAPI v3 paths and operations of a group-version (WIRE-C40 to WIRE-C47).
 
 kubectl finds a kind by its operations and the query parameters that the server knows by the operation's own list,
-where it follows no reference: so every parameter stands inline (C43).
+where it follows no reference: so every parameter stands inline (WIRE-C43).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _Operation = tuple[str, dict[str, Any]]
 
 _OBJECT_TYPES = ("application/json", "application/yaml")
 _WATCH_TYPE = "application/json;stream=watch"
-# without strategic merge, which is 415 here: kubectl apply sends it wherever it is listed (C44)
+# without strategic merge, which is 415 here: kubectl apply sends it wherever it is listed (WIRE-C44)
 PATCH_TYPES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 
 
@@ -205,7 +205,7 @@ def _responses(codes: Sequence[str], schema: Schema, types: Sequence[str]) -> di
 
 
 def _camel(group: ServedGroup) -> str:
-    """The group and version in an operationId: AppsCozystackIoV1alpha1; core's is CoreV1 (C47)."""
+    """The group and version in an operationId: AppsCozystackIoV1alpha1; core's is CoreV1 (WIRE-C47)."""
     return f"{_camel_group(group.group)}{group.version[:1].upper()}{group.version[1:]}"
 
 

@@ -1,4 +1,5 @@
-"""/openapi/v2 and /openapi/v3: what kubectl explain, apply and validation, and typed clients read (C35 to C53)."""
+"""/openapi/v2 and /openapi/v3: what kubectl explain, apply and validation, and typed clients read (WIRE-C35 to
+WIRE-C53)."""
 
 from __future__ import annotations
 
@@ -115,7 +116,7 @@ class OpenAPI:
         return document.respond(context, _caching(context.query.get("hash"), document))
 
     def paths(self) -> list[str]:
-        """Every path of OpenAPI, for the list of all paths (C30)."""
+        """Every path of OpenAPI, for the list of all paths (WIRE-C30)."""
         return sorted([_V2, _V3, *(f"{_V3}{group.path}" for group in self._groups)])
 
     def _respond_v2(self, context: RequestContext, documents: _Documents) -> web.Response:
@@ -156,7 +157,7 @@ def _encode(document: Mapping[str, Any]) -> Document:
 
 def _caching(wanted: str, document: Document) -> dict[str, str]:
     """For ever under the right hash. A stale hash gets the current document, since an aggregator refuses the
-    redirect that Kubernetes answers (C3, C38)."""
+    redirect that Kubernetes answers (WIRE-C3, WIRE-C38)."""
     if wanted != document.digest:
         return {}
     expires = format_datetime(datetime.now(UTC) + timedelta(days=365), usegmt=True)

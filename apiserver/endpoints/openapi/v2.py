@@ -1,4 +1,4 @@
-"""From OpenAPI v3 to v2, for the clients that still read /openapi/v2 (C35, N8).
+"""From OpenAPI v3 to v2, for the clients that still read /openapi/v2 (WIRE-C35).
 
 What v2 cannot say is left out rather than said wrongly: clients check objects against it before they send them.
 """

@@ -1,4 +1,4 @@
-"""OpenAPI v2 in protobuf, the one form in which kubectl takes it: it checks objects of kind List by it (C35).
+"""OpenAPI v2 in protobuf, the one form in which kubectl takes it: it checks objects of kind List by it (WIRE-C35).
 
 Field numbers are those of gnostic's OpenAPIv2.proto. Only definitions are told: they are all that kubectl reads.
 """

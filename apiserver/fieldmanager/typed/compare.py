@@ -1,4 +1,4 @@
-"""What differs between two values of one type, as sets of fields (G7, G9)."""
+"""What differs between two values of one type, as sets of fields (WIRE-G7, WIRE-G9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fields of a value, and a value without some of its fields (G7, G25)."""
+"""The fields of a value, and a value without some of its fields (WIRE-G7, WIRE-G25)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The merge of an applied configuration into the live object (G19)."""
+"""The merge of an applied configuration into the live object (WIRE-G19)."""
 
 from __future__ import annotations
 

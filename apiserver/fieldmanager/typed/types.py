@@ -1,4 +1,5 @@
-"""What server-side apply makes of a schema: which values are leaves, and how items of lists are told apart (G8, G34).
+"""What server-side apply makes of a schema: which values are leaves, and how items of lists are told apart (WIRE-G8,
+WIRE-G34).
 
 An Atom holds the forms that a value may have; a value's own form decides which one applies.
 """
@@ -53,7 +54,7 @@ class ListType:
         return self.item or DEDUCED
 
     def element(self, item: Any) -> str:
-        """The path element of an item. Raises ValueError for an item that has no identity (G24)."""
+        """The path element of an item. Raises ValueError for an item that has no identity (WIRE-G24)."""
         return self._by_keys(item) if self.keys else _by_value(item)
 
     def elements(self, items: Sequence[Any]) -> list[tuple[str, Any]]:

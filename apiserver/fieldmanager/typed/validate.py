@@ -1,4 +1,4 @@
-"""Whether a value fits its type, in the words of structured-merge-diff, which clients of apply know (G24)."""
+"""Whether a value fits its type, in the words of structured-merge-diff, which clients of apply know (WIRE-G24)."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _scalar_problem(scalar: Scalar, value: Any) -> str:
 
 
 def _at(path: Path, problem: str) -> str:
-    """Only what is wrong is shown where it is: a list may have very many items (S-13)."""
+    """Only what is wrong is shown where it is: a list may have very many items (ATTACK-13)."""
     return f"{fieldpath.show(path)}: {problem}" if path else problem
 
 

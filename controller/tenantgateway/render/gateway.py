@@ -1,6 +1,7 @@
 """The Gateway of a TenantGateway. Pure: a desired object as controller.runtime.apply takes it.
 
-`addresses` and `infrastructure` are the operator's (G20); None is what a listener must not have, whoever put it there.
+`addresses` and `infrastructure` are the operator's (GW-20); None is what a listener must not have, whoever put it
+there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from controller.tenantgateway.names import (
 from registry.names import GATEWAY_LABEL
 
 Port443Kinds = Literal["separate", "shared"]
-"""Whether listeners on port 443 admit one kind of route each, or all of them the same two (C-01)."""
+"""Whether listeners on port 443 admit one kind of route each, or all of them the same two (PEER-01)."""
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
@@ -75,7 +76,7 @@ def _selector(gateway: GatewayFacts, listener: PlannedListener) -> dict[str, Any
 
 
 def _kinds(listener: PlannedListener, port443_kinds: Port443Kinds) -> tuple[str, ...]:
-    """Never empty: that would admit GRPCRoute too, which no policy covers (R-136, N-8)."""
+    """Never empty: that would admit GRPCRoute too, which no policy covers (R-136, FACT-8)."""
     if listener.protocol == "HTTP":
         return ("HTTPRoute",)
     if port443_kinds == "shared":

@@ -34,7 +34,7 @@ class IssuerNotRenderable(ValueError):
 
 
 def render_issuer(gateway: GatewayFacts, acme: AcmeServer) -> Object:
-    """R-141 to R-148, R-160 to R-173, C-16, C-17. The mode existingSecret needs no Issuer.
+    """R-141 to R-148, R-160 to R-173, PEER-16, PEER-17. The mode existingSecret needs no Issuer.
 
     Raises IssuerNotRenderable.
     """

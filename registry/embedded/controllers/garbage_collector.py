@@ -1,4 +1,5 @@
-"""The garbage collector: what has lost all its owners goes, in the order that propagation asks for (J44 to J47)."""
+"""The garbage collector: what has lost all its owners goes, in the order that propagation asks for (WIRE-J44 to
+WIRE-J47)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _OWN_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 class KindStrategy:
-    """The object itself. Status, where it is a subresource, is not written through here (D53)."""
+    """The object itself. Status, where it is a subresource, is not written through here (WIRE-D53)."""
 
     def __init__(self, kind: Kind, resource: Resource) -> None:
         self._kind = kind
@@ -64,7 +64,8 @@ class KindStrategy:
 
 
 class SubresourceStrategy:
-    """A subresource that writes one field of the object (D53) and, as those of Namespaces do, what is in `metadata`."""
+    """A subresource that writes one field of the object (WIRE-D53) and, as those of Namespaces do, what is in
+    `metadata`."""
 
     def __init__(self, resource: Resource, *, field: str, metadata: Sequence[str] = ()) -> None:
         self._resource = resource

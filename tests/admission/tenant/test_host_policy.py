@@ -75,7 +75,7 @@ def _without_spec() -> Object:
     [
         pytest.param(tenant("alpha"), None, id="R-012: no host"),
         pytest.param(tenant("alpha", spec={"host": ""}), None, id="R-012: an empty host"),
-        pytest.param(_without_spec(), None, id="N-1: no spec"),
+        pytest.param(_without_spec(), None, id="FACT-1: no spec"),
         pytest.param(
             tenant("alpha", spec={"host": "a.example", "etcd": True}),
             tenant("alpha", spec={"host": "a.example"}),

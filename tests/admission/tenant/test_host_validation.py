@@ -30,7 +30,7 @@ def problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None = None)
     ],
 )
 def test_a_host_that_is_not_in_its_one_form_is_refused_when_it_is_set(host: str) -> None:
-    """S-08."""
+    """ATTACK-08."""
     found = problems(tree_of(), facts("alpha", spec={"host": host}))
 
     assert found
@@ -48,7 +48,7 @@ def test_a_punycode_host_is_a_host_like_any_other() -> None:
 
 
 def test_a_derived_host_that_no_label_can_hold_is_refused() -> None:
-    """N-6."""
+    """FACT-6."""
     name = "a" * 46
     parent = facts(name)
 
@@ -103,7 +103,7 @@ def test_a_descendant_that_becomes_too_long_is_a_condition_and_no_refusal() -> N
     ],
 )
 def test_two_tenants_may_not_have_one_host(tree: TenantTree, new: TenantFacts, taken: str) -> None:
-    """P7."""
+    """VAP-7."""
     assert problems(tree, new) == [f'spec.host: Duplicate value: "{taken}": another tenant has this host']
 
 

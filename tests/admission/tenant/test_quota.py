@@ -198,7 +198,7 @@ def test_every_key_is_judged_and_told_at_once() -> None:
 
 
 def test_a_tenant_whose_namespace_does_not_follow_the_layout_is_a_parent_all_the_same() -> None:
-    """R-050, C-21."""
+    """R-050, PEER-21."""
     odd = tenant("alpha", spec={"resourceQuotas": {"cpu": 1}})
     odd["status"]["namespace"] = "somewhere"
 
@@ -206,7 +206,7 @@ def test_a_tenant_whose_namespace_does_not_follow_the_layout_is_a_parent_all_the
 
 
 def test_very_many_keys_are_judged_in_no_more_than_the_time_of_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S-13: who may write one Tenant must not be able to stop the server for everybody."""
+    """ATTACK-13: who may write one Tenant must not be able to stop the server for everybody."""
     many = {f"count/a{n}": "1" for n in range(5_000)}
     parent, read = quotas("alpha", **many), 0
 
@@ -232,7 +232,7 @@ async def test_the_plugin_answers_422_with_a_cause_a_key() -> None:
 
 
 async def test_of_fifty_parallel_creates_exactly_as_many_are_admitted_as_fit() -> None:
-    """T18."""
+    """API-18."""
     tree = tree_of(root(resourceQuotas={"cpu": 17}))
 
     class Cache:

@@ -1,4 +1,4 @@
-"""Identities that a front proxy vouches for, and attempts to forge them (S-01)."""
+"""Identities that a front proxy vouches for, and attempts to forge them (ATTACK-01)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bearer tokens and TokenReview (A25 to A29, S-02)."""
+"""Bearer tokens and TokenReview (WIRE-A25 to WIRE-A29, ATTACK-02)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The question that a request asks, the order of authorizers, and the words of a 403 (B1 to B15)."""
+"""The question that a request asks, the order of authorizers, and the words of a 403 (WIRE-B1 to WIRE-B15)."""
 
 from __future__ import annotations
 

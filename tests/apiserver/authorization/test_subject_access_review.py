@@ -1,4 +1,4 @@
-"""SubjectAccessReviews: what is asked, what is kept, and what holds while the host is away (B7 to B11)."""
+"""SubjectAccessReviews: what is asked, what is kept, and what holds while the host is away (WIRE-B7 to WIRE-B11)."""
 
 from __future__ import annotations
 

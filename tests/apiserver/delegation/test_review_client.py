@@ -1,4 +1,4 @@
-"""Attempts at the host's review endpoints (A28)."""
+"""Attempts at the host's review endpoints (WIRE-A28)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accept headers as clients send them, and what they get (E1 to E10, E17)."""
+"""Accept headers as clients send them, and what they get (WIRE-E1 to WIRE-E10, WIRE-E17)."""
 
 from __future__ import annotations
 

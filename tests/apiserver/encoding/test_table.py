@@ -1,4 +1,4 @@
-"""Columns, rows and ages of tables (E11 to E14)."""
+"""Columns, rows and ages of tables (WIRE-E11 to WIRE-E14)."""
 
 from __future__ import annotations
 

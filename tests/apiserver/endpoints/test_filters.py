@@ -377,7 +377,7 @@ async def _inflight(inflight: Inflight, context: RequestContext, handler: Handle
 
 
 async def test_nobody_takes_all_the_places() -> None:
-    """S-13: three quarters are for one user, and the rest for others."""
+    """ATTACK-13: three quarters are for one user, and the rest for others."""
     inflight, gate = Inflight(4, Metrics()), Gate()
     held = [asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate)) for _ in range(3)]
     await gate.entered.wait()
@@ -390,7 +390,7 @@ async def test_nobody_takes_all_the_places() -> None:
 
 
 async def test_nobody_watches_without_end() -> None:
-    """S-13: four for each place, and those of others do not count."""
+    """ATTACK-13: four for each place, and those of others do not count."""
     metrics, gate = Metrics(), Gate()
     inflight = Inflight(1, metrics)
     held = [asyncio.create_task(_inflight(inflight, make_context(target=WATCH, user=ALICE), gate)) for _ in range(4)]

@@ -343,7 +343,7 @@ def structure(node: Any, *, names: bool = False) -> Any:
 
 
 def test_meta_definitions_are_structured_as_those_of_a_kube_apiserver() -> None:
-    """The file holds what a kube-apiserver v1.36 publishes, without descriptions (C48)."""
+    """The file holds what a kube-apiserver v1.36 publishes, without descriptions (WIRE-C48)."""
     theirs = json.loads(Path(__file__).with_name("meta_v1_of_kubernetes_1_36.json").read_text())
     definitions = v3(*GROUPS)["components"]["schemas"]
     ours = {name: structure(schema) for name, schema in definitions.items() if name.startswith("io.k8s.apimachinery.")}
@@ -534,7 +534,7 @@ print([hashlib.sha512(orjson.dumps(document)).hexdigest() for document in docume
 
 
 def test_the_documents_are_the_same_in_every_process() -> None:
-    """The order of sets changes with the hash seed; clients keep documents by their hash (C38)."""
+    """The order of sets changes with the hash seed; clients keep documents by their hash (WIRE-C38)."""
     printed = {
         subprocess.run(
             [sys.executable, "-c", PRINT_THE_DIGESTS, __file__],

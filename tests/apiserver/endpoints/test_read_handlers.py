@@ -1,4 +1,4 @@
-"""get, list and watch over HTTP, as clients ask (D-6, E, F)."""
+"""get, list and watch over HTTP, as clients ask (E, F)."""
 
 from __future__ import annotations
 

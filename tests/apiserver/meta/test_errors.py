@@ -163,7 +163,8 @@ def test_what_has_no_name_is_forbidden_without_one() -> None:
 
 
 def test_of_errors_beyond_count_the_first_are_told_and_the_others_counted() -> None:
-    """S-13: twenty thousand owners of which each is a controller were once twenty thousand copies of all of them."""
+    """ATTACK-13: twenty thousand owners of which each is a controller were once twenty thousand copies of all of
+    them."""
     owners = [{"kind": "K", "name": f"n{number}"} for number in range(20_000)]
     told = errors.Invalid(THING, "x", [errors.invalid("metadata.ownerReferences", owners, "one too many")] * 20_000)
     assert [cause["field"] for cause in told.causes] == ["metadata.ownerReferences"]

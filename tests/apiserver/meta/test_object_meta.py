@@ -178,7 +178,7 @@ def test_owner_references_are_deduplicated_if_they_are_the_same_in_everything() 
 
 @pytest.mark.timeout(30)
 def test_very_many_owner_references_do_not_stop_the_server() -> None:
-    """S-13: compared each with each, these take minutes."""
+    """ATTACK-13: compared each with each, these take minutes."""
     many = [{**OWNER, "uid": str(number)} for number in range(20_000)]
     obj = {"metadata": {"ownerReferences": [*many, dict(many[0])]}}
     warning = meta.dedup_owner_references(obj)
@@ -232,7 +232,7 @@ def test_the_texts_of_names_are_those_of_kubernetes() -> None:
 
 
 def test_very_many_controllers_share_what_they_are_told_with() -> None:
-    """S-13: a copy of all owners for each would be more than a machine holds."""
+    """ATTACK-13: a copy of all owners for each would be more than a machine holds."""
     owners = [{**OWNER, "uid": str(number), "controller": True} for number in range(200)]
     obj = {"metadata": {"name": "x", "namespace": "ns", "ownerReferences": owners}}
     problems = meta.validate_metadata(obj, widgets())

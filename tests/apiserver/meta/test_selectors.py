@@ -1,4 +1,4 @@
-"""Label and field selectors: what they match, and the words in which they are refused (D56, D57)."""
+"""Label and field selectors: what they match, and the words in which they are refused (WIRE-D56, WIRE-D57)."""
 
 from __future__ import annotations
 

@@ -183,7 +183,7 @@ def test_nesting_is_bounded() -> None:
 
 
 def test_very_long_lists_are_merged_in_a_moment() -> None:
-    """S-13: were each element looked for among all others, this would take minutes."""
+    """ATTACK-13: were each element looked for among all others, this would take minutes."""
     held = {"words": [f"w{number}" for number in range(20_000)], "ports": ports(*range(20_000))}
     patch = {"words": [f"w{number}" for number in range(10_000, 30_000)], "ports": ports(*range(10_000, 30_000))}
     merged = strategic_merge_patch(held, patch, SCHEMA)

@@ -11,7 +11,7 @@ def test_a_warning_is_kept_once_in_its_order() -> None:
 
 
 def test_no_more_warnings_are_kept_than_can_be_sent() -> None:
-    """S-13: each is compared with those before it."""
+    """ATTACK-13: each is compared with those before it."""
     context = make_context()
     for number in range(10_000):
         context.warn(str(number))

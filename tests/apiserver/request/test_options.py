@@ -1,4 +1,5 @@
-"""Options of requests: what is read, and what is refused in which words (D54 to D58, D64 to D71, D87, D88)."""
+"""Options of requests: what is read, and what is refused in which words (WIRE-D54 to WIRE-D58, WIRE-D64 to WIRE-D71,
+WIRE-D87, WIRE-D88)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health endpoints, in the words that probes and people know (I3 to I5)."""
+"""Health endpoints, in the words that probes and people know (WIRE-I3 to WIRE-I5)."""
 
 from __future__ import annotations
 

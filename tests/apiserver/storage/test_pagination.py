@@ -1,4 +1,4 @@
-"""Continue tokens and the way back to older states (D60)."""
+"""Continue tokens and the way back to older states (WIRE-D60)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists and watches of readers who do not see everything (S-04, S-05, S-15)."""
+"""Lists and watches of readers who do not see everything (ATTACK-04, ATTACK-05, ATTACK-15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watch cache as its writer feeds it and its readers read it (D59 to D63, L9, L10)."""
+"""The watch cache as its writer feeds it and its readers read it (WIRE-D59 to WIRE-D63)."""
 
 from __future__ import annotations
 

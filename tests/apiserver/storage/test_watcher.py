@@ -1,4 +1,4 @@
-"""Watches: where they start, what they tell, and how they end (F5 to F20)."""
+"""Watches: where they start, what they tell, and how they end (WIRE-F5 to WIRE-F20)."""
 
 from __future__ import annotations
 

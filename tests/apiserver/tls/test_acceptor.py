@@ -256,7 +256,7 @@ async def test_aborting_leaves_what_waits_behind() -> None:
 
 
 async def test_others_are_served_between_two_handshakes() -> None:
-    """A crowd that comes at once must not keep everybody waiting (H46)."""
+    """A crowd that comes at once must not keep everybody waiting (WIRE-H46)."""
     loop, passes, steps = asyncio.get_running_loop(), [0], list[int]()
 
     def tick() -> None:

@@ -102,7 +102,7 @@ def test_the_names_of_a_file_are_those_of_the_seed() -> None:
         pytest.param(
             {"publishing": {"certificates": {"acmeServers": {"x": {"server": "acme"}}}}}, "server", id="no URL"
         ),
-        pytest.param({"gateway": {"port443Kinds": "both"}}, "port443Kinds", id="C-01"),
+        pytest.param({"gateway": {"port443Kinds": "both"}}, "port443Kinds", id="PEER-01"),
         pytest.param({"gateway": {"enabled": "yes"}}, "enabled", id="no boolean"),
         pytest.param({"gateway": {"gatewayIP": "10.0.0.1"}}, "gatewayIP", id="a key that is not known"),
         pytest.param({"tenants": {"chart": "helm"}}, "chart", id="chart"),

@@ -151,7 +151,7 @@ async def test_what_is_ours_comes_back_and_what_is_not_stays() -> None:
 
 @virtual
 async def test_a_foreign_namespace_is_never_touched_until_it_is_given_to_the_tenant() -> None:
-    """S-07."""
+    """ATTACK-07."""
     world = World()
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", "labels": {"theirs": "x"}}})
     foreign = world.namespace("tenant-alpha")
@@ -343,7 +343,7 @@ async def test_a_root_of_the_platforms_making_is_read_and_left_alone() -> None:
 
 @virtual
 async def test_a_host_that_an_ancestor_made_too_long_has_no_label_and_says_so() -> None:
-    """N-6."""
+    """FACT-6."""
     world = World()
     async with world.running():
         await world.create("alpha")

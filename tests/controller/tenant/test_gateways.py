@@ -92,7 +92,7 @@ async def test_an_owner_without_a_domain_has_no_tenantgateway_and_is_told_why() 
 
 @virtual
 async def test_a_host_that_no_label_holds_has_no_tenantgateway_and_a_condition() -> None:
-    """N-6: an ancestor's change brought it about."""
+    """FACT-6: an ancestor's change brought it about."""
     world = World(inside=True)
     long = "b" * 30
     async with world.running():

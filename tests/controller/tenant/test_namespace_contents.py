@@ -177,7 +177,7 @@ async def test_a_binding_to_another_role_is_made_anew() -> None:
 
 @virtual
 async def test_a_quota_is_exactly_what_is_declared_and_goes_with_the_declaration() -> None:
-    """R-313, C-13: a cap of Certificates, under the key that counts them."""
+    """R-313, PEER-13: a cap of Certificates, under the key that counts them."""
     world = World(inside=True)
     async with world.running():
         await world.create("alpha", resourceQuotas={CERTIFICATES: "10", "cpu": 2})
@@ -294,7 +294,7 @@ async def test_what_the_host_refuses_stops_no_other_step() -> None:
 
 @virtual
 async def test_nothing_is_written_into_a_namespace_that_is_somebody_elses() -> None:
-    """S-07."""
+    """ATTACK-07."""
     world = World(inside=True)
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
     async with world.running():

@@ -179,7 +179,7 @@ def test_values_are_texts_also_where_yaml_has_another_type_for_them() -> None:
             {"host": EffectiveHost(value="a" * 70 + ".org", namespace="n")},
             "host",
             "",
-            id="R-060 N-6 no label, no host",
+            id="R-060 FACT-6 no label, no host",
         ),
         pytest.param({}, "gateway", "tenant-foo-bar", id="R-069 the gateway's owner"),
         pytest.param({"gateway": EffectiveGateway(value=False, namespace="")}, "gateway", "", id="R-070 no owner"),
@@ -276,7 +276,7 @@ LIMITED = facts("bar", "tenant-foo", spec={"resourceQuotas": QUOTAS})
 
 
 def test_the_rendered_quota() -> None:
-    """R-313, C-13: the key is exactly the declared one."""
+    """R-313, PEER-13: the key is exactly the declared one."""
     rendered = quota.render_quota(LIMITED)
 
     assert_golden("tenant-quota", rendered)
@@ -435,7 +435,9 @@ def test_a_tenantgateway_from_what_is_there(held: Object, rendered: Object) -> N
     [
         pytest.param(HOST, None, id="R-086 a derived domain will do"),
         pytest.param(None, "NoApex", id="no domain"),
-        pytest.param(EffectiveHost(value="a" * 60 + ".org", namespace="n"), "HostTooLongForLabel", id="N-6 too long"),
+        pytest.param(
+            EffectiveHost(value="a" * 60 + ".org", namespace="n"), "HostTooLongForLabel", id="FACT-6 too long"
+        ),
         pytest.param(EffectiveHost(value="*.org", namespace="n"), "NoApex", id="damage that was stored"),
     ],
 )

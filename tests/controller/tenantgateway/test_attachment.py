@@ -57,7 +57,7 @@ def test_a_namespace_that_does_not_exist_is_no_error() -> None:
     ],
 )
 def test_of_two_claimants_one_keeps_the_namespace(owners: list[str], keeps: str, reverse: bool) -> None:
-    """G13: and the other one is told, in any order."""
+    """GW-13: and the other one is told, in any order."""
     gateways = sorted((claimant(each, "cozy-x") for each in owners), key=lambda each: each.key, reverse=reverse)
     found = attached(gateways, namespace("cozy-x"))
     (loser,) = set(owners) - {keeps}
@@ -73,7 +73,7 @@ def test_a_claimant_nearer_to_the_root_takes_what_was_anothers() -> None:
 
 
 def test_a_gateway_that_is_being_deleted_claims_nothing() -> None:
-    """G14."""
+    """GW-14."""
     gateways = [claimant("tenant-root", "cozy-x", terminating=True), claimant("tenant-foo", "cozy-x")]
     assert attached(gateways, namespace("cozy-x")) == Attachments(owners={"cozy-x": "tenant-foo"})
 
@@ -92,7 +92,7 @@ def test_two_gateways_of_one_namespace_attach_to_the_same() -> None:
     ],
 )
 def test_a_label_that_we_did_not_write_is_nobodys_to_take(label: str, lost: object) -> None:
-    """R-190, R-193, S-8, C-05."""
+    """R-190, R-193, CHOICE-8, PEER-05."""
     found = attached([claimant("tenant-foo", "tenant-alice")], namespace("tenant-alice", label=label))
     assert found == Attachments(owners={}, lost=lost)  # type: ignore[arg-type]
 

@@ -33,7 +33,7 @@ def test_listed_namespaces_are_labelled_and_one_that_is_dropped_is_stripped() ->
 
 
 def test_a_namespace_that_comes_later_is_labelled_then_and_is_no_fault_before() -> None:
-    """R-194, G1."""
+    """R-194, GW-1."""
 
     async def main(world: World) -> None:
         world.ask(attachedNamespaces=["cozy-harbor"])
@@ -46,7 +46,7 @@ def test_a_namespace_that_comes_later_is_labelled_then_and_is_no_fault_before() 
 
 
 def test_a_label_that_is_not_ours_is_never_touched() -> None:
-    """R-190, R-193, R-195, R-216, C-05, G13."""
+    """R-190, R-193, R-195, R-216, PEER-05, GW-13."""
 
     async def main(world: World) -> None:
         world.ask(attachedNamespaces=["tenant-alice"])
@@ -63,7 +63,7 @@ def test_a_label_that_is_not_ours_is_never_touched() -> None:
 
 
 def test_labels_go_with_the_tenantgateway_even_if_nobody_was_there_to_see_it_go() -> None:
-    """G14: no finalizer is needed, since the annotation tells whose label it is."""
+    """GW-14: no finalizer is needed, since the annotation tells whose label it is."""
 
     async def main(world: World) -> None:
         world.ask(attachedNamespaces=["cozy-harbor"])
@@ -147,7 +147,7 @@ def test_attached_namespaces_are_told_by_nobody_else_s_events() -> None:
 def test_a_tenantgateway_that_comes_or_goes_is_no_news_for_others_that_list_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """G19."""
+    """GW-19."""
     looked: list[str] = []
     reconcile = TenantGatewayReconciler.reconcile
 

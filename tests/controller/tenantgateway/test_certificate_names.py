@@ -43,7 +43,7 @@ def test_a_wildcard_certificate_is_good_for_what_its_names_reach(
 
 @pytest.mark.parametrize("facts", [pytest.param(HTTP01, id="http01"), pytest.param(DNS01, id="dns01")])
 def test_no_listener_offers_a_certificate_that_does_not_name_its_hostname(facts: GatewayFacts) -> None:
-    """R-112, R-114, R-115, R-151, with more children than one certificate holds (G18)."""
+    """R-112, R-114, R-115, R-151, with more children than one certificate holds (GW-18)."""
     applications = [route("tenant-foo", f"r{n}", f"h{n}.example.org", f"x.c{n}.example.org") for n in range(70)]
     made = planned(facts, *applications, heirs=heirs(*(f"c{number}.example.org" for number in range(70))))
     names = {each.name: each.dns_names for each in made.certificates}

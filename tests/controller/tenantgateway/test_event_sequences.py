@@ -170,7 +170,7 @@ class History:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_fresh_process_finds_nothing_to_do_after_any_history(seed: int) -> None:
-    """R-098, R-101, R-102, R-158, R-179, R-191, R-201, R-206, R-219, G1, G14, G15, G20."""
+    """R-098, R-101, R-102, R-158, R-179, R-191, R-201, R-206, R-219, GW-1, GW-14, GW-15, GW-20."""
 
     async def main(world: World) -> None:
         for place in _PLACES:

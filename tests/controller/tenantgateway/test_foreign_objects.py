@@ -99,7 +99,7 @@ def test_ours_is_made_once_the_foreign_object_is_gone(case: Case) -> None:
 
 @pytest.mark.parametrize("case", GUARDS)
 def test_an_owner_reference_with_our_uid_hands_an_object_over(case: Case) -> None:
-    """R-220, C-15, S-9: `controller: true` is not needed. What made another thing of it goes."""
+    """R-220, PEER-15, CHOICE-9: `controller: true` is not needed. What made another thing of it goes."""
 
     async def main(world: World) -> None:
         set_up(world, case)
@@ -149,7 +149,7 @@ def test_nobody_elses_issuer_signs_for_us() -> None:
 
 
 def test_what_we_made_and_somebody_edits_or_deletes_comes_back() -> None:
-    """G20: and what is the operator's on it stays."""
+    """GW-20: and what is the operator's on it stays."""
 
     async def main(world: World) -> None:
         world.ask()

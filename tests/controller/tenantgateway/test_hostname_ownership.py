@@ -35,7 +35,7 @@ def losers(*routes: Route) -> dict[str, list[str]]:
         pytest.param(
             [route("a-tenant", "first", HARBOR), route("cozy-z", "z", HARBOR)],
             "cozy-z/z",
-            id="R-199, G8: whatever the names, or the age",
+            id="R-199, GW-8: whatever the names, or the age",
         ),
         pytest.param(
             [route("tenant-a", "z", HARBOR), route("tenant-b", "a", HARBOR)],
@@ -50,7 +50,7 @@ def losers(*routes: Route) -> dict[str, list[str]]:
         pytest.param(
             [route("tenant-foo", "x", HARBOR), route("tenant-foo-bar", "x", HARBOR)],
             "tenant-foo/x",
-            id="S-11: a pair, not the joined text, in which a dash comes before a slash",
+            id="CHOICE-11: a pair, not the joined text, in which a dash comes before a slash",
         ),
         pytest.param(
             [route("cozyharbor", "a", HARBOR), route("cozy-harbor", "b", HARBOR)],
@@ -66,7 +66,7 @@ def test_the_winner_of_a_hostname_is_the_same_in_any_order(routes: list[Route], 
 
 
 def test_the_loser_is_told_hostname_and_winner() -> None:
-    """R-204, C-06, G16."""
+    """R-204, PEER-06, GW-16."""
     won, lost = route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)
     assert judge([lost, won]).refused == {lost.id: (Refusal(HARBOR, won.id, HARBOR),)}
 
@@ -93,8 +93,8 @@ def test_a_route_keeps_the_hostnames_that_nobody_else_has() -> None:
 @pytest.mark.parametrize(
     ("winners", "losers_", "overlap"),
     [
-        pytest.param("*.example.com", "a.example.com", True, id="G9: a wildcard has what is below it"),
-        pytest.param("a.example.com", "*.example.com", True, id="G9: and may not be had by what is below it"),
+        pytest.param("*.example.com", "a.example.com", True, id="GW-9: a wildcard has what is below it"),
+        pytest.param("a.example.com", "*.example.com", True, id="GW-9: and may not be had by what is below it"),
         pytest.param("*.example.com", "a.b.example.com", True, id="however deep"),
         pytest.param("*.example.com", "*.b.example.com", True, id="wildcards as well"),
         pytest.param("*.b.example.com", "*.example.com", True, id="in both directions"),
@@ -102,7 +102,7 @@ def test_a_route_keeps_the_hostnames_that_nobody_else_has() -> None:
         pytest.param("*.example.com", "a.evilexample.com", False, id="nor a domain that ends alike"),
         pytest.param("*.a.example.com", "*.b.example.com", False, id="nor what is beside it"),
         pytest.param("a.example.com", "b.a.example.com", False, id="a hostname without a wildcard has no other"),
-        pytest.param("A.Example.Com", "a.example.com.", True, id="N-5, S-08: one spelling a hostname"),
+        pytest.param("A.Example.Com", "a.example.com.", True, id="FACT-5, ATTACK-08: one spelling a hostname"),
     ],
 )
 def test_wildcards_and_exact_hostnames_overlap(winners: str, losers_: str, overlap: bool) -> None:
@@ -127,7 +127,7 @@ def test_a_refused_claim_keeps_nothing_from_anybody() -> None:
 @pytest.mark.parametrize(
     ("parents", "claims"),
     [
-        pytest.param((ParentRef(section="http"),), False, id="N-3, G10: a solver's route, on section http"),
+        pytest.param((ParentRef(section="http"),), False, id="FACT-3, GW-10: a solver's route, on section http"),
         pytest.param((ParentRef(port=80),), False, id="on port 80"),
         pytest.param((ParentRef(section="http"), ParentRef(port=80)), False, id="on both"),
         pytest.param((ParentRef(section="http"), ParentRef(section="https")), True, id="on http and https"),
@@ -136,7 +136,7 @@ def test_a_refused_claim_keeps_nothing_from_anybody() -> None:
     ],
 )
 def test_a_route_on_port_80_alone_claims_nothing(parents: tuple[ParentRef, ...], claims: bool) -> None:
-    """N-3, S-7, R-285: otherwise an app would lose its hostname whenever its certificate is renewed."""
+    """FACT-3, CHOICE-7, R-285: otherwise an app would lose its hostname whenever its certificate is renewed."""
     solver = route("cozy-cert-manager", "cm-acme-http-solver-x", HARBOR, parents=parents)
     assert owner_of(HARBOR, route("tenant-b", "app", HARBOR), solver) == str(solver.id if claims else "tenant-b/app")
 

@@ -27,7 +27,7 @@ def many(number: int, namespace: str = "tenant-foo", prefix: str = "app") -> lis
 
 
 def test_sixty_four_listeners_fit_and_the_next_is_left_out_by_name() -> None:
-    """R-122 as issue 3 has it, N-7, G4, S-13."""
+    """R-122 as issue 3 has it, FACT-7, GW-4, ATTACK-13."""
     full = planned(gateway(), route("tenant-foo", "app", *many(63)))
     assert len(full.listeners) == MAX_LISTENERS
     assert full.left_out == ()
@@ -66,7 +66,7 @@ def test_the_platform_has_the_first_of_the_places_that_are_free() -> None:
 
 
 def test_a_thousand_hostnames_of_one_keep_nobody_else_out() -> None:
-    """S-13."""
+    """ATTACK-13."""
     made = planned(gateway(), route("tenant-a", "greedy", *many(1000)), route("tenant-b", "z", "z.foo.example.com"))
     assert "z.foo.example.com" in hostnames(made)
 
@@ -87,7 +87,7 @@ def test_more_passthrough_services_than_listeners_leave_out_the_rest(facts: Gate
 
 
 def test_a_certificate_holds_a_hundred_names_and_the_next_child_is_left_out() -> None:
-    """G18: no certificate authority would sign it, and none of the names would be renewed."""
+    """GW-18: no certificate authority would sign it, and none of the names would be renewed."""
     facts = gateway(cert_mode="dns01")
     children = heirs(*many(50, prefix="c"))
     made = planned(facts, heirs=children)

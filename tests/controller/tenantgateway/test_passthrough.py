@@ -39,12 +39,12 @@ def test_a_bad_passthrough_service_is_left_out_and_the_others_stay() -> None:
 @pytest.mark.parametrize(
     "hostname",
     [
-        pytest.param("api.foo.example.com", id="C-08: that a passthrough listener serves"),
+        pytest.param("api.foo.example.com", id="PEER-08: that a passthrough listener serves"),
         pytest.param("x.foo.example.com", id="that none serves"),
     ],
 )
 def test_the_hostname_of_a_tlsroute_makes_no_https(facts: GatewayFacts, hostname: str) -> None:
-    """S-2, C-08, G2."""
+    """CHOICE-2, PEER-08, GW-2."""
     facts = with_services(facts, "api")
     tls = route("default", "kubernetes-api", hostname, kind="TLSRoute", parents=(ParentRef(section="tls-api"),))
     made, without = planned(facts, tls), planned(facts)

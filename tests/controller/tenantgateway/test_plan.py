@@ -32,7 +32,7 @@ HARBOR = "harbor.foo.example.com"
     ],
 )
 def test_names_hold_the_first_label_and_the_hash(hostname: str, name: str) -> None:
-    """R-110 to R-112, R-115, R-152, C-24."""
+    """R-110 to R-112, R-115, R-152, PEER-24."""
     assert listener_name(hostname) == f"https-{name}"
     assert child_listener_name(hostname) == f"https-child-{name}"
     assert certificate_name("cozystack", hostname) == f"cozystack-{name}-tls"
@@ -122,7 +122,7 @@ def test_another_child_reorders_nothing() -> None:
 
 
 def test_existing_secret_has_no_certificate_of_ours() -> None:
-    """C-03."""
+    """PEER-03."""
     made = planned(gateway(cert_mode="existingSecret", wildcard_secret="ours"))
     assert made.certificates == ()
     assert {each.certificate for each in made.listeners if each.protocol == "HTTPS"} == {"ours"}
@@ -159,14 +159,14 @@ def test_two_heirs_of_one_host_add_it_once(facts: GatewayFacts) -> None:
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
-        pytest.param("customer1.example", "NoMatchingListenerHostname", id="C-22: a host of its own"),
+        pytest.param("customer1.example", "NoMatchingListenerHostname", id="PEER-22: a host of its own"),
         pytest.param("evilfoo.example.com", "NoMatchingListenerHostname", id="one that ends alike"),
         pytest.param("bad_host.foo.example.com", "UnsupportedValue", id="what is no domain"),
         pytest.param("-a.foo.example.com", "UnsupportedValue", id="a label that begins with a dash"),
     ],
 )
 def test_a_bad_heir_is_left_out_and_the_others_stay(facts: GatewayFacts, host: str, reason: str) -> None:
-    """C-22, N-2, G18."""
+    """PEER-22, FACT-2, GW-18."""
     good = heirs("alice.foo.example.com")
     made = planned(facts, heirs=(Heir("tenant-bad", host), *good))
     assert (made.listeners, made.certificates) == (
@@ -178,7 +178,7 @@ def test_a_bad_heir_is_left_out_and_the_others_stay(facts: GatewayFacts, host: s
 
 
 def test_an_upper_case_host_is_served_in_lower_case() -> None:
-    """N-5."""
+    """FACT-5."""
     made = planned(gateway(cert_mode="dns01", apex="Foo.Example.com"), heirs=(Heir("a", "Alice.FOO.example.com"),))
     assert hostnames(made) == ["*.foo.example.com", "foo.example.com", "*.alice.foo.example.com"]
     assert made.left_out == ()
@@ -188,7 +188,7 @@ def test_an_upper_case_host_is_served_in_lower_case() -> None:
 @pytest.mark.parametrize(
     ("hostname", "reason"),
     [
-        pytest.param("app.customer1.example", "NoMatchingListenerHostname", id="N-2: outside the apex"),
+        pytest.param("app.customer1.example", "NoMatchingListenerHostname", id="FACT-2: outside the apex"),
         pytest.param("app.evilfoo.example.com", "NoMatchingListenerHostname", id="a domain that ends alike"),
         pytest.param("example.com", "NoMatchingListenerHostname", id="above the apex"),
         pytest.param("bad_name.foo.example.com", "UnsupportedValue", id="an underscore"),
@@ -200,7 +200,7 @@ def test_an_upper_case_host_is_served_in_lower_case() -> None:
     ],
 )
 def test_a_bad_hostname_is_left_out_and_the_others_stay(facts: GatewayFacts, hostname: str, reason: str) -> None:
-    """N-2, G5, P6: also on the route that has a good one besides."""
+    """FACT-2, GW-5, VAP-6: also on the route that has a good one besides."""
     good = route("tenant-b", "good", "a.foo.example.com")
     mixed = route("tenant-a", "mixed", hostname, HARBOR)
     made, without = planned(facts, good, mixed), planned(facts, good, route("tenant-a", "mixed", HARBOR))
@@ -214,7 +214,7 @@ def test_a_bad_hostname_is_left_out_and_the_others_stay(facts: GatewayFacts, hos
 
 
 def test_http01_serves_no_wildcard_and_lets_nobody_claim_by_one() -> None:
-    """R-117, N-4, G5."""
+    """R-117, FACT-4, GW-5."""
     wildcard = route("cozy-a", "all", "*.foo.example.com")
     made = planned(gateway(), wildcard, route("tenant-foo", "app", HARBOR))
     assert hostnames(made) == [HARBOR]
@@ -224,7 +224,7 @@ def test_http01_serves_no_wildcard_and_lets_nobody_claim_by_one() -> None:
 
 @pytest.mark.parametrize("facts", WILDCARD_MODES)
 def test_wildcard_modes_let_routes_claim_wildcards(facts: GatewayFacts) -> None:
-    """R-209, C-07, G7, G9."""
+    """R-209, PEER-07, GW-7, GW-9."""
     lost = route("tenant-foo", "app", HARBOR)
     made = planned(facts, route("cozy-a", "all", "*.foo.example.com"), lost)
     assert list(made.judgement.refused) == [lost.id]
@@ -233,7 +233,7 @@ def test_wildcard_modes_let_routes_claim_wildcards(facts: GatewayFacts) -> None:
 
 @pytest.mark.parametrize("facts", EVERY_MODE)
 def test_conflicts_are_judged_in_every_mode(facts: GatewayFacts) -> None:
-    """R-205, R-209, C-07, G6, G7: there is no listener and no Certificate for the loser."""
+    """R-205, R-209, PEER-07, GW-6, GW-7: there is no listener and no Certificate for the loser."""
     lost = route("tenant-foo", "shadow", HARBOR)
     made = planned(facts, lost, route("cozy-harbor", "harbor", HARBOR))
     assert made.judgement.owners == {HARBOR: RouteId("cozy-harbor", "harbor", "HTTPRoute")}
@@ -262,7 +262,7 @@ def test_an_apex_that_is_no_domain_leaves_the_listener_for_http() -> None:
 def test_routes_that_port_80_serves_without_tls_are_named(
     namespace: str, parents: tuple[ParentRef, ...], plaintext: bool
 ) -> None:
-    """G12."""
+    """GW-12."""
     app = route(namespace, "app", HARBOR, parents=parents)
     assert planned(gateway(), app).plaintext == ((app.id,) if plaintext else ())
 

@@ -77,7 +77,7 @@ def everything(made: Plan) -> tuple[object, ...]:
 def test_the_gateway_is_one_that_gateway_api_admits(
     facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...]
 ) -> None:
-    """N-2, N-4 to N-7, G4, G5, R-117, R-124."""
+    """FACT-2, FACT-4 to FACT-7, GW-4, GW-5, R-117, R-124."""
     made = planned(facts, *routes, heirs=heirs)
     apex = facts.apex.lower()
     assert 1 <= len(made.listeners) <= MAX_LISTENERS
@@ -99,7 +99,7 @@ def test_the_gateway_is_one_that_gateway_api_admits(
 def test_every_certificate_can_be_signed_and_is_used(
     facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...]
 ) -> None:
-    """G18, R-143, R-178."""
+    """GW-18, R-143, R-178."""
     made = planned(facts, *routes, heirs=heirs)
     assert {each.name for each in made.certificates} == (
         {each.certificate for each in made.listeners if each.certificate}
@@ -156,7 +156,7 @@ BAD = st.sampled_from(
 def test_a_bad_hostname_changes_nothing_of_the_others(
     facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...], bad: str
 ) -> None:
-    """N-2, N-4, G5: a route of the best rank, which would win whatever it could."""
+    """FACT-2, FACT-4, GW-5: a route of the best rank, which would win whatever it could."""
     first = route("cozy-0", "bad", bad)
     before, after = planned(facts, *routes, heirs=heirs), planned(facts, *routes, first, heirs=heirs)
     assert everything(after) == everything(before)
@@ -171,7 +171,7 @@ def test_a_bad_hostname_changes_nothing_of_the_others(
 def test_a_bad_heir_changes_nothing_of_the_others(
     facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...], bad: str
 ) -> None:
-    """C-22, G18."""
+    """PEER-22, GW-18."""
     before = planned(facts, *routes, heirs=heirs)
     assert everything(planned(facts, *routes, heirs=(*heirs, Heir("tenant-bad", bad)))) == everything(before)
 
@@ -181,7 +181,7 @@ def test_a_bad_heir_changes_nothing_of_the_others(
 def test_one_more_route_takes_no_listener_that_is_there(
     facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...], hostname: str
 ) -> None:
-    """G4: what works stays."""
+    """GW-4: what works stays."""
     before = planned(facts, *routes, heirs=heirs)
     more = route("cozy-0", "more", hostname)
     after = planned(facts, *routes, more, heirs=heirs, current=as_made(facts, before))
@@ -228,5 +228,5 @@ def test_the_schemas_take_whatever_is_rendered(
 
 @pytest.mark.parametrize("mode", ["http01", "dns01", "existingSecret"])
 def test_the_empty_apex_is_survived(mode: str) -> None:
-    """N-9."""
+    """FACT-9."""
     assert [each.name for each in planned(gateway(apex="", cert_mode=mode)).listeners] == ["http"]

@@ -55,7 +55,7 @@ def test_everything_is_made_from_a_tenantgateway_and_owned_by_it() -> None:
 
 
 def test_a_second_process_finds_nothing_to_write() -> None:
-    """R-102, R-197, G20: also where the first one has told losers, attached namespaces and left things out."""
+    """R-102, R-197, GW-20: also where the first one has told losers, attached namespaces and left things out."""
 
     async def main(world: World) -> None:
         world.ask(attachedNamespaces=["cozy-harbor", "missing"], tlsPassthroughServices=["api"])
@@ -130,7 +130,7 @@ def test_a_route_to_something_else_feeds_no_listener(parent: dict[str, Any]) -> 
 
 
 def test_a_child_namespace_is_picked_up_when_its_labels_come_and_go() -> None:
-    """R-104, R-105, R-174, R-175, R-177, R-179, C-12, G1."""
+    """R-104, R-105, R-174, R-175, R-177, R-179, PEER-12, GW-1."""
 
     async def main(world: World) -> None:
         world.ask(**DNS01)
@@ -201,7 +201,7 @@ def test_a_certificate_that_the_gateway_still_names_stays() -> None:
 
 
 def test_one_refusal_stops_nothing_else_and_is_named() -> None:
-    """R-223, G4: all steps after the one that fails are taken."""
+    """R-223, GW-4: all steps after the one that fails are taken."""
 
     async def main(world: World) -> None:
         world.ask()
@@ -219,7 +219,7 @@ def test_one_refusal_stops_nothing_else_and_is_named() -> None:
 
 
 def test_routes_whose_status_cannot_be_written_are_named_and_tried_again() -> None:
-    """G15."""
+    """GW-15."""
 
     async def main(world: World) -> None:
         world.ask()
@@ -269,7 +269,7 @@ def test_a_route_that_another_controller_changes_meanwhile_keeps_that_controller
 
 
 def test_what_a_route_was_told_goes_with_the_reason_for_it() -> None:
-    """R-206, G15: the parentRef, or the TenantGateway, is gone, before this process began or while it runs."""
+    """R-206, GW-15: the parentRef, or the TenantGateway, is gone, before this process began or while it runs."""
 
     async def main(world: World) -> None:
         world.ask()
@@ -345,7 +345,7 @@ def test_what_cannot_be_read_is_said_and_stops_nobody_else(spec: dict[str, Any],
 
 
 def test_in_which_case_an_apex_is_written_makes_no_difference() -> None:
-    """N-5."""
+    """FACT-5."""
 
     async def main(world: World) -> None:
         world.ask(apex="Foo.Example.COM")
@@ -381,7 +381,7 @@ def test_an_issuer_that_nobody_knows_is_not_written_and_no_certificate_waits_for
 
 
 def test_a_setting_for_all_gateways_reaches_them_at_once() -> None:
-    """C-01."""
+    """PEER-01."""
 
     async def main(world: World) -> None:
         world.ask(tlsPassthroughServices=["api"])

@@ -85,7 +85,7 @@ def test_the_gateway_of_each_mode(mode: str) -> None:
 
 
 def test_the_gateway_with_shared_kinds() -> None:
-    """C-01, G3."""
+    """PEER-01, GW-3."""
     rendered = render_gateway(GATEWAYS["http01"], plan_of(GATEWAYS["http01"]), port443_kinds="shared")
     assert_golden("tenantgateway/gateway-http01-shared", rendered)
     admitted(GATEWAY_CRD, rendered, api_version=GATEWAY_API, kind="Gateway")
@@ -93,7 +93,7 @@ def test_the_gateway_with_shared_kinds() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_the_certificates_of_each_mode(mode: str) -> None:
-    """R-143, R-151 to R-154, R-159, R-174, C-03."""
+    """R-143, R-151 to R-154, R-159, R-174, PEER-03."""
     certificates = list(render_certificates(GATEWAYS[mode], plan_of(GATEWAYS[mode])))
     assert_golden(f"tenantgateway/certificates-{mode}", certificates)
     for each in certificates:
@@ -126,7 +126,9 @@ ISSUERS = [
         dns01("route53", region="eu-central-1", accessKeyID="AKIA0", secretAccessKeySecretRef={"name": "aws"}),
         id="R-164: route53 with a Secret",
     ),
-    pytest.param("dns01-route53-irsa", dns01("route53", region="eu-central-1"), id="R-163, C-16: route53 without one"),
+    pytest.param(
+        "dns01-route53-irsa", dns01("route53", region="eu-central-1"), id="R-163, PEER-16: route53 without one"
+    ),
     pytest.param("dns01-digitalocean", dns01("digitalocean"), id="R-165: digitalocean"),
     pytest.param(
         "dns01-rfc2136",
@@ -136,7 +138,7 @@ ISSUERS = [
     pytest.param(
         "dns01-rfc2136-nameserver",
         dns01("rfc2136", nameserver="192.0.2.53:5353"),
-        id="R-168, C-17: rfc2136 without one",
+        id="R-168, PEER-17: rfc2136 without one",
     ),
 ]
 
@@ -176,7 +178,7 @@ def test_the_solver_is_of_one_provider(provider: str) -> None:
 
 
 def test_another_acme_server_is_an_entry_of_the_settings() -> None:
-    """R-145 to R-148, G21: with an account's e-mail and the authority that signs the server."""
+    """R-145 to R-148, GW-21: with an account's e-mail and the authority that signs the server."""
     server = Server("https://ca.example.org/acme", "ops@example.org", "-----BEGIN CERTIFICATE-----\nx\n")
     rendered = render_issuer(gateway(), server)
     acme = rendered["spec"]["acme"]
@@ -238,7 +240,7 @@ def test_the_label_selects_the_certificates_of_hostnames() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 def test_port_443_admits_the_namespaces_of_the_owner_only(mode: str) -> None:
-    """R-130, R-131, R-138, C-11: nothing more than the label, which an attacker's namespace does not have."""
+    """R-130, R-131, R-138, PEER-11: nothing more than the label, which an attacker's namespace does not have."""
     for listener in listeners_of(GATEWAYS[mode]).values():
         namespaces = listener["allowedRoutes"]["namespaces"]
         assert namespaces["from"] == "Selector"
@@ -256,7 +258,7 @@ def test_port_443_admits_the_namespaces_of_the_owner_only(mode: str) -> None:
     ],
 )
 def test_port_80_admits_two_namespaces(namespace: str, admitted_: bool) -> None:
-    """R-132, G11."""
+    """R-132, GW-11."""
     listener = listeners_of(gateway(attached=("cozy-harbor",)))["http"]
     selector = listener["allowedRoutes"]["namespaces"]["selector"]
     assert list(selector) == ["matchExpressions"]
@@ -268,7 +270,7 @@ def test_port_80_admits_two_namespaces(namespace: str, admitted_: bool) -> None:
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("port443_kinds", ["separate", "shared"])
 def test_kinds_hold_what_a_listener_is_for_and_nothing_unguarded(mode: str, port443_kinds: str) -> None:
-    """R-134, R-135, R-136, C-01, N-8, P3: in both settings."""
+    """R-134, R-135, R-136, PEER-01, FACT-8, VAP-3: in both settings."""
     for listener in listeners_of(GATEWAYS[mode], port443_kinds=port443_kinds).values():
         kinds = [each["kind"] for each in listener["allowedRoutes"]["kinds"]]
         own = "TLSRoute" if listener["protocol"] == "TLS" else "HTTPRoute"
@@ -285,13 +287,13 @@ def test_no_two_listeners_share_port_protocol_and_hostname(mode: str) -> None:
 
 
 def test_the_class_is_the_one_that_was_given() -> None:
-    """R-089, R-125, S-6: a misspelt one too."""
+    """R-089, R-125, CHOICE-6: a misspelt one too."""
     assert gateway_of(gateway(class_name="cillium"))["spec"]["gatewayClassName"] == "cillium"
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_an_operators_address_and_infrastructure_stay(mode: str) -> None:
-    """G20, G22, R-126, R-129: neither wiped by a change of the listeners, nor a reason to write."""
+    """GW-20, GW-22, R-126, R-129: neither wiped by a change of the listeners, nor a reason to write."""
     facts = GATEWAYS[mode]
     there = defaulted_gateway(render_gateway(facts, plan_of(facts)))
     assert patch(there, render_gateway(facts, plan_of(facts))) == {}
@@ -303,7 +305,7 @@ def test_an_operators_address_and_infrastructure_stay(mode: str) -> None:
 
 
 def test_a_second_pass_over_defaulted_objects_changes_nothing() -> None:
-    """R-102, G20: with what the schemas fill in."""
+    """R-102, GW-20: with what the schemas fill in."""
     facts = GATEWAYS["http01"]
     redirect = without_none(render_redirect(facts))
     redirect["spec"]["rules"][0]["timeouts"] = {}
@@ -325,7 +327,7 @@ def test_what_somebody_adds_to_a_listener_goes_again() -> None:
 
 
 def test_a_provider_that_needs_no_secret_any_more_loses_it() -> None:
-    """C-16: an item of a list is compared with what it must not have, too."""
+    """PEER-16: an item of a list is compared with what it must not have, too."""
     with_secret = {"region": "eu", "accessKeyID": "AKIA0", "secretAccessKeySecretRef": {"name": "aws", "key": "k"}}
     there = dict(without_none(issuer_of({"provider": "route53", "route53": with_secret})))
     changes = patch(there, issuer_of({"provider": "route53", "route53": {"region": "eu"}}))

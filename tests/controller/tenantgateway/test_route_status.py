@@ -56,7 +56,7 @@ def written(obj: Object, *verdicts: Verdict, **options: Any) -> Object:
 
 
 def test_the_loser_is_refused_with_hostname_and_winner() -> None:
-    """R-202, R-204, R-319, C-06, G16."""
+    """R-202, R-204, R-319, PEER-06, GW-16."""
     won, lost = route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)
     found = faults(planned(gateway(), won, lost))
     assert list(found) == [lost.id]
@@ -78,8 +78,8 @@ def test_an_overlap_is_told_with_what_it_overlaps() -> None:
 @pytest.mark.parametrize(
     ("hostnames", "reason"),
     [
-        pytest.param(("*.foo.example.com",), "UnsupportedValue", id="N-4: a wildcard in HTTP-01"),
-        pytest.param(("x.customer1.example",), "NoMatchingListenerHostname", id="N-2: outside the apex"),
+        pytest.param(("*.foo.example.com",), "UnsupportedValue", id="FACT-4: a wildcard in HTTP-01"),
+        pytest.param(("x.customer1.example",), "NoMatchingListenerHostname", id="FACT-2: outside the apex"),
         pytest.param(("*.foo.example.com", HARBOR), "HostnameConflict", id="a conflict is named before the rest"),
     ],
 )
@@ -100,7 +100,7 @@ def test_what_has_no_listener_for_want_of_room_is_told() -> None:
 
 
 def test_an_entry_has_what_gateway_api_asks_for() -> None:
-    """G15: both conditions, of the generation that was judged, as the schema takes them."""
+    """GW-15: both conditions, of the generation that was judged, as the schema takes them."""
     obj = written(route_object(), verdict(PARENT, LOST))
     for each in obj["status"]["parents"][0]["conditions"]:
         assert (each["observedGeneration"], each["lastTransitionTime"]) == (4, NOW)
@@ -168,7 +168,7 @@ def test_entries_of_other_controllers_are_not_touched(fault: Fault | None) -> No
     ],
 )
 def test_stale_entries_of_ours_go(parents: tuple[Object, ...], known: tuple[Object, ...], stays: bool) -> None:
-    """G15."""
+    """GW-15."""
     other = entry(OTHER, Accepted="False")
     found = parents_of(route_object(*parents, entries=[other]), verdict(PARENT, LOST), known=known)
     assert found is not None

@@ -22,7 +22,7 @@ _PATIENCE_PASSES = 2
     ],
 )
 def test_labels_and_verdicts_stay_until_it_is_known_which_tenantgateways_there_are(error: StatusError) -> None:
-    """G14: what no TenantGateway asks for is taken away, and to one that knows none yet that would be everything."""
+    """GW-14: what no TenantGateway asks for is taken away, and to one that knows none yet that would be everything."""
 
     async def main(world: World) -> None:
         world.ask(attachedNamespaces=["cozy-harbor"])

@@ -173,7 +173,7 @@ def test_the_gateway_decides(found: Found, reason: str, message: str) -> None:
         pytest.param(
             [said("Programmed"), said("Conflicted", "True", "ProtocolConflict")],
             "ProtocolConflict",
-            id="G3: in conflict with another",
+            id="GW-3: in conflict with another",
         ),
     ],
 )
@@ -218,7 +218,7 @@ def test_conditions_that_only_say_programmed_are_enough() -> None:
     ],
 )
 def test_the_wildcard_certificate_decides_in_dns01(late: dict[str, Object] | None) -> None:
-    """G17."""
+    """GW-17."""
     found = all_well(DNS01)
     found = replace(found, certificates=certificates(found.plan, "False") if late is None else late)
     ready = ready_of(found)
@@ -244,7 +244,7 @@ def test_one_hostnames_certificate_shows_at_its_listener_only() -> None:
 
 
 def test_hostnames_beyond_the_limit_are_listed_and_the_rest_is_ready() -> None:
-    """R-122 as issue 3 has it, G4."""
+    """R-122 as issue 3 has it, GW-4."""
     made = planned(HTTP01, route("tenant-foo", "app", *(f"a{index:02}.foo.example.com" for index in range(65))))
     found = Found(gateway=HTTP01, plan=made, current=programmed(HTTP01, made), certificates=certificates(made))
     status = render_status(found, now=NOW)
@@ -257,7 +257,7 @@ def test_hostnames_beyond_the_limit_are_listed_and_the_rest_is_ready() -> None:
 
 
 def test_thousands_of_hostnames_fit_a_condition() -> None:
-    """S-13."""
+    """ATTACK-13."""
     names = [f"{'a' * 60}{index:04}"[-63:] + ".foo.example.com" for index in range(2000)]
     made = planned(HTTP01, route("tenant-foo", "app", *names))
     truncated = condition(render_status(Found(gateway=HTTP01, plan=made), now=NOW)["conditions"], "ListenersTruncated")
@@ -269,8 +269,8 @@ def test_thousands_of_hostnames_fit_a_condition() -> None:
 @pytest.mark.parametrize(
     ("facts", "names"),
     [
-        pytest.param(HTTP01, ("*.foo.example.com", "tenant-foo/bad"), id="N-4: a wildcard in HTTP-01"),
-        pytest.param(DNS01, ("customer1.example", "tenant-heir"), id="C-22, N-2: an heir of another domain"),
+        pytest.param(HTTP01, ("*.foo.example.com", "tenant-foo/bad"), id="FACT-4: a wildcard in HTTP-01"),
+        pytest.param(DNS01, ("customer1.example", "tenant-heir"), id="PEER-22, FACT-2: an heir of another domain"),
     ],
 )
 def test_what_others_ask_for_in_vain_is_named_and_leaves_it_ready(facts: GatewayFacts, names: tuple[str, ...]) -> None:
@@ -302,7 +302,7 @@ def test_what_the_tenantgateway_itself_gets_wrong_is_its_error(facts: GatewayFac
 
 
 def test_namespaces_that_another_gateway_has_are_information() -> None:
-    """G13."""
+    """GW-13."""
     found = replace(all_well(HTTP01), lost={"cozy-x": "tenant-root", "cozy-a": "tenant-bar"})
     lost = condition(render_status(found, now=NOW)["conditions"], "AttachedElsewhere")
     assert lost is not None
@@ -311,7 +311,7 @@ def test_namespaces_that_another_gateway_has_are_information() -> None:
 
 
 def test_routes_that_are_served_without_tls_are_information() -> None:
-    """G12."""
+    """GW-12."""
     found = all_well(HTTP01)
     served = route("tenant-foo", "plain", HARBOR).id
     status = render_status(replace(found, plan=replace(found.plan, plaintext=(served,))), now=NOW)

@@ -32,7 +32,7 @@ def admin_of_root(cluster: E2eCluster, name: str, groups: list[str]) -> Client:
 
 
 def test_a_policy_of_the_host_judges_every_verb(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """R-018, N-11, T28: a kube-apiserver does not do this for what it proxies."""
+    """R-018, FACT-11, API-28: a kube-apiserver does not do this for what it proxies."""
     tenant = settled(tenants, labels={"r018": unique})
     name, policies, client = tenant["metadata"]["name"], Policies(cluster, ROOT), cluster.session()
     path, unborn = tenants_path(ROOT, name), tenants.name()

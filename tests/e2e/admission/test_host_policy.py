@@ -124,7 +124,7 @@ def test_a_host_must_fit_a_label(cluster: E2eCluster, tenants: Tenants) -> None:
 
 
 def test_two_tenants_cannot_hold_one_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """P7."""
+    """VAP-7."""
     tenants.create(spec={"host": f"{unique}.example.com"})
     body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
     answer = cluster.session().request("POST", tenants_path(ROOT), body)

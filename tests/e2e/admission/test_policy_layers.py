@@ -21,7 +21,7 @@ def layers(cluster: E2eCluster) -> Iterator[Layers]:
 
 @pytest.mark.parametrize("case", HOST_CASES, ids=lambda case: case.id)
 def test_the_host_says_what_the_table_says(layers: Layers, case: Case) -> None:
-    """R-239, R-240, R-242 to R-250, R-253 to R-258, R-261 to R-267, P1, P2, P3, P4, N-1, N-8."""
+    """R-239, R-240, R-242 to R-250, R-253 to R-258, R-261 to R-267, VAP-1, VAP-2, VAP-3, VAP-4, FACT-1, FACT-8."""
     assert layers.ask(case) == layers.expected(case)
 
 

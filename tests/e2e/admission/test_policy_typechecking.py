@@ -34,7 +34,7 @@ _TENANTS: Mapping[str, Any] = {
 def test_types_are_checked_by_our_document(
     kube: KubeCluster, cluster: E2eCluster, unique: str, expressions: Sequence[str], expected: Sequence[str]
 ) -> None:
-    """H26, J50. The policy has no binding, so that it judges nobody."""
+    """WIRE-H26, WIRE-J50. The policy has no binding, so that it judges nobody."""
     client = cluster.session()
     spec = {
         "matchConstraints": {"resourceRules": [dict(_TENANTS)]},

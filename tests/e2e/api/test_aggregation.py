@@ -1,4 +1,5 @@
-"""What an aggregator and its controllers rely on, asked of our own port (C1 to C20, C30 to C33, B16, I2, J1 to J9)."""
+"""What an aggregator and its controllers rely on, asked of our own port (WIRE-C1 to WIRE-C20, WIRE-C30 to WIRE-C33,
+WIRE-B16, WIRE-I2, WIRE-J1 to WIRE-J9)."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ def test_an_object_that_the_host_cannot_store_is_too_large(
 
 
 def test_an_object_of_very_many_values_is_too_large(cluster: E2eCluster, unique: str) -> None:
-    """What it costs to look at it keeps everybody waiting (S-13); a patch that makes one is refused too."""
+    """What it costs to look at it keeps everybody waiting (ATTACK-13); a patch that makes one is refused too."""
     finalizers = [f"example.org/f{number}" for number in range(30_000)]
     whole, client = manifest(unique, finalizers=finalizers), cluster.session()
     assert client.request("POST", tenants_path(ROOT), whole).expect(413)["reason"] == "RequestEntityTooLarge"

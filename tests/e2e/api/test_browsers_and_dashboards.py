@@ -1,4 +1,4 @@
-"""What dashboards and browsers meet (I14, I22)."""
+"""What dashboards and browsers meet (WIRE-I14, WIRE-I22)."""
 
 from __future__ import annotations
 

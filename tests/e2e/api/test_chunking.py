@@ -1,4 +1,4 @@
-"""Lists in pages (J10 to J12)."""
+"""Lists in pages (WIRE-J10 to WIRE-J12)."""
 
 from __future__ import annotations
 

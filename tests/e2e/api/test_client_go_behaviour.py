@@ -1,4 +1,5 @@
-"""What the tests of client-go's users do to any API server, done to ours (J3, J7 to J9, J27, J54)."""
+"""What the tests of client-go's users do to any API server, done to ours (WIRE-J3, WIRE-J7 to WIRE-J9, WIRE-J27,
+WIRE-J54)."""
 
 from __future__ import annotations
 
@@ -125,7 +126,7 @@ def _as_new(obj: dict[str, Any]) -> dict[str, Any]:
 
 
 def _statuses_until_served(kube: KubeCluster) -> set[int]:
-    """What the sample API server's test sees before the first 200: anything but these would fail it (J3)."""
+    """What the sample API server's test sees before the first 200: anything but these would fail it (WIRE-J3)."""
     seen: set[int] = set()
 
     def served() -> bool:

@@ -1,4 +1,4 @@
-"""Continue tokens that have grown too old, on a server that keeps next to no history (J12, D60)."""
+"""Continue tokens that have grown too old, on a server that keeps next to no history (WIRE-J12, WIRE-D60)."""
 
 from __future__ import annotations
 

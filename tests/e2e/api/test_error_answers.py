@@ -103,7 +103,7 @@ def test_a_user_without_rights_is_told_what_they_lack(cluster: E2eCluster, uniqu
 
 def test_nobody_is_refused(cluster: E2eCluster) -> None:
     anonymous = Client(cluster.url, ssl._create_unverified_context(), {})
-    # without any credential one is system:anonymous, who may not (A2)
+    # without any credential one is system:anonymous, who may not (WIRE-A2)
     check(anonymous.get(tenants_path(ROOT)), 403, "Forbidden")
 
 

@@ -1,4 +1,4 @@
-"""fieldValidation: what is unknown or said twice is refused, told, or passed over (J29, J30)."""
+"""fieldValidation: what is unknown or said twice is refused, told, or passed over (WIRE-J29, WIRE-J30)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of upstream's test of generated clients, with the client that is generated for Python (J58)."""
+"""The steps of upstream's test of generated clients, with the client that is generated for Python (WIRE-J58)."""
 
 from __future__ import annotations
 

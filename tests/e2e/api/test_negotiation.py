@@ -1,4 +1,5 @@
-"""Forms of answers, as their headers and bytes show them (E7, E9, E16 to E19, E22, J16)."""
+"""Forms of answers, as their headers and bytes show them (WIRE-E7, WIRE-E9, WIRE-E16 to WIRE-E19, WIRE-E22,
+WIRE-J16)."""
 
 from __future__ import annotations
 

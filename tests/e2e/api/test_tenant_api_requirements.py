@@ -96,7 +96,7 @@ def test_r005_host_and_gateway_read_back(cluster: E2eCluster, tenants: Tenants, 
     ],
 )
 def test_what_is_of_another_type_is_refused_by_field(cluster: E2eCluster, unique: str, field: str, value: Any) -> None:
-    """C-20."""
+    """PEER-20."""
     status = create(cluster, unique, {field: value}).expect(422)
     assert [cause["field"] for cause in status["details"]["causes"]] == [f"spec.{field}"]
     assert cluster.session().get(tenants_path(ROOT, unique)).status == 404
@@ -151,7 +151,7 @@ def test_r011_quotas_are_a_free_map_of_quantities(cluster: E2eCluster, tenants: 
     ],
 )
 def test_r012_whoever_may_create_may_inherit_the_host(tenants: Tenants, untrusted: Client, fields: Object) -> None:
-    """R-012, C-23."""
+    """R-012, PEER-23."""
     body = {**{key: value for key, value in manifest(tenants.name()).items() if key != "spec"}, **fields}
     assert untrusted.request("POST", tenants_path(ROOT), body).expect(201)["spec"]["host"] == ""
 
@@ -181,7 +181,7 @@ def test_r014_discovery_tells_what_tenants_can_do(cluster: E2eCluster) -> None:
 
 
 def test_r015_create_is_judged(tenants: Tenants, untrusted: Client) -> None:
-    """R-015, N-11."""
+    """R-015, FACT-11."""
     name = tenants.name()
     refused = untrusted.request("POST", tenants_path(ROOT), manifest(name, spec={"host": f"{name}.example"})).expect(
         403

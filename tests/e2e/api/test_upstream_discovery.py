@@ -1,4 +1,5 @@
-"""Upstream's discovery tests, step by step, through whatever stands in front and at our server itself (J22 to J26)."""
+"""Upstream's discovery tests, step by step, through whatever stands in front and at our server itself (WIRE-J22 to
+WIRE-J26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Upstream's checks of lists and watch lists by every kind of client (J10, J11, J17 to J20)."""
+"""Upstream's checks of lists and watch lists by every kind of client (WIRE-J10, WIRE-J11, WIRE-J17 to WIRE-J20)."""
 
 from __future__ import annotations
 

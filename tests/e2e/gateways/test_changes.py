@@ -46,7 +46,7 @@ def test_modes_are_switched_and_leave_nothing(gateways: Gateways, foo: str) -> N
 
 
 def test_children_come_and_go_by_their_labels(gateways: Gateways, foo: str) -> None:
-    """R-104, R-105, R-115, R-174, R-175, R-176, R-177, R-178, R-179, R-181, C-12, C-22, G1, G18."""
+    """R-104, R-105, R-115, R-174, R-175, R-176, R-177, R-178, R-179, R-181, PEER-12, PEER-22, GW-1, GW-18."""
     gateways.ask(foo, APEX, **DNS01)
     gateways.until("it is there", lambda: gateways.listeners(foo) == [f"*.{APEX}", APEX])
     alice = gateways.namespace("alice")
@@ -66,7 +66,7 @@ def test_children_come_and_go_by_their_labels(gateways: Gateways, foo: str) -> N
 
 
 def test_namespaces_are_attached_and_let_go(gateways: Gateways, foo: str) -> None:
-    """R-188 to R-196, R-216, C-05, G13, G14."""
+    """R-188 to R-196, R-216, PEER-05, GW-13, GW-14."""
     harbor, monitoring, alice = (gateways.namespace(name) for name in ("cozy-harbor", "cozy-monitoring", "tenant-x"))
     gateways.label(alice, {LABEL: "tenant-root"})
     later = f"{harbor}-later"
@@ -92,7 +92,7 @@ def test_namespaces_are_attached_and_let_go(gateways: Gateways, foo: str) -> Non
 
 @pytest.mark.controller_manager
 def test_a_tenantgateway_that_goes_leaves_nothing(gateways: Gateways, foo: str) -> None:
-    """R-098, G14."""
+    """R-098, GW-14."""
     harbor = gateways.namespace("cozy-harbor")
     gateways.ask(foo, APEX, attachedNamespaces=[harbor])
     gateways.route(harbor, "harbor", f"harbor.{APEX}", to=foo)

@@ -85,7 +85,7 @@ def versions(gateways: Gateways, namespace: str) -> dict[str, str]:
 def test_the_root_opts_in_and_all_heirs_follow_while_the_flag_is_off(
     cluster: E2eCluster, tenants: Tenants, gateways: Gateways
 ) -> None:
-    """R-066, R-071, R-149, R-198, R-298, R-299, R-307, R-321, C-10: one Gateway for the root and all its heirs; an
+    """R-066, R-071, R-149, R-198, R-298, R-299, R-307, R-321, PEER-10: one Gateway for the root and all its heirs; an
     owner below it keeps its own, and what is below that."""
     kid, own = tenants.nest(), tenants.nest(spec={"gateway": True})
     grandkid, below_own = tenants.nest(kid), tenants.nest(own)
@@ -115,7 +115,7 @@ def test_the_root_opts_in_and_all_heirs_follow_while_the_flag_is_off(
 
 
 def test_ownership_moves_a_tenant_and_its_heirs_there_and_back(tenants: Tenants, gateways: Gateways) -> None:
-    """R-072, R-073, R-074, C-09: under an ancestor that owns a Gateway; `false` is to inherit, as unset is."""
+    """R-072, R-073, R-074, PEER-09: under an ancestor that owns a Gateway; `false` is to inherit, as unset is."""
     owner = tenants.nest(spec={"gateway": True})
     alice = tenants.nest(owner, spec={"gateway": False})
     bob = tenants.nest(alice)

@@ -41,7 +41,7 @@ def without(plural: str, rule: Rule) -> Rule:
 
 @pytest.mark.timeout(600)
 def test_rights_that_come_late_cost_nobody_anything(own_kube: KubeCluster) -> None:
-    """G14, G15: after an upgrade whose ClusterRole is applied later than the Deployment."""
+    """GW-14, GW-15: after an upgrade whose ClusterRole is applied later than the Deployment."""
     gateways, tenants = Gateways(own_kube), Tenants(own_kube)
     foo, harbor = gateways.namespace("m-foo"), gateways.namespace("cozy-harbor")
     gateways.ask(foo, APEX, attachedNamespaces=[harbor])

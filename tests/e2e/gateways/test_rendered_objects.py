@@ -24,7 +24,7 @@ NAMESPACE = "rendered"
 
 @pytest.mark.parametrize("file", sorted(_GOLDEN.glob("*.yaml")), ids=lambda file: file.stem)
 def test_what_is_rendered_is_admitted_and_needs_no_second_write(cluster: E2eCluster, file: Path) -> None:
-    """R-102, G20: the validation rules of the CRDs, and their defaults, are the host's own."""
+    """R-102, GW-20: the validation rules of the CRDs, and their defaults, are the host's own."""
     client = cluster.session()
     group_version, _, plural = _COLLECTIONS[file.stem.partition("-")[0]].rpartition("/")
     if client.get(f"/api/v1/namespaces/{NAMESPACE}").status == 404:

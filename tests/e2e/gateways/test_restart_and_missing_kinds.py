@@ -34,7 +34,7 @@ def versions(cluster: E2eCluster) -> dict[str, str]:
 
 
 def test_a_second_pass_writes_nothing(own_cluster: E2eCluster) -> None:
-    """R-102, R-190, R-197, G20: every kind, every mode, with losers, what is left out, and attached namespaces."""
+    """R-102, R-190, R-197, GW-20: every kind, every mode, with losers, what is left out, and attached namespaces."""
     gateways = Gateways(own_cluster)
     foo, bar, bought = (gateways.namespace(name) for name in ("m-foo", "m-bar", "m-bought"))
     harbor = gateways.namespace("cozy-harbor")

@@ -77,7 +77,8 @@ def test_nothing_that_was_there_before_is_taken_over(
 
 @pytest.mark.parametrize("mode", [pytest.param({}, id="http01"), pytest.param(DNS01, id="dns01")])
 def test_whose_a_hostname_is(gateways: Gateways, foo: str, mode: Object) -> None:
-    """R-199, R-200, R-202 to R-209, R-268, G6, G7, G16: what clashes inside a domain is admitted, and judged here."""
+    """R-199, R-200, R-202 to R-209, R-268, GW-6, GW-7, GW-16: what clashes inside a domain is admitted, and judged
+    here."""
     early, cozy = gateways.namespace("a-team"), gateways.namespace("cozy-z")
     gateways.ask(foo, APEX, **mode)
     gateways.route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
@@ -133,7 +134,7 @@ def test_the_same_hostname_at_two_gateways_is_no_conflict(gateways: Gateways, fo
 
 
 def test_a_solvers_route_claims_nothing(gateways: Gateways, foo: str) -> None:
-    """N-3, G10: cert-manager's own for a challenge, at every renewal."""
+    """FACT-3, GW-10: cert-manager's own for a challenge, at every renewal."""
     app = gateways.namespace("z-app")
     gateways.ask(foo, APEX)
     gateways.route(app, "harbor", f"harbor.{APEX}", to=foo)
@@ -144,8 +145,8 @@ def test_a_solvers_route_claims_nothing(gateways: Gateways, foo: str) -> None:
 
 
 def test_what_cannot_be_served_stops_nothing_else(gateways: Gateways, foo: str) -> None:
-    """N-2, N-4, C-08, G2, G5, and R-349 as issue 3 has it: a wildcard, a foreign domain and a TLSRoute beside a
-    hostname that is as it should be."""
+    """FACT-2, FACT-4, PEER-08, GW-2, GW-5, and R-349 as issue 3 has it: a wildcard, a foreign domain and a TLSRoute
+    beside a hostname that is as it should be."""
     gateways.ask(foo, APEX, tlsPassthroughServices=["api"])
     gateways.route(foo, "all", f"*.{APEX}", f"good.{APEX}", "harbor.evilfoo.example.com", to=foo, port=443)
     gateways.route(foo, "api", f"api.{APEX}", to=foo, plural="tlsroutes", sectionName="tls-api")
@@ -166,7 +167,7 @@ def test_what_cannot_be_served_stops_nothing_else(gateways: Gateways, foo: str) 
 
 
 def test_beyond_64_listeners_what_works_stays_and_the_rest_is_named(gateways: Gateways, foo: str) -> None:
-    """R-122 as the issue has it, R-123, N-7, G4: the CRD of a real host refuses the 65th."""
+    """R-122 as the issue has it, R-123, FACT-7, GW-4: the CRD of a real host refuses the 65th."""
     gateways.ask(foo, APEX)
     for first in range(0, 60, 15):
         hostnames = [f"m{number}.{APEX}" for number in range(first, first + 15)]
@@ -191,7 +192,7 @@ def test_beyond_64_listeners_what_works_stays_and_the_rest_is_named(gateways: Ga
 
 
 def test_what_is_the_operators_on_a_gateway_stays(gateways: Gateways, foo: str) -> None:
-    """R-125, R-126, R-127, R-129, G20: the LoadBalancer's Service is Cilium's, or made by hand beforehand."""
+    """R-125, R-126, R-127, R-129, GW-20: the LoadBalancer's Service is Cilium's, or made by hand beforehand."""
     services, port = f"/api/v1/namespaces/{foo}/services", {"port": 443}
     service = {"metadata": {"name": "cilium-gateway-cozystack"}, "spec": {"type": "LoadBalancer", "ports": [port]}}
     pinned = gateways.client.request("POST", services, service).expect(201)
@@ -210,7 +211,7 @@ def test_what_is_the_operators_on_a_gateway_stays(gateways: Gateways, foo: str) 
 
 
 def test_the_status_follows_the_gateway_and_each_certificate(gateways: Gateways, foo: str) -> None:
-    """R-223, R-230, G17: not accepted, not programmed, a listener, a certificate, all well."""
+    """R-223, R-230, GW-17: not accepted, not programmed, a listener, a certificate, all well."""
     gateways.ask(foo, APEX)
     gateways.route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
     gateways.until("harbor", lambda: gateways.listeners(foo) == [f"harbor.{APEX}"])
@@ -238,7 +239,7 @@ def _listener(gateways: Gateways, namespace: str) -> tuple[bool, str | None]:
 
 
 def test_the_shape_of_what_a_route_is_told(gateways: Gateways, foo: str, cluster: E2eCluster) -> None:
-    """R-202, G15: per parentRef, with observedGeneration, as Gateway API's schema has it."""
+    """R-202, GW-15: per parentRef, with observedGeneration, as Gateway API's schema has it."""
     gateways.ask(foo, APEX)
     early = gateways.namespace("a-team")
     gateways.route(early, "harbor", f"harbor.{APEX}", to=foo)

@@ -1,4 +1,5 @@
-"""What a caller must be allowed, and what they are told if they are not, past kubectl (B2, B5, B8, B12 to B16)."""
+"""What a caller must be allowed, and what they are told if they are not, past kubectl (WIRE-B2, WIRE-B5, WIRE-B8,
+WIRE-B12 to WIRE-B16)."""
 
 from __future__ import annotations
 

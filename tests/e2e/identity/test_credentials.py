@@ -1,4 +1,5 @@
-"""Client certificates and other credentials that are not good, straight at our server (A2, A4, A10, A21, A24)."""
+"""Client certificates and other credentials that are not good, straight at our server (WIRE-A2, WIRE-A4, WIRE-A10,
+WIRE-A21, WIRE-A24)."""
 
 from __future__ import annotations
 

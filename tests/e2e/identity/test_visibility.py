@@ -1,6 +1,6 @@
 """Everybody may list and watch; what they see is what RBAC lets them get.
 
-R-327 to R-343, T21 to T27, S-04, S-05, S-15.
+R-327 to R-343, API-21 to API-27, ATTACK-04, ATTACK-05, ATTACK-15.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def test_who_holds_nothing_sees_nothing(cluster: E2eCluster, tenants: Tenants, u
 def test_who_may_get_tenants_in_a_namespace_sees_them_and_it(
     cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
-    """R-325, T25."""
+    """R-325, API-25."""
     mine, other = tenants.nest(), tenants.nest()
     name = child(tenants, mine)
     child(tenants, other)
@@ -66,7 +66,7 @@ def test_who_may_get_tenants_in_a_namespace_sees_them_and_it(
 def test_a_binding_that_grants_neither_shows_nothing(
     cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
-    """T23."""
+    """API-23."""
     mine = tenants.nest()
     child(tenants, mine)
     access.role("empty", mine)
@@ -86,7 +86,7 @@ def test_a_binding_that_grants_neither_shows_nothing(
 def test_groups_service_accounts_and_the_whole_cluster_count(
     cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
-    """R-332, T22."""
+    """R-332, API-22."""
     mine = tenants.nest()
     name = child(tenants, mine)
     access.bind(f"{unique}-group", mine, group(f"{unique}-g"))
@@ -155,7 +155,7 @@ def test_a_continue_token_of_somebody_else_shows_no_more(
 
 
 def test_limits_count_what_is_seen(cluster: E2eCluster, tenants: Tenants, access: Access, unique: str) -> None:
-    """T21."""
+    """API-21."""
     made = sorted(tenants.nest() for _ in range(3))
     for namespace in made:
         access.bind(unique, namespace, user(unique))
@@ -187,7 +187,7 @@ def test_a_collection_is_deleted_as_far_as_it_is_seen(
 def test_a_watch_gains_what_is_granted_and_loses_what_is_revoked(
     cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
-    """T24."""
+    """API-24."""
     mine = tenants.nest()
     name = child(tenants, mine)
     tenants.wait("it has settled", lambda: tenants.get(name, mine)["status"].get("conditions"))
@@ -238,7 +238,7 @@ def test_a_role_that_changes_is_a_grant_or_a_revocation(
 def test_a_namespace_that_goes_is_told_of_whatever_goes_first(
     cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
 ) -> None:
-    """T24."""
+    """API-24."""
     mine = tenants.nest()
     access.bind(unique, mine, user(unique))
     client = cluster.session(unique)

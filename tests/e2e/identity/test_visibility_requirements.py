@@ -1,4 +1,4 @@
-"""What was asked of filtered lists, R-324 to R-343 and T26, as far as no other test has it."""
+"""What was asked of filtered lists, R-324 to R-343 and API-26, as far as no other test has it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_people_keep_their_tools(cluster: E2eCluster, tenants: Tenants, unique: 
 def test_selectors_narrow_what_is_seen_and_never_widen_it(
     cluster: E2eCluster, tenants: Tenants, unique: str, kind: str
 ) -> None:
-    """R-327, T21: by the labels and fields of what is hidden, too."""
+    """R-327, API-21: by the labels and fields of what is hidden, too."""
     mine, second, hidden = tenants.nest(), tenants.nest(), tenants.nest()
     for namespace in (mine, second):
         cluster.grant(unique, "cozy:tenant:view", namespace)
@@ -87,7 +87,7 @@ def test_a_selector_without_values_is_a_bad_request(cluster: E2eCluster, path: s
 
 
 def test_a_filtered_list_asks_nothing_of_the_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """T26: the peer lists all RoleBindings for each. How long a list takes is in docs/performance.md."""
+    """API-26: the peer lists all RoleBindings for each. How long a list takes is in docs/performance.md."""
     mine = tenants.nest()
     cluster.grant(unique, "cozy:tenant:view", mine)
     wait_until("it is seen", lambda: names(cluster, unique) == [mine])

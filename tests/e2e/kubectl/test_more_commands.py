@@ -1,4 +1,4 @@
-"""The commands of kubectl that test_kubectl_verbs does not have: the rest of J59."""
+"""The commands of kubectl that test_kubectl_verbs does not have: the rest of WIRE-J59."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def test_reads_go_on_and_writes_are_refused(kube: KubeCluster, replica: Replica,
     refused = admin.request("POST", tenants_path(ROOT), manifest(tenants.name()))
     assert refused.expect(503)["reason"] == "ServiceUnavailable"
     assert admin.get("/livez").status == 200
-    # what discovery did not answer, garbage collection and namespace deletion would stop for (C10)
+    # what discovery did not answer, garbage collection and namespace deletion would stop for (WIRE-C10)
     assert admin.get(GROUP_VERSION).expect(200)["resources"]
     replica.relay.mend()
     fresh = manifest(tenants.name())

@@ -1,4 +1,4 @@
-"""Health, metrics and the request timeout, as probes and scrapers meet them (J53, J55)."""
+"""Health, metrics and the request timeout, as probes and scrapers meet them (WIRE-J53, WIRE-J55)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Garbage collection and namespace deletion as their controllers ask for it (D96, D97, J44 to J47, J56)."""
+"""Garbage collection and namespace deletion as their controllers ask for it (WIRE-D96, WIRE-D97, WIRE-J44 to WIRE-J47,
+WIRE-J56)."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ def test_what_the_garbage_collector_asks_for(cluster: E2eCluster, tenants: Tenan
 
 
 def test_an_owner_is_removed_by_merge_patch_once_strategic_is_refused(cluster: E2eCluster, tenants: Tenants) -> None:
-    """J45: taken for a plain merge, the first patch would store its directive."""
+    """WIRE-J45: taken for a plain merge, the first patch would store its directive."""
     collector = Collector(cluster)
     root = tenants.get("root")["metadata"]
     owner = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "name": "root", "uid": root["uid"]}

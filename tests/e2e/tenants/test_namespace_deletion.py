@@ -1,4 +1,4 @@
-"""A namespace goes with the Tenants inside it (J56), and nothing new comes into one that is going."""
+"""A namespace goes with the Tenants inside it (WIRE-J56), and nothing new comes into one that is going."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Garbage collection by ownerReference, with Tenants as owners and as dependents (J44 to J47)."""
+"""Garbage collection by ownerReference, with Tenants as owners and as dependents (WIRE-J44 to WIRE-J47)."""
 
 from __future__ import annotations
 

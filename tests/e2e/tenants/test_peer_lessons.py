@@ -1,7 +1,8 @@
 """What a comparison with the direct peer's Tenant API can be read from: one test for each of its bugs and limits.
 
-Here are those of writes, T1 to T6, T17, T18 and T28; test_peer_lessons_reads.py has T7 to T16, and
-test_peer_lessons_platform.py T19, T20 and T29. Each test says what is not so at the peer, and stands on its own.
+Here are those of writes, API-1 to API-6, API-17, API-18 and API-28; test_peer_lessons_reads.py has API-7 to API-16, and
+test_peer_lessons_platform.py API-19, API-20 and API-29. Each test says what is not so at the peer, and stands on its
+own.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ CONFLICT = "the object has been modified; please apply your changes to the lates
 
 
 def test_t1_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T1: at the peer, dry-run create, update and delete are persisted."""
+    """API-1: at the peer, dry-run create, update and delete are persisted."""
     absent, client = tenants.name(), cluster.session()
     cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(manifest(absent)))
     client.request("POST", tenants_path(ROOT), manifest(absent), query={"dryRun": "All"}).expect(201)
@@ -54,7 +55,7 @@ def test_t1_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) ->
 
 
 def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T2: the peer drops them."""
+    """API-2: the peer drops them."""
     tenant, client = settled(tenants), cluster.session()
     path, metadata = tenants_path(ROOT, tenant["metadata"]["name"]), tenant["metadata"]
     for wrong in ({"uid": "another"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}):
@@ -67,7 +68,7 @@ def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(cluster: E
 
 
 def test_t3_no_writer_overwrites_what_they_have_not_seen(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T3: the peer answers a conflict by writing the old spec over the new one."""
+    """API-3: the peer answers a conflict by writing the old spec over the new one."""
     read = settled(tenants)
     path, client = tenants_path(ROOT, read["metadata"]["name"]), cluster.session()
     client.request("PUT", path, {**read, "spec": {"etcd": True}}).expect(200)
@@ -78,7 +79,7 @@ def test_t3_no_writer_overwrites_what_they_have_not_seen(cluster: E2eCluster, te
 
 
 def test_t3_fifty_writers_lose_no_step(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T3."""
+    """API-3."""
     name, client = settled(tenants)["metadata"]["name"], cluster.session()
     path = tenants_path(ROOT, name)
 
@@ -105,7 +106,7 @@ def test_t3_fifty_writers_lose_no_step(cluster: E2eCluster, tenants: Tenants) ->
 
 
 def test_t4_what_others_keep_in_the_stored_object_survives_every_write(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T4: the peer rebuilds it, and with Flux's finalizer goes the uninstallation."""
+    """API-4: the peer rebuilds it, and with Flux's finalizer goes the uninstallation."""
     name, client = settled(tenants)["metadata"]["name"], cluster.session()
     foreign: Object = {
         "metadata": {
@@ -179,7 +180,7 @@ def _label(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
 
 
 def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T5: at the peer they are all 500."""
+    """API-5: at the peer they are all 500."""
     name, client = tenants.create()["metadata"]["name"], cluster.session()
     twice = client.request("POST", tenants_path(ROOT), manifest(name)).expect(409)
     assert (twice["reason"], twice["message"]) == (
@@ -196,7 +197,8 @@ def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(cluster: E
 
 
 def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T6: the peer shows no managedFields, so nothing ever conflicts; nor generation, finalizers, ownerReferences."""
+    """API-6: the peer shows no managedFields, so nothing ever conflicts; nor generation, finalizers,
+    ownerReferences."""
     name = tenants.name()
     alice = configuration(name, spec={"schedulingClass": "a"})
     alice["metadata"]["finalizers"] = ["example.org/keep"]
@@ -215,7 +217,7 @@ def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(cluster: E2e
 
 
 def test_t17_the_schema_is_kept(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T17: the peer uses it for defaults only."""
+    """API-17: the peer uses it for defaults only."""
     client, body = cluster.session(), manifest(tenants.name(), spec={"quota": {"deep": 1}, "etcd": True})
     warned = client.request("POST", tenants_path(ROOT), body)
     created = warned.expect(201)
@@ -232,7 +234,7 @@ def test_t17_the_schema_is_kept(cluster: E2eCluster, tenants: Tenants) -> None:
 
 
 def test_t18_a_quota_admits_exactly_as_many_as_it_says(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T18: the peer judges on a snapshot, and finds the parent by taking names apart."""
+    """API-18: the peer judges on a snapshot, and finds the parent by taking names apart."""
     declaring = tenants.nest(spec={"resourceQuotas": {"cpu": "20"}})
     silent = tenants.nest(declaring)
     client = cluster.session()
@@ -254,8 +256,8 @@ def test_t18_a_quota_admits_exactly_as_many_as_it_says(cluster: E2eCluster, tena
 
 
 def test_t28_no_way_to_write_goes_past_admission(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """R-015, R-016, R-017, T28: the peer's handlers forget it on some verbs. Here, the rules of hosts and of deletion
-    on every one."""
+    """R-015, R-016, R-017, API-28: the peer's handlers forget it on some verbs. Here, the rules of hosts and of
+    deletion on every one."""
     cluster.grant(unique, "cozy:tenant:super-admin", ROOT)
     user, owned = cluster.session(unique), f"{unique}.example.com"
     tenant = settled(tenants, spec={"host": owned}, labels={"t28": unique})

@@ -1,4 +1,5 @@
-"""The bugs and limits of the direct peer beside other kinds, deep trees and the rest of a cluster: T19, T20, T29."""
+"""The bugs and limits of the direct peer beside other kinds, deep trees and the rest of a cluster: API-19, API-20,
+API-29."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
 def test_t19_kinds_that_come_and_go_disturb_nobody(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """T19: the peer's server starts anew when a kind changes, and its watches end."""
+    """API-19: the peer's server starts anew when a kind changes, and its watches end."""
     client, pid = cluster.session(), cluster.server.pid
     path, body = _new_kind(cluster, f"{unique}.example.org")
     with watch(cluster, resourceVersion=list_version(cluster), labelSelector=f"t19={unique}") as frames:
@@ -49,7 +50,8 @@ def _new_kind(cluster: E2eCluster, group: str) -> tuple[str, Object]:
 def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
-    """T20: at the peer, dashes make chains ambiguous, and what is too long fails only when the chart is installed."""
+    """API-20: at the peer, dashes make chains ambiguous, and what is too long fails only when the chart is
+    installed."""
     client, namespace = cluster.session(), tenants.nest()
     names = [namespace.removeprefix("tenant-")]
     for level in range(9):
@@ -72,7 +74,7 @@ def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(
 def test_t20_a_host_is_as_long_as_a_label_holds(
     cluster: E2eCluster, tenants: Tenants, unique: str, length: int, status: int
 ) -> None:
-    """T20: what is longer is refused where it is set, not by a label that cannot be written (N-6)."""
+    """API-20: what is longer is refused where it is set, not by a label that cannot be written (FACT-6)."""
     long = f"{unique}." + "a." * length
     value = long[: length - 4].rstrip(".").ljust(length - 4, "a") + ".org"
     assert len(value) == length
@@ -86,7 +88,7 @@ def test_t20_a_host_is_as_long_as_a_label_holds(
 
 
 def test_t29_every_schema_is_one_that_type_checkers_can_read(cluster: E2eCluster) -> None:
-    """T29: the peer's `additionalProperties: true` crashed the type checker of admission policies."""
+    """API-29: the peer's `additionalProperties: true` crashed the type checker of admission policies."""
     document = cluster.session().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1").expect(200)
     schemas = document["components"]["schemas"]
     assert any("Tenant" in name for name in schemas)
@@ -116,7 +118,7 @@ def _lint(path: str, schema: Object, schemas: Object) -> Iterator[str]:
 
 @pytest.mark.controller_manager
 def test_t29_a_namespace_goes_with_the_tenants_in_it(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T29: at the peer, "content is not a list" kept it for ever."""
+    """API-29: at the peer, "content is not a list" kept it for ever."""
     namespace = tenants.nest()
     tenants.create(namespace)
     client, path = cluster.session(), f"/api/v1/namespaces/{namespace}"
@@ -133,7 +135,7 @@ def test_t29_a_namespace_goes_with_the_tenants_in_it(cluster: E2eCluster, tenant
 
 
 def test_t29_a_namespace_goes_once_our_server_is_back(own_kube: KubeCluster, unique: str) -> None:
-    """R-002, T29: while the server is down its APIService is not Available, and the rest of the cluster works."""
+    """R-002, API-29: while the server is down its APIService is not Available, and the rest of the cluster works."""
     if not own_kube.has_controllers:
         pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")
     client, service = own_kube.session(), "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io"

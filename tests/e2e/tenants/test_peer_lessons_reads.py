@@ -1,4 +1,4 @@
-"""The bugs and limits of the direct peer that lists and watches show, T7 to T16."""
+"""The bugs and limits of the direct peer that lists and watches show, API-7 to API-16."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
 def test_t7_a_deletion_between_list_and_watch_is_told(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """T7: the peer's watch behind the watch starts from now."""
+    """API-7: the peer's watch behind the watch starts from now."""
     name = tenants.create(labels={"t7": unique})["metadata"]["name"]
     listed = list_version(cluster)
     cluster.session().request("DELETE", tenants_path(ROOT, name)).expect(200)
@@ -24,7 +24,7 @@ def test_t7_a_deletion_between_list_and_watch_is_told(cluster: E2eCluster, tenan
 def test_t8_what_a_watch_shows_is_what_a_write_answered_and_a_get_reads(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
-    """T8: the peer's watch shows versions that no GET ever returned."""
+    """API-8: the peer's watch shows versions that no GET ever returned."""
     name = settled(tenants, labels={"t8": unique})["metadata"]["name"]
     with watch(cluster, resourceVersion=list_version(cluster), labelSelector=f"t8={unique}") as frames:
         written = patch(cluster, name, {"spec": {"etcd": True}}).expect(200)
@@ -43,7 +43,7 @@ def test_t8_what_a_watch_shows_is_what_a_write_answered_and_a_get_reads(
 
 
 def test_t9_who_watches_all_namespaces_sees_readiness_change(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T9: the peer's cluster-wide watch drops these events."""
+    """API-9: the peer's cluster-wide watch drops these events."""
     name = tenants.name()
     follower = cluster.follow("get", "tenants", "-A", "-w", "--no-headers")
 
@@ -66,7 +66,7 @@ def test_t9_who_watches_all_namespaces_sees_readiness_change(cluster: E2eCluster
 
 
 def test_t10_a_watch_that_cannot_go_on_says_so_and_ends(cluster: E2eCluster) -> None:
-    """T10: the peer's clients stay on a dead stream."""
+    """API-10: the peer's clients stay on a dead stream."""
     with watch(cluster, resourceVersion="1") as frames:
         error = next_of(frames, "ERROR", "ADDED", "BOOKMARK")
         assert (error["type"], error["object"]["code"], error["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -74,7 +74,7 @@ def test_t10_a_watch_that_cannot_go_on_says_so_and_ends(cluster: E2eCluster) -> 
 
 
 def test_t11_a_thousand_watches_cost_the_host_none(cluster: E2eCluster) -> None:
-    """T11: at the peer, each costs it two."""
+    """API-11: at the peer, each costs it two."""
     labels = 'resource="helmreleases"', 'verb="WATCH"'
     before = metric(cluster.session(), "apiserver_longrunning_requests", *labels)
     assert before >= 1
@@ -88,7 +88,7 @@ def test_t11_a_thousand_watches_cost_the_host_none(cluster: E2eCluster) -> None:
 
 
 def test_t12_the_version_of_a_list_never_goes_back(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T12: the peer's is that of the newest item, and so goes back when that is deleted."""
+    """API-12: the peer's is that of the newest item, and so goes back when that is deleted."""
     namespace = tenants.nest()
     versions = [list_version(cluster, namespace)]
     for _ in range(3):
@@ -103,7 +103,7 @@ def test_t12_the_version_of_a_list_never_goes_back(cluster: E2eCluster, tenants:
 
 
 def test_t13_pages_of_one_are_the_list_as_it_was(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """T13: the peer ignores limit, continue and resourceVersionMatch."""
+    """API-13: the peer ignores limit, continue and resourceVersionMatch."""
     made = [tenants.create(labels={"t13": unique})["metadata"]["name"] for _ in range(4)]
     client, path, query = cluster.session(), tenants_path(ROOT), {"labelSelector": f"t13={unique}"}
     whole = client.get(path, query=query).expect(200)
@@ -126,7 +126,7 @@ def test_t13_pages_of_one_are_the_list_as_it_was(cluster: E2eCluster, tenants: T
 
 
 def test_t14_a_list_asks_nothing_of_the_host(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T14: the peer asks for every item's monitors and services."""
+    """API-14: the peer asks for every item's monitors and services."""
     settled(tenants)
     client = ours(cluster)
     lists = 100
@@ -140,7 +140,7 @@ def test_t14_a_list_asks_nothing_of_the_host(cluster: E2eCluster, tenants: Tenan
 
 
 def test_t15_what_was_written_is_read_at_once(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """T15: the peer reads from a cache that need not have it yet."""
+    """API-15: the peer reads from a cache that need not have it yet."""
     client, query = cluster.session(), {"labelSelector": f"t15={unique}"}
 
     def names() -> list[str]:
@@ -170,7 +170,7 @@ def test_t15_what_was_written_is_read_at_once(cluster: E2eCluster, tenants: Tena
     ],
 )
 def test_t16_labels_of_any_legal_key_select(cluster: E2eCluster, tenants: Tenants, unique: str, key: str) -> None:
-    """T16: at the peer, a prefix makes long keys a 500."""
+    """API-16: at the peer, a prefix makes long keys a 500."""
     name = tenants.create(labels={key: unique})["metadata"]["name"]
     answer = cluster.session().get(tenants_path(ROOT), query={"labelSelector": f"{key}={unique}"})
     assert [item["metadata"]["name"] for item in answer.expect(200)["items"]] == [name]
@@ -178,7 +178,7 @@ def test_t16_labels_of_any_legal_key_select(cluster: E2eCluster, tenants: Tenant
 
 
 def test_t16_system_labels_can_be_selected(cluster: E2eCluster, tenants: Tenants) -> None:
-    """T16: at the peer, the same prefix hides them."""
+    """API-16: at the peer, the same prefix hides them."""
     name = tenants.create()["metadata"]["name"]
     for selector in (
         f"kubernetes.io/metadata.name={name}",

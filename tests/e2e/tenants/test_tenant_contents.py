@@ -175,7 +175,7 @@ def test_isolation_cannot_be_turned_off(cluster: E2eCluster, tenants: Tenants, i
 
 
 def test_quotas_are_exactly_what_is_declared(tenants: Tenants, inside: Inside) -> None:
-    """R-313, C-13, N-10. A real host writes 1000m as 1, and that is no difference."""
+    """R-313, PEER-13, FACT-10. A real host writes 1000m as 1, and that is no difference."""
     foo = tenants.nest(spec={"resourceQuotas": {CERTIFICATES: "10", "limits.cpu": "1000m"}})
     quota, limits = (
         f"/api/v1/namespaces/{foo}/{kind}"
@@ -268,7 +268,7 @@ def test_no_level_reaches_the_platform(
 
 
 def test_levels_are_cumulative_and_stay_in_their_tenant(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
-    """R-025, C-25: an administrator makes sub-tenants; a viewer looks."""
+    """R-025, PEER-25: an administrator makes sub-tenants; a viewer looks."""
     foo, aside = tenants.nest(), tenants.nest()
     for namespace in (foo, aside):
         inside.until("all bindings", partial(_has_all_bindings, inside, namespace))
@@ -396,7 +396,7 @@ def writes(cluster: E2eCluster) -> Counter[tuple[str, str]]:
 
 
 def test_a_second_pass_writes_nothing(own_cluster: E2eCluster) -> None:
-    """A successor looks at every tenant there is, on a host that has filled in its defaults (G20)."""
+    """A successor looks at every tenant there is, on a host that has filled in its defaults (WIRE-G20)."""
     host, tenants = own_cluster, Tenants(own_cluster)
     inside = Inside(host, tenants)
     foo = tenants.nest(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1000m", "limits.memory": "0.5Gi"}})

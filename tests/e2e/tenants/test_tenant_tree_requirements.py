@@ -35,7 +35,7 @@ def chain(tenants: Tenants, depth: int) -> Sequence[Object]:
 
 @pytest.mark.parametrize("name", ["foo_bar", "foo.bar", "foo bar", "Foo", "föö", "1foo"])
 def test_r032_a_name_is_lower_case_letters_and_digits(cluster: E2eCluster, name: str) -> None:
-    """R-032, C-19."""
+    """R-032, PEER-19."""
     assert "only lowercase letters and digits" in refused_name(cluster, name)
 
 
@@ -73,7 +73,7 @@ def test_r035_r039_the_root_is_called_root_and_lives_in_its_own_namespace(tenant
 
 
 def test_r037_r040_r041_r047_r048_a_namespace_is_the_chain_of_names(tenants: Tenants) -> None:
-    """R-037, R-040, R-041, R-047, R-048, P6."""
+    """R-037, R-040, R-041, R-047, R-048, VAP-6."""
     alpha, beta, gamma = chain(tenants, 3)
     names = [each["metadata"]["name"] for each in (alpha, beta, gamma)]
     expected = ["-".join(["tenant", *names[:depth]]) for depth in (1, 2, 3)]
@@ -102,7 +102,7 @@ def test_r042_the_namespace_that_is_told_is_the_one_that_is_made(cluster: E2eClu
 def test_r044_r045_r046_a_namespace_of_63_is_made_and_one_of_64_refused_by_name_and_length(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
-    """R-044, R-045, R-046, C-14, S-10."""
+    """R-044, R-045, R-046, PEER-14, CHOICE-10."""
     short = tenants.name()
     parent, client = f"{short}{'p' * (45 - len(short))}", cluster.session()
     # its host is short, for that is a label too

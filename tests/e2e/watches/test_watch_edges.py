@@ -1,5 +1,5 @@
-"""Watches at their edges: versions, what does not exist yet, and who begins from a Table (F6, F15, F18, F27 to F29,
-J31)."""
+"""Watches at their edges: versions, what does not exist yet, and who begins from a Table (WIRE-F6, WIRE-F15, WIRE-F18,
+WIRE-F27 to WIRE-F29, WIRE-J31)."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_watch_prefix_is_the_same_stream(cluster: E2eCluster, tenants: Tenan
 
 
 def test_kubectl_s_watch_begins_where_its_table_ends(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """F29: a list as a Table, and then a watch from the Table's version."""
+    """WIRE-F29: a list as a Table, and then a watch from the Table's version."""
     tenants.create(labels={"e2e": unique})
     client, accept = cluster.session(), {"Accept": f"{TABLE},application/json"}
     query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "limit": 500}
@@ -111,7 +111,7 @@ def test_kubectl_s_watch_begins_where_its_table_ends(cluster: E2eCluster, tenant
 def test_each_watch_by_label_is_told_its_own_and_nothing_else(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
-    """J31: every event of two Tenants, on three watches, of which the last event ends each."""
+    """WIRE-J31: every event of two Tenants, on three watches, of which the last event ends each."""
     client, start = cluster.session(), version_of(cluster.session().get(tenants_path(ROOT)).expect(200))
     first, second = f"{unique}a", f"{unique}b"
 

@@ -1,4 +1,4 @@
-"""Watches: who is told what, in which order, and how to go on after a break (J31 to J35)."""
+"""Watches: who is told what, in which order, and how to go on after a break (WIRE-J31 to WIRE-J35)."""
 
 from __future__ import annotations
 

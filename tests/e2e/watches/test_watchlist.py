@@ -1,4 +1,4 @@
-"""Lists that come as a watch (J17 to J20)."""
+"""Lists that come as a watch (WIRE-J17 to WIRE-J20)."""
 
 from __future__ import annotations
 

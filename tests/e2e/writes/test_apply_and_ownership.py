@@ -1,4 +1,5 @@
-"""Server-side apply and ownership, as managedFields and Statuses show them (G1 to G41, J36, J37)."""
+"""Server-side apply and ownership, as managedFields and Statuses show them (WIRE-G1 to WIRE-G41, WIRE-J36,
+WIRE-J37)."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def test_the_form_of_the_entries(cluster: E2eCluster, tenants: Tenants) -> None:
         assert (entry["apiVersion"], entry["fieldsType"]) == (API_VERSION, "FieldsV1")
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", entry["time"])
         assert "subresource" not in entry
-    # the text is compared: clients compare fieldsV1 as it is written (J36)
+    # the text is compared: clients compare fieldsV1 as it is written (WIRE-J36)
     assert [json.dumps(entry["fieldsV1"], separators=(",", ":")) for entry in managed] == [
         '{"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:resourceQuotas":{"f:cpu":{}}}}',
         '{"f:metadata":{"f:annotations":{".":{},"f:c":{}}},"f:spec":{"f:etcd":{}}}',
@@ -175,7 +176,7 @@ def test_a_change_of_owners_alone_is_a_change(cluster: E2eCluster, tenants: Tena
     shared = apply(cluster, name, "second", config).expect(200)["metadata"]
     assert int(shared["resourceVersion"]) > int(before["resourceVersion"])
     assert shared["generation"] == before["generation"]
-    # an owner that changed nothing has no time, and so comes first (G3)
+    # an owner that changed nothing has no time, and so comes first (WIRE-G3)
     assert [(entry["manager"], "time" in entry) for entry in shared["managedFields"]] == [
         ("second", False),
         ("first", True),
@@ -239,7 +240,7 @@ def test_managed_fields_are_in_every_answer(cluster: E2eCluster, tenants: Tenant
 
 
 def test_a_status_that_is_applied_has_an_entry_of_its_own(cluster: E2eCluster, tenants: Tenants) -> None:
-    """J37, on the kind that Tenants are kept in: a Tenant's own status is read-only."""
+    """WIRE-J37, on the kind that Tenants are kept in: a Tenant's own status is read-only."""
     name = tenants.create()["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
     moment = "2026-01-01T00:00:00Z"

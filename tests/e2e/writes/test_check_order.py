@@ -1,4 +1,5 @@
-"""Which of several mistakes is told: the order of checks, and the limit on bodies (D16, D25 to D28, D66)."""
+"""Which of several mistakes is told: the order of checks, and the limit on bodies (WIRE-D16, WIRE-D25 to WIRE-D28,
+WIRE-D66)."""
 
 from __future__ import annotations
 

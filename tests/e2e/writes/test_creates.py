@@ -1,4 +1,4 @@
-"""What a POST makes of a body (D24, D30 to D34, D36 to D39, D42, D72)."""
+"""What a POST makes of a body (WIRE-D24, WIRE-D30 to WIRE-D34, WIRE-D36 to WIRE-D39, WIRE-D42, WIRE-D72)."""
 
 from __future__ import annotations
 

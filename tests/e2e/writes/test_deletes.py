@@ -1,4 +1,4 @@
-"""What a DELETE is answered with, of one object and of a collection (D22, D79, D87 to D97)."""
+"""What a DELETE is answered with, of one object and of a collection (WIRE-D22, WIRE-D79, WIRE-D87 to WIRE-D97)."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_a_dry_run_of_a_collection_deletes_nothing(cluster: E2eCluster, tenants:
 
 
 def test_the_finalizers_of_a_tenant_are_those_of_its_release(cluster: E2eCluster, tenants: Tenants) -> None:
-    """D93: without that the garbage collector could not finish what it began."""
+    """WIRE-D93: without that the garbage collector could not finish what it began."""
     name = tenants.create(finalizers=[KEEP])["metadata"]["name"]
     marked = delete(cluster, name).expect(200)["metadata"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"

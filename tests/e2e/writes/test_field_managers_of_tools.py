@@ -1,4 +1,4 @@
-"""Ownership as kubectl, Flux and controller-runtime work with it (G29, G30, G33)."""
+"""Ownership as kubectl, Flux and controller-runtime work with it (WIRE-G29, WIRE-G30, WIRE-G33)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def test_the_way_from_client_side_to_server_side_apply(cluster: E2eCluster, tenants: Tenants) -> None:
-    """G29: kubectl moves the ownership with a JSON patch of managedFields, and nothing conflicts."""
+    """WIRE-G29: kubectl moves the ownership with a JSON patch of managedFields, and nothing conflicts."""
     name = tenants.name()
     text = yaml.safe_dump(manifest(name, spec={"etcd": True, "monitoring": True}))
     cluster.kubectl("apply", "-f", "-", input=text)
@@ -34,7 +34,7 @@ def test_the_way_from_client_side_to_server_side_apply(cluster: E2eCluster, tena
 
 
 def test_a_json_patch_moves_ownership_if_the_version_is_right(cluster: E2eCluster, tenants: Tenants) -> None:
-    """G29, G30: what csaupgrade and Flux send."""
+    """WIRE-G29, G30: what csaupgrade and Flux send."""
     created = tenants.create(spec={"etcd": True})
     name, metadata = created["metadata"]["name"], created["metadata"]
     moved = [{**metadata["managedFields"][0], "manager": "kustomize-controller", "operation": "Apply"}]
@@ -64,7 +64,7 @@ def compared(tenant: Object) -> Object:
 
 
 def test_a_dry_run_shows_what_flux_compares_with(cluster: E2eCluster, tenants: Tenants) -> None:
-    """G30: dry run, comparison, and an apply only if there is drift."""
+    """WIRE-G30: dry run, comparison, and an apply only if there is drift."""
     name, flux = tenants.name(), {"force": "true"}
     config = configuration(name, metadata={"labels": {"a": "b"}}, spec={"etcd": True, "resourceQuotas": {"cpu": "1"}})
     apply(cluster, name, "kustomize-controller", config, **flux).expect(201)
@@ -84,7 +84,7 @@ def test_a_dry_run_shows_what_flux_compares_with(cluster: E2eCluster, tenants: T
 
 
 def test_controller_runtime_s_patches(cluster: E2eCluster, tenants: Tenants) -> None:
-    """G33: Apply with an owner, MergeFrom with an optimistic lock, NotFound that is known by its reason."""
+    """WIRE-G33: Apply with an owner, MergeFrom with an optimistic lock, NotFound that is known by its reason."""
     name = tenants.name()
     missing = cluster.session().request(
         "PATCH", tenants_path(ROOT, name), {"spec": {}}, query={"fieldManager": "manager"}, content_type=MERGE

@@ -1,4 +1,4 @@
-"""Metadata that is refused, and the words for it (D40, D43 to D46, D76)."""
+"""Metadata that is refused, and the words for it (WIRE-D40, WIRE-D43 to WIRE-D46, WIRE-D76)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON and merge patches: what they may be, what they may do, and what goes wrong (D68, D80 to D86)."""
+"""JSON and merge patches: what they may be, what they may do, and what goes wrong (WIRE-D68, WIRE-D80 to WIRE-D86)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server-side apply: ownership, conflicts and what omission means (J36 to J43)."""
+"""Server-side apply: ownership, conflicts and what omission means (WIRE-J36 to WIRE-J43)."""
 
 from __future__ import annotations
 

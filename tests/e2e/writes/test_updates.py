@@ -1,4 +1,5 @@
-"""What a PUT and a PATCH may change, and what becomes of the rest (D35, D47 to D50, D52, D53, D78)."""
+"""What a PUT and a PATCH may change, and what becomes of the rest (WIRE-D35, WIRE-D47 to WIRE-D50, WIRE-D52, WIRE-D53,
+WIRE-D78)."""
 
 from __future__ import annotations
 
@@ -172,7 +173,7 @@ def test_the_status_in_an_update_is_not_the_client_s(cluster: E2eCluster, tenant
 
 
 def test_patches_that_race_with_the_status_never_conflict(cluster: E2eCluster, tenants: Tenants) -> None:
-    """D78, D84: only who names a version can hear of a conflict."""
+    """WIRE-D78, D84: only who names a version can hear of a conflict."""
     name = tenants.create()["metadata"]["name"]
     release = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}/status"
 

@@ -417,7 +417,7 @@ def table(rv: int) -> Object:
 
 
 async def test_tables_are_no_objects_to_follow() -> None:
-    """A reflector that took them would hold rows in the place of objects, or be synced with nothing (J21)."""
+    """A reflector that took them would hold rows in the place of objects, or be synced with nothing (WIRE-J21)."""
     whole_state = [event("ADDED", "a", 3), bookmark(6, **_END)]
     run = await play([WatchEvent("ADDED", table(4)), bookmark(5, **_END)], whole_state)
     assert run.told == [("replace", ["a"], 6)]

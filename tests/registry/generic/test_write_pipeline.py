@@ -1,4 +1,5 @@
-"""A write on its way from the handlers through admission into the store: who sees what, and when (D74, D75, G42)."""
+"""A write on its way from the handlers through admission into the store: who sees what, and when (WIRE-D74, WIRE-D75,
+WIRE-G42)."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_the_name_is_judged_with_the_namespace_it_leads_to(strategy: TenantStrat
 
 
 def test_too_many_quotas_at_once_are_refused_unread(strategy: TenantStrategy) -> None:
-    """S-13: each is an exact number, and so is each message about one that is none."""
+    """ATTACK-13: each is an exact number, and so is each message about one that is none."""
     quotas = {f"example.org/q{number}": "1" for number in range(1000)}
     many = {**quotas, "example.org/more": "x" * 1000}
     assert strategy.validate(tenant(spec={"resourceQuotas": quotas})) == []

@@ -41,7 +41,7 @@ def test_a_spec_has_defaults() -> None:
     ],
 )
 def test_the_apex_is_a_domain(apex: str, good: bool) -> None:
-    """G22, N-9."""
+    """WIRE-GW-22, FACT-9."""
     assert (not type_errors(SPEC, {"apex": apex}, "spec")) is good
     if good:
         assert TenantGatewaySpec(apex=apex).apex == apex

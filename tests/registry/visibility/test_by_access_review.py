@@ -85,7 +85,7 @@ async def test_who_watches_hears_of_changes() -> None:
 
 
 async def test_a_host_that_cannot_be_asked_is_an_error_and_no_empty_list() -> None:
-    """T27."""
+    """API-27."""
     cluster = ClusterClient(away=True)
     with pytest.raises(ServiceUnavailable):
         await sights(cluster).of(ALICE)

@@ -36,7 +36,7 @@ EVERYWHERE = Reach(everywhere=True, names=frozenset())
 @pytest.mark.parametrize(
     ("rules", "expected"),
     [
-        pytest.param([], NOWHERE, id="no rules, T23"),
+        pytest.param([], NOWHERE, id="no rules, API-23"),
         pytest.param([GET], EVERYWHERE, id="get of tenants"),
         pytest.param([replace(GET, verbs=("*",))], EVERYWHERE, id="every verb"),
         pytest.param([replace(GET, verbs=("list", "watch"))], NOWHERE, id="list and watch only open the door"),
@@ -194,7 +194,7 @@ MUTANTS = {
     "bindings of the cluster do not count": _bindings(lambda binding: bool(binding.namespace)),
     "Roles do not count": _bindings(lambda binding: not place(binding.role).namespace),
     "ClusterRoles do not count": _bindings(lambda binding: bool(place(binding.role).namespace)),
-    "any binding shows, T23": _reach(lambda found, rules, asked: EVERYWHERE),
+    "any binding shows, API-23": _reach(lambda found, rules, asked: EVERYWHERE),
     "resourceNames are ignored": _reach(
         lambda found, rules, asked: reach([replace(rule, names=()) for rule in rules], asked)
     ),
@@ -304,7 +304,7 @@ async def test_masters_see_everything(record: RbacRecord) -> None:
 
 
 async def test_nothing_is_shown_before_all_is_known(record: RbacRecord, monkeypatch: pytest.MonkeyPatch) -> None:
-    """T27."""
+    """API-27."""
     monkeypatch.setattr(seeing, "_SYNC_SECONDS", 0.01)
     with pytest.raises(ServiceUnavailable):
         await RbacSights(record, [TENANTS], synced=asyncio.Event()).of(ALICE)

@@ -1,4 +1,4 @@
-"""The ConfigMap extension-apiserver-authentication, read and followed (A6 to A10)."""
+"""The ConfigMap extension-apiserver-authentication, read and followed (WIRE-A6 to WIRE-A10)."""
 
 from __future__ import annotations
 
