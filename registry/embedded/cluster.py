@@ -18,9 +18,9 @@ from apiserver.storage.watch_cache import WatchCache
 from registry import names
 from registry.embedded.api_groups import ClusterGroup, Served, primary_backends, serve_kinds, storages_of
 from registry.embedded.auth.bound_tokens import BoundTokens
-from registry.embedded.auth.jwt import SigningKey
 from registry.embedded.auth.rbac_authorizer import RbacAuthorizer, RoleFeed
 from registry.embedded.auth.secret_tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
+from registry.embedded.auth.signing_key import SigningKey
 from registry.embedded.auth.token_authenticator import Bearers, TokenAuthenticator
 from registry.embedded.bootstrap import bootstrap
 from registry.embedded.controllers.clusterrole_aggregation import RoleAggregation

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
-from registry.embedded.auth import jwt
-from registry.embedded.auth.jwt import SigningKey
+from registry.embedded.auth import signing_key
+from registry.embedded.auth.signing_key import SigningKey
 from registry.names import ROOT_NAMESPACE
 from tenant_apiserver.certificates import kubeconfig as kubeconfigs
 from tenant_apiserver.certificates.kubeconfig import write_private
@@ -69,7 +69,7 @@ class Pki:
         path = self._directory / "service-accounts.key"
         if not path.is_file():
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-            write_private(path, jwt.make_key())
+            write_private(path, signing_key.generate_key())
         try:
             return SigningKey(path.read_bytes())
         except ValueError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from apiserver.meta.resource import Key
 from apiserver.request.context import User
-from registry.embedded.auth.jwt import InvalidJwt, SigningKey
+from registry.embedded.auth.signing_key import InvalidServiceAccountToken, SigningKey
 from registry.rbac.role_index import service_account_user
 from registry.sqlite.backend import SqliteBackend
 
@@ -73,7 +73,7 @@ class BoundTokens:
         """None unless the token is of this key, in its time, and of what is still there."""
         try:
             claims = self.key.read(token)
-        except InvalidJwt:
+        except InvalidServiceAccountToken:
             return None
         now = self.clock()
         if not claims["nbf"] - _LEEWAY_SECONDS <= now < claims["exp"]:

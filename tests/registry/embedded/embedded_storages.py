@@ -18,7 +18,7 @@ from apiserver.request.options import DeleteOptions
 from apiserver.request.request_info import Query, RequestInfo
 from registry.embedded.api_groups import Served, primary_backends, storages_of
 from registry.embedded.auth.bound_tokens import BoundTokens
-from registry.embedded.auth.jwt import SigningKey, make_key
+from registry.embedded.auth.signing_key import SigningKey, generate_key
 from registry.rbac.role_index import RoleIndex
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Database
@@ -34,7 +34,7 @@ def context_of(user: User = ADMIN) -> RequestContext:
 def bound_tokens(kinds: Kinds, clock: Callable[[], float] = time.time) -> BoundTokens:
     """Tokens of a key of their own."""
     return BoundTokens(
-        key=SigningKey(make_key()),
+        key=SigningKey(generate_key()),
         accounts=kinds.backends["serviceaccounts"],
         secrets=kinds.backends["secrets"],
         clock=clock,

@@ -14,7 +14,7 @@ from apiserver.authorization.authorizer import AccessAttributes, Authorizer
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import User
 from registry.embedded.api_groups import ClusterGroup
-from registry.embedded.auth.jwt import SigningKey, make_key
+from registry.embedded.auth.signing_key import SigningKey, generate_key
 from registry.embedded.bootstrap import SYSTEM_NAMESPACES, bootstrap
 from registry.embedded.cluster import EmbeddedCluster, Trust
 from registry.embedded.controllers.clusterrole_aggregation import RoleAggregation, aggregated_rules
@@ -23,7 +23,7 @@ from registry.sqlite.statements import DatabaseUnusable
 from tests.registry.embedded.embedded_storages import ADMIN, Kinds, context_of, no_admission
 
 RBAC = "rbac.authorization.k8s.io"
-TRUST = Trust(authentication={"client-ca-file": "PEM"}, ca="PEM", signing_key=SigningKey(make_key()))
+TRUST = Trust(authentication={"client-ca-file": "PEM"}, ca="PEM", signing_key=SigningKey(generate_key()))
 
 
 @asynccontextmanager

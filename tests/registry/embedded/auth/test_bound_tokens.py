@@ -14,8 +14,8 @@ from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
 from apiserver.request.request_info import RequestInfo
 from registry.embedded.auth.bound_tokens import AUDIENCE, BoundTokens
-from registry.embedded.auth.jwt import InvalidJwt, SigningKey, make_key
 from registry.embedded.auth.secret_tokens import TokenDirectory
+from registry.embedded.auth.signing_key import InvalidServiceAccountToken, SigningKey, generate_key
 from registry.embedded.auth.token_authenticator import Bearers, InvalidBearer
 from registry.embedded.storage.token_request import TokenStorage
 from tests.registry.embedded.embedded_storages import Kinds, bound_tokens, context_of, no_admission
@@ -181,7 +181,7 @@ async def test_an_account_that_is_not_there(kinds: Kinds, clock: Clock) -> None:
 
 
 def test_claims_come_back_as_they_were_signed() -> None:
-    key = SigningKey(make_key())
+    key = SigningKey(generate_key())
     assert key.read(key.sign({"a": ["\u00e4", 1]})) == {"a": ["\u00e4", 1]}
 
 
@@ -205,13 +205,13 @@ def tampered(token: str, part: int, text: str) -> str:
         pytest.param(lambda token: tampered(token, 0, "?"), id="no base64"),
         pytest.param(lambda token: f"{token}.x", id="four parts"),
         pytest.param(lambda token: "\u00e4.b.c", id="no ASCII"),
-        pytest.param(lambda token: SigningKey(make_key()).sign({"a": 1}), id="another key"),
+        pytest.param(lambda token: SigningKey(generate_key()).sign({"a": 1}), id="another key"),
         pytest.param(lambda token: "a" * 20_000 + ".b.c", id="too long"),
     ],
 )
 def test_what_the_key_has_not_signed_is_refused(change: Any) -> None:
-    key = SigningKey(make_key())
-    with pytest.raises(InvalidJwt):
+    key = SigningKey(generate_key())
+    with pytest.raises(InvalidServiceAccountToken):
         key.read(change(key.sign({"a": 1})))
 
 
