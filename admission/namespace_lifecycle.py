@@ -6,11 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from admission.namespace_source import NamespaceSource, is_terminating
-from admission.plugin_rule import name_in_refusal
+from admission.namespace_source import NamespaceSource
+from admission.plugin_rule import name_for_errors
 from apiserver.admission import Attributes
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Object
+from registry.cluster.interface import is_terminating
 
 _NAMESPACES = GroupResource("", "namespaces")
 # Somebody may want to know what would be allowed in a namespace that is yet to come.
@@ -47,7 +48,7 @@ class NamespaceLifecycle:
         if is_terminating(namespace):
             raise errors.Forbidden(
                 attributes.resource.group_resource,
-                name_in_refusal(attributes),
+                name_for_errors(attributes),
                 f"unable to create new content in namespace {name} because it is being terminated",
                 causes=[
                     {
@@ -67,4 +68,4 @@ class NamespaceLifecycle:
         return found if found is not None else await self._namespaces.live(name)
 
     def _forbidden(self, attributes: Attributes, why: str) -> errors.Forbidden:
-        return errors.Forbidden(attributes.resource.group_resource, name_in_refusal(attributes), why)
+        return errors.Forbidden(attributes.resource.group_resource, name_for_errors(attributes), why)

@@ -8,6 +8,7 @@ from typing import Protocol
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster.interface import NAMESPACES, ClusterClient
+from registry.cluster.object_store import ObjectLister
 from registry.generic.backend import Backend
 
 
@@ -25,14 +26,10 @@ class NamespaceSource(Protocol):
         ...
 
 
-class Lister(Protocol):
-    def get(self, key: Key) -> Object | None: ...
-
-
 class ClusterNamespaces:
     """A NamespaceSource over an informer of Namespaces: its store, and the event that it sets once it is filled."""
 
-    def __init__(self, *, cluster: ClusterClient, lister: Lister, synced: asyncio.Event) -> None:
+    def __init__(self, *, cluster: ClusterClient, lister: ObjectLister, synced: asyncio.Event) -> None:
         self._cluster = cluster
         self._lister = lister
         self._synced = synced
@@ -72,8 +69,3 @@ class StoredNamespaces:
 
     async def live(self, name: str) -> Object | None:
         return await self._backend.read(Key("", name), live=True)
-
-
-def is_terminating(namespace: Object) -> bool:
-    phase = (namespace.get("status") or {}).get("phase")
-    return phase == "Terminating" or bool(namespace["metadata"].get("deletionTimestamp"))

@@ -60,6 +60,7 @@ _NAME_RULE = (
 MAX_NAME = 53 - len(RELEASE_PREFIX)
 MAX_NAMESPACE = 63
 MAX_HOST = 253
+MAX_LABEL_VALUE = 63
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 

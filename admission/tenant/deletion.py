@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from admission.namespace_source import NamespaceSource, is_terminating
+from admission.namespace_source import NamespaceSource
 from admission.plugin_rule import TENANTS, Rule
 from apiserver.admission import Attributes
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
+from registry.cluster.interface import is_terminating
 from registry.names import CASCADE_ANNOTATION
 from registry.tenant.summary import TenantFacts, facts_of
 from registry.tenant.tree import Tree
@@ -22,7 +23,7 @@ _CONTROLLERS = frozenset(
 _NAMED_CHILDREN = 10
 
 
-def is_excepted(user: str, parent: TenantFacts | None) -> bool:
+def belongs_to_running_deletion(user: str, parent: TenantFacts | None) -> bool:
     """Whether the deletion belongs to one that is under way."""
     return user in _CONTROLLERS or (parent is not None and parent.terminating)
 
@@ -64,14 +65,14 @@ class TenantDeletion:
     async def validate(self, attributes: Attributes) -> None:
         assert attributes.old_object is not None
         facts = facts_of(attributes.old_object)
-        if is_excepted(attributes.user.name, self._tree.parent(facts)):
+        if belongs_to_running_deletion(attributes.user.name, self._tree.parent(facts)):
             return
         policy = attributes.options.get("propagationPolicy") or ""
         refused = refusal(facts, self._tree.children(facts.namespace), policy)
-        if refused is not None and not await self._namespace_goes(facts.key.namespace):
+        if refused is not None and not await self._is_namespace_being_deleted(facts.key.namespace):
             raise refused
 
-    async def _namespace_goes(self, name: str) -> bool:
+    async def _is_namespace_being_deleted(self, name: str) -> bool:
         """Whether the namespace is being deleted, or gone. The cache may not know yet, so a refusal asks the host."""
         cached = self._namespaces.get(name)
         if cached is not None and is_terminating(cached):

@@ -5,26 +5,25 @@ A write is judged by what it changes; what stands already passes. Refusals name 
 
 from __future__ import annotations
 
-from admission.plugin_rule import TENANTS, WRITES, Rule, name_in_refusal
+from admission.plugin_rule import TENANTS, WRITES, Rule, name_for_errors
 from apiserver.admission import Attributes
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError, invalid
 from apiserver.meta.resource import Key
-from registry.names import host_errors
+from registry.names import MAX_LABEL_VALUE, host_errors
 from registry.tenant.summary import TenantFacts, facts_of
 from registry.tenant.tree import ChangedTree, TenantTree, effective_host
 
 _FIELD = "spec.host"
-MAX_LABEL_VALUE = 63
 
 
-def host_problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None) -> list[FieldError]:
+def validate_host_change(tree: TenantTree, new: TenantFacts, old: TenantFacts | None) -> list[FieldError]:
     """What is wrong with the hosts that making `old` into `new` leads to; `old` is None on create."""
     if new.host and (old is None or new.host != old.host):
         spelling = [invalid(_FIELD, new.host, problem) for problem in host_errors(new.host)]
         if spelling:
             return spelling
-    changes = changed_hosts(tree, new, old)
+    changes = changed_effective_hosts(tree, new, old)
     own = changes.get(new.key, "")
     if len(own) > MAX_LABEL_VALUE:
         why = f"the effective host has {len(own)} characters, and must have no more than {MAX_LABEL_VALUE}"
@@ -32,7 +31,7 @@ def host_problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None) -
     return _duplicates(tree, changes)
 
 
-def changed_hosts(tree: TenantTree, new: TenantFacts, old: TenantFacts | None) -> dict[Key, str]:
+def changed_effective_hosts(tree: TenantTree, new: TenantFacts, old: TenantFacts | None) -> dict[Key, str]:
     """The new effective hosts, of the Tenant and its descendants, that differ from those before."""
     after = ChangedTree(tree, new)
     host = effective_host(after, new)
@@ -75,5 +74,5 @@ class TenantHosts:
         new = facts_of(attributes.object)
         if old is not None and old.host == new.host:
             return
-        if problems := host_problems(self._tree, new, old):
-            raise errors.Invalid(attributes.resource.group_kind, name_in_refusal(attributes), problems)
+        if problems := validate_host_change(self._tree, new, old):
+            raise errors.Invalid(attributes.resource.group_kind, name_for_errors(attributes), problems)

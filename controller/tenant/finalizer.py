@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from admission.namespace_source import is_terminating
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import Event
@@ -23,13 +22,14 @@ from controller.tenant.namespace_ownership import (
     ADOPT_ANNOTATION,
     Ownership,
     Record,
-    is_of_our_making,
+    is_created_by_us,
     ownership,
     record,
 )
-from controller.tenant.observe import Lister, Observed
+from controller.tenant.observe import ObservedTenant
 from controller.tenant.watches import Enqueue
-from registry.cluster.interface import HELMRELEASES, NAMESPACES
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, is_terminating
+from registry.cluster.object_store import ObjectLister
 from registry.names import FLUX_FINALIZER, NO_DELETE_LABEL, TENANT_FINALIZER, release_name
 from registry.tenant.summary import TenantFacts
 from registry.tenant.tree import TenantTree
@@ -42,7 +42,7 @@ _NAMESPACE_WAITS = ("NamespaceDeletionContentFailure", "NamespaceFinalizersRemai
 _logger = logging.getLogger(__name__)
 
 
-class Disposal(Enum):
+class NamespaceDisposition(Enum):
     """What becomes of a Namespace when its Tenant goes."""
 
     DELETED = "deleted"
@@ -52,15 +52,15 @@ class Disposal(Enum):
     """It is somebody else's, Helm's, or was given to the Tenant."""
 
 
-def disposal(namespace: Object, facts: TenantFacts) -> Disposal:
+def namespace_disposition(namespace: Object, facts: TenantFacts) -> NamespaceDisposition:
     """Only a Namespace that was made for this very Tenant goes with it (ATTACK-07); by then Helm has taken away its
     own."""
     metadata = namespace["metadata"]
-    ours = record(namespace) == Record(facts.key, facts.uid) and is_of_our_making(namespace)
+    ours = record(namespace) == Record(facts.key, facts.uid) and is_created_by_us(namespace)
     if not ours or ADOPT_ANNOTATION in (metadata.get("annotations") or {}):
-        return Disposal.KEPT
+        return NamespaceDisposition.KEPT
     protected = (metadata.get("labels") or {}).get(NO_DELETE_LABEL) == "true"
-    return Disposal.PROTECTED if protected else Disposal.DELETED
+    return NamespaceDisposition.PROTECTED if protected else NamespaceDisposition.DELETED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,10 +88,10 @@ class Leavings(Protocol):
 
 
 class Status(Protocol):
-    async def write(self, observed: Observed, findings: Sequence[Finding]) -> None: ...
+    async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None: ...
 
 
-class Lifecycle:
+class TenantFinalizer:
     """Every method raises the host's StatusError, NotLeading. The root has no finalizer: it is made anew instead, and
     all other Tenants would go with it."""
 
@@ -100,7 +100,7 @@ class Lifecycle:
         *,
         apply: Apply,
         tree: TenantTree,
-        releases: Lister,
+        releases: ObjectLister,
         gateways: TenantGateways,
         leavings: Leavings,
         status: Status,
@@ -112,7 +112,7 @@ class Lifecycle:
         self._leavings = leavings
         self._status = status
 
-    async def begin(self, observed: Observed) -> bool:
+    async def begin(self, observed: ObservedTenant) -> bool:
         """Whether the finalizer is there. If it was missing, the event that tells of the new one leads back."""
         held = _finalizers(observed.release)
         if observed.facts.is_root or TENANT_FINALIZER in held:
@@ -120,7 +120,7 @@ class Lifecycle:
         await self._apply.patch(HELMRELEASES, observed.release, {"metadata": {"finalizers": [*held, TENANT_FINALIZER]}})
         return False
 
-    async def end(self, observed: Observed) -> None:
+    async def end(self, observed: ObservedTenant) -> None:
         """Take away what can be taken away now. Without our finalizer nothing is kept waiting, and clean-up follows."""
         if TENANT_FINALIZER not in _finalizers(observed.release):
             return
@@ -133,7 +133,7 @@ class Lifecycle:
         if waiting.refusals:
             raise waiting.refusals[0]
 
-    async def _take_down(self, observed: Observed) -> Waiting | None:
+    async def _take_down(self, observed: ObservedTenant) -> Waiting | None:
         if not observed.shares_namespace and (waiting := await self._children(observed.facts)) is not None:
             return waiting
         if (found := _uninstalling(observed.release)) is not None:
@@ -181,7 +181,7 @@ class Lifecycle:
             keepers = ", ".join(metadata.get("finalizers") or ()) or "nothing any more"
             why = f"TenantGateway {facts.namespace}/{metadata['name']} is being deleted, and waits for: {keepers}"
             return Waiting(finding=_terminating("TenantGatewayRemains", why))
-        if disposal(namespace, facts) is Disposal.KEPT and manager(held) is not Manager.OURS:
+        if namespace_disposition(namespace, facts) is NamespaceDisposition.KEPT and manager(held) is not Manager.OURS:
             return None
         try:
             await self._gateways.delete(held)
@@ -192,12 +192,12 @@ class Lifecycle:
     async def _namespace(self, namespace: Object, facts: TenantFacts) -> Waiting | None:
         if is_terminating(namespace):
             return Waiting(finding=_terminating("NamespaceRemains", _waits(namespace)))
-        match disposal(namespace, facts):
-            case Disposal.KEPT:
+        match namespace_disposition(namespace, facts):
+            case NamespaceDisposition.KEPT:
                 if ownership(namespace, facts) is Ownership.OURS:
                     await self._leavings.take_out(namespace, facts)
                 return None
-            case Disposal.PROTECTED:
+            case NamespaceDisposition.PROTECTED:
                 why = f'namespace "{facts.namespace}" is protected: remove its label {NO_DELETE_LABEL}'
                 return Waiting(finding=_terminating("NamespaceProtected", why))
         try:
@@ -206,7 +206,7 @@ class Lifecycle:
             return _refused(e, f'namespace "{facts.namespace}"')
         return Waiting()
 
-    async def _let_go(self, observed: Observed) -> None:
+    async def _let_go(self, observed: ObservedTenant) -> None:
         rest = [each for each in _finalizers(observed.release) if each != TENANT_FINALIZER]
         try:
             await self._apply.patch(HELMRELEASES, observed.release, {"metadata": {"finalizers": rest or None}})
@@ -215,7 +215,7 @@ class Lifecycle:
                 raise
 
 
-class DeletionEvents:
+class ParentDeletionHandler:
     """A listener of the Tenants' watch cache, after the tree: a Tenant on its way out looks again when a child came or
     went. What else it waits for leads back to it by itself."""
 

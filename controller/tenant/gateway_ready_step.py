@@ -12,15 +12,16 @@ from typing import Literal, NamedTuple
 
 from apiserver.meta.resource import Key, Object
 from controller.runtime.apply import Apply
-from controller.runtime.conditions import Finding, condition, is_former, listed
-from controller.tenant.observe import Observed
-from controller.tenant.tenantgateway_step import NAME, TENANTGATEWAYS
+from controller.runtime.conditions import Finding, condition, is_stale, listed
+from controller.tenant.observe import ObservedTenant
+from controller.tenant.tenantgateway_step import NAME
 from controller.tenant.watches import Enqueue
-from registry.cluster.event_handlers import Follower
+from registry.cluster.event_handlers import ProjectionStore
 from registry.cluster.interface import ClusterResource
 from registry.names import canonical_host
 from registry.tenant.summary import TenantFacts
 from registry.tenant.tree import TenantTree, effective_gateway
+from registry.tenantgateway.types import TENANTGATEWAYS
 
 GATEWAY_READY = "GatewayReady"
 GATEWAYS = ClusterResource("gateway.networking.k8s.io", "v1", "gateways", "Gateway")
@@ -56,7 +57,7 @@ class GatewayState:
 NO_GATEWAY = GatewayState()
 
 
-def gateway_finding(observed: Observed, state: GatewayState, own: Callable[[str], bool]) -> Finding:
+def gateway_finding(observed: ObservedTenant, state: GatewayState, own: Callable[[str], bool]) -> Finding:
     """`state` is that of the owner's Namespace; `own` tells whether a hostname is this Tenant's.
 
     NoGateway is information: nothing is made to wait for it.
@@ -89,7 +90,7 @@ def _of_heir(state: GatewayState) -> State:
     return State(state.accepted.status, "GatewayNotAccepted", f"{state.accepted.reason}: {state.accepted.message}")
 
 
-def tenants_of(tree: TenantTree, hostname: str) -> Sequence[TenantFacts]:
+def hostname_owners(tree: TenantTree, hostname: str) -> Sequence[TenantFacts]:
     """Whose hostname it is: several Tenants only if they share a domain. A wildcard is its domain's."""
     name = canonical_host(hostname).removeprefix("*.")
     while name:
@@ -109,8 +110,8 @@ class GatewayIndex:
         self._apply = apply
         self._tree = tree
         self._enqueue = enqueue
-        self.tenantgateways = Follower(view=_asked, changed=self._asked_changed)
-        self.gateways = Follower(view=_accepted, changed=self._accepted_changed)
+        self.tenantgateways = ProjectionStore(view=_asked, changed=self._asked_changed)
+        self.gateways = ProjectionStore(view=_accepted, changed=self._accepted_changed)
 
     def get(self, namespace: str) -> GatewayState:
         key = Key(namespace, NAME)
@@ -124,7 +125,7 @@ class GatewayIndex:
         await self._apply.delete(TENANTGATEWAYS, tenantgateway, propagation="Foreground")
 
     def is_own(self, facts: TenantFacts, hostname: str) -> bool:
-        return any(each.key == facts.key for each in tenants_of(self._tree, hostname))
+        return any(each.key == facts.key for each in hostname_owners(self._tree, hostname))
 
     def _asked_changed(self, key: Key, before: GatewayState | None, now: GatewayState | None) -> None:
         old, new = before or NO_GATEWAY, now or NO_GATEWAY
@@ -133,7 +134,7 @@ class GatewayIndex:
             self._enqueue(owner.key)
         changed = set(old.listeners) ^ set(new.listeners)
         for hostname in {each.hostname for each in changed}:
-            for facts in tenants_of(self._tree, hostname):
+            for facts in hostname_owners(self._tree, hostname):
                 self._enqueue(facts.key)
 
     def _accepted_changed(self, key: Key, before: State | None, now: State | None) -> None:
@@ -143,7 +144,7 @@ class GatewayIndex:
                 self._enqueue(each.key)
 
 
-class GatewayStep:
+class GatewayReadyStep:
     """Finding: GatewayReady. It writes nothing."""
 
     name = "Gateway"
@@ -152,7 +153,7 @@ class GatewayStep:
     def __init__(self, *, gateways: GatewayIndex) -> None:
         self._gateways = gateways
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         state = self._gateways.get(observed.gateway.namespace)
         return [gateway_finding(observed, state, lambda name: self._gateways.is_own(observed.facts, name))]
 
@@ -188,7 +189,7 @@ def _state(obj: Object, type_: str) -> State | None:
     found = condition((obj.get("status") or {}).get("conditions"), type_)
     if found is None:
         return None
-    if is_former(found, obj):
+    if is_stale(found, obj):
         return State("Unknown", "Pending", f"its condition {type_} is of a former generation")
     status = found.get("status")
     known: Literal["True", "False", "Unknown"] = (

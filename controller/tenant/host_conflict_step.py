@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from admission.tenant.host_validation import MAX_LABEL_VALUE
 from controller.runtime.conditions import Finding
-from controller.tenant.observe import Observed
-from registry.names import host_errors
+from controller.tenant.observe import ObservedTenant
+from registry.names import MAX_LABEL_VALUE, host_errors
 
 
-def host_findings(observed: Observed) -> list[Finding]:
+def host_conflict_findings(observed: ObservedTenant) -> list[Finding]:
     """HostTooLongForLabel, HostInvalid and HostConflict, while they hold. Other Tenants are not named (ATTACK-15)."""
     host = observed.host
     if host is None:
@@ -26,9 +25,9 @@ def host_findings(observed: Observed) -> list[Finding]:
     return findings
 
 
-class HostStep:
+class HostConflictStep:
     name = "host"
     condition = "HostReady"
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
-        return host_findings(observed)
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
+        return host_conflict_findings(observed)

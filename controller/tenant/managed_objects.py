@@ -11,20 +11,19 @@ from typing import Final, NamedTuple
 
 import orjson
 
-from admission.namespace_source import is_terminating
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import Apply, Desire, additions
+from controller.runtime.apply import Apply, Renderer, additions
 from controller.runtime.conditions import Finding
 from controller.tenant.helm_ownership import Chart, Manager, differs, managed, manager
-from registry.cluster.event_handlers import ByNamespace
-from registry.cluster.interface import ClusterClient, ClusterResource
+from registry.cluster.event_handlers import ProjectionByNamespace
+from registry.cluster.interface import ClusterClient, ClusterResource, is_terminating
 from registry.cluster.object_store import key_of
 
 _MANAGERS: Final = tuple(Manager)
 
 
-class Mark(NamedTuple):
+class ObjectDigest(NamedTuple):
     """`digest` is equal for objects with the same essence, in one process."""
 
     manager: Manager
@@ -36,13 +35,13 @@ class Mark(NamedTuple):
         return self.digest * len(_MANAGERS) + _MANAGERS.index(self.manager)
 
     @classmethod
-    def of(cls, packed: int) -> Mark:
+    def of(cls, packed: int) -> ObjectDigest:
         digest, manager = divmod(packed, len(_MANAGERS))
         return cls(_MANAGERS[manager], digest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class ManagedKind:
     """A kind of object that a Tenant's Namespace holds.
 
     `essence` gives what of an object is decided here, as JSON that is the same for what the host takes as the same:
@@ -55,26 +54,26 @@ class Part:
     belongs: Callable[[str, str], bool]
     must_be_replaced: Callable[[Object, Object], bool] = lambda current, desired: False
 
-    def mark(self, obj: Object) -> Mark:
-        return Mark(manager(obj), self.digest(obj))
+    def mark(self, obj: Object) -> ObjectDigest:
+        return ObjectDigest(manager(obj), self.digest(obj))
 
     def digest(self, obj: Object) -> int:
         return hash(orjson.dumps(self.essence(obj), option=orjson.OPT_SORT_KEYS))
 
 
-class Marks(ByNamespace[int]):
+class ObjectDigests(ProjectionByNamespace[int]):
     """A handler of an informer, and the index that it keeps: ten thousand Tenants have ninety thousand objects.
 
     `concern` is told the Namespace of an object that is not as it was known to be.
     """
 
-    def __init__(self, part: Part, *, concern: Callable[[str], None]) -> None:
+    def __init__(self, part: ManagedKind, *, concern: Callable[[str], None]) -> None:
         super().__init__(self._mark, concern=concern)
         self.part = part
 
-    def get(self, namespace: str, name: str) -> Mark | None:
+    def get(self, namespace: str, name: str) -> ObjectDigest | None:
         packed = self.values(namespace).get(name)
-        return None if packed is None else Mark.of(packed)
+        return None if packed is None else ObjectDigest.of(packed)
 
     def names(self, namespace: str) -> Sequence[str]:
         return tuple(self.values(namespace))
@@ -105,7 +104,7 @@ class ContentWriter:
         self._cluster = cluster
         self._chart = chart
 
-    async def ensure(self, marks: Marks, desire: Desire, release: Key | None) -> Sequence[Finding]:
+    async def ensure(self, marks: ObjectDigests, desire: Renderer, release: Key | None) -> Sequence[Finding]:
         """Make an object as `desire` says; what Helm has otherwise is found, and left.
 
         `release` is Helm's for it, None for what no chart of a Tenant makes.
@@ -134,7 +133,7 @@ class ContentWriter:
             return [differs(_named(marks.part.resource, metadata["name"]))]
         return []
 
-    async def remove(self, marks: Marks, namespace: str, name: str) -> Sequence[Finding]:
+    async def remove(self, marks: ObjectDigests, namespace: str, name: str) -> Sequence[Finding]:
         """Delete an object of our making; what Helm keeps is found, and what others made stays."""
         mark = marks.get(namespace, name)
         if mark is None or mark.manager is Manager.OTHER:
@@ -148,7 +147,7 @@ class ContentWriter:
         marks.gone(namespace, name)
         return []
 
-    def _desire(self, desire: Desire, current: Object | None, release: Key | None) -> Object:
+    def _desire(self, desire: Renderer, current: Object | None, release: Key | None) -> Object:
         desired = desire(current)
         held = manager(current) if current is not None else None
         if current is not None and held is Manager.HELM:
@@ -160,7 +159,7 @@ class ContentWriter:
     def _is_to_hand_over(self, held: Manager, release: Key | None) -> bool:
         return held is Manager.OURS and release is not None and self._chart() == "flux"
 
-    async def _read(self, marks: Marks, wanted: Object) -> Object | None:
+    async def _read(self, marks: ObjectDigests, wanted: Object) -> Object | None:
         metadata = wanted["metadata"]
         try:
             return await self._cluster.get(marks.part.resource, metadata["namespace"], metadata["name"])

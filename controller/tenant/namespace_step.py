@@ -7,28 +7,27 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from admission.namespace_source import is_terminating
-from admission.tenant.host_validation import MAX_LABEL_VALUE
-from apiserver.meta.label_validation import value_errors
+from apiserver.meta.label_validation import label_value_errors
 from apiserver.meta.resource import Object
 from controller.runtime.apply import Apply, ForeignObject, additions
 from controller.runtime.conditions import Finding
 from controller.tenant.helm_ownership import CHART_CONFLICT, Chart, managed, tenant_release
 from controller.tenant.namespace_ownership import (
     Ownership,
-    annotations_of_record,
     conflict,
-    is_of_former,
+    is_of_former_tenant,
     may_be_deleted,
     ownership,
+    record_annotations,
 )
-from controller.tenant.observe import Observed
-from registry.cluster.interface import NAMESPACES
+from controller.tenant.observe import ObservedTenant
+from registry.cluster.interface import NAMESPACES, is_terminating
 from registry.names import (
     ANCESTOR_LABEL_PREFIX,
     GATEWAY_ATTACHED_BY_ANNOTATION,
     GATEWAY_LABEL,
     HOST_LABEL,
+    MAX_LABEL_VALUE,
     NAMESPACE_LABEL_PREFIX,
     NO_DELETE_LABEL,
     SCHEDULING_CLASS_LABEL,
@@ -103,7 +102,7 @@ def host_label(host: EffectiveHost | None) -> str | None:
 
 def scheduling_class_label(name: str) -> str | None:
     """None for a name that no label can hold."""
-    return name if name and not value_errors(name) else None
+    return name if name and not label_value_errors(name) else None
 
 
 def _is_attached(namespace: Object | None) -> bool:
@@ -115,7 +114,7 @@ def _strings(namespace: Object | None, field: str) -> Mapping[str, str]:
     return (namespace["metadata"].get(field) or {}) if namespace is not None else {}
 
 
-def contradictions(desired: Object, current: Object) -> list[str]:
+def conflicting_labels(desired: Object, current: Object) -> list[str]:
     """The labels of a Namespace that somebody else manages whose values are not ours. The chart writes empty ones."""
     held, wanted = _strings(current, "labels"), desired["metadata"]["labels"]
     return sorted(key for key in wanted.keys() & held.keys() if _said(key, held[key]) != _said(key, wanted[key]))
@@ -125,7 +124,7 @@ def _said(key: str, value: str | None) -> str | None:
     return (value or None) if key.startswith(NAMESPACE_LABEL_PREFIX) else value
 
 
-def helm_additions(desired: Object, current: Object) -> Object:
+def helm_patch(desired: Object, current: Object) -> Object:
     """What we write on a Namespace that Helm manages: what is missing, and the gateway label that is not Helm's but the
     gateway part's."""
     added = additions(desired, current)
@@ -136,14 +135,14 @@ def helm_additions(desired: Object, current: Object) -> Object:
     return added
 
 
-def obstacle(observed: Observed) -> Finding | None:
+def obstacle(observed: ObservedTenant) -> Finding | None:
     """What keeps us from writing the Namespace at present. Its end is an event that leads back here."""
     facts = observed.facts
     if observed.shares_namespace:
         return Finding(READY, "False", "NamespaceConflict", f'namespace "{facts.namespace}" is an older tenant\'s')
     if observed.namespace is not None and is_terminating(observed.namespace):
         return Finding(READY, "False", "NamespaceTerminating", f'namespace "{facts.namespace}" is being deleted')
-    if is_of_former(observed.namespace, facts):
+    if is_of_former_tenant(observed.namespace, facts):
         why = f'namespace "{facts.namespace}" is a former tenant\'s, and is about to be deleted'
         return Finding(READY, "False", "NamespaceOfFormerTenant", why)
     if facts.is_root:
@@ -178,7 +177,7 @@ class NamespaceStep:
         self._now = now
         self._chart = chart
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         if (found := obstacle(observed)) is not None:
             return _refused(found)
         facts = observed.facts
@@ -192,20 +191,20 @@ class NamespaceStep:
         ready = Finding(READY, "True", "Reconciled", f'namespace "{facts.namespace}" is as wanted')
         return [ready, *_scheduling(observed), *_chart(observed)]
 
-    def _desire(self, observed: Observed, current: Object | None) -> Object:
+    def _desire(self, observed: ObservedTenant, current: Object | None) -> Object:
         facts, desired = observed.facts, _render(observed, current)
         if current is not None and ownership(current, facts) is Ownership.HELM:
-            return helm_additions(desired, current)
+            return helm_patch(desired, current)
         if current is None and not facts.is_root:
             annotations = desired["metadata"].get("annotations", {})
-            desired["metadata"]["annotations"] = {**annotations, **annotations_of_record(facts, self._now())}
+            desired["metadata"]["annotations"] = {**annotations, **record_annotations(facts, self._now())}
         # what was adopted, and the root, must not go with a release
         if self._chart() == "flux" and not facts.is_root and (current is None or may_be_deleted(current)):
             return managed(desired, tenant_release(facts))
         return desired
 
 
-def _render(observed: Observed, current: Object | None) -> Object:
+def _render(observed: ObservedTenant, current: Object | None) -> Object:
     inherited = Inherited(
         host=observed.host,
         services=observed.services,
@@ -223,19 +222,19 @@ def _refused(finding: Finding) -> Sequence[Finding]:
     return [finding, Finding("NamespaceConflict", "True", "NotOwned", finding.message)]
 
 
-def _scheduling(observed: Observed) -> Sequence[Finding]:
+def _scheduling(observed: ObservedTenant) -> Sequence[Finding]:
     if not observed.scheduling_class or scheduling_class_label(observed.scheduling_class):
         return []
     why = f"the name of the scheduling class in effect is no value of a label: {observed.scheduling_class[:_SHOWN]}"
     return [Finding("SchedulingClassInvalid", "True", "NotALabel", why)]
 
 
-def _chart(observed: Observed) -> Sequence[Finding]:
+def _chart(observed: ObservedTenant) -> Sequence[Finding]:
     """Of a Namespace that Helm manages we write only what Helm does not: a difference is told, not fought over."""
     current = observed.namespace
     if current is None or ownership(current, observed.facts) is not Ownership.HELM:
         return []
-    labels = contradictions(_render(observed, current), current)
+    labels = conflicting_labels(_render(observed, current), current)
     if not labels:
         return []
     why = f"the tenant's chart gives the namespace other values of these labels, and keeps them: {', '.join(labels)}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from apiserver.meta.resource import Key, Object
+from registry.cluster.object_store import ObjectLister
 from registry.names import release_name
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
 from registry.tenant.summary import TenantFacts
@@ -14,14 +14,8 @@ from registry.tenant.tree import TenantTree, effective_gateway, effective_host
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 
 
-class Lister(Protocol):
-    """The store of an informer."""
-
-    def get(self, key: Key) -> Object | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
+class ObservedTenant:
     """`ancestors` are nearest first. `shares_host` tells whether another Tenant has the same effective host,
     `shares_namespace` whether an older one has the same workload namespace."""
 
@@ -39,13 +33,13 @@ class Observed:
 
 
 class Observer:
-    def __init__(self, *, tree: TenantTree, releases: Lister, namespaces: Lister) -> None:
+    def __init__(self, *, tree: TenantTree, releases: ObjectLister, namespaces: ObjectLister) -> None:
         """`releases` are HelmReleases by their own keys, status included; `namespaces` are by ('', name)."""
         self._tree = tree
         self._releases = releases
         self._namespaces = namespaces
 
-    def observe(self, key: Key) -> Observed | None:
+    def observe(self, key: Key) -> ObservedTenant | None:
         """None for a Tenant that does not exist."""
         facts = self._tree.get(key)
         release = self._releases.get(Key(key.namespace, release_name(key.name)))
@@ -53,7 +47,7 @@ class Observer:
             return None
         host = effective_host(self._tree, facts)
         owner, ancestors = self._tree.by_namespace(facts.namespace), self._tree.ancestors(facts)
-        return Observed(
+        return ObservedTenant(
             facts=facts,
             release=release,
             ancestors=ancestors,

@@ -10,12 +10,11 @@ import logging
 from collections.abc import Sequence
 from typing import Protocol
 
-from admission.namespace_source import is_terminating
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from controller.runtime.apply import Apply
 from controller.tenant.namespace_ownership import may_be_deleted, record
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient, is_terminating
 from registry.names import release_name
 from registry.tenant.tree import TenantTree
 
@@ -28,7 +27,7 @@ class RecordedNamespaces(Protocol):
         ...
 
 
-class Cleanup:
+class OrphanedNamespaceCleanup:
     def __init__(
         self, *, apply: Apply, cluster: ClusterClient, tree: TenantTree, namespaces: RecordedNamespaces
     ) -> None:

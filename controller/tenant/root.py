@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from admission.namespace_source import is_terminating
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import Event
 from controller.runtime.apply import Apply, ForeignObject
 from controller.tenant.namespace_step import Inherited, render_namespace
-from controller.tenant.observe import Lister
 from controller.tenant.watches import Enqueue
-from registry.cluster.event_handlers import Handler
-from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient
+from registry.cluster.event_handlers import NoOpEventHandler
+from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient, is_terminating
+from registry.cluster.object_store import ObjectLister
 from registry.names import ROOT_NAME, ROOT_NAMESPACE, release_name
 from registry.tenant.convert import NotATenant, key_of, shown_spec, to_release
 from registry.tenant.inheritance import effective_services
@@ -48,7 +47,7 @@ class RootReconciler:
         apply: Apply,
         cluster: ClusterClient,
         tree: TenantTree,
-        namespaces: Lister,
+        namespaces: ObjectLister,
         settings: Callable[[], ReleaseSettings],
     ) -> None:
         self._apply = apply
@@ -90,7 +89,7 @@ class RootReconciler:
             raise ForeignObject(why) from e
 
 
-class RootEvents(Handler):
+class RootEventHandler(NoOpEventHandler):
     """What leads to the root being looked at: a listener of the Tenants' watch cache, and a handler of the informer of
     Namespaces."""
 

@@ -9,16 +9,14 @@ from collections.abc import Callable, Sequence
 
 from pydantic import ValidationError
 
-from admission.tenant.host_validation import MAX_LABEL_VALUE
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
-from controller.tenant.managed_objects import ContentWriter, Marks, Part
+from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
 from controller.tenant.namespace_step import host_label
-from controller.tenant.observe import Observed
-from registry.cluster.interface import ClusterResource
-from registry.tenantgateway.types import GROUP, KIND, VERSION, TenantGatewaySpec
+from controller.tenant.observe import ObservedTenant
+from registry.names import MAX_LABEL_VALUE
+from registry.tenantgateway.types import GROUP, KIND, TENANTGATEWAYS, TenantGatewaySpec
 
-TENANTGATEWAYS = ClusterResource(GROUP, VERSION, "tenantgateways", KIND)
 NAME = "cozystack"
 MISSING = "TenantGatewayMissing"
 # Of the chart that makes it: a release of its own, in the Tenant's Namespace.
@@ -43,7 +41,7 @@ def _exactly(wanted: Object, held: Object) -> Object:
     return patch
 
 
-def obstacle(observed: Observed) -> Finding | None:
+def obstacle(observed: ObservedTenant) -> Finding | None:
     """Why a Tenant that asks for a Gateway of its own has none: its domain is that of the Gateway."""
     host = observed.host
     if host_label(host):
@@ -66,7 +64,7 @@ def _essence(obj: Object) -> object:
         return spec
 
 
-PART = Part(resource=TENANTGATEWAYS, essence=_essence, belongs=lambda namespace, name: name == NAME)
+PART = ManagedKind(resource=TENANTGATEWAYS, essence=_essence, belongs=lambda namespace, name: name == NAME)
 
 
 class TenantGatewayStep:
@@ -82,7 +80,7 @@ class TenantGatewayStep:
         self,
         *,
         writer: ContentWriter,
-        marks: Marks,
+        marks: ObjectDigests,
         spec: Callable[[str], Object],
         served: Callable[[], bool] = lambda: True,
     ) -> None:
@@ -91,7 +89,7 @@ class TenantGatewayStep:
         self._spec = spec
         self._served = served
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         facts = observed.facts
         found = obstacle(observed) if facts.gateway else None
         apex = host_label(observed.host)

@@ -9,8 +9,8 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import Event
 from controller.tenant.namespace_ownership import record
-from controller.tenant.observe import Lister
-from registry.cluster.event_handlers import Handler, Taker
+from registry.cluster.event_handlers import NoOpEventHandler, SyncingHandler
+from registry.cluster.object_store import ObjectLister
 from registry.multimap import Multimap
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
 from registry.tenant.summary import TenantFacts, facts_of
@@ -33,7 +33,7 @@ class _Inherited:
 _NOTHING = _Inherited("", "", NO_SERVICES, "", ())
 
 
-class TenantEvents:
+class TenantEventHandler:
     """A listener of the Tenants' watch cache, to be subscribed after the tree: it looks at what an event made of it."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
@@ -92,10 +92,10 @@ class TenantEvents:
                 self._enqueue(each.key)
 
 
-class NamespaceEvents(Taker):
+class NamespaceEventHandler(SyncingHandler):
     """A handler of the informer of Namespaces, and the index of their records."""
 
-    def __init__(self, *, tree: TenantTree, namespaces: Lister, enqueue: Enqueue) -> None:
+    def __init__(self, *, tree: TenantTree, namespaces: ObjectLister, enqueue: Enqueue) -> None:
         """`namespaces` is the store of the same informer."""
         self._tree = tree
         self._namespaces = namespaces
@@ -147,7 +147,7 @@ class NamespaceEvents(Taker):
             self._recorded.add(tenant, name)
 
 
-class GatewayOwners(Handler):
+class TenantGatewayServedHandler(NoOpEventHandler):
     """A handler of the informer of TenantGateways: once the host has the kind, whoever asks for one is to get it."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
@@ -167,7 +167,7 @@ class GatewayOwners(Handler):
                 self._enqueue(facts.key)
 
 
-class ContentEvents:
+class TenantEnqueuer:
     """From a Namespace with something in it that is not as it was to the Tenants that it concerns."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
@@ -180,7 +180,7 @@ class ContentEvents:
         if owner is not None:
             self.enqueue(owner.key)
 
-    def concern_heirs(self, namespace: str) -> None:
+    def enqueue_heirs(self, namespace: str) -> None:
         """The children of that Tenant; of the root, whose Secret is what it carries on itself, the root as well."""
         owner = self.tree.by_namespace(namespace)
         if owner is not None and owner.is_root:

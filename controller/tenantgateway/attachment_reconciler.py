@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from admission.namespace_source import is_terminating
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
 from controller.runtime.apply import Apply
-from controller.tenant.observe import Lister
 from controller.tenantgateway.attachment import attachments, namespace_patch
 from controller.tenantgateway.collected_errors import is_passing
 from controller.tenantgateway.index import Enqueue, Namespaces, TenantGateways
 from controller.tenantgateway.model import Attachments
-from registry.cluster.interface import NAMESPACES
+from registry.cluster.interface import NAMESPACES, is_terminating
+from registry.cluster.object_store import ObjectLister
 
 _NOBODY = Attachments()
 
@@ -29,7 +28,7 @@ class AttachmentReconciler:
         self,
         *,
         apply: Apply,
-        namespaces: Lister,
+        namespaces: ObjectLister,
         index: Namespaces,
         tenantgateways: TenantGateways,
         depth: Callable[[str], int],

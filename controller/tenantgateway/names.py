@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 
-from admission.tenant.host_validation import MAX_LABEL_VALUE
 from apiserver.meta.resource import Object
 from controller.runtime.apply import ControllerOwner
 from controller.tenantgateway.model import GatewayFacts
+from registry.names import MAX_LABEL_VALUE
 from registry.tenantgateway.types import GROUP, KIND, VERSION
 
 GATEWAY_API_GROUP = "gateway.networking.k8s.io"

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from admission.namespace_source import is_terminating
 from apiserver.meta.resource import Key, Object
 from controller.tenantgateway.model import CertMode, GatewayFacts, Heir, ParentRef, Route, RouteId, RouteKind
 from controller.tenantgateway.names import CONTROLLER_NAME, GATEWAY_API_GROUP, redirect_name
+from registry.cluster.interface import is_terminating
 from registry.names import GATEWAY_LABEL, HOST_LABEL, canonical_host
 from registry.tenantgateway.types import TenantGatewaySpec
 

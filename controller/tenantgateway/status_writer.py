@@ -9,9 +9,9 @@ from apiserver.meta.resource import Object
 from controller.runtime.apply import Apply
 from controller.runtime.conditions import condition
 from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from controller.tenantgateway.index import TenantGateways
 from controller.tenantgateway.status import READY, Found, render_status
+from registry.tenantgateway.types import TENANTGATEWAYS
 
 _RECONCILE = "Reconcile"
 # That another gateway has a namespace is as it should be.

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from apiserver.cooperative import in_slices
+from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster.object_store import key_of
@@ -35,7 +35,7 @@ class EventHandler(Protocol):
         ...
 
 
-class Handler:
+class NoOpEventHandler:
     """An EventHandler that heeds nothing: who extends it says what it heeds. What was missed while the host was away
     comes with `replace`."""
 
@@ -52,8 +52,8 @@ class Handler:
         """Nothing to do."""
 
 
-class Taker(Handler, ABC):
-    """A Handler to which it is the same whether an object is listed or changes, and is missing or is deleted."""
+class SyncingHandler(NoOpEventHandler, ABC):
+    """A handler that treats a listed object like a changed one, and a missing object like a deleted one."""
 
     @abstractmethod
     def _known(self) -> Iterable[Key]:
@@ -65,7 +65,7 @@ class Taker(Handler, ABC):
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         gone = set(self._known())
-        async for obj in in_slices(items):
+        async for obj in iterate_cooperatively(items):
             key = key_of(obj)
             gone.discard(key)
             self._take(key, obj)
@@ -76,7 +76,7 @@ class Taker(Handler, ABC):
         self._take(key_of(obj), None if type == "DELETED" else obj)
 
 
-class Follower(Taker, Generic[V]):
+class ProjectionStore(SyncingHandler, Generic[V]):
     """Takes down what matters of each object, and tells of changes of just that.
 
     `view` gives what matters of an object, None if nothing does; it is pure, and its values can be compared.
@@ -111,7 +111,7 @@ class Follower(Taker, Generic[V]):
         self._changed(key, before, now)
 
 
-class ByNamespace(Taker, Generic[V]):
+class ProjectionByNamespace(SyncingHandler, Generic[V]):
     """Keeps one value an object, of those for which `value` is not None.
 
     `concern` is told the Namespace of an object that changed it.
@@ -147,7 +147,7 @@ class ByNamespace(Taker, Generic[V]):
             self._concern(key.namespace)
 
 
-class Listed(Handler):
+class RelistListener(NoOpEventHandler):
     """Only tells when everything there is of a kind has been seen anew."""
 
     def __init__(self, callback: Callable[[], None]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import asynccontextmanager
 from typing import Any
 
-from apiserver.cooperative import Turns
+from apiserver.cooperative import Yielder
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster.backoff import Backoff
@@ -216,7 +216,7 @@ class Informer:
         """Follow the stream to its end. Without a version to start from, it begins with all that there is."""
         started = asyncio.get_running_loop().time()
         initial: dict[Key, bytes] | None = None if self._rv else {}
-        turns = Turns()
+        turns = Yielder()
         try:
             async with (
                 asyncio.timeout(None if self._rv else _INITIAL_EVENTS_SECONDS) as deadline,
@@ -224,7 +224,7 @@ class Informer:
             ):
                 async for event in events:
                     # many can come at a time
-                    await turns.give()
+                    await turns.yield_if_due()
                     if initial is None:
                         self._apply(event)
                     elif self._gather(event, initial):

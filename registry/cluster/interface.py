@@ -116,6 +116,11 @@ class NotServed(ClusterUnreachable):
         super().__init__("the host does not serve the kind")
 
 
+def is_terminating(namespace: Object) -> bool:
+    phase = (namespace.get("status") or {}).get("phase")
+    return phase == "Terminating" or bool(namespace["metadata"].get("deletionTimestamp"))
+
+
 def is_namespace_ending(error: errors.StatusError) -> bool:
     """Whether the host takes nothing new into the namespace any more. It never will again: what ends stays ended."""
     return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)

@@ -168,4 +168,4 @@ def _end(text: str, start: int) -> int | None:
     except ValueError:
         return None
     except RecursionError:
-        return deepjson.end_of(text, start)
+        return deepjson.find_container_end(text, start)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from sys import intern
-from typing import overload
+from typing import Protocol, overload
 
-from apiserver.cooperative import in_slices
+from apiserver.cooperative import iterate_cooperatively
 from apiserver.json import deep as deepjson
 from apiserver.meta.resource import Key, Object
 
 _FAST = 1
 # How what zlib makes begins; an object as JSON begins with a brace, or a space before it.
 _PACKED = b"x"
+
+
+class ObjectLister(Protocol):
+    """The read side of an informer's store."""
+
+    def get(self, key: Key) -> Object | None: ...
 
 
 class EncodedObjects(Sequence[Object]):
@@ -34,7 +40,7 @@ class EncodedObjects(Sequence[Object]):
     def __getitem__(self, index: int | slice) -> Object | EncodedObjects:
         if isinstance(index, slice):
             return EncodedObjects(self._encoded[index])
-        parsed: Object = deepjson.loads_own(self._encoded[index])
+        parsed: Object = deepjson.loads_dumped(self._encoded[index])
         return parsed
 
 
@@ -52,7 +58,7 @@ class ObjectStore:
         held = self._objects.get(key)
         if held is None:
             return None
-        parsed: Object = deepjson.loads_own(zlib.decompress(held) if held.startswith(_PACKED) else held)
+        parsed: Object = deepjson.loads_dumped(zlib.decompress(held) if held.startswith(_PACKED) else held)
         return parsed
 
     def items(self) -> Iterator[Object]:
@@ -76,7 +82,7 @@ class ObjectStore:
 
     async def pack(self) -> None:
         """Compress everything, with turns for others: 15 microseconds an object, so not while somebody waits for it."""
-        async for key, held in in_slices(tuple(self._objects.items())):
+        async for key, held in iterate_cooperatively(tuple(self._objects.items())):
             if self._objects.get(key) is held and not held.startswith(_PACKED):
                 self._objects[key] = zlib.compress(held, _FAST)
 

@@ -8,12 +8,14 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from apiserver.meta.resource import Column, Object, Resource
+from registry.cluster.interface import ClusterResource
 from registry.structural_schema import structural_schema
 from registry.tenant.types import Conditions
 
 GROUP = "gateway.cozystack.io"
 VERSION = "v1alpha1"
 KIND = "TenantGateway"
+TENANTGATEWAYS = ClusterResource(GROUP, VERSION, "tenantgateways", KIND)
 
 _DNS_NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
 

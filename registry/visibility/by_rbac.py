@@ -12,7 +12,7 @@ from weakref import WeakSet
 from apiserver.authorization.authorizer import MASTERS
 from apiserver.meta.errors import ServiceUnavailable
 from apiserver.request.context import User
-from apiserver.storage.visibility import Places, Sight, SightChange, intersection, union
+from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleNamespaces, intersection, union
 from registry.rbac.role_index import Subject, subjects_of
 from registry.visibility.rbac_history import RbacRecord
 from registry.visibility.visible_namespaces import Question, is_visible, visible
@@ -34,7 +34,7 @@ def identity_of(user: User) -> Identity:
     return Identity(user.name, tuple(sorted(set(user.groups))))
 
 
-class RbacSights:
+class RbacVisibility:
     """Sights by RBAC: where a user may get what the questions ask for, one of them at least.
 
     `synced` is set once all roles and bindings have been seen.
@@ -45,18 +45,18 @@ class RbacSights:
         self._questions = tuple(questions)
         self._synced = synced
         # what is asked for often stays; what is watched lives as long as its watches, wherever it is held
-        self._sights: OrderedDict[Identity, _RbacSight] = OrderedDict()
-        self._by_subject: dict[Subject, WeakSet[_RbacSight]] = {}
+        self._sights: OrderedDict[Identity, _RbacUserVisibility] = OrderedDict()
+        self._by_subject: dict[Subject, WeakSet[_RbacUserVisibility]] = {}
         record.subscribe(self._changed)
 
-    async def of(self, user: User) -> Sight:
+    async def for_user(self, user: User) -> Visibility:
         if MASTERS in user.groups:
             return EVERYTHING
         await self._filled()
         identity = identity_of(user)
         sight = self._sights.get(identity)
         if sight is None:
-            sight = self._sights[identity] = _RbacSight(user, self._record, self._questions)
+            sight = self._sights[identity] = _RbacUserVisibility(user, self._record, self._questions)
             for subject in subjects_of(user):
                 self._by_subject.setdefault(subject, WeakSet()).add(sight)
             while len(self._sights) > _KEPT_SIGHTS:
@@ -84,20 +84,20 @@ class RbacSights:
                 del self._by_subject[subject]
 
 
-class _RbacSight:
+class _RbacUserVisibility:
     def __init__(self, user: User, record: RbacRecord, questions: Sequence[Question]) -> None:
         self.user = user
         self._record = record
         self._questions = questions
         self._places = visible(user, record.index, questions)
-        self._callbacks: dict[int, Callable[[SightChange], None]] = {}
+        self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
         self._next = 0
 
     @property
-    def places(self) -> Places:
+    def namespaces(self) -> VisibleNamespaces:
         return self._places
 
-    def since(self, rv: int, told: tuple[float, float]) -> SightChange | None:
+    def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
         if rv < self._record.since:
             return None
         first, last = told
@@ -107,9 +107,9 @@ class _RbacSight:
         if states is None:
             return None
         seen = [visible(self.user, state, self._questions) for state in states]
-        return SightChange(reduce(union, seen), reduce(intersection, seen), self._places, self._record.rv)
+        return VisibilityChange(reduce(union, seen), reduce(intersection, seen), self._places, self._record.rv)
 
-    def subscribe(self, callback: Callable[[SightChange], None]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
         number = self._next = self._next + 1
         self._callbacks[number] = callback
 
@@ -130,19 +130,19 @@ class _RbacSight:
                 self._places = before | {namespace} if seen else before - {namespace}
         if before == self._places:
             return
-        change = SightChange(before, before, self._places, rv)
+        change = VisibilityChange(before, before, self._places, rv)
         for callback in tuple(self._callbacks.values()):
             callback(change)
 
 
 class _Everything:
-    places: Places = None
+    namespaces: VisibleNamespaces = None
 
-    def since(self, rv: int, told: tuple[float, float]) -> SightChange | None:
-        return SightChange(None, None, None, rv)
+    def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
+        return VisibilityChange(None, None, None, rv)
 
-    def subscribe(self, callback: Callable[[SightChange], None]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
         return lambda: None
 
 
-EVERYTHING: Sight = _Everything()
+EVERYTHING: Visibility = _Everything()

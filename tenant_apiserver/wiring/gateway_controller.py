@@ -15,7 +15,6 @@ from controller.runtime.event_recorder import Recorder
 from controller.runtime.manager import Controller
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from controller.tenantgateway.attachment_reconciler import AttachmentReconciler
 from controller.tenantgateway.ensure import Maker
 from controller.tenantgateway.index import Derived, Namespaces, Routes, TenantGateways
@@ -23,10 +22,11 @@ from controller.tenantgateway.reconciler import Known, TenantGatewayReconciler
 from controller.tenantgateway.route_status_writer import Verdicts
 from controller.tenantgateway.status_writer import StatusWriter
 from controller.tenantgateway.watched_kinds import Kinds
-from registry.cluster.event_handlers import Listed
+from registry.cluster.event_handlers import RelistListener
 from registry.cluster.informer_factory import Informers
 from registry.names import workload_namespace
 from registry.tenant.tree import TenantTree
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tenant_apiserver.wiring.tenant_api import TenantApi
 
 NAME = "tenantgateway"
@@ -70,7 +70,7 @@ class GatewayControllers:
         for kind in (kinds.gateways, kinds.issuers):
             kind.add_handler(Derived(tenantgateways=gateways, enqueue=queue.add).handler)
         for kind in kinds.all:
-            kind.add_handler(Listed(enqueue_everyone))
+            kind.add_handler(RelistListener(enqueue_everyone))
         tenants.cache.subscribe(_Places(gateways, attachments.add).on_event)
         settings.subscribe(enqueue_everyone)
 

@@ -14,23 +14,23 @@ from controller.runtime.event_recorder import Recorder
 from controller.runtime.manager import Controller
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
-from controller.tenant.finalizer import DeletionEvents, Lifecycle
-from controller.tenant.gateway_ready_step import GatewayStep
-from controller.tenant.host_conflict_step import HostStep
+from controller.tenant.finalizer import ParentDeletionHandler, TenantFinalizer
+from controller.tenant.gateway_ready_step import GatewayReadyStep
+from controller.tenant.host_conflict_step import HostConflictStep
 from controller.tenant.managed_objects import ContentWriter
 from controller.tenant.namespace_content_steps import inside
 from controller.tenant.namespace_step import NamespaceStep
 from controller.tenant.observe import Observer
-from controller.tenant.orphaned_namespaces import Cleanup
-from controller.tenant.reconciler import TenantReconciler, every_tenant
+from controller.tenant.orphaned_namespaces import OrphanedNamespaceCleanup
+from controller.tenant.reconciler import TenantReconciler, all_tenant_keys
 from controller.tenant.release_adopted_namespace import Leavings
 from controller.tenant.status import StatusWriter
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
-from controller.tenant.watches import ContentEvents, Enqueue, NamespaceEvents, TenantEvents
-from controller.tenant.workloads_ready_step import WorkloadsStep
+from controller.tenant.watches import Enqueue, NamespaceEventHandler, TenantEnqueuer, TenantEventHandler
+from controller.tenant.workloads_ready_step import WorkloadsReadyStep
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.informer_factory import Informers
 from registry.cluster.interface import ClusterClient, ClusterResource
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tenant_apiserver.wiring.content_settings import content_settings
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tenant_apiserver.wiring.tenant_state import tenant_state
@@ -51,12 +51,12 @@ def tenant_controller(
     """To be made before the informers run: it listens to them."""
     queue = WorkQueue[Key](metrics=queues.of(NAME))
     queues.track(NAME, queue)
-    namespaces = NamespaceEvents(tree=tenants.tree, namespaces=tenants.namespaces.store, enqueue=queue.add)
+    namespaces = NamespaceEventHandler(tree=tenants.tree, namespaces=tenants.namespaces.store, enqueue=queue.add)
     tenants.namespaces.add_handler(namespaces, behind=True)
-    for listener in (TenantEvents, DeletionEvents):
+    for listener in (TenantEventHandler, ParentDeletionHandler):
         tenants.cache.subscribe(listener(tree=tenants.tree, enqueue=queue.add).on_event)
     reconciler = _reconciler(
-        cleanup=Cleanup(apply=apply, cluster=cluster, tree=tenants.tree, namespaces=namespaces),
+        cleanup=OrphanedNamespaceCleanup(apply=apply, cluster=cluster, tree=tenants.tree, namespaces=namespaces),
         cluster=cluster,
         tenants=tenants,
         settings=settings,
@@ -67,7 +67,7 @@ def tenant_controller(
     )
 
     def everyone() -> Iterable[Key]:
-        return every_tenant(tenants.tree, namespaces)
+        return all_tenant_keys(tenants.tree, namespaces)
 
     def enqueue_everyone() -> None:
         for key in everyone():
@@ -79,7 +79,7 @@ def tenant_controller(
 
 def _reconciler(
     *,
-    cleanup: Cleanup,
+    cleanup: OrphanedNamespaceCleanup,
     cluster: ClusterClient,
     tenants: TenantApi,
     settings: Settings,
@@ -89,7 +89,7 @@ def _reconciler(
     enqueue: Enqueue,
 ) -> TenantReconciler:
     tree, releases = tenants.tree, tenants.releases.store
-    contents, events = content_settings(settings, tree), ContentEvents(tree=tree, enqueue=enqueue)
+    contents, events = content_settings(settings, tree), TenantEnqueuer(tree=tree, enqueue=enqueue)
     state = tenant_state(informers=informers, apply=apply, tree=tree, enqueue=enqueue, concern=events.concern)
     writer = ContentWriter(apply=apply, cluster=cluster, chart=contents.chart)
     leavings = Leavings(apply=apply, writer=writer, listen=partial(_listen, informers))
@@ -98,14 +98,14 @@ def _reconciler(
     return TenantReconciler(
         cleanup=cleanup,
         observer=Observer(tree=tree, releases=releases, namespaces=tenants.namespaces.store),
-        lifecycle=Lifecycle(
+        lifecycle=TenantFinalizer(
             apply=apply, tree=tree, releases=releases, gateways=state.gateways, leavings=leavings, status=status
         ),
         steps=(
             NamespaceStep(apply=apply, now=_now, chart=contents.chart),
-            HostStep(),
-            GatewayStep(gateways=state.gateways),
-            WorkloadsStep(workloads=state.workloads),
+            HostConflictStep(),
+            GatewayReadyStep(gateways=state.gateways),
+            WorkloadsReadyStep(workloads=state.workloads),
         ),
         inside=inside(
             writer=writer,

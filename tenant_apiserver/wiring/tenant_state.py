@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from apiserver.meta.resource import Key
 from controller.runtime.apply import Apply
 from controller.tenant.gateway_ready_step import GATEWAYS, GatewayIndex
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
-from controller.tenant.workloads_ready_step import WORKLOADMONITORS, Workloads
+from controller.tenant.workloads_ready_step import WORKLOADMONITORS, WorkloadIndex
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.informer_factory import Informers
 from registry.cluster.interface import SERVICES, ClusterResource
 from registry.tenant.tree import TenantTree
+from registry.tenantgateway.types import TENANTGATEWAYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantState:
     gateways: GatewayIndex
-    workloads: Workloads
+    workloads: WorkloadIndex
 
 
 def tenant_state(
@@ -32,7 +32,7 @@ def tenant_state(
 ) -> TenantState:
     """`concern` is told a namespace whose Tenant has to be looked at. Kinds that the host lacks are waited for."""
     state = TenantState(
-        gateways=GatewayIndex(apply=apply, tree=tree, enqueue=enqueue), workloads=Workloads(concern=concern)
+        gateways=GatewayIndex(apply=apply, tree=tree, enqueue=enqueue), workloads=WorkloadIndex(concern=concern)
     )
     informers.get(SERVICES, keep=False).add_handler(state.workloads.services)
     informers.get(TENANTGATEWAYS, keep=False).add_handler(state.gateways.tenantgateways)

@@ -20,23 +20,22 @@ from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
 from controller.runtime.manager import Controller, Manager
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.write_gate import OpenGate
-from controller.tenant.finalizer import DeletionEvents, Lifecycle
-from controller.tenant.gateway_ready_step import GATEWAYS, GatewayIndex, GatewayStep
+from controller.tenant.finalizer import ParentDeletionHandler, TenantFinalizer
+from controller.tenant.gateway_ready_step import GATEWAYS, GatewayIndex, GatewayReadyStep
 from controller.tenant.helm_ownership import Chart
-from controller.tenant.host_conflict_step import HostStep
+from controller.tenant.host_conflict_step import HostConflictStep
 from controller.tenant.managed_objects import ContentWriter
 from controller.tenant.namespace_content_steps import ContentSettings
 from controller.tenant.namespace_content_steps import inside as inside_steps
 from controller.tenant.namespace_step import NamespaceStep
 from controller.tenant.observe import Observer
-from controller.tenant.orphaned_namespaces import Cleanup
-from controller.tenant.reconciler import Step, TenantReconciler, every_tenant
+from controller.tenant.orphaned_namespaces import OrphanedNamespaceCleanup
+from controller.tenant.reconciler import Step, TenantReconciler, all_tenant_keys
 from controller.tenant.release_adopted_namespace import Leavings
-from controller.tenant.root import ROOT, RootEvents, RootReconciler
+from controller.tenant.root import ROOT, RootEventHandler, RootReconciler
 from controller.tenant.status import StatusWriter
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
-from controller.tenant.watches import ContentEvents, NamespaceEvents, TenantEvents
-from controller.tenant.workloads_ready_step import WORKLOADMONITORS, Workloads, WorkloadsStep
+from controller.tenant.watches import NamespaceEventHandler, TenantEnqueuer, TenantEventHandler
+from controller.tenant.workloads_ready_step import WORKLOADMONITORS, WorkloadIndex, WorkloadsReadyStep
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.informer import Informer
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, SECRETS, SERVICES, ClusterResource
@@ -46,6 +45,7 @@ from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.tree import TenantTree
 from registry.tenant.types import tenant_resource
 from registry.tenant.watch_feed import TenantFeed
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.fakes import FakeCluster
 from tests.tenant_objects import ROOT_HOST, release
 
@@ -123,17 +123,17 @@ class World:
         self._contents: dict[tuple[ClusterResource, str], Informer] = {}
         self._releases = Informer(self.cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR)
         self._namespaces = Informer(self.cluster, NAMESPACES)
-        events = TenantEvents(tree=self.tree, enqueue=self.queue.add)
-        namespaces = NamespaceEvents(tree=self.tree, namespaces=self._namespaces.store, enqueue=self.queue.add)
-        root_events = RootEvents(enqueue=roots.add)
-        deletions = DeletionEvents(tree=self.tree, enqueue=self.queue.add)
+        events = TenantEventHandler(tree=self.tree, enqueue=self.queue.add)
+        namespaces = NamespaceEventHandler(tree=self.tree, namespaces=self._namespaces.store, enqueue=self.queue.add)
+        root_events = RootEventHandler(enqueue=roots.add)
+        deletions = ParentDeletionHandler(tree=self.tree, enqueue=self.queue.add)
         for listener in (self.tree.on_event, events.on_event, deletions.on_event, root_events.on_event):
             self.cache.subscribe(listener)
         self._releases.add_handler(TenantFeed(resource=resource, cache=self.cache))
         self._namespaces.add_handler(namespaces)
         self._namespaces.add_handler(root_events)
         gateways = GatewayIndex(apply=self.apply, tree=self.tree, enqueue=self.queue.add)
-        workloads = Workloads(concern=ContentEvents(tree=self.tree, enqueue=self.queue.add).concern)
+        workloads = WorkloadIndex(concern=TenantEnqueuer(tree=self.tree, enqueue=self.queue.add).concern)
         self._listen(TENANTGATEWAYS, gateways.tenantgateways)
         self._listen(GATEWAYS, gateways.gateways)
         self._listen(SERVICES, workloads.services)
@@ -146,13 +146,15 @@ class World:
             recorder=self.told,
         )
         reconciler = TenantReconciler(
-            cleanup=Cleanup(apply=self.apply, cluster=self.cluster, tree=self.tree, namespaces=namespaces),
+            cleanup=OrphanedNamespaceCleanup(
+                apply=self.apply, cluster=self.cluster, tree=self.tree, namespaces=namespaces
+            ),
             observer=Observer(
                 tree=self.tree,
                 releases=self._releases.store,
                 namespaces=self._namespaces.store,
             ),
-            lifecycle=Lifecycle(
+            lifecycle=TenantFinalizer(
                 apply=self.apply,
                 tree=self.tree,
                 releases=self._releases.store,
@@ -162,9 +164,9 @@ class World:
             ),
             steps=[
                 NamespaceStep(apply=self.apply, now=lambda: NOW, chart=lambda: self.platform.chart),
-                HostStep(),
-                GatewayStep(gateways=gateways),
-                WorkloadsStep(workloads=workloads),
+                HostConflictStep(),
+                GatewayReadyStep(gateways=gateways),
+                WorkloadsReadyStep(workloads=workloads),
             ],
             inside=self._inside() if inside else (),
             status=status,
@@ -181,7 +183,7 @@ class World:
                 name="tenant",
                 queue=self.queue,
                 reconciler=reconciler,
-                seed=lambda: every_tenant(self.tree, namespaces),
+                seed=lambda: all_tenant_keys(self.tree, namespaces),
             ),
             Controller(name="root-tenant", queue=roots, reconciler=root, seed=lambda: [ROOT], workers=1),
         ]
@@ -189,7 +191,7 @@ class World:
     def _inside(self) -> Sequence[Step]:
         return inside_steps(
             writer=self._writer,
-            events=ContentEvents(tree=self.tree, enqueue=self.queue.add),
+            events=TenantEnqueuer(tree=self.tree, enqueue=self.queue.add),
             listen=self._leavings.listen,
             settings=self.platform.contents(),
         )

@@ -9,12 +9,12 @@ import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
-from controller.tenant.finalizer import Disposal, disposal
-from controller.tenant.namespace_ownership import annotations_of_record
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenant.finalizer import NamespaceDisposition, namespace_disposition
+from controller.tenant.namespace_ownership import record_annotations
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, ROLEBINDINGS, SECRETS, SERVICEACCOUNTS, ClusterResource
 from registry.cluster.object_store import ObjectStore
 from registry.names import FLUX_FINALIZER, TENANT_FINALIZER
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import NOW, World
 from tests.fakes import FakeCluster
 from tests.tenant_objects import facts, release
@@ -341,7 +341,7 @@ ALPHA = facts("alpha", uid="uid")
 
 
 def namespace(*, uid: str = "uid", made: bool = True, **metadata: Any) -> Object:
-    annotations = annotations_of_record(facts("alpha", uid=uid), NOW) if made else {}
+    annotations = record_annotations(facts("alpha", uid=uid), NOW) if made else {}
     return {
         "metadata": {
             "name": "tenant-alpha",
@@ -355,22 +355,30 @@ def namespace(*, uid: str = "uid", made: bool = True, **metadata: Any) -> Object
 @pytest.mark.parametrize(
     ("held", "expected"),
     [
-        pytest.param(namespace(), Disposal.DELETED, id="made for this tenant"),
+        pytest.param(namespace(), NamespaceDisposition.DELETED, id="made for this tenant"),
         pytest.param(
-            namespace(labels={"app.kubernetes.io/managed-by": "Helm"}), Disposal.DELETED, id="made by us for a chart"
+            namespace(labels={"app.kubernetes.io/managed-by": "Helm"}),
+            NamespaceDisposition.DELETED,
+            id="made by us for a chart",
         ),
-        pytest.param(namespace(uid="other"), Disposal.KEPT, id="made for a former tenant"),
-        pytest.param(namespace(made=False), Disposal.KEPT, id="made by somebody else"),
+        pytest.param(namespace(uid="other"), NamespaceDisposition.KEPT, id="made for a former tenant"),
+        pytest.param(namespace(made=False), NamespaceDisposition.KEPT, id="made by somebody else"),
         pytest.param(
-            namespace(annotations={"apps.cozystack.io/adopt": "tenant-root/alpha"}), Disposal.KEPT, id="adopted"
+            namespace(annotations={"apps.cozystack.io/adopt": "tenant-root/alpha"}),
+            NamespaceDisposition.KEPT,
+            id="adopted",
         ),
         pytest.param(
             namespace(annotations={"apps.cozystack.io/tenant-namespace-made": "2020-01-01T00:00:00Z"}),
-            Disposal.KEPT,
+            NamespaceDisposition.KEPT,
             id="a copied record",
         ),
-        pytest.param(namespace(labels={"platform.cozystack.io/no-delete": "true"}), Disposal.PROTECTED, id="protected"),
+        pytest.param(
+            namespace(labels={"platform.cozystack.io/no-delete": "true"}),
+            NamespaceDisposition.PROTECTED,
+            id="protected",
+        ),
     ],
 )
-def test_what_becomes_of_a_namespace(held: Object, expected: Disposal) -> None:
-    assert disposal(held, ALPHA) is expected
+def test_what_becomes_of_a_namespace(held: Object, expected: NamespaceDisposition) -> None:
+    assert namespace_disposition(held, ALPHA) is expected

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from registry.cluster.interface import RESOURCEQUOTAS
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import PlatformOfTests, World
 from tests.virtual_time import virtual
 

@@ -8,7 +8,6 @@ import pytest
 
 from apiserver.meta.resource import Object
 from controller.tenant.rbac_step import ROLES
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from registry.cluster.interface import (
     LIMITRANGES,
     NAMESPACES,
@@ -18,6 +17,7 @@ from registry.cluster.interface import (
     SERVICEACCOUNTS,
     ClusterResource,
 )
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import PlatformOfTests, World
 from tests.virtual_time import virtual
 

@@ -10,7 +10,6 @@ import pytest
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
 from controller.tenant.rbac_step import ROLES
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from registry.cluster.interface import (
     LIMITRANGES,
     NAMESPACES,
@@ -20,6 +19,7 @@ from registry.cluster.interface import (
     SERVICEACCOUNTS,
     ClusterResource,
 )
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import World
 from tests.fakes import FakeCluster
 from tests.virtual_time import virtual

@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Key, Object
-from controller.tenant.gateway_ready_step import GATEWAYS, GatewayState, Listener, State, gateway_finding, tenants_of
-from controller.tenant.observe import Observed
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
+from controller.tenant.gateway_ready_step import (
+    GATEWAYS,
+    GatewayState,
+    Listener,
+    State,
+    gateway_finding,
+    hostname_owners,
+)
+from controller.tenant.observe import ObservedTenant
 from controller.tenant.workloads_ready_step import (
     WORKLOADMONITORS,
     has_external_address,
@@ -18,6 +24,7 @@ from controller.tenant.workloads_ready_step import (
 )
 from registry.cluster.interface import HELMRELEASES, SERVICES
 from registry.tenant.types import EffectiveGateway
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import World
 from tests.tenant_objects import facts, names, release, tree_of
 from tests.virtual_time import virtual
@@ -26,8 +33,8 @@ ACCEPTED = State("True", "Accepted", "")
 OWN = {"alpha.example.org", "*.alpha.example.org", "harbor.alpha.example.org"}
 
 
-def observed(owner: str, namespace: str = "tenant-alpha") -> Observed:
-    return Observed(
+def observed(owner: str, namespace: str = "tenant-alpha") -> ObservedTenant:
+    return ObservedTenant(
         facts=facts(namespace.removeprefix("tenant-")),
         release=release("alpha"),
         ancestors=(),
@@ -126,7 +133,7 @@ def test_what_is_late_is_named_with_why() -> None:
 )
 def test_whose_a_hostname_is(hostname: str, owners: list[str]) -> None:
     tree = tree_of(facts("alpha"), facts("beta", "tenant-alpha"))
-    assert names(tenants_of(tree, hostname)) == owners
+    assert names(hostname_owners(tree, hostname)) == owners
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from apiserver.meta.resource import Key, Object
 from controller.runtime.apply import patch
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from controller.tenantgateway import parse as facts
 from controller.tenantgateway.ensure import is_owned
 from controller.tenantgateway.model import GatewayFacts, Plan, Route, RouteKind
 from controller.tenantgateway.plan import plan
 from controller.tenantgateway.render.gateway import render_gateway
-from controller.tenantgateway.route_status import faults
+from controller.tenantgateway.route_status import rejections_by_route
 from registry.cluster.interface import NAMESPACES, ClusterResource
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
     GATEWAYS,
@@ -101,7 +101,7 @@ def _told(
             (gateway, parent.get("sectionName"), parent.get("port"))
             for parent in facts.parent_refs(obj)
             if (gateway := facts.gateway_of(parent, identity.namespace)) in plans
-            and identity in faults(plans[gateway])
+            and identity in rejections_by_route(plans[gateway])
             and parent.get("sectionName") != "http"
         }
         said = {

@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from admission.chain import unobserved
+from admission.chain import ignore_observation
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from controller.platform.settings import FollowedSettings, PlatformSettings
@@ -17,10 +17,10 @@ from controller.runtime.apply import Apply
 from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
 from controller.runtime.write_gate import OpenGate
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from registry.cluster.informer_factory import Informers
 from registry.cluster.interface import NAMESPACES, ClusterResource
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tenant_apiserver.wiring.gateway_controller import GatewayControllers
 from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
 from tests.fakes import FakeCluster
@@ -100,7 +100,7 @@ class World:
             cluster=self.cluster,
             settings=self.settings,
             root_host="example.org",
-            observe=unobserved,
+            observe=ignore_observation,
             cluster_admission=lambda _: (),
         )
 

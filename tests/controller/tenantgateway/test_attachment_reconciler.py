@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from apiserver.meta.resource import Key
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from controller.tenantgateway.reconciler import TenantGatewayReconciler
 from registry.cluster.interface import HELMRELEASES, NAMESPACES
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import World, in_world, pass_through, refusal
 from tests.tenant_objects import release
 

@@ -13,9 +13,9 @@ import pytest
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupResource, Key, Object
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from registry.cluster.interface import NAMESPACES, ClusterResource, ClusterUnreachable
 from registry.names import GATEWAY_LABEL, HOST_LABEL
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.expected_objects import surprises
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,

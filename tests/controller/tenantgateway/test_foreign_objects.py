@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from apiserver.meta.resource import Object
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from registry.cluster.interface import ClusterResource
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
     GATEWAYS,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from registry.cluster.interface import ClusterResource
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import CERTIFICATES, GATEWAYS, World, in_world, pass_through
 
 TERMINATING = StatusError(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Key, Object
-from controller.tenant.tenantgateway_step import TENANTGATEWAYS
 from controller.tenantgateway.status_writer import occurrences
 from registry.cluster.interface import NAMESPACES, ClusterResource
+from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import (
     CERTIFICATES,
     GATEWAYS,
