@@ -161,7 +161,7 @@ class AuditLog:
 
 def received_at(context: RequestContext) -> datetime:
     """When the request came, by the wall clock."""
-    return datetime.fromtimestamp(time.time() - (time.monotonic() - context.received), UTC)
+    return datetime.fromtimestamp(time.time() - (time.monotonic() - context.received_at), UTC)
 
 
 def _user(user: User) -> dict[str, Any]:

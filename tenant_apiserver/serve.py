@@ -10,17 +10,18 @@ from functools import partial
 
 import uvloop
 
-from apiserver.authentication.authenticator import Union
-from apiserver.authentication.request_header import FrontProxy, RequestHeaderConfig
-from apiserver.authentication.token_review import BearerToken, TokenReviewer
-from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.authentication.authenticator import UnionAuthenticator
+from apiserver.authentication.request_header import RequestHeaderAuthenticator, RequestHeaderConfig
+from apiserver.authentication.token_review import BearerTokenAuthenticator, TokenReviewer
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.authorizer import standard_authorizer
-from apiserver.authorization.subject_access_review import AccessReview
-from apiserver.delegation.review_client import Review, counted
+from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer
+from apiserver.delegation.review_client import ReviewCall, count_responses
 from apiserver.meta.errors import StatusError
 from apiserver.server.listener import CannotListen, ended_by_signals
 from apiserver.storage.event_history import HistoryLimits
-from apiserver.tls.server_context import ServerTls, follow_file
+from apiserver.tls.file_reload import follow_file
+from apiserver.tls.server_context import ServerTls
 from controller.platform.settings import FollowedSettings, PlatformSettings
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.informer import Informer
@@ -156,7 +157,7 @@ class _Server:
     async def _obtain_tls(self) -> ServerTls:
         """Waits for the host, if that keeps the certificate."""
         try:
-            return ServerTls(
+            return assembly.TLS_TRANSPORTS[self._options.tls_transport](
                 await self._certificate.obtain(),
                 self._delegation.current.bundle(),
                 on_handshake_error=self._process.metrics.handshake_error,
@@ -198,20 +199,20 @@ class _Server:
             if audit:
                 await asyncio.to_thread(audit.close)
 
-    def _authenticator(self) -> Union:
+    def _authenticator(self) -> UnionAuthenticator:
         """In the order of WIRE-A1."""
         metrics, peers = self._process.metrics, PeerCertificates()
         settings = self._delegation
         reviewer = TokenReviewer(self._reviews(TOKEN_REVIEWS_PATH, "authn"))
-        return Union(
+        return UnionAuthenticator(
             (
-                FrontProxy(
+                RequestHeaderAuthenticator(
                     config=settings.request_header,
                     peers=peers,
                     verifier=CertificateVerifier(lambda: settings.request_header().ca_pem),
                 ),
-                ClientCertificate(peers=peers, verifier=CertificateVerifier(settings.client_ca)),
-                BearerToken(
+                ClientCertificateAuthenticator(peers=peers, verifier=CertificateVerifier(settings.client_ca)),
+                BearerTokenAuthenticator(
                     reviewer,
                     tolerance=self._options.host_outage_tolerance,
                     on_stale=partial(metrics.stale_verdict, "tokenreviews"),
@@ -219,15 +220,15 @@ class _Server:
             )
         )
 
-    def _access_review(self) -> AccessReview:
-        return AccessReview(
+    def _access_review(self) -> SubjectAccessReviewAuthorizer:
+        return SubjectAccessReviewAuthorizer(
             self._reviews(SUBJECT_ACCESS_REVIEWS_PATH, "authz"),
             tolerance=self._options.host_outage_tolerance,
             on_stale=partial(self._process.metrics.stale_verdict, "subjectaccessreviews"),
         )
 
-    def _reviews(self, path: str, kind: str) -> Review:
-        return counted(partial(self._cluster.review, path), partial(self._process.metrics.delegated, kind))
+    def _reviews(self, path: str, kind: str) -> ReviewCall:
+        return count_responses(partial(self._cluster.review, path), partial(self._process.metrics.delegated, kind))
 
     def _followed_cas(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """CA files that flags name, read again when they change."""

@@ -19,9 +19,9 @@ from aiohttp import web
 from admission.chain import Chain
 from admission.namespace_lifecycle import NamespaceLifecycle
 from admission.namespace_source import StoredNamespaces
-from apiserver.authentication.authenticator import AuthenticationError, Union
-from apiserver.authentication.request_header import RequestHeaderConfig, claims_identity
-from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.authentication.authenticator import AuthenticationError, UnionAuthenticator
+from apiserver.authentication.request_header import RequestHeaderConfig, has_identity_headers
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.authorizer import standard_authorizer
 from apiserver.request.context import RequestContext, User
 from apiserver.server.listener import CannotListen, Listener, ended_by_signals
@@ -154,7 +154,9 @@ class _Server:
         own = [_group(each, chain) for each in groups]
         audit = assembly.audit_log(options.audit_log_path, metrics)
         source = OwnDirectory(self._pki, [self._address])
-        tls = ServerTls(await source.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error)
+        tls = assembly.TLS_TRANSPORTS[self._options.tls_transport](
+            await source.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error
+        )
         app = assembly.build(
             process,
             groups=[*own, *assembly.tenant_groups(tenants)],
@@ -192,10 +194,12 @@ class _Server:
         write_private(self._kubeconfig, admin_kubeconfig(self._pki, self._url).encode())
         return listener
 
-    def _authenticator(self, embedded: EmbeddedCluster) -> Union:
+    def _authenticator(self, embedded: EmbeddedCluster) -> UnionAuthenticator:
         ca = self._pki.ca().certificate
-        certificates = ClientCertificate(peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca))
-        return Union((_NoFrontProxy(), certificates, embedded.authenticator))
+        certificates = ClientCertificateAuthenticator(
+            peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca)
+        )
+        return UnionAuthenticator((_NoFrontProxy(), certificates, embedded.authenticator))
 
     def _cluster_configuration(self) -> Configuration:
         """How the process reaches its own embedded host."""
@@ -220,7 +224,7 @@ class _NoFrontProxy:
     """There is no proxy in front of the embedded host, so identity headers are never good (ATTACK-01)."""
 
     async def authenticate(self, context: RequestContext) -> User | None:
-        if claims_identity(context.http.headers, RequestHeaderConfig()):
+        if has_identity_headers(context.http.headers, RequestHeaderConfig()):
             raise AuthenticationError("identity headers, and no front proxy")
         return None
 

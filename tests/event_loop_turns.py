@@ -7,19 +7,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 
-class Others:
-    had = 0
+class LoopIterations:
+    count = 0
 
     async def run(self) -> None:
         while True:
             await asyncio.sleep(0)
-            self.had += 1
+            self.count += 1
 
 
 @asynccontextmanager
-async def others() -> AsyncIterator[Others]:
+async def count_loop_iterations() -> AsyncIterator[LoopIterations]:
     """They have a turn whenever somebody else gives one, until the context is left."""
-    counted = Others()
+    counted = LoopIterations()
     task = asyncio.create_task(counted.run())
     await asyncio.sleep(0)
     try:

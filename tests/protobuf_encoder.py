@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from apiserver.meta.protobuf_message import Field, MessageTable, Scalar, Shape
+from apiserver.meta.protobuf_message import Cardinality, FieldDescriptor, MessageDescriptor, ScalarType
 
 MAGIC = b"k8s\x00"
 
@@ -38,30 +38,30 @@ def envelope(raw: bytes, *, kind: str = "", api_version: str = "v1") -> bytes:
     return MAGIC + bytes_field(1, type_meta) + bytes_field(2, raw) + bytes_field(3, b"") + bytes_field(4, b"")
 
 
-def encode(obj: Mapping[str, Any], table: MessageTable) -> bytes:
+def encode(obj: Mapping[str, Any], table: MessageDescriptor) -> bytes:
     """The fields of `obj` that `table` has."""
     named = [(number, field, obj[field.name]) for number, field in table.fields.items() if field.name in obj]
     return b"".join(_field(number, field, value) for number, field, value in named)
 
 
-def _field(number: int, field: Field, value: Any) -> bytes:
-    if field.shape is Shape.LIST:
+def _field(number: int, field: FieldDescriptor, value: Any) -> bytes:
+    if field.cardinality is Cardinality.REPEATED:
         return b"".join(_single(number, field.type, each) for each in value)
-    if field.shape is Shape.MAP:
-        entries = (_single(1, Scalar.STRING, key) + _single(2, field.type, each) for key, each in value.items())
+    if field.cardinality is Cardinality.MAP:
+        entries = (_single(1, ScalarType.STRING, key) + _single(2, field.type, each) for key, each in value.items())
         return b"".join(bytes_field(number, entry) for entry in entries)
     return _single(number, field.type, value)
 
 
-def _single(number: int, type_: Scalar | MessageTable, value: Any) -> bytes:
-    if isinstance(type_, MessageTable):
+def _single(number: int, type_: ScalarType | MessageDescriptor, value: Any) -> bytes:
+    if isinstance(type_, MessageDescriptor):
         fields = _FROM_JSON.get(type_.name, dict)(value)
         return bytes_field(number, encode(fields, type_))
-    if type_ in (Scalar.INT, Scalar.BOOL):
+    if type_ in (ScalarType.INT, ScalarType.BOOL):
         return number_field(number, int(value))
-    if type_ is Scalar.STRING:
+    if type_ is ScalarType.STRING:
         return bytes_field(number, value.encode())
-    return bytes_field(number, base64.b64decode(value) if type_ is Scalar.BYTES else value)
+    return bytes_field(number, base64.b64decode(value) if type_ is ScalarType.BYTES else value)
 
 
 def _timestamp(text: str) -> dict[str, Any]:

@@ -109,16 +109,16 @@ class FakeNamespaces:
         self.cached = dict(cached or {})
         self.at_cluster = dict(live if live is not None else self.cached)
         self.ready = True
-        self.asked: list[str] = []
+        self.live_calls: list[str] = []
 
-    async def synced(self, seconds: float) -> bool:
+    async def wait_until_synced(self, seconds: float) -> bool:
         return self.ready
 
     def get(self, name: str) -> Object | None:
         return _namespace(name, self.cached)
 
-    async def live(self, name: str) -> Object | None:
-        self.asked.append(name)
+    async def get_live(self, name: str) -> Object | None:
+        self.live_calls.append(name)
         return _namespace(name, self.at_cluster)
 
 

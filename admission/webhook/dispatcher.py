@@ -14,23 +14,29 @@ from typing import Any, Generic, TypeVar
 import orjson
 from cel_expr_python import cel
 
-from admission.cel.authorizer_bridge import Asking
+from admission.cel.authorizer_bridge import AuthorizerBridge
 from admission.cel.evaluation import OUT_OF_BUDGET, OutOfBudget, Run
 from admission.cel.library.authz import check_function
-from admission.matching.match_rules import Equivalents, Target, single_version
-from admission.matching.request_match import Lookup
+from admission.matching.match_rules import EquivalentResources, Target, single_version
+from admission.matching.request_match import RequestMatcher
 from admission.namespace_source import NamespaceSource
 from admission.webhook.accessor import NO_SIDE_EFFECTS, Webhook, conditions_environment
-from admission.webhook.admission_review import Verdict, denial, review_of, verdict_of, version_of
+from admission.webhook.admission_review import (
+    Verdict,
+    denial,
+    make_admission_review,
+    parse_admission_response,
+    version_of,
+)
 from admission.webhook.client import WebhookCaller
-from admission.webhook.configuration_source import HeldWebhooks
+from admission.webhook.configuration_source import WebhookSource
 from admission.webhook.errors import CallFailed, refusal
 from admission.webhook.metrics import Phase, WebhookMetrics
 from apiserver.admission import Attributes
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
-from apiserver.meta.label_validation import key_errors
+from apiserver.meta.label_validation import qualified_name_errors
 from apiserver.request.context import RequestContext
 
 # Whoever may change configurations must be able to, whatever they say (WIRE-H50).
@@ -42,14 +48,14 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class WebhookDependencies:
     """What webhooks of both kinds need."""
 
     caller: WebhookCaller
     namespaces: NamespaceSource
     authorizer: Authorizer
     metrics: WebhookMetrics
-    equivalents: Equivalents = single_version
+    equivalents: EquivalentResources = single_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +67,12 @@ class Outcome(Generic[T]):
     failed_open: bool = False
 
 
-class Dispatch:
+class Dispatcher:
     """Webhooks of one kind: `held` are their configurations."""
 
-    def __init__(self, held: HeldWebhooks, surroundings: Surroundings, *, phase: Phase) -> None:
+    def __init__(self, held: WebhookSource, webhook_dependencies: WebhookDependencies, *, phase: Phase) -> None:
         self.held = held
-        self._surroundings = surroundings
+        self._surroundings = webhook_dependencies
         self._phase: Phase = phase
 
     def handles(self, attributes: Attributes) -> bool:
@@ -77,11 +83,11 @@ class Dispatch:
         if not self.held.synced:
             raise errors.ServiceUnavailable("admission webhooks are not yet synced", retry_after=1)
 
-    def lookup(self, attributes: Attributes) -> Lookup:
+    def lookup(self, attributes: Attributes) -> RequestMatcher:
         around = self._surroundings
-        return Lookup(attributes, around.namespaces, around.equivalents(attributes.resource))
+        return RequestMatcher(attributes, around.namespaces, around.equivalents(attributes.resource))
 
-    async def target(self, hook: Webhook, lookup: Lookup) -> Target | None:
+    async def target(self, hook: Webhook, lookup: RequestMatcher) -> Target | None:
         """As what the webhook is asked about the request, None if it is not. Raises StatusError."""
         if hook.match is None:
             return None
@@ -98,20 +104,20 @@ class Dispatch:
             raise errors.Forbidden(attributes.resource.group_resource, attributes.name, failed)
         return target
 
-    async def _failed_conditions(self, hook: Webhook, lookup: Lookup, target: Target) -> str | None:
-        values = lookup.values_without_namespace(target)
+    async def _failed_conditions(self, hook: Webhook, lookup: RequestMatcher, target: Target) -> str | None:
+        values = lookup.variables_without_namespace(target)
         values = {name: values[name] for name in hook.reads if name in values}
         if "authorizer" not in hook.reads:
             return _failed_conditions(hook, values, None)
         attributes = lookup.attributes
-        asking = Asking(self._surroundings.authorizer, end=attributes.context.deadline)
-        check = check_function(attributes.user, asking.ask)
+        asking = AuthorizerBridge(self._surroundings.authorizer, end=attributes.context.deadline)
+        check = check_function(attributes.user, asking.authorize)
         try:
             return await asyncio.to_thread(partial(_failed_conditions, hook, values, check))
         finally:
-            asking.give_up()
+            asking.cancel()
 
-    async def ask(self, hook: Webhook, lookup: Lookup, target: Target) -> Verdict:
+    async def ask(self, hook: Webhook, lookup: RequestMatcher, target: Target) -> Verdict:
         """What the webhook says to the request. Raises CallFailed, and BadRequest for a dry run that it cannot do."""
         attributes = lookup.attributes
         if attributes.dry_run and not hook.side_effects:
@@ -119,11 +125,11 @@ class Dispatch:
         if attributes.dry_run and hook.side_effects not in NO_SIDE_EFFECTS:
             raise errors.BadRequest(f'admission webhook "{hook.name}" does not support dry run')
         version, uid = version_of(hook.versions), str(uuid.uuid4())
-        review = review_of(attributes, lookup.equivalents[0], target, uid=uid, version=version)
+        review = make_admission_review(attributes, lookup.equivalents[0], target, uid=uid, version=version)
         remaining = attributes.context.deadline - time.monotonic()
         body = orjson.dumps(review)
         answer = await self._surroundings.caller.post(hook.endpoint, body, seconds=hook.seconds, remaining=remaining)
-        return verdict_of(answer, uid=uid, version=version, mutating=self._phase == "admit")
+        return parse_admission_response(answer, uid=uid, version=version, mutating=self._phase == "admit")
 
     async def outcome(self, hook: Webhook, attributes: Attributes, work: Coroutine[Any, Any, T]) -> Outcome[T]:
         """What `work`, which raises CallFailed, Denied or StatusError, comes to under the webhook's failurePolicy."""
@@ -179,7 +185,7 @@ class Denied(Exception):
 
 def annotate(context: RequestContext, key: str, value: str) -> None:
     """Add an audit annotation. Those that are no qualified names are left out; what is there stays."""
-    if key.count("/") != 1 or key_errors(key):
+    if key.count("/") != 1 or qualified_name_errors(key):
         _LOG.warning("an audit annotation of a webhook is left out, its key is no qualified name: %s", key)
         return
     context.annotations.setdefault(key, value)
@@ -197,6 +203,6 @@ def _failed_conditions(hook: Webhook, values: Mapping[str, Any], check: cel.Func
     """None if the webhook does not want to be asked; else the errors, '' if there are none."""
     activation = conditions_environment().activation({**values, "namespaceObject": None}, check)
     try:
-        return Run(activation, {}).failed_conditions(hook.conditions)
+        return Run(activation, {}).check_match_conditions(hook.conditions)
     except OutOfBudget:
         return OUT_OF_BUDGET

@@ -26,7 +26,7 @@ class Authenticator(Protocol):
         ...
 
 
-class Union:
+class UnionAuthenticator:
     """The first authenticator that knows the caller decides; nobody's credentials at all make them anonymous."""
 
     def __init__(self, authenticators: Sequence[Authenticator]) -> None:

@@ -46,7 +46,7 @@ class RequestHeaderConfig:
         return (*_STANDARD_PREFIXES, *_lower(self.extra_prefixes))
 
 
-class FrontProxy:
+class RequestHeaderAuthenticator:
     """Authenticates by request headers.
 
     Identity headers without a verified front proxy behind them are a bad credential: a 401, unless another one of the
@@ -65,7 +65,7 @@ class FrontProxy:
         config = self._config()
         headers = context.http.headers
         if not self._from_proxy(context, config):
-            if claims_identity(headers, config):
+            if has_identity_headers(headers, config):
                 raise AuthenticationError("identity headers without the certificate of a front proxy")
             return None
         return _user(headers, config)
@@ -79,7 +79,7 @@ class FrontProxy:
         return True
 
 
-def claims_identity(names: Iterable[str], config: RequestHeaderConfig) -> bool:
+def has_identity_headers(names: Iterable[str], config: RequestHeaderConfig) -> bool:
     """Whether a header name is one that a front proxy sends. Some proxies take `_` for `-`, so both count."""
     exact, prefixes = config.identity_headers, config.identity_prefixes
     for name in names:
@@ -102,7 +102,7 @@ def _user(headers: Headers, config: RequestHeaderConfig) -> User | None:
     groups = tuple(value for header in config.group_headers for value in headers.getall(header, []))
     extra = _extra(headers, config.extra_prefixes)
     user = User(name=name, uid=uids[0] if uids else "", groups=groups, extra=extra)
-    if not is_text(user):
+    if not is_valid_utf8(user):
         raise AuthenticationError("the identity headers are not UTF-8")
     return user
 
@@ -119,7 +119,7 @@ def _extra(headers: Headers, prefixes: Sequence[str]) -> dict[str, tuple[str, ..
     return found
 
 
-def is_text(user: User) -> bool:
+def is_valid_utf8(user: User) -> bool:
     """Whether all of it is UTF-8: what headers hold need not be, and no review could carry anything else."""
     values = (value for each in user.extra.values() for value in each)
     try:

@@ -11,15 +11,15 @@ from typing import Any
 
 from apiserver.authentication.authenticator import AuthenticationError
 from apiserver.delegation import review_client as review
-from apiserver.delegation.decision_cache import VerdictCache
-from apiserver.delegation.review_client import Backoff
+from apiserver.delegation.decision_cache import DecisionCache
+from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.errors import StatusError
 from apiserver.request.context import RequestContext, User
 
 STALE_WARNING = "the host cannot be reached: the token is accepted as it was the last time it was checked"
 _EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 
-TokenVerdict = User | str
+TokenReviewResult = User | str
 """A user, or why the host refused the token."""
 
 _CACHE_SECONDS = 10.0
@@ -33,9 +33,9 @@ class InvalidToken(AuthenticationError):
 class TokenReviewer:
     """Asks the host whose a token is. `audiences`, if any, must be among those that the token is for."""
 
-    post: review.Review
+    post: review.ReviewCall
     audiences: tuple[str, ...] = ()
-    backoff: Backoff = field(default_factory=Backoff)
+    backoff: ReviewBackoff = field(default_factory=ReviewBackoff)
 
     async def __call__(self, token: str) -> User:
         """Raises InvalidToken if the host refuses it, AuthenticationError or StatusError if the host cannot tell.
@@ -48,7 +48,7 @@ class TokenReviewer:
             spec["audiences"] = list(self.audiences)
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
         try:
-            answer = await review.post(self.post, body, self.backoff)
+            answer = await review.post_with_retries(self.post, body, self.backoff)
         except StatusError as error:
             if error.code >= 500 or error.code == 429:
                 raise
@@ -56,7 +56,7 @@ class TokenReviewer:
         return _user(answer.get("status") or {}, self.audiences)
 
 
-class BearerToken:
+class BearerTokenAuthenticator:
     """Authenticates by `Authorization: Bearer`. Only a keyed hash of a token is kept."""
 
     def __init__(
@@ -65,12 +65,12 @@ class BearerToken:
         *,
         tolerance: float = 300.0,
         on_stale: Callable[[], None],
-        cache: VerdictCache[TokenVerdict] | None = None,
+        cache: DecisionCache[TokenReviewResult] | None = None,
     ) -> None:
         self._review = review
         self._on_stale = on_stale
         self._secret = secrets.token_bytes(32)
-        self._verdicts = cache or VerdictCache(ttl=_CACHE_SECONDS, tolerance=tolerance, lasting=_accepted)
+        self._verdicts = cache or DecisionCache(ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_accepted)
 
     async def authenticate(self, context: RequestContext) -> User | None:
         """Raises AuthenticationError, and ServiceUnavailable if the host is away and the token is not known."""
@@ -80,7 +80,7 @@ class BearerToken:
         if not token.isascii():
             raise InvalidToken("invalid bearer token")
         key = hmac.digest(self._secret, token.encode(), hashlib.sha256)
-        verdict = await self._verdicts.get(key, lambda: self._ask(token))
+        verdict = await self._verdicts.get_or_fetch(key, lambda: self._ask(token))
         if isinstance(verdict.value, str):
             raise InvalidToken(verdict.value)
         if verdict.stale:
@@ -88,7 +88,7 @@ class BearerToken:
             self._on_stale()
         return verdict.value
 
-    async def _ask(self, token: str) -> TokenVerdict:
+    async def _ask(self, token: str) -> TokenReviewResult:
         try:
             return await self._review(token)
         except InvalidToken as refusal:
@@ -106,7 +106,7 @@ def bearer_token(context: RequestContext) -> str:
     return token.partition(" ")[0]
 
 
-def _accepted(verdict: TokenVerdict) -> bool:
+def _accepted(verdict: TokenReviewResult) -> bool:
     return isinstance(verdict, User)
 
 

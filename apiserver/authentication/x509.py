@@ -78,7 +78,7 @@ class PeerCertificates:
         return known
 
 
-def shows_certificate(http: web.Request) -> bool:
+def has_client_certificate(http: web.Request) -> bool:
     """Whether the client sent one at all, good or bad."""
     tls = _tls(http)
     return tls is not None and bool(client_chain(tls))
@@ -137,7 +137,7 @@ class CertificateVerifier:
         return self._bundle[1]
 
 
-class ClientCertificate:
+class ClientCertificateAuthenticator:
     """Authenticates by a client certificate: the common name is the user, organizations are the groups (WIRE-A20)."""
 
     def __init__(self, *, peers: PeerCertificates, verifier: Verifier) -> None:

@@ -123,7 +123,7 @@ def standard_authorizer(inner: Authorizer) -> UnionAuthorizer:
     return UnionAuthorizer((PrivilegedGroups(), AlwaysAllowPaths(), DenyAnonymous(), inner))
 
 
-def attributes_of(user: User, info: RequestInfo, query: Query) -> AccessAttributes:
+def request_attributes(user: User, info: RequestInfo, query: Query) -> AccessAttributes:
     """The question that a request asks. A selector that does not parse is left out: its 400 comes later (WIRE-B8)."""
     if not info.is_resource:
         return AccessAttributes(user=user, verb=info.verb, path=info.path)
@@ -146,34 +146,36 @@ def attributes_of(user: User, info: RequestInfo, query: Query) -> AccessAttribut
     )
 
 
-async def require(
+async def authorize_request(
     context: RequestContext, authorizer: Authorizer, *, verb: str = "", name: str | None = None
 ) -> Decision:
     """The decision on the request, with another verb or name if given (WIRE-B15). Raises Denied, and what the
     authorizer raises."""
-    attributes = attributes_of(context.user, context.info, context.query)
+    attributes = request_attributes(context.user, context.info, context.query)
     if verb:
         attributes = replace(attributes, verb=verb)
     if name is not None:
         attributes = replace(attributes, name=name)
-    return await demand(context, authorizer, attributes)
+    return await authorize_attributes(context, authorizer, attributes)
 
 
-async def demand(context: RequestContext, authorizer: Authorizer, attributes: AccessAttributes) -> Decision:
+async def authorize_attributes(
+    context: RequestContext, authorizer: Authorizer, attributes: AccessAttributes
+) -> Decision:
     """The decision on any question that comes up in a request. Raises Denied, and what the authorizer raises."""
     decision = await authorizer.authorize(attributes)
     if not decision.allowed:
-        raise Denied(attributes, decision.reason)
+        raise AccessDenied(attributes, decision.reason)
     if decision.stale:
         context.warn(STALE_WARNING)
     return decision
 
 
-class Denied(StatusError):
+class AccessDenied(StatusError):
     """The 403 of authorization, in the words of WIRE-B12 to WIRE-B14. `why` is the reason that the authorizer gave."""
 
     def __init__(self, attributes: AccessAttributes, reason: str = "") -> None:
-        self.why = reason
+        self.authorizer_reason = reason
         why = _refusal(attributes) + (f": {reason}" if reason else "")
         if not attributes.is_resource:
             super().__init__(403, "Forbidden", f"forbidden: {why}", details={})

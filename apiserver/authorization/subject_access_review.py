@@ -8,8 +8,8 @@ from typing import Any
 
 from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.delegation import review_client as review
-from apiserver.delegation.decision_cache import VerdictCache
-from apiserver.delegation.review_client import Backoff
+from apiserver.delegation.decision_cache import DecisionCache
+from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.resource import Object
 from apiserver.meta.selectors import Requirement
 from apiserver.request.context import User
@@ -19,7 +19,7 @@ _CACHEABLE_LENGTH = 10_000
 _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
-class AccessReview:
+class SubjectAccessReviewAuthorizer:
     """Asks the host. While that is away, what it allowed at most `tolerance` seconds ago is still allowed.
 
     `on_stale` is called for every such decision.
@@ -27,27 +27,27 @@ class AccessReview:
 
     def __init__(
         self,
-        post: review.Review,
+        post: review.ReviewCall,
         *,
         tolerance: float = 300.0,
         on_stale: Callable[[], None],
-        backoff: Backoff | None = None,
-        cache: VerdictCache[Decision] | None = None,
+        backoff: ReviewBackoff | None = None,
+        cache: DecisionCache[Decision] | None = None,
     ) -> None:
         self._post = post
         self._on_stale = on_stale
-        self._backoff = backoff or Backoff()
-        self._verdicts = cache or VerdictCache(ttl=_CACHE_SECONDS, tolerance=tolerance, lasting=_allowed)
+        self._backoff = backoff or ReviewBackoff()
+        self._verdicts = cache or DecisionCache(ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_allowed)
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         """Raises ServiceUnavailable if the host is away and the decision is not known, StatusError of the host."""
         key = _key(attributes)
         if key is None:
             return await self._ask(attributes)
-        known = self._verdicts.fresh(key)
+        known = self._verdicts.get_fresh(key)
         if known is not None:
             return known
-        verdict = await self._verdicts.get(key, lambda: self._ask(attributes))
+        verdict = await self._verdicts.get_or_fetch(key, lambda: self._ask(attributes))
         if verdict.stale:
             self._on_stale()
             return replace(verdict.value, stale=True)
@@ -57,9 +57,9 @@ class AccessReview:
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
-            "spec": review_spec(attributes),
+            "spec": subject_access_review_spec(attributes),
         }
-        answer = await review.post(self._post, body, self._backoff)
+        answer = await review.post_with_retries(self._post, body, self._backoff)
         status = answer.get("status") or {}
         denied = bool(status.get("denied"))
         return Decision(
@@ -70,7 +70,7 @@ class AccessReview:
         )
 
 
-def review_spec(attributes: AccessAttributes) -> Object:
+def subject_access_review_spec(attributes: AccessAttributes) -> Object:
     """The spec of the SubjectAccessReview that asks for `attributes`; what is empty is left out (WIRE-B7, WIRE-B8)."""
     user = attributes.user
     spec: Object = {

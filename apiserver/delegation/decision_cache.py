@@ -21,7 +21,7 @@ _CALL_LIMIT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Generic[V]):
+class CachedDecision(Generic[V]):
     """`stale` tells that the host could not be asked and this is what it said last."""
 
     value: V
@@ -34,7 +34,7 @@ class _Entry(Generic[V]):
     since: float
 
 
-class VerdictCache(Generic[V]):
+class DecisionCache(Generic[V]):
     """An LRU of verdicts. Concurrent questions with the same key share one call; failed calls are not cached.
 
     A verdict is used as it is for `ttl` seconds. If `lasting` says so, it is also used for up to `tolerance` seconds
@@ -46,20 +46,20 @@ class VerdictCache(Generic[V]):
         *,
         ttl: float,
         tolerance: float,
-        lasting: Callable[[V], bool],
+        usable_when_stale: Callable[[V], bool],
         size: int = 8192,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ttl = ttl
         self._tolerance = tolerance
-        self._lasting = lasting
+        self._lasting = usable_when_stale
         self._size = size
         self._clock = clock
         self._entries: OrderedDict[Hashable, _Entry[V]] = OrderedDict()
         self._calls: dict[Hashable, asyncio.Task[V]] = {}
         self._away_until = 0.0
 
-    def fresh(self, key: Hashable) -> V | None:
+    def get_fresh(self, key: Hashable) -> V | None:
         """The verdict, if there is one that needs no call."""
         entry = self._entries.get(key)
         if entry is None or self._clock() - entry.since >= self._ttl:
@@ -67,29 +67,29 @@ class VerdictCache(Generic[V]):
         self._entries.move_to_end(key)
         return entry.value
 
-    async def get(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> Verdict[V]:
+    async def get_or_fetch(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> CachedDecision[V]:
         """The verdict, by `ask` if need be. Raises what `ask` raises; ServiceUnavailable if the host is away."""
-        value = self.fresh(key)
+        value = self.get_fresh(key)
         if value is not None:
-            return Verdict(value)
+            return CachedDecision(value)
         fallback = self._fallback(key)
         if fallback is not None and self._clock() < self._away_until:
-            return Verdict(fallback, stale=True)
+            return CachedDecision(fallback, stale=True)
         call = self._calls.get(key) or self._start(key, ask)
         if fallback is not None:
             # a host that swallows packets must not hold up requests whose verdict is known
             await asyncio.wait({call}, timeout=_PATIENCE)
             if not call.done():
                 self._away_until = self._clock() + _AWAY_PAUSE
-                return Verdict(fallback, stale=True)
+                return CachedDecision(fallback, stale=True)
         try:
             # one caller's disconnection is no reason to fail the others
-            return Verdict(await asyncio.shield(call))
+            return CachedDecision(await asyncio.shield(call))
         except ServiceUnavailable:
             self._away_until = self._clock() + _AWAY_PAUSE
             if fallback is None:
                 raise
-            return Verdict(fallback, stale=True)
+            return CachedDecision(fallback, stale=True)
 
     def _fallback(self, key: Hashable) -> V | None:
         entry = self._entries.get(key)

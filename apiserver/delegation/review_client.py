@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from apiserver.meta.errors import ServiceUnavailable, StatusError
 from apiserver.meta.resource import Object
 
-Review = Callable[[Object], Awaitable[Object]]
+ReviewCall = Callable[[Object], Awaitable[Object]]
 """Posts a review and gives back the host's answer. Raises StatusError."""
 
 _RETRIED = (429, 500, 504)
@@ -19,17 +19,17 @@ _CREATED = 201
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backoff:
+class ReviewBackoff:
     """`steps` attempts of `attempt` seconds each; the pause between them grows from `start` by `factor`."""
 
-    attempt: float = 10.0
-    start: float = 0.5
+    attempt_timeout: float = 10.0
+    initial_delay: float = 0.5
     factor: float = 1.5
     jitter: float = 0.2
     steps: int = 5
 
 
-def counted(review: Review, count: Callable[[int | None], None]) -> Review:
+def count_responses(review: ReviewCall, count: Callable[[int | None], None]) -> ReviewCall:
     """The same review; `count` is told the code of each answer, None if there was none."""
 
     async def post_and_count(body: Object) -> Object:
@@ -49,15 +49,15 @@ def counted(review: Review, count: Callable[[int | None], None]) -> Review:
     return post_and_count
 
 
-async def post(review: Review, body: Object, backoff: Backoff) -> Object:
+async def post_with_retries(review: ReviewCall, body: Object, backoff: ReviewBackoff) -> Object:
     """The host's answer. Raises StatusError; ServiceUnavailable if there was none in time.
 
     A 503 is not tried again here: the caller may know the verdict of before, and the client is told when to come back.
     """
-    pause = backoff.start
+    pause = backoff.initial_delay
     for left in reversed(range(backoff.steps)):
         try:
-            async with asyncio.timeout(backoff.attempt):
+            async with asyncio.timeout(backoff.attempt_timeout):
                 return await review(body)
         except TimeoutError as error:
             raise ServiceUnavailable("the host does not answer", retry_after=1) from error

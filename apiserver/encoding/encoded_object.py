@@ -98,7 +98,9 @@ def encode(resource: Resource, obj: Object, *, labels: Mapping[str, str] | None 
         rv=int(metadata.get("resourceVersion") or 0),
         uid=metadata.get("uid") or "",
         labels=_interned(own) if own else _NOTHING,
-        fields={name: value(obj) for name, value in resource.selectable.items()} if resource.selectable else _NOTHING,
+        fields={name: value(obj) for name, value in resource.selectable_fields.items()}
+        if resource.selectable_fields
+        else _NOTHING,
         json=head + encoded + tail,
         cells=_cells(resource, obj),
         metadata=(len(head), len(head) + len(encoded)),
@@ -145,7 +147,7 @@ def _cells(resource: Resource, obj: Object) -> tuple[bytes | int, ...]:
         values = []
     width = len(resource.columns)
     values = [*values[:width], *[None] * (width - len(values))]
-    if resource.own_columns:
+    if resource.replaces_default_columns:
         return _parts(values)
     narrow = [value for value, column in zip(values, resource.columns, strict=True) if not column.priority]
     wide = [value for value, column in zip(values, resource.columns, strict=True) if column.priority]

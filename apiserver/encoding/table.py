@@ -32,7 +32,7 @@ _AGE = Column("Age", description="The time since the object was created.")
 
 def columns_of(resource: Resource) -> Sequence[Column]:
     """All columns, in order."""
-    if resource.own_columns:
+    if resource.replaces_default_columns:
         return resource.columns
     narrow = (column for column in resource.columns if not column.priority)
     return (NAME, *narrow, _AGE, *(column for column in resource.columns if column.priority))

@@ -14,13 +14,18 @@ from typing import Any
 from apiserver.fieldmanager import last_applied as lastapplied
 from apiserver.fieldmanager import managed_fields as managers
 from apiserver.fieldmanager.field_set import EMPTY, FieldSet
-from apiserver.fieldmanager.managed_fields import Managed, Manager, Managers
+from apiserver.fieldmanager.managed_fields import FieldManagerIdentity, ManagedFields, ManagedFieldsEntry
 from apiserver.fieldmanager.typed.compare import compare
-from apiserver.fieldmanager.typed.field_set import reconcile, remove, to_field_set, with_named_fields
+from apiserver.fieldmanager.typed.field_set import (
+    ensure_named_fields_are_members,
+    reconcile_with_schema,
+    remove_items,
+    to_field_set,
+)
 from apiserver.fieldmanager.typed.merge import merge
-from apiserver.fieldmanager.typed.types import atom
-from apiserver.fieldmanager.typed.validate import check
-from apiserver.json.values import MAX_OBJECT_NESTING, equal, nests_deeper
+from apiserver.fieldmanager.typed.types import atom_from_schema
+from apiserver.fieldmanager.typed.validate import validate
+from apiserver.json.values import MAX_OBJECT_NESTING, equal, nests_deeper_than
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Object, Resource
@@ -31,9 +36,9 @@ _BEFORE_FIRST_APPLY = "before-first-apply"
 # Nobody owns these (WIRE-G6)
 _UNTRACKED = FieldSet.of(
     [
-        *(fieldpath.fields(name) for name in ("apiVersion", "kind", "metadata")),
+        *(fieldpath.make_path(name) for name in ("apiVersion", "kind", "metadata")),
         *(
-            fieldpath.fields("metadata", name)
+            fieldpath.make_path("metadata", name)
             for name in (
                 "name",
                 "namespace",
@@ -59,8 +64,8 @@ class FieldManager:
     def __init__(self, resource: Resource, *, reset_fields: Sequence[str] = ()) -> None:
         self._resource = resource
         self._schema = object_schema(resource)
-        self._atom = atom(self._schema)
-        self._reset = FieldSet.of(fieldpath.fields(*path.split(".")) for path in reset_fields)
+        self._atom = atom_from_schema(self._schema)
+        self._reset = FieldSet.of(fieldpath.make_path(*path.split(".")) for path in reset_fields)
 
     def create(self, new: Object, *, manager: str, now: str, subresource: str = "") -> Object:
         """`new` with managedFields that say that `manager` set all of it at `now` (RFC 3339)."""
@@ -85,29 +90,33 @@ class FieldManager:
         """
         self._check_config(patch)
         current = _without_managed_fields(live or self._nothing())
-        if problem := check(self._atom, current, allow_duplicates=True):
+        if problem := validate(self._atom, current, allow_duplicates=True):
             raise BadRequest(f"failed to create typed live object ({self._identify(current)}): {problem}")
         known = _stored(live)
         if not known:
             # whatever was there before the first apply is somebody's (WIRE-G28)
             before = self._updater(_BEFORE_FIRST_APPLY, subresource)
-            known = managers.cap(self._updated(self._nothing(), current, known, before, now))
-        identity = managers.manager(manager, "Apply", self._resource.api_version, subresource)
+            known = managers.cap_update_managers(self._updated(self._nothing(), current, known, before, now))
+        identity = managers.field_manager_identity(manager, "Apply", self._resource.api_version, subresource)
         try:
             applied, owners = self._applied(current, patch, known, identity, force=force)
         except _Conflicts as found:
-            remaining = found.without(lastapplied.fields(self._atom, current)) if manager == "kubectl" else found.fields
+            remaining = (
+                found.without(lastapplied.last_applied_fields(self._atom, current))
+                if manager == "kubectl"
+                else found.fields
+            )
             if remaining:
-                raise managers.conflict(remaining) from None
+                raise managers.apply_conflict(remaining) from None
             applied, owners = self._applied(current, patch, known, identity, force=True)
         if identity in owners and not equal(applied, current):
             owners[identity] = replace(owners[identity], time=now)
         if manager == "kubectl":
-            applied = lastapplied.refresh(applied, patch)
+            applied = lastapplied.refresh_last_applied(applied, patch)
         settled: Object = prune(self._schema, applied)
         return _with_managers(settled, owners)
 
-    def _track(self, live: Object, new: Object, identity: Manager, now: str) -> Object:
+    def _track(self, live: Object, new: Object, identity: FieldManagerIdentity, now: str) -> Object:
         known = _stored(live) if identity.subresource else _base(live, new)
         current, wanted = _without_managed_fields(live), _without_managed_fields(new)
         if not known and current["metadata"].get("uid"):
@@ -115,35 +124,39 @@ class FieldManager:
         if self._problem(current) or self._problem(wanted):
             # what does not fit the schema has no fields that could be told apart; validation will refuse it
             return _with_entries(wanted, live.get("metadata", {}).get("managedFields"))
-        return _with_managers(wanted, managers.cap(self._updated(current, wanted, known, identity, now)))
+        return _with_managers(
+            wanted, managers.cap_update_managers(self._updated(current, wanted, known, identity, now))
+        )
 
-    def _updated(self, live: Object, new: Object, known: Managers, identity: Manager, now: str) -> Managers:
+    def _updated(
+        self, live: Object, new: Object, known: ManagedFields, identity: FieldManagerIdentity, now: str
+    ) -> ManagedFields:
         """The managers after an update (WIRE-G9). What differs is taken from all, and given to the one who updates."""
-        comparison = compare(self._atom, live, new).without(self._reset)
+        comparison = compare(self._atom, live, new).exclude_fields(self._reset)
         owners = {
-            each: replace(managed, fields=managed.fields - comparison.set - comparison.removed)
+            each: replace(managed, fields=managed.fields - comparison.modified_or_added - comparison.removed)
             for each, managed in self._recorded(known).items()
         }
-        gained = comparison.set - _UNTRACKED
+        gained = comparison.modified_or_added - _UNTRACKED
         if gained:
             own = owners[identity].fields if identity in owners else EMPTY
-            owners[identity] = Managed(own | gained, self._resource.api_version, now)
+            owners[identity] = ManagedFieldsEntry(own | gained, self._resource.api_version, now)
         return {each: managed for each, managed in owners.items() if managed.fields}
 
     def _applied(
-        self, live: Object, config: Object, known: Managers, identity: Manager, *, force: bool
-    ) -> tuple[Object, Managers]:
+        self, live: Object, config: Object, known: ManagedFields, identity: FieldManagerIdentity, *, force: bool
+    ) -> tuple[Object, ManagedFields]:
         """The object and its managers after an apply. Raises _Conflicts."""
         owners = self._recorded(known)
-        last = owners.pop(identity, Managed(EMPTY, self._resource.api_version))
-        own = replace(last, fields=to_field_set(self._atom, config).without(self._reset))
+        last = owners.pop(identity, ManagedFieldsEntry(EMPTY, self._resource.api_version))
+        own = replace(last, fields=to_field_set(self._atom, config).recursive_difference(self._reset))
         merged = merge(self._atom, live, config)
         owned = own.fields
         for managed in owners.values():
             owned |= managed.fields
         applied = self._pruned(merged, owned, last.fields)
-        comparison = compare(self._atom, live, applied).without(self._reset)
-        conflicts = {each: managed.fields & comparison.set for each, managed in owners.items()}
+        comparison = compare(self._atom, live, applied).exclude_fields(self._reset)
+        conflicts = {each: managed.fields & comparison.modified_or_added for each, managed in owners.items()}
         conflicts = {each: fields for each, fields in conflicts.items() if fields}
         if conflicts and not force:
             raise _Conflicts(conflicts)
@@ -159,22 +172,22 @@ class FieldManager:
         if not last:
             return merged
         root = self._atom
-        last = with_named_fields(root, last)
+        last = ensure_named_fields_are_members(root, last)
         everything = self._named_fields(merged)
-        kept = self._named_fields(remove(root, merged, last)) | with_named_fields(root, owned)
+        kept = self._named_fields(remove_items(root, merged, last)) | ensure_named_fields_are_members(root, owned)
         # what is removed with a container, but is owned, comes back
-        pruned = self._named_fields(remove(root, merged, everything - kept))
+        pruned = self._named_fields(remove_items(root, merged, everything - kept))
         # and so does what was in the container without ever having been applied
-        result: Object = remove(root, merged, (everything - pruned) & last)
+        result: Object = remove_items(root, merged, (everything - pruned) & last)
         return result
 
     def _named_fields(self, value: Object) -> FieldSet:
-        return with_named_fields(self._atom, to_field_set(self._atom, value))
+        return ensure_named_fields_are_members(self._atom, to_field_set(self._atom, value))
 
-    def _recorded(self, known: Managers) -> Managers:
+    def _recorded(self, known: ManagedFields) -> ManagedFields:
         """The managers under today's schema. Fields in a version that is not served mean nothing any more."""
         return {
-            identity: replace(managed, fields=reconcile(self._atom, managed.fields))
+            identity: replace(managed, fields=reconcile_with_schema(self._atom, managed.fields))
             for identity, managed in known.items()
             if managed.api_version == self._resource.api_version
         }
@@ -188,13 +201,13 @@ class FieldManager:
         metadata = config.get("metadata")
         if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
             raise BadRequest("metadata.managedFields must be nil")
-        if nests_deeper(config, MAX_OBJECT_NESTING):
+        if nests_deeper_than(config, MAX_OBJECT_NESTING):
             raise BadRequest(f"the object is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
-        if problem := check(self._atom, config):
+        if problem := validate(self._atom, config):
             raise BadRequest(f"failed to create typed patch object ({self._identify(config)}): {problem}")
 
     def _problem(self, obj: Object) -> str:
-        return check(self._atom, obj, allow_duplicates=True)
+        return validate(self._atom, obj, allow_duplicates=True)
 
     def _identify(self, obj: Object) -> str:
         metadata = obj.get("metadata")
@@ -202,8 +215,8 @@ class FieldManager:
         kind = _group_version_kind(self._resource.api_version, self._resource.kind)
         return f"{names.get('namespace') or ''}/{names.get('name') or ''}; {kind}"
 
-    def _updater(self, name: str, subresource: str) -> Manager:
-        return managers.manager(name, "Update", self._resource.api_version, subresource)
+    def _updater(self, name: str, subresource: str) -> FieldManagerIdentity:
+        return managers.field_manager_identity(name, "Update", self._resource.api_version, subresource)
 
     def _nothing(self) -> Object:
         return {"apiVersion": self._resource.api_version, "kind": self._resource.kind}
@@ -212,11 +225,11 @@ class FieldManager:
 class _Conflicts(Exception):
     """Fields that an apply would take from their managers."""
 
-    def __init__(self, fields: Mapping[Manager, FieldSet]) -> None:
+    def __init__(self, fields: Mapping[FieldManagerIdentity, FieldSet]) -> None:
         super().__init__()
         self.fields = fields
 
-    def without(self, allowed: FieldSet) -> dict[Manager, FieldSet]:
+    def without(self, allowed: FieldSet) -> dict[FieldManagerIdentity, FieldSet]:
         remaining = {identity: fields - allowed for identity, fields in self.fields.items()}
         return {identity: fields for identity, fields in remaining.items() if fields}
 
@@ -255,7 +268,7 @@ def _timeless(entries: Any) -> Any:
     return managers.encode({identity: replace(managed, time="") for identity, managed in read.items()})
 
 
-def _base(live: Object, new: Object) -> Managers:
+def _base(live: Object, new: Object) -> ManagedFields:
     """The managers that an update starts from (WIRE-G11)."""
     entries = (new.get("metadata") or {}).get("managedFields")
     if entries in ([], [{}]):
@@ -266,7 +279,7 @@ def _base(live: Object, new: Object) -> Managers:
         return _stored(live)
 
 
-def _stored(live: Object | None) -> Managers:
+def _stored(live: Object | None) -> ManagedFields:
     """The managers of a stored object; none if what is stored cannot be read."""
     try:
         return managers.decode(((live or {}).get("metadata") or {}).get("managedFields"))
@@ -279,7 +292,7 @@ def _without_managed_fields(obj: Object) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def _with_managers(obj: Object, owners: Managers) -> Object:
+def _with_managers(obj: Object, owners: ManagedFields) -> Object:
     return _with_entries(obj, managers.encode(owners))
 
 

@@ -41,16 +41,16 @@ class FieldSet:
         return cls(members, {element: cls.of(rest) for element, rest in below.items()})
 
     @classmethod
-    def from_fields(cls, document: Any) -> FieldSet:
+    def from_fields_v1(cls, document: Any) -> FieldSet:
         """Read fieldsV1. Elements of unknown kinds are dropped. Raises ValueError if it is no such document."""
         return _read(document, 0)[0]
 
-    def to_fields(self) -> dict[str, Any]:
+    def to_fields_v1(self) -> dict[str, Any]:
         """The set as fieldsV1, keys in the order that clients compare by (WIRE-G4)."""
         document: dict[str, Any] = {}
-        for element in sorted(self.members | self.children.keys(), key=fieldpath.order):
+        for element in sorted(self.members | self.children.keys(), key=fieldpath.sort_key):
             below = self.children.get(element)
-            inside = below.to_fields() if below is not None else {}
+            inside = below.to_fields_v1() if below is not None else {}
             document[element] = {".": {}, **inside} if inside and element in self.members else inside
         return document
 
@@ -66,23 +66,23 @@ class FieldSet:
         return hash((self.members, frozenset(self.children.items())))
 
     def __repr__(self) -> str:
-        return f"FieldSet({', '.join(fieldpath.show(path) for path in self)})"
+        return f"FieldSet({', '.join(fieldpath.format_path(path) for path in self)})"
 
     def __iter__(self) -> Iterator[Path]:
         """Every path: at each level the members, sorted, before what is below (the order of WIRE-G22)."""
-        for element in sorted(self.members, key=fieldpath.order):
+        for element in sorted(self.members, key=fieldpath.sort_key):
             yield (element,)
-        for element in sorted(self.children, key=fieldpath.order):
+        for element in sorted(self.children, key=fieldpath.sort_key):
             for path in self.children[element]:
                 yield (element, *path)
 
     def __contains__(self, path: Path) -> bool:
         inside = self
         for element in path[:-1]:
-            inside = inside.below(element)
+            inside = inside.with_prefix(element)
         return bool(path) and path[-1] in inside.members
 
-    def below(self, element: str) -> FieldSet:
+    def with_prefix(self, element: str) -> FieldSet:
         """The paths that begin with `element`, without it."""
         return self.children.get(element, EMPTY)
 
@@ -102,13 +102,13 @@ class FieldSet:
 
     def __sub__(self, other: FieldSet) -> FieldSet:
         """The paths that are not in `other`; a path in `other` takes away nothing below it."""
-        children = {element: each - other.below(element) for element, each in self.children.items()}
+        children = {element: each - other.with_prefix(element) for element, each in self.children.items()}
         return FieldSet(self.members - other.members, children)
 
-    def without(self, other: FieldSet) -> FieldSet:
+    def recursive_difference(self, other: FieldSet) -> FieldSet:
         """The paths that are not in `other` nor below one that is."""
         children = {
-            element: each.without(other.below(element))
+            element: each.recursive_difference(other.with_prefix(element))
             for element, each in self.children.items()
             if element not in other.members
         }
@@ -129,7 +129,7 @@ def _read(document: Any, depth: int) -> tuple[FieldSet, bool]:
     for text, inside in document.items():
         if text == ".":
             continue
-        element = fieldpath.parse(text)
+        element = fieldpath.parse_element(text)
         if element is None:
             continue
         below, is_member = _read(inside, depth + 1)

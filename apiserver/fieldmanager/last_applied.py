@@ -10,15 +10,15 @@ from apiserver.fieldmanager.field_set import EMPTY, FieldSet
 from apiserver.fieldmanager.typed.compare import compare
 from apiserver.fieldmanager.typed.field_set import to_field_set
 from apiserver.fieldmanager.typed.types import Atom
-from apiserver.fieldmanager.typed.validate import check
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.fieldmanager.typed.validate import validate
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
 from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from apiserver.meta.resource import Object
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def fields(atom: Atom, live: Object) -> FieldSet:
+def last_applied_fields(atom: Atom, live: Object) -> FieldSet:
     """What `kubectl apply` without --server-side last set and still stands: kubectl may take it over."""
     annotation = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
@@ -27,13 +27,13 @@ def fields(atom: Atom, live: Object) -> FieldSet:
         return EMPTY
     if not isinstance(config, dict) or config.get("apiVersion") != live["apiVersion"]:
         return EMPTY
-    if nests_deeper(config, MAX_OBJECT_NESTING) or check(atom, config) or check(atom, live):
+    if nests_deeper_than(config, MAX_OBJECT_NESTING) or validate(atom, config) or validate(atom, live):
         return EMPTY
     comparison = compare(atom, config, live)
-    return to_field_set(atom, config) - comparison.set - comparison.removed
+    return to_field_set(atom, config) - comparison.modified_or_added - comparison.removed
 
 
-def refresh(applied: Object, config: Object) -> Object:
+def refresh_last_applied(applied: Object, config: Object) -> Object:
     """`applied` with the annotation, if it has it, telling of `config`; without it if it would be too big."""
     metadata = applied.get("metadata") or {}
     annotations = dict(metadata.get("annotations") or {})

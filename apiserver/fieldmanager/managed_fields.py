@@ -19,7 +19,7 @@ MAX_UPDATERS = 10
 _ANCIENT = "ancient-changes"
 
 
-class Manager(NamedTuple):
+class FieldManagerIdentity(NamedTuple):
     """The identity of an entry; the entries of one applier are one whatever their version (WIRE-G2)."""
 
     name: str
@@ -35,7 +35,7 @@ class Manager(NamedTuple):
         return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
     @property
-    def text(self) -> str:
+    def identifier(self) -> str:
         """What managers of one conflict, and updaters of one time, are sorted by."""
         named = (
             ("manager", self.name),
@@ -47,7 +47,7 @@ class Manager(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Managed:
+class ManagedFieldsEntry:
     """What one manager manages, since `time` (RFC 3339, empty if unknown)."""
 
     fields: FieldSet
@@ -55,27 +55,27 @@ class Managed:
     time: str = ""
 
 
-Managers = dict[Manager, Managed]
+ManagedFields = dict[FieldManagerIdentity, ManagedFieldsEntry]
 
 
-def manager(name: str, operation: Operation, api_version: str, subresource: str) -> Manager:
-    return Manager(name or "unknown", operation, api_version if operation == "Update" else "", subresource)
+def field_manager_identity(name: str, operation: Operation, api_version: str, subresource: str) -> FieldManagerIdentity:
+    return FieldManagerIdentity(name or "unknown", operation, api_version if operation == "Update" else "", subresource)
 
 
-def decode(entries: Any) -> Managers:
+def decode(entries: Any) -> ManagedFields:
     """Managers by identity; of two entries of one identity the last counts. Raises ValueError for a broken list."""
     if entries is None:
         return {}
     if not isinstance(entries, list):
         raise ValueError("managedFields must be a list")
-    found: Managers = {}
+    found: ManagedFields = {}
     for index, entry in enumerate(entries):
         identity, managed = _decode_entry(entry, index)
         found[identity] = managed
     return found
 
 
-def _decode_entry(entry: Any, index: int) -> tuple[Manager, Managed]:
+def _decode_entry(entry: Any, index: int) -> tuple[FieldManagerIdentity, ManagedFieldsEntry]:
     if not isinstance(entry, dict):
         raise ValueError(f"managed fields entry {index} must be an object")
     text = {key: entry.get(key) or "" for key in ("manager", "operation", "apiVersion", "subresource", "time")}
@@ -90,34 +90,38 @@ def _decode_entry(entry: Any, index: int) -> tuple[Manager, Managed]:
     if entry.get("fieldsType") != "FieldsV1":
         raise ValueError(f"invalid fieldsType in managed fields entry {index}")
     fields = entry.get("fieldsV1")
-    identity = Manager(text["manager"], operation, api_version if operation == "Update" else "", text["subresource"])
-    return identity, Managed(FieldSet.from_fields({} if fields is None else fields), api_version, text["time"])
+    identity = FieldManagerIdentity(
+        text["manager"], operation, api_version if operation == "Update" else "", text["subresource"]
+    )
+    return identity, ManagedFieldsEntry(
+        FieldSet.from_fields_v1({} if fields is None else fields), api_version, text["time"]
+    )
 
 
-def encode(managers: Mapping[Manager, Managed]) -> list[dict[str, Any]]:
+def encode(managers: Mapping[FieldManagerIdentity, ManagedFieldsEntry]) -> list[dict[str, Any]]:
     """The entries in the order of WIRE-G3."""
     return [_encode_entry(identity, managed) for identity, managed in sorted(managers.items(), key=_position)]
 
 
-def _position(item: tuple[Manager, Managed]) -> tuple[str, float, str, str, str]:
+def _position(item: tuple[FieldManagerIdentity, ManagedFieldsEntry]) -> tuple[str, float, str, str, str]:
     identity, managed = item
-    return identity.operation, seconds(managed.time), identity.name, managed.api_version, identity.subresource
+    return identity.operation, unix_seconds(managed.time), identity.name, managed.api_version, identity.subresource
 
 
-def _encode_entry(identity: Manager, managed: Managed) -> dict[str, Any]:
+def _encode_entry(identity: FieldManagerIdentity, managed: ManagedFieldsEntry) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "manager": identity.name,
         "operation": identity.operation,
         "apiVersion": managed.api_version,
         "time": managed.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": managed.fields.to_fields(),
+        "fieldsV1": managed.fields.to_fields_v1(),
         "subresource": identity.subresource,
     }
     return {key: value for key, value in entry.items() if value != ""}
 
 
-def seconds(time: str) -> float:
+def unix_seconds(time: str) -> float:
     """Whole seconds of an RFC 3339 time; 0 for none and for what is no time."""
     try:
         moment = datetime.fromisoformat(time)
@@ -126,20 +130,20 @@ def seconds(time: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1
 
 
-def cap(managers: Managers) -> Managers:
+def cap_update_managers(managers: ManagedFields) -> ManagedFields:
     """At most MAX_UPDATERS entries of operation Update: the oldest are merged into one a version (WIRE-G13)."""
     updaters = [identity for identity in managers if identity.operation == "Update"]
     excess = len(updaters) - MAX_UPDATERS
     if excess <= 0:
         return managers
-    updaters.sort(key=lambda identity: (seconds(managers[identity].time), identity.text))
+    updaters.sort(key=lambda identity: (unix_seconds(managers[identity].time), identity.identifier))
     capped = dict(managers)
-    first_of: dict[str, Manager] = {}
+    first_of: dict[str, FieldManagerIdentity] = {}
     for identity in updaters:
         if excess <= 0:
             break
         managed = capped[identity]
-        bucket = Manager(_ANCIENT, "Update", managed.api_version)
+        bucket = FieldManagerIdentity(_ANCIENT, "Update", managed.api_version)
         first = first_of.setdefault(managed.api_version, identity)
         if identity in (first, bucket):
             continue
@@ -151,10 +155,10 @@ def cap(managers: Managers) -> Managers:
     return capped
 
 
-def conflict(conflicts: Mapping[Manager, FieldSet]) -> ApplyConflict:
+def apply_conflict(conflicts: Mapping[FieldManagerIdentity, FieldSet]) -> ApplyConflict:
     """The answer to an apply that would take `conflicts` from their managers (WIRE-G21, WIRE-G22)."""
-    managers = sorted(conflicts, key=lambda identity: identity.text)
-    paths = {identity: [fieldpath.show(path) for path in conflicts[identity]] for identity in managers}
+    managers = sorted(conflicts, key=lambda identity: identity.identifier)
+    paths = {identity: [fieldpath.format_path(path) for path in conflicts[identity]] for identity in managers}
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {identity}", "field": path}
         for identity in managers

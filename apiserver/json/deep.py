@@ -20,7 +20,7 @@ _UNREAD_INSIDE = b" "
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
-class Unread(NamedTuple):
+class RawJson(NamedTuple):
     """An object or list below MAX_OBJECT_NESTING others, in a value that nests too deeply to be read as a whole."""
 
     text: str
@@ -38,7 +38,7 @@ def loads(text: bytes | str) -> Any:
     return value
 
 
-def loads_own(text: bytes) -> Any:
+def loads_dumped(text: bytes) -> Any:
     """`loads` of what `dumps` gave: without a look at all of it for what nests too deeply."""
     return _partly_read(text.decode()) if text.startswith(_UNREAD_INSIDE) else orjson.loads(text)
 
@@ -58,7 +58,7 @@ def may_be_deep(text: bytes | str) -> bool:
     return text.count("{") + text.count("[") > MAX_OBJECT_NESTING
 
 
-def end_of(text: str, start: int) -> int | None:
+def find_container_end(text: str, start: int) -> int | None:
     """Where the object or list ends that begins there, None if it has no end."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
@@ -73,10 +73,10 @@ def end_of(text: str, start: int) -> int | None:
 
 def _partly_read(text: str) -> Any:
     """Each deep value gives its place to a string that nobody can have foreseen, and is put there again."""
-    mark, unread, pieces, at = secrets.token_hex(), dict[str, Unread](), list[str](), 0
+    mark, unread, pieces, at = secrets.token_hex(), dict[str, RawJson](), list[str](), 0
     for start, end in _deep(text):
         name = f"{mark}{start}"
-        unread[name] = Unread(text[start:end])
+        unread[name] = RawJson(text[start:end])
         pieces += (text[at:start], f'"{name}"')
         at = end
     value = orjson.loads("".join((*pieces, text[at:])))
@@ -89,7 +89,7 @@ def _with_unread(value: Any) -> bytes:
     mark, texts = secrets.token_hex(), list[bytes]()
 
     def take(each: object) -> str:
-        if not isinstance(each, Unread):
+        if not isinstance(each, RawJson):
             raise TypeError(f"{type(each).__name__} is no JSON")
         texts.append(each.text.encode())
         return f"{mark}{len(texts) - 1}"
@@ -112,7 +112,7 @@ def _deep(text: str) -> Iterator[tuple[int, int]]:
             depth -= 1
 
 
-def _put_back(value: Any, unread: Mapping[str, Unread]) -> None:
+def _put_back(value: Any, unread: Mapping[str, RawJson]) -> None:
     waiting = [value]
     while waiting:
         container = waiting.pop()

@@ -25,7 +25,7 @@ def equal(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-def nests_deeper(value: Any, limit: int) -> bool:
+def nests_deeper_than(value: Any, limit: int) -> bool:
     """Whether objects and lists nest deeper than `limit`. Iterative, so that depth itself does no harm."""
     level = _containers([value])
     for _ in range(limit):
@@ -35,7 +35,7 @@ def nests_deeper(value: Any, limit: int) -> bool:
     return bool(level)
 
 
-def holds_more(value: Any, limit: int) -> bool:
+def contains_more_than(value: Any, limit: int) -> bool:
     """Whether `value` holds more than `limit` values, at any depth; looks at no more than it has to."""
     count, waiting = 0, _containers([value])
     while waiting:

@@ -18,25 +18,25 @@ _show = json.JSONEncoder(ensure_ascii=False).encode
 _RANKS = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
-def field(name: str) -> str:
+def field_element(name: str) -> str:
     return f"f:{name}"
 
 
-def key(fields: Mapping[str, Any]) -> str:
+def key_element(fields: Mapping[str, Any]) -> str:
     """The element of a list's item that is identified by `fields`."""
     return f"k:{_compact(dict(sorted(fields.items())))}"
 
 
-def value(item: Any) -> str:
+def value_element(item: Any) -> str:
     """The element of a set's item."""
     return f"v:{_compact(item)}"
 
 
-def fields(*names: str) -> Path:
-    return tuple(field(name) for name in names)
+def make_path(*names: str) -> Path:
+    return tuple(field_element(name) for name in names)
 
 
-def parse(text: str) -> str | None:
+def parse_element(text: str) -> str | None:
     """A path element read from fieldsV1, canonical; None for a kind of later versions. Raises ValueError."""
     kind, colon, content = text.partition(":")
     if len(kind) != 1 or not colon:
@@ -45,19 +45,19 @@ def parse(text: str) -> str | None:
         case "f":
             return text
         case "v":
-            return value(json.loads(content))
+            return value_element(json.loads(content))
         case "k":
             keys = json.loads(content)
             if not isinstance(keys, dict):
                 raise ValueError(f"not an object of keys: {content}")
-            return key(keys)
+            return key_element(keys)
         case "i":
             return f"i:{int(content)}"
         case _:
             return None
 
 
-def order(element: str) -> tuple[Any, ...]:
+def sort_key(element: str) -> tuple[Any, ...]:
     """The sort key of elements: fields, keys, values, indexes; then by what they hold (WIRE-G4)."""
     kind, content = element[0], element[2:]
     match kind:
@@ -71,12 +71,12 @@ def order(element: str) -> tuple[Any, ...]:
             return (_RANKS[kind], int(content))
 
 
-def show(path: Path) -> str:
+def format_path(path: Path) -> str:
     """A path as conflicts and errors name it: `.status.conditions[type="Ready"].status` (WIRE-G22)."""
-    return "".join(show_element(element) for element in path)
+    return "".join(format_element(element) for element in path)
 
 
-def show_element(element: str) -> str:
+def format_element(element: str) -> str:
     kind, content = element[0], element[2:]
     match kind:
         case "f":

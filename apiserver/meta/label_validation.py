@@ -28,7 +28,7 @@ _SUBDOMAIN_PATTERN = re.compile(_SUBDOMAIN)
 _VALUE_PATTERN = re.compile(_VALUE)
 
 
-def key_errors(key: str) -> list[str]:
+def qualified_name_errors(key: str) -> list[str]:
     """What keeps `key` from being a label key; empty if nothing does."""
     parts = key.split("/")
     if len(parts) > 2:
@@ -45,7 +45,7 @@ def key_errors(key: str) -> list[str]:
     return errors
 
 
-def value_errors(value: str) -> list[str]:
+def label_value_errors(value: str) -> list[str]:
     """What keeps `value` from being a label value; empty if nothing does."""
     errors = [_too_long(_MAX_NAME)] if len(value.encode()) > _MAX_NAME else []
     if not _VALUE_PATTERN.fullmatch(value):

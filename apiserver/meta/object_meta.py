@@ -56,11 +56,11 @@ def generate_name(base: str) -> str:
 
 def qualified_name_errors(name: str) -> list[str]:
     """What keeps `name` from being the key of a label, or the name of a finalizer (WIRE-D43, WIRE-D46)."""
-    return labels.key_errors(name)
+    return labels.qualified_name_errors(name)
 
 
 def label_value_errors(value: str) -> list[str]:
-    return labels.value_errors(value)
+    return labels.label_value_errors(value)
 
 
 def dedup_owner_references(obj: Object, *, admitted: bool = False) -> str | None:
@@ -130,15 +130,15 @@ def _namespace_errors(namespace: str, resource: Resource) -> Iterator[FieldError
 def _label_errors(found: Mapping[str, str]) -> Iterator[FieldError]:
     field = "metadata.labels"
     for key, value in found.items():
-        yield from (errors.invalid(field, key, text) for text in labels.key_errors(key))
-        yield from (errors.invalid(field, value, text) for text in labels.value_errors(value))
+        yield from (errors.invalid(field, key, text) for text in labels.qualified_name_errors(key))
+        yield from (errors.invalid(field, value, text) for text in labels.label_value_errors(value))
 
 
 def _annotation_errors(found: Mapping[str, str]) -> Iterator[FieldError]:
     field = "metadata.annotations"
     for key in found:
         # the case of an annotation's prefix does not matter
-        yield from (errors.invalid(field, key, text) for text in labels.key_errors(key.lower()))
+        yield from (errors.invalid(field, key, text) for text in labels.qualified_name_errors(key.lower()))
     if sum(len(key.encode()) + len(value.encode()) for key, value in found.items()) > ANNOTATIONS_LIMIT:
         yield errors.too_long(field, ANNOTATIONS_LIMIT)
 
@@ -176,7 +176,7 @@ def _has_version(api_version: str) -> bool:
 def _finalizer_errors(finalizers: Sequence[str]) -> Iterator[FieldError]:
     field = "metadata.finalizers"
     for finalizer in finalizers:
-        yield from (errors.invalid(field, finalizer, text) for text in labels.key_errors(finalizer))
+        yield from (errors.invalid(field, finalizer, text) for text in labels.qualified_name_errors(finalizer))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         yield errors.invalid(field, list(finalizers), why)

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Any
 
 
-class Scalar(Enum):
+class ScalarType(Enum):
     """What a field holds that is no message."""
 
     STRING = auto()
@@ -20,54 +20,54 @@ class Scalar(Enum):
     """Bytes, for the message's `to_json` to read."""
 
 
-class Shape(Enum):
+class Cardinality(Enum):
     """How often a field is there."""
 
-    ONE = auto()
+    SINGULAR = auto()
     """Left out if it is zero or empty, because Go sends it all the same."""
     OPTIONAL = auto()
     """A pointer in Go: kept as it is sent, be it zero or empty."""
-    LIST = auto()
+    REPEATED = auto()
     MAP = auto()
     """By string."""
 
 
-def as_it_is(fields: dict[str, Any]) -> Any:
+def unchanged(fields: dict[str, Any]) -> Any:
     return fields
 
 
 @dataclass(frozen=True, slots=True)
-class MessageTable:
+class MessageDescriptor:
     """A message. `name` is the kind of those that are objects; `to_json` gives what JSON has instead of an object with
     these fields, and raises ValueError, OverflowError or BadRequest."""
 
     name: str
-    fields: Mapping[int, Field]
-    to_json: Callable[[dict[str, Any]], Any] = as_it_is
+    fields: Mapping[int, FieldDescriptor]
+    to_json: Callable[[dict[str, Any]], Any] = unchanged
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class FieldDescriptor:
     name: str
-    type: Scalar | MessageTable = Scalar.STRING
-    shape: Shape = Shape.ONE
+    type: ScalarType | MessageDescriptor = ScalarType.STRING
+    cardinality: Cardinality = Cardinality.SINGULAR
 
 
 def message(
-    name: str, fields: Mapping[int, Field | str], to_json: Callable[[dict[str, Any]], Any] = as_it_is
-) -> MessageTable:
+    name: str, fields: Mapping[int, FieldDescriptor | str], to_json: Callable[[dict[str, Any]], Any] = unchanged
+) -> MessageDescriptor:
     """A table; fields that are given as a name only are strings."""
-    full = {number: Field(field) if isinstance(field, str) else field for number, field in fields.items()}
-    return MessageTable(name, full, to_json)
+    full = {number: FieldDescriptor(field) if isinstance(field, str) else field for number, field in fields.items()}
+    return MessageDescriptor(name, full, to_json)
 
 
-def optional(name: str, type_: Scalar | MessageTable = Scalar.STRING) -> Field:
-    return Field(name, type_, Shape.OPTIONAL)
+def optional(name: str, type_: ScalarType | MessageDescriptor = ScalarType.STRING) -> FieldDescriptor:
+    return FieldDescriptor(name, type_, Cardinality.OPTIONAL)
 
 
-def list_of(name: str, type_: Scalar | MessageTable = Scalar.STRING) -> Field:
-    return Field(name, type_, Shape.LIST)
+def repeated(name: str, type_: ScalarType | MessageDescriptor = ScalarType.STRING) -> FieldDescriptor:
+    return FieldDescriptor(name, type_, Cardinality.REPEATED)
 
 
-def map_of(name: str, type_: Scalar | MessageTable = Scalar.STRING) -> Field:
-    return Field(name, type_, Shape.MAP)
+def map_of(name: str, type_: ScalarType | MessageDescriptor = ScalarType.STRING) -> FieldDescriptor:
+    return FieldDescriptor(name, type_, Cardinality.MAP)

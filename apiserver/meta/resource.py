@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from apiserver.meta.protobuf_message import MessageTable
+from apiserver.meta.protobuf_message import MessageDescriptor
 
 Object = dict[str, Any]
 """A Kubernetes object as JSON has it."""
@@ -62,7 +62,7 @@ def no_cells(obj: Object) -> Sequence[object]:
     return ()
 
 
-def accept(obj: Object) -> None:
+def do_nothing(obj: Object) -> None:
     """Finds nothing to refuse or to change."""
 
 
@@ -95,16 +95,17 @@ def fields_at(*paths: str) -> Mapping[str, FieldValue]:
 class Resource:
     """One resource in one version of one group.
 
-    `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata. With
-    `preserve_unknown_fields` other top-level fields are kept as they come.
-    `refuse` sees what a client sent before unknown fields are dropped, and raises BadRequest for what it may not send.
-    `default` fills in, in place, what the schema's defaults cannot; it sees all that clients send, as it was decoded,
-    and what it sets belongs to whoever sent it.
-    `columns` stand between Name and Age in tables, those with a priority behind Age; with `own_columns` they are all
-    that there are. `cells` gives their values for an object, in order.
-    `protobuf` says how bodies in Kubernetes' protobuf are read; without it they are refused (WIRE-E18).
-    `selectable` are the fields that field selectors know besides metadata.name and metadata.namespace (WIRE-D57).
-    `strategic_merge` tells whether PATCH takes strategic merge patches (WIRE-D81), by the hints in the schemas.
+    `properties` are the schemas of the top-level fields besides apiVersion, kind and metadata;
+    `preserve_unknown_fields` keeps other top-level fields as they are.
+    `precheck` gets the object as the client sent it, before unknown fields are pruned, and raises BadRequest for
+    content that clients may not send.
+    `default` sets defaults that the schema cannot express, in place, before the object is pruned. The fields it sets
+    are owned by the field manager of the request.
+    `columns` stand between Name and Age in a Table, those with a priority after Age; with `replaces_default_columns`
+    the Table has no other columns. `cells` returns their values for an object, in the same order.
+    `protobuf` describes Kubernetes' protobuf encoding of the kind; without it protobuf bodies are rejected (WIRE-E18).
+    `selectable_fields` can be used in field selectors besides metadata.name and metadata.namespace (WIRE-D57).
+    `strategic_merge` enables strategic merge patches, directed by the hints in the schemas (WIRE-D81).
     """
 
     group: str
@@ -120,11 +121,11 @@ class Resource:
     preserve_unknown_fields: bool = False
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
-    own_columns: bool = False
-    refuse: Callable[[Object], None] = accept
-    default: Callable[[Object], None] = accept
-    protobuf: MessageTable | None = None
-    selectable: Mapping[str, FieldValue] = field(default_factory=dict)
+    replaces_default_columns: bool = False
+    precheck: Callable[[Object], None] = do_nothing
+    default: Callable[[Object], None] = do_nothing
+    protobuf: MessageDescriptor | None = None
+    selectable_fields: Mapping[str, FieldValue] = field(default_factory=dict)
     strategic_merge: bool = False
 
     @property

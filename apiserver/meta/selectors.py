@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apiserver.meta.errors import BadRequest
-from apiserver.meta.label_validation import key_errors, value_errors
+from apiserver.meta.label_validation import label_value_errors, qualified_name_errors
 
 NAME = "metadata.name"
 NAMESPACE = "metadata.namespace"
@@ -169,7 +169,7 @@ class _LabelParser:
         symbol, key = self._next()
         if symbol != "word":
             raise _unparsed(f"found '{key}', expected: identifier")
-        if errors := key_errors(key):
+        if errors := qualified_name_errors(key):
             # the field's path is a nil pointer there, and clients know the text so
             raise _unparsed(f"<nil>: {_invalid(key, errors)}")
         if negated:
@@ -191,7 +191,7 @@ class _LabelParser:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
             problems.append(f"values[0]: {_invalid(values[0], [why])}")
         for index, value in enumerate(values):
-            if errors := value_errors(value):
+            if errors := label_value_errors(value):
                 problems.append(f"values[{index}][{key}]: {_invalid(value, errors)}")
         if problems:
             raise _unparsed(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")

@@ -9,7 +9,7 @@ from typing import Any
 import jsonpatch
 import jsonpointer
 
-from apiserver.json.values import MAX_OBJECT_NESTING, equal, nests_deeper
+from apiserver.json.values import MAX_OBJECT_NESTING, equal, nests_deeper_than
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, StatusError
 from apiserver.meta.resource import Object
 
@@ -44,7 +44,7 @@ def merge_patch(obj: Any, patch: Any) -> Any:
 
     Raises BadRequest for a patch that nests too deeply.
     """
-    if nests_deeper(patch, MAX_OBJECT_NESTING):
+    if nests_deeper_than(patch, MAX_OBJECT_NESTING):
         raise BadRequest(f"error decoding patch: nested too deeply: more than {MAX_OBJECT_NESTING} levels")
     return _merged(obj, patch)
 
@@ -91,7 +91,7 @@ def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> O
     except RecursionError as error:
         # operations can nest a document deeper than any of them is nested
         raise PatchFailed from error
-    if not isinstance(document, dict) or nests_deeper(document, MAX_OBJECT_NESTING):
+    if not isinstance(document, dict) or nests_deeper_than(document, MAX_OBJECT_NESTING):
         raise PatchFailed
     return document
 
@@ -112,7 +112,7 @@ def _checked(operations: Any) -> list[dict[str, Any]]:
         operands = _OPERANDS.get(operation.get("op", ""))
         if operands is None or not all(key in operation for key in ("path", *operands)):
             raise PatchFailed(operation)
-        if nests_deeper(operation, MAX_OBJECT_NESTING):
+        if nests_deeper_than(operation, MAX_OBJECT_NESTING):
             raise _malformed(f"operation {index} is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
     return operations
 

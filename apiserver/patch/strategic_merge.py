@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Schema
-from apiserver.patch.strategic_order import Identity, ordered
+from apiserver.patch.strategic_order import ElementIdentity, restore_order
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -29,7 +29,7 @@ def strategic_merge_patch(obj: Mapping[str, Any], patch: Mapping[str, Any], sche
     The directives are `$patch: replace | delete` in objects and in elements of merged lists, `$retainKeys`,
     `$deleteFromPrimitiveList/<field>` and `$setElementOrder/<field>`. Raises BadRequest.
     """
-    if nests_deeper(patch, MAX_OBJECT_NESTING):
+    if nests_deeper_than(patch, MAX_OBJECT_NESTING):
         raise _malformed(f"nested too deeply: more than {MAX_OBJECT_NESTING} levels")
     return _merge_object(copy.deepcopy(dict(obj)), copy.deepcopy(dict(patch)), schema)
 
@@ -99,9 +99,9 @@ def _retain_keys(current: dict[str, Any], patch: dict[str, Any]) -> None:
 
 def _remove_values(current: dict[str, Any], name: str, values: Any) -> None:
     held = current.get(name)
-    unwanted = {fieldpath.value(each) for each in _list_of(values, f"{_DELETE_FROM}{name}") or []}
+    unwanted = {fieldpath.value_element(each) for each in _list_of(values, f"{_DELETE_FROM}{name}") or []}
     if isinstance(held, list):
-        current[name] = [each for each in held if fieldpath.value(each) not in unwanted]
+        current[name] = [each for each in held if fieldpath.value_element(each) not in unwanted]
 
 
 def _merge_field(current: dict[str, Any], name: str, value: Any, schema: Schema, order: Sequence[Any] | None) -> None:
@@ -123,20 +123,20 @@ def _merge_list(held: list[Any], patch: list[Any], strategy: _Strategy, order: S
     if not all(isinstance(each, dict) for each in (*held, *patch)):
         if any(isinstance(each, dict | list) for each in (*held, *patch)):
             raise _malformed("the elements of a list that is merged must all be objects, or none of them")
-        known = {fieldpath.value(each) for each in held}
-        merged = [*held, *(each for each in patch if fieldpath.value(each) not in known)]
-        return ordered(merged, held=held, wanted=patch if order is None else order, identity=Identity())
+        known = {fieldpath.value_element(each) for each in held}
+        merged = [*held, *(each for each in patch if fieldpath.value_element(each) not in known)]
+        return restore_order(merged, held=held, wanted=patch if order is None else order, identity=ElementIdentity())
     if not strategy.key:
         raise _malformed("cannot merge lists without merge key")
-    identity = Identity(strategy.key)
+    identity = ElementIdentity(strategy.key)
     patch = _without_deleted(held, patch, identity)
     if order is not None:
-        identity.check(order)
+        identity.check_merge_keys(order)
     merged = _merge_elements(held, patch, identity, strategy.items)
-    return ordered(merged, held=held, wanted=patch if order is None else order, identity=identity)
+    return restore_order(merged, held=held, wanted=patch if order is None else order, identity=identity)
 
 
-def _without_deleted(held: list[Any], patch: list[Any], identity: Identity) -> list[Any]:
+def _without_deleted(held: list[Any], patch: list[Any], identity: ElementIdentity) -> list[Any]:
     """The elements of the patch that are no directives; what those ask for is done to `held`."""
     kept, gone, replace = [], set[str](), False
     for each in patch:
@@ -158,8 +158,8 @@ def _without_deleted(held: list[Any], patch: list[Any], identity: Identity) -> l
     return kept
 
 
-def _merge_elements(held: list[Any], patch: list[Any], identity: Identity, items: Schema) -> list[Any]:
-    merged, places = [*held], identity.places(held)
+def _merge_elements(held: list[Any], patch: list[Any], identity: ElementIdentity, items: Schema) -> list[Any]:
+    merged, places = [*held], identity.positions(held)
     for each in patch:
         place = places.setdefault(identity.text(each), len(merged))
         if place == len(merged):
@@ -177,9 +177,9 @@ def _reorder(current: dict[str, Any], name: str, order: Sequence[Any] | None, sc
     objects = all(isinstance(each, dict) for each in held)
     if objects and not strategy.key:
         raise _malformed("cannot merge lists without merge key")
-    identity = Identity(strategy.key if objects else "")
-    identity.check(order)
-    current[name] = ordered(held, held=held, wanted=order, identity=identity)
+    identity = ElementIdentity(strategy.key if objects else "")
+    identity.check_merge_keys(order)
+    current[name] = restore_order(held, held=held, wanted=order, identity=identity)
 
 
 def _plain(value: Any) -> Any:

@@ -14,12 +14,12 @@ _Placed = tuple[int | None, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ElementIdentity:
     """What tells the elements of a list apart: the field `key` of objects, without one the value itself."""
 
     key: str = ""
 
-    def of(self, element: Any) -> Any:
+    def merge_key_value(self, element: Any) -> Any:
         """Raises BadRequest for an object without its key."""
         if not self.key:
             return element
@@ -27,16 +27,16 @@ class Identity:
             raise BadRequest(f"error decoding patch: an element of a list does not contain its merge key: {self.key}")
         return element[self.key]
 
-    def check(self, elements: Sequence[Any]) -> None:
+    def check_merge_keys(self, elements: Sequence[Any]) -> None:
         """Raises BadRequest unless all have their key."""
         for each in elements:
-            self.of(each)
+            self.merge_key_value(each)
 
     def text(self, element: Any) -> str:
         """The same for elements of one identity. Raises BadRequest as `of` does."""
-        return fieldpath.value(self.of(element))
+        return fieldpath.value_element(self.merge_key_value(element))
 
-    def places(self, order: Sequence[Any]) -> dict[str, int]:
+    def positions(self, order: Sequence[Any]) -> dict[str, int]:
         """Where in `order` each identity stands first, by its text."""
         found: dict[str, int] = {}
         for index, each in enumerate(order):
@@ -44,12 +44,14 @@ class Identity:
         return found
 
 
-def ordered(merged: Sequence[Any], *, held: Sequence[Any], wanted: Sequence[Any], identity: Identity) -> list[Any]:
+def restore_order(
+    merged: Sequence[Any], *, held: Sequence[Any], wanted: Sequence[Any], identity: ElementIdentity
+) -> list[Any]:
     """`merged` with the elements that `wanted` names in its order, and the others in that of `held`.
 
     One of the others comes before an element of `wanted` where it stood before it in `held`, and behind it otherwise.
     """
-    asked, stood = identity.places(wanted), identity.places(held)
+    asked, stood = identity.positions(wanted), identity.positions(held)
     named: list[tuple[int, _Placed]] = []
     others: list[_Placed] = []
     for each in merged:

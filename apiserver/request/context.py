@@ -39,11 +39,11 @@ class RequestContext:
     audit_id: str
     user: User = ANONYMOUS
     impersonator: User | None = None
-    received: float = field(default_factory=time.monotonic)
+    received_at: float = field(default_factory=time.monotonic)
     warnings: list[str] = field(default_factory=list)
     annotations: dict[str, str] = field(default_factory=dict)
     """Audit annotations."""
-    limit: float = WRITE_SECONDS
+    timeout: float = WRITE_SECONDS
     """Seconds that the request may take."""
     webhook_seconds: float = 0.0
     """What webhooks took of them."""
@@ -51,7 +51,7 @@ class RequestContext:
     @property
     def deadline(self) -> float:
         """When the request has to be done, on the monotonic clock."""
-        return self.received + self.limit
+        return self.received_at + self.timeout
 
     def warn(self, text: str) -> None:
         """Tell the caller something in a Warning header, once (WIRE-I11)."""

@@ -18,7 +18,7 @@ from apiserver.meta.selectors import (
     parse_field_selector,
     parse_label_selector,
 )
-from apiserver.request.query_numbers import integer, resource_version
+from apiserver.request.query_numbers import parse_int64, parse_resource_version
 from apiserver.request.request_info import Query, RequestInfo
 
 EXACT = "Exact"
@@ -37,7 +37,7 @@ class ListOptions:
     label_selector: LabelSelector = field(default_factory=LabelSelector)
     field_selector: FieldSelector = field(default_factory=FieldSelector)
     resource_version: int | None = None
-    match: str = ""
+    resource_version_match: str = ""
     limit: int = 0
     continue_token: str = ""
 
@@ -50,7 +50,7 @@ class WatchOptions:
     field_selector: FieldSelector = field(default_factory=FieldSelector)
     resource_version: int | None = None
     send_initial_events: bool | None = None
-    bookmarks: bool = False
+    allow_bookmarks: bool = False
     timeout_seconds: int | None = None
 
 
@@ -79,61 +79,61 @@ class DeleteOptions:
     preconditions: Preconditions = field(default_factory=Preconditions)
 
 
-def get_options(query: Query) -> int:
+def parse_get_options(query: Query) -> int:
     """The resourceVersion that a GET must not be older than, 0 for none. Raises BadRequest (WIRE-D64, WIRE-D65)."""
     if query.flag("export"):
         raise errors.BadRequest("the export parameter, deprecated since v1.14, is no longer supported")
-    return resource_version(query) or 0
+    return parse_resource_version(query) or 0
 
 
-def list_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()) -> ListOptions:
-    """`selectable` are the fields besides those of metadata that field selectors know; so for watches.
+def parse_list_options(query: Query, info: RequestInfo, selectable_fields: Iterable[str] = ()) -> ListOptions:
+    """`selectable_fields` are the fields besides those of metadata that field selectors know; so for watches.
 
     Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid (WIRE-D55).
     """
-    limit = integer(query, "limit") or 0
+    limit = parse_int64(query, "limit") or 0
     # a list has no use for it, but what is no number is refused all the same (WIRE-D54)
-    integer(query, "timeoutSeconds")
+    parse_int64(query, "timeoutSeconds")
     match, token = query.get("resourceVersionMatch"), query.get("continue")
     _refuse("ListOptions", _list_problems(query, match, token))
-    version = resource_version(query)
+    version = parse_resource_version(query)
     if token and version:
         raise errors.BadRequest("specifying resource version is not allowed when using continue")
     return ListOptions(
         label_selector=parse_label_selector(query.get("labelSelector")),
-        field_selector=_field_selector(query, info, selectable),
+        field_selector=_field_selector(query, info, selectable_fields),
         resource_version=version,
-        match=match,
+        resource_version_match=match,
         limit=max(limit, 0),
         continue_token=token,
     )
 
 
-def watch_options(query: Query, info: RequestInfo, selectable: Iterable[str] = ()) -> WatchOptions:
+def parse_watch_options(query: Query, info: RequestInfo, selectable_fields: Iterable[str] = ()) -> WatchOptions:
     """Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid (WIRE-D55)."""
-    timeout = integer(query, "timeoutSeconds") or 0
+    timeout = parse_int64(query, "timeoutSeconds") or 0
     send_initial_events = query.flag("sendInitialEvents")
     _refuse("ListOptions", _watch_problems(query, send_initial_events))
     return WatchOptions(
         label_selector=parse_label_selector(query.get("labelSelector")),
-        field_selector=_field_selector(query, info, selectable),
-        resource_version=resource_version(query),
+        field_selector=_field_selector(query, info, selectable_fields),
+        resource_version=parse_resource_version(query),
         send_initial_events=send_initial_events,
-        bookmarks=bool(query.flag("allowWatchBookmarks")),
+        allow_bookmarks=bool(query.flag("allowWatchBookmarks")),
         timeout_seconds=timeout if timeout > 0 else None,
     )
 
 
-def create_options(query: Query, user_agent: str) -> WriteOptions:
+def parse_create_options(query: Query, user_agent: str) -> WriteOptions:
     """Raises Invalid (WIRE-D66, WIRE-D70, WIRE-D71), as do the other write options."""
     return _write_options("CreateOptions", query, user_agent, [])
 
 
-def update_options(query: Query, user_agent: str) -> WriteOptions:
+def parse_update_options(query: Query, user_agent: str) -> WriteOptions:
     return _write_options("UpdateOptions", query, user_agent, [])
 
 
-def patch_options(query: Query, user_agent: str, *, apply: bool) -> WriteOptions:
+def parse_patch_options(query: Query, user_agent: str, *, apply: bool) -> WriteOptions:
     problems = []
     if apply and not query.get("fieldManager"):
         problems.append(errors.required("fieldManager", "is required for apply patch"))
@@ -142,7 +142,7 @@ def patch_options(query: Query, user_agent: str, *, apply: bool) -> WriteOptions
     return _write_options("PatchOptions", query, user_agent, problems)
 
 
-def delete_options(query: Query, body: Object | None) -> DeleteOptions:
+def parse_delete_options(query: Query, body: Object | None) -> DeleteOptions:
     """The options of `body`, a DeleteOptions document; of the query if there is none (WIRE-D87). Raises BadRequest for
     a wrong type, Invalid (WIRE-D70, WIRE-D88)."""
     document = _delete_query(query) if body is None else body
@@ -205,9 +205,9 @@ def _watch_problems(query: Query, send_initial_events: bool | None) -> list[Fiel
     return problems
 
 
-def _field_selector(query: Query, info: RequestInfo, selectable: Iterable[str]) -> FieldSelector:
+def _field_selector(query: Query, info: RequestInfo, selectable_fields: Iterable[str]) -> FieldSelector:
     """The field selector, which a name in the path narrows to one object (WIRE-D58, WIRE-F28)."""
-    selector = parse_field_selector(query.get("fieldSelector"), (*METADATA_FIELDS, *selectable))
+    selector = parse_field_selector(query.get("fieldSelector"), (*METADATA_FIELDS, *selectable_fields))
     if info.collection_path:
         return selector
     if selector.empty:
@@ -261,7 +261,7 @@ def _dry_run_problems(dry_run: list[Any]) -> list[FieldError]:
 def _delete_query(query: Query) -> Object:
     document: Object = {
         "dryRun": query.all("dryRun"),
-        "gracePeriodSeconds": integer(query, "gracePeriodSeconds"),
+        "gracePeriodSeconds": parse_int64(query, "gracePeriodSeconds"),
         "orphanDependents": query.flag("orphanDependents"),
     }
     if "propagationPolicy" in query:

@@ -12,7 +12,7 @@ _DIGITS = re.compile(r"[0-9]+")
 _MAX_DIGITS = 20
 
 
-def resource_version(query: Query) -> int | None:
+def parse_resource_version(query: Query) -> int | None:
     """The resourceVersion parameter, None if it is absent or empty. Raises BadRequest."""
     text = query.get("resourceVersion")
     if not text:
@@ -27,7 +27,7 @@ def resource_version(query: Query) -> int | None:
     return int(text)
 
 
-def integer(query: Query, name: str) -> int | None:
+def parse_int64(query: Query, name: str) -> int | None:
     """A whole number, None if the parameter is absent or empty. Raises BadRequest."""
     text = query.get(name)
     if not text:

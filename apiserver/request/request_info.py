@@ -72,7 +72,7 @@ class RequestInfo:
         return self.verb == "watch"
 
 
-def parse(method: str, raw_path: str, query: Query) -> RequestInfo:
+def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
     """RequestInfo of a method and a still escaped path without its query. Raises ValueError on a broken escape."""
     path = unquote(raw_path)
     parts = [unquote(part, errors="strict") for part in raw_path.strip("/").split("/")]

@@ -6,19 +6,19 @@ import copy
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Resource, Schema
 from apiserver.schema.object_meta import OBJECT_META
 from apiserver.schema.object_meta_types import metadata_type_error
-from apiserver.schema.validation import type_errors
+from apiserver.schema.validation import schema_errors
 
 __all__ = [
     "apply_defaults",
     "metadata_type_error",
     "object_schema",
     "prune",
-    "type_errors",
+    "schema_errors",
     "unknown_fields",
 ]
 
@@ -92,7 +92,7 @@ def _prune(schema: Schema, value: Any, depth: int) -> Any:
 
 
 def _copy(value: Any, depth: int) -> Any:
-    if nests_deeper(value, depth):
+    if nests_deeper_than(value, depth):
         raise BadRequest(f"the object is nested too deeply: more than {MAX_OBJECT_NESTING} levels")
     return copy.deepcopy(value)
 

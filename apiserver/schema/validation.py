@@ -14,7 +14,7 @@ from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Schema
 
 
-def type_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
+def schema_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
     """Everything wrong with `value`, which stands at `path`: types, enums, patterns, bounds, required fields and
     duplicates in sets. In document order; a value of a wrong type has no other errors."""
     return list(_errors(schema, value, path))
@@ -89,7 +89,7 @@ def _duplicate_errors(schema: Schema, value: Sequence[Any], path: str) -> Iterat
                 continue
             identity = {name: each[name] for name in keys if name in each}
         # the text of a value is the same for what is equal, and looked up at once
-        text = fieldpath.value(identity)
+        text = fieldpath.value_element(identity)
         if text in seen:
             yield FieldError("FieldValueDuplicate", f"{path}[{index}]", identity)
         seen.add(text)

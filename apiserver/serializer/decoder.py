@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Never
 
-from apiserver.json.values import nests_deeper
+from apiserver.json.values import nests_deeper_than
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from apiserver.serializer.yaml import YamlError, decode_yaml
 
@@ -26,22 +26,22 @@ _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class DecodedBody:
     """A decoded body. `duplicates` are the texts of strict errors: keys that are there twice, of which the last
     counts."""
 
     value: Any
-    duplicates: tuple[str, ...] = ()
+    strict_errors: tuple[str, ...] = ()
 
 
-def decode(body: bytes, media_type: str) -> Document:
+def decode(body: bytes, media_type: str) -> DecodedBody:
     """The value of a body. Raises BadRequest for what is not well-formed or nests deeper than MAX_NESTING,
     RequestEntityTooLarge for more than MAX_OBJECTS in JSON, and UnsupportedMediaType."""
     check_media_type(media_type)
     return _decode_json(_text(body)) if media_type == "application/json" else _decode_yaml(_text(body))
 
 
-def cost(body: bytes, media_type: str) -> int:
+def decoding_cost(body: bytes, media_type: str) -> int:
     """The bytes of JSON that take about as long to decode: aliases of YAML can stand for any number of values."""
     if media_type == "application/json":
         return len(body)
@@ -66,7 +66,7 @@ def _text(body: bytes) -> str:
         raise BadRequest(f"the body is not valid UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def _decode_json(text: str) -> Document:
+def _decode_json(text: str) -> DecodedBody:
     repeated, objects = False, 0
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def _decode_json(text: str) -> Document:
             value = _with_valid_text(value)
     except RecursionError as error:
         raise _too_deep() from error
-    return Document(value, tuple(f'duplicate field "{path}"' for path in found))
+    return DecodedBody(value, tuple(f'duplicate field "{path}"' for path in found))
 
 
 def _parse_json(text: str, build: Callable[[list[tuple[str, Any]]], dict[str, Any]]) -> Any:
@@ -103,7 +103,7 @@ def _parse_json(text: str, build: Callable[[list[tuple[str, Any]]], dict[str, An
         )
     except json.JSONDecodeError as error:
         raise BadRequest(f"json parse error: {error.msg} at line {error.lineno} column {error.colno}") from error
-    if nests_deeper(value, MAX_NESTING):
+    if nests_deeper_than(value, MAX_NESTING):
         raise _too_deep()
     return value
 
@@ -174,12 +174,12 @@ def _valid(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _decode_yaml(text: str) -> Document:
+def _decode_yaml(text: str) -> DecodedBody:
     if text.lstrip()[:1].encode() in _JSON_BEGINS:
         # JSON is YAML, and most clients that apply send it: it is read much faster as what it is
         try:
             document = _decode_json(text)
-            if not document.duplicates:
+            if not document.strict_errors:
                 return document
         except BadRequest:
             # what is no JSON may be YAML all the same, as with a trailing comma (WIRE-J43)
@@ -189,6 +189,6 @@ def _decode_yaml(text: str) -> Document:
     except YamlError as error:
         raise BadRequest(f"error converting YAML to JSON: yaml: {error}") from error
     if not duplicates:
-        return Document(value)
+        return DecodedBody(value)
     lines = "\n".join(f"  {each}" for each in duplicates)
-    return Document(value, (f"error converting YAML to JSON: yaml: unmarshal errors:\n{lines}",))
+    return DecodedBody(value, (f"error converting YAML to JSON: yaml: unmarshal errors:\n{lines}",))

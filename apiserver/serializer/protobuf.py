@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from apiserver.meta.errors import BadRequest
-from apiserver.meta.protobuf_message import Field, MessageTable, Scalar, Shape, message
+from apiserver.meta.protobuf_message import Cardinality, FieldDescriptor, MessageDescriptor, ScalarType, message
 from apiserver.meta.resource import Object
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
@@ -21,14 +21,20 @@ MAX_FIELDS = 100_000
 _MAGIC = b"k8s\x00"
 _TYPE_META = message("TypeMeta", {1: "apiVersion", 2: "kind"})
 _UNKNOWN = message(
-    "Unknown", {1: Field("typeMeta", _TYPE_META), 2: Field("raw", Scalar.RAW), 3: "contentEncoding", 4: "contentType"}
+    "Unknown",
+    {
+        1: FieldDescriptor("typeMeta", _TYPE_META),
+        2: FieldDescriptor("raw", ScalarType.RAW),
+        3: "contentEncoding",
+        4: "contentType",
+    },
 )
 
 _Wire = int | bytes | None
 """A field as it was sent: a varint, what has a length, and None for a number of fixed size, which no table has."""
 
 
-def decode(body: bytes, table: MessageTable) -> Object:
+def decode(body: bytes, table: MessageDescriptor) -> Object:
     """The object in the envelope around a message of `table`.
 
     Of a message of another kind only apiVersion and kind are read: its fields would mean something else.
@@ -57,7 +63,7 @@ class _Reader:
     def __init__(self) -> None:
         self._fields_left = MAX_FIELDS
 
-    def message(self, table: MessageTable, data: bytes, depth: int = MAX_DEPTH) -> Any:
+    def message(self, table: MessageDescriptor, data: bytes, depth: int = MAX_DEPTH) -> Any:
         if depth == 0:
             raise ValueError(f"messages are nested more than {MAX_DEPTH} levels deep")
         found: dict[str, Any] = {}
@@ -67,28 +73,28 @@ class _Reader:
                 self._add(found, field, wire, depth - 1)
         return table.to_json(found)
 
-    def _add(self, found: dict[str, Any], field: Field, wire: _Wire, depth: int) -> None:
-        if field.shape is Shape.MAP:
+    def _add(self, found: dict[str, Any], field: FieldDescriptor, wire: _Wire, depth: int) -> None:
+        if field.cardinality is Cardinality.MAP:
             key, value = self._entry(field.type, wire, depth)
             found.setdefault(field.name, {})[key] = value
             return
         value = self._value(field.type, wire, depth)
-        if field.shape is Shape.LIST:
+        if field.cardinality is Cardinality.REPEATED:
             found.setdefault(field.name, []).append(value)
-        elif value or field.shape is Shape.OPTIONAL:
+        elif value or field.cardinality is Cardinality.OPTIONAL:
             found[field.name] = value
         else:
             # the last of several counts, and this one is zero
             found.pop(field.name, None)
 
-    def _entry(self, type_: Scalar | MessageTable, wire: _Wire, depth: int) -> tuple[str, Any]:
+    def _entry(self, type_: ScalarType | MessageDescriptor, wire: _Wire, depth: int) -> tuple[str, Any]:
         """An entry of a map is a message of a key and a value, either of which is left out if it is empty."""
-        empty: _Wire = 0 if type_ in (Scalar.INT, Scalar.BOOL) else b""
+        empty: _Wire = 0 if type_ in (ScalarType.INT, ScalarType.BOOL) else b""
         sent = {1: b"", 2: empty, **dict(self._fields(_bytes(wire)))}
         return _text(sent[1]), self._value(type_, sent[2], depth)
 
-    def _value(self, type_: Scalar | MessageTable, wire: _Wire, depth: int) -> Any:
-        if isinstance(type_, MessageTable):
+    def _value(self, type_: ScalarType | MessageDescriptor, wire: _Wire, depth: int) -> Any:
+        if isinstance(type_, MessageDescriptor):
             return self.message(type_, _bytes(wire), depth)
         return _SCALARS[type_](wire)
 
@@ -165,10 +171,10 @@ def _boolean(wire: _Wire) -> bool:
     return _integer(wire) != 0
 
 
-_SCALARS: Mapping[Scalar, Callable[[_Wire], Any]] = {
-    Scalar.STRING: _text,
-    Scalar.BOOL: _boolean,
-    Scalar.INT: _integer,
-    Scalar.BYTES: _base64,
-    Scalar.RAW: _bytes,
+_SCALARS: Mapping[ScalarType, Callable[[_Wire], Any]] = {
+    ScalarType.STRING: _text,
+    ScalarType.BOOL: _boolean,
+    ScalarType.INT: _integer,
+    ScalarType.BYTES: _base64,
+    ScalarType.RAW: _bytes,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from apiserver.meta.protobuf_message import Field, Scalar, list_of, map_of, message, optional
+from apiserver.meta.protobuf_message import FieldDescriptor, ScalarType, map_of, message, optional, repeated
 from apiserver.serializer.decoder import decode
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,15 +49,20 @@ def _document(fields: dict[str, Any]) -> Any:
 
 
 # presence of `seconds` tells 1970 from the zero time
-_TIMESTAMP: dict[int, Field | str] = {1: optional("seconds", Scalar.INT), 2: Field("nanos", Scalar.INT)}
+_TIMESTAMP: dict[int, FieldDescriptor | str] = {
+    1: optional("seconds", ScalarType.INT),
+    2: FieldDescriptor("nanos", ScalarType.INT),
+}
 TIME = message("Time", _TIMESTAMP, _time)
 MICRO_TIME = message("MicroTime", _TIMESTAMP, _micro_time)
 QUANTITY = message("Quantity", {1: "string"}, _quantity)
 INT_OR_STRING = message(
-    "IntOrString", {1: Field("type", Scalar.INT), 2: Field("intVal", Scalar.INT), 3: "strVal"}, _int_or_string
+    "IntOrString",
+    {1: FieldDescriptor("type", ScalarType.INT), 2: FieldDescriptor("intVal", ScalarType.INT), 3: "strVal"},
+    _int_or_string,
 )
-VALUES = message("ExtraValue", {1: list_of("items")}, _items)
-_FIELDS_V1 = message("FieldsV1", {1: Field("raw", Scalar.RAW)}, _document)
+VALUES = message("ExtraValue", {1: repeated("items")}, _items)
+_FIELDS_V1 = message("FieldsV1", {1: FieldDescriptor("raw", ScalarType.RAW)}, _document)
 
 _OWNER_REFERENCE = message(
     "OwnerReference",
@@ -66,8 +71,8 @@ _OWNER_REFERENCE = message(
         3: "name",
         4: "uid",
         5: "apiVersion",
-        6: optional("controller", Scalar.BOOL),
-        7: optional("blockOwnerDeletion", Scalar.BOOL),
+        6: optional("controller", ScalarType.BOOL),
+        7: optional("blockOwnerDeletion", ScalarType.BOOL),
     },
 )
 _MANAGED_FIELDS_ENTRY = message(
@@ -76,9 +81,9 @@ _MANAGED_FIELDS_ENTRY = message(
         1: "manager",
         2: "operation",
         3: "apiVersion",
-        4: Field("time", TIME),
+        4: FieldDescriptor("time", TIME),
         6: "fieldsType",
-        7: Field("fieldsV1", _FIELDS_V1),
+        7: FieldDescriptor("fieldsV1", _FIELDS_V1),
         8: "subresource",
     },
 )
@@ -91,28 +96,28 @@ OBJECT_META = message(
         4: "selfLink",
         5: "uid",
         6: "resourceVersion",
-        7: Field("generation", Scalar.INT),
-        8: Field("creationTimestamp", TIME),
-        9: Field("deletionTimestamp", TIME),
-        10: optional("deletionGracePeriodSeconds", Scalar.INT),
+        7: FieldDescriptor("generation", ScalarType.INT),
+        8: FieldDescriptor("creationTimestamp", TIME),
+        9: FieldDescriptor("deletionTimestamp", TIME),
+        10: optional("deletionGracePeriodSeconds", ScalarType.INT),
         11: map_of("labels"),
         12: map_of("annotations"),
-        13: list_of("ownerReferences", _OWNER_REFERENCE),
-        14: list_of("finalizers"),
-        17: list_of("managedFields", _MANAGED_FIELDS_ENTRY),
+        13: repeated("ownerReferences", _OWNER_REFERENCE),
+        14: repeated("finalizers"),
+        17: repeated("managedFields", _MANAGED_FIELDS_ENTRY),
     },
 )
-SELECTOR_REQUIREMENT = message("LabelSelectorRequirement", {1: "key", 2: "operator", 3: list_of("values")})
+SELECTOR_REQUIREMENT = message("LabelSelectorRequirement", {1: "key", 2: "operator", 3: repeated("values")})
 LABEL_SELECTOR = message(
-    "LabelSelector", {1: map_of("matchLabels"), 2: list_of("matchExpressions", SELECTOR_REQUIREMENT)}
+    "LabelSelector", {1: map_of("matchLabels"), 2: repeated("matchExpressions", SELECTOR_REQUIREMENT)}
 )
 CONDITION = message(
     "Condition",
     {
         1: "type",
         2: "status",
-        3: Field("observedGeneration", Scalar.INT),
-        4: Field("lastTransitionTime", TIME),
+        3: FieldDescriptor("observedGeneration", ScalarType.INT),
+        4: FieldDescriptor("lastTransitionTime", TIME),
         5: "reason",
         6: "message",
     },
@@ -120,11 +125,11 @@ CONDITION = message(
 DELETE_OPTIONS = message(
     "DeleteOptions",
     {
-        1: optional("gracePeriodSeconds", Scalar.INT),
+        1: optional("gracePeriodSeconds", ScalarType.INT),
         2: optional("preconditions", message("Preconditions", {1: optional("uid"), 2: optional("resourceVersion")})),
-        3: optional("orphanDependents", Scalar.BOOL),
+        3: optional("orphanDependents", ScalarType.BOOL),
         4: optional("propagationPolicy"),
-        5: list_of("dryRun"),
-        6: optional("ignoreStoreReadErrorWithClusterBreakingPotential", Scalar.BOOL),
+        5: repeated("dryRun"),
+        6: optional("ignoreStoreReadErrorWithClusterBreakingPotential", ScalarType.BOOL),
     },
 )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-from apiserver.serializer.yaml_scalars import MERGE, scalar
+from apiserver.serializer.yaml_scalars import MERGE_KEY, resolve_scalar
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 # Values that a document may hold, and that aliases may stand for, all together: more are an attack on the event loop
@@ -92,7 +92,7 @@ class _Builder:
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
         try:
-            return scalar(event, is_key=bool(self._open) and self._open[-1].wants_key)
+            return resolve_scalar(event, is_key=bool(self._open) and self._open[-1].wants_key)
         except ValueError as error:
             raise YamlError(f"line {_line(event)}: {error}") from error
 
@@ -119,7 +119,7 @@ class _Builder:
 
     def _set(self, node: _Node, target: dict[str, Any], value: Any, line: int) -> None:
         key = node.key
-        if key is MERGE:
+        if key is MERGE_KEY:
             for source in reversed(_mergeable(value, line)):
                 target.update(source)
             return

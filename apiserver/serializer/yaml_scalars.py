@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import yaml
 
-MERGE: Final = object()
+MERGE_KEY: Final = object()
 """The key `<<`."""
 
 _PREFIX = "tag:yaml.org,2002:"
@@ -33,17 +33,17 @@ _INT64 = range(-(2**63), 2**63)
 _MAX_DIGITS = 70
 
 
-def scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Any:
+def resolve_scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Any:
     """The JSON value of a scalar, or MERGE for a key that merges. Raises ValueError for what its tag does not fit."""
     text: str = event.value
     tag: str | None = event.tag
     if tag is None:
         if not event.implicit[0]:
             return text
-        return MERGE if is_key and text == "<<" else _resolve(text)
+        return MERGE_KEY if is_key and text == "<<" else _resolve(text)
     name = tag.removeprefix(_PREFIX)
     if name == "merge" and is_key and text == "<<":
-        return MERGE
+        return MERGE_KEY
     if name == "binary":
         return _binary(text)
     if name not in _TYPES:

@@ -76,7 +76,7 @@ def _context(http: web.Request) -> RequestContext:
     query = Query(raw_query)
     audit_id = http.headers.get("Audit-ID", "")[:_AUDIT_ID_LIMIT] or str(uuid.uuid4())
     try:
-        info = request_info.parse(http.method, raw_path, query)
+        info = request_info.parse_request_info(http.method, raw_path, query)
     except ValueError:
         info = RequestInfo(method=http.method, path=raw_path, verb=http.method.lower(), malformed=True)
     return RequestContext(http=http, info=info, query=query, audit_id=audit_id)

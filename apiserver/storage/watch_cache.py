@@ -10,24 +10,24 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 
-from apiserver.cooperative import in_slices
+from apiserver.cooperative import iterate_cooperatively
 from apiserver.encoding.encoded_object import CachedObject, at_version, encode
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.request.options import EXACT, ListOptions, WatchOptions
 from apiserver.storage import pagination as paging
-from apiserver.storage.event_history import Disclosure, Event, EventType, History, HistoryLimits
+from apiserver.storage.event_history import Event, EventType, History, HistoryLimits, VisibilityEvent
 from apiserver.storage.pagination import LATEST, Page, Snapshots, State, Token
-from apiserver.storage.pending_writes import Expectations
+from apiserver.storage.pending_writes import PendingWrites
 from apiserver.storage.relist_events import difference
 from apiserver.storage.selection_predicate import Range, Selection
-from apiserver.storage.visibility import Places, Sight, SightChange
-from apiserver.storage.visibility_events import disclosures, disclosures_of_absence, unknown_since
-from apiserver.storage.wait_until import Progress
-from apiserver.storage.watcher import Start, Watch
-from apiserver.storage.watcher_index import Audience
+from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleNamespaces
+from apiserver.storage.visibility_events import created_keys, deletions_while_away, visibility_events
+from apiserver.storage.wait_until import WaitUntil
+from apiserver.storage.watcher import CacheWatcher, WatchStart
+from apiserver.storage.watcher_index import WatcherIndex
 
-__all__ = ["CachedObject", "Event", "EventType", "HistoryLimits", "Watch", "WatchCache", "encode"]
+__all__ = ["CacheWatcher", "CachedObject", "Event", "EventType", "HistoryLimits", "WatchCache", "encode"]
 
 Listener = Callable[[Event], None]
 
@@ -63,10 +63,10 @@ class WatchCache:
         self._items: list[CachedObject] = []
         self._history = History(history, 0)
         self._snapshots = Snapshots(clock)
-        self._expectations = Expectations(clock)
-        self._progress = Progress()
-        self._audience = Audience()
-        self._sights: dict[Watch, Callable[[], None]] = {}
+        self._expectations = PendingWrites(clock)
+        self._progress = WaitUntil()
+        self._audience = WatcherIndex()
+        self._sights: dict[CacheWatcher, Callable[[], None]] = {}
         self._listeners: list[Listener] = []
 
     # What the writer calls.
@@ -79,7 +79,7 @@ class WatchCache:
 
     async def replace_in_slices(self, objects: Sequence[CachedObject], rv: int) -> None:
         """The same, with turns for others in between, who see the changes one after the other."""
-        async for _ in in_slices(self._replacing(objects, rv), clock=self._clock):
+        async for _ in iterate_cooperatively(self._replacing(objects, rv), clock=self._clock):
             pass
 
     def _replacing(self, objects: Sequence[CachedObject], rv: int) -> Iterator[Event]:
@@ -122,13 +122,13 @@ class WatchCache:
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback)
 
-    def expect(self, rv: int) -> None:
+    def expect_version(self, rv: int) -> None:
         """The next read waits for `rv`: what this process wrote, it reads."""
-        self._expectations.version(rv)
+        self._expectations.expect_version(rv)
 
-    def expect_gone(self, key: Key, uid: str) -> None:
+    def expect_deletion(self, key: Key, uid: str) -> None:
         """The same for a deletion whose resourceVersion is not known."""
-        self._expectations.gone(key, uid)
+        self._expectations.expect_deletion(key, uid)
 
     def close(self) -> None:
         """End all watches cleanly."""
@@ -155,7 +155,7 @@ class WatchCache:
     def peek(self, key: Key) -> CachedObject | None:
         return self._index.get(key)
 
-    async def fresh(self) -> None:
+    async def wait_for_own_writes(self) -> None:
         """Wait for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
         await self.wait_for(0)
 
@@ -163,9 +163,9 @@ class WatchCache:
         """Wait for `rv`, and for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
 
         def arrived() -> bool:
-            return self.rv >= rv and self._expectations.met(self.rv, self._index)
+            return self.rv >= rv and self._expectations.all_observed(self.rv, self._index)
 
-        if not arrived() and not await self._progress.until(arrived, _CATCH_UP_SECONDS):
+        if not arrived() and not await self._progress.wait(arrived, _CATCH_UP_SECONDS):
             raise errors.TooLargeResourceVersion(max(rv, self._expectations.rv, self.rv + 1), self.rv)
 
     async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
@@ -174,7 +174,7 @@ class WatchCache:
         await self.wait_for(at_least)
         return self._index.get(key)
 
-    async def list(self, namespace: str, options: ListOptions, *, places: Places = None) -> Page:
+    async def list(self, namespace: str, options: ListOptions, *, visible: VisibleNamespaces = None) -> Page:
         """WIRE-D59 to WIRE-D62; what is elsewhere than in `places` is as if it were not there. Raises Expired,
         BadRequest for a continue token that is none."""
         await self._filled()
@@ -184,20 +184,22 @@ class WatchCache:
             token = paging.decode_token(options.continue_token, namespaced=self.resource.namespaced)
             state = await self._state_of(token)
             keys = max(keys[0], token.start), keys[1]
-            return self._page(state, keys, selection, options.limit, places)
+            return self._page(state, keys, selection, options.limit, visible)
         rv = options.resource_version or 0
         await self.wait_for(rv)
         state = self._state()
-        if options.match == EXACT or (rv and options.limit and not options.match):
+        if options.resource_version_match == EXACT or (rv and options.limit and not options.resource_version_match):
             exact = self._state_at(rv)
             if exact is None:
                 raise errors.Expired("The resourceVersion for the provided list is too old.")
             state = exact
         # resourceVersion "0" means whatever is at hand, and that is everything
         limit = options.limit if options.resource_version != 0 else 0
-        return self._page(state, keys, selection, limit, places)
+        return self._page(state, keys, selection, limit, visible)
 
-    async def watch(self, namespace: str, options: WatchOptions, *, sight: Sight | None = None) -> Watch:
+    async def watch(
+        self, namespace: str, options: WatchOptions, *, visibility: Visibility | None = None
+    ) -> CacheWatcher:
         """WIRE-F8 to WIRE-F14; what is out of `sight` is as if it were not there. Raises Expired."""
         await self._filled()
         selection = Selection(namespace, options.label_selector, options.field_selector)
@@ -205,41 +207,43 @@ class WatchCache:
         initial = options.send_initial_events or (options.send_initial_events is None and not rv)
         if initial:
             await self.wait_for(rv)
-        places = sight.places if sight is not None else None
+        places = visibility.namespaces if visibility is not None else None
         if initial:
             start = self._start_with_state(selection, options, places)
         else:
-            start = self._start_after(selection, rv, sight)
+            start = self._start_after(selection, rv, visibility)
         # from here to the entry into the audience nothing may be awaited, or a change would be missed
-        watch = Watch(
+        watch = CacheWatcher(
             resource=self.resource,
             selection=selection,
             start=start,
             position=lambda: self.rv,
             closed=self._leave,
-            bookmark_interval=self._bookmark_interval if options.bookmarks else None,
+            bookmark_interval=self._bookmark_interval if options.allow_bookmarks else None,
             timeout_seconds=options.timeout_seconds,
-            sight=sight,
+            sight=visibility,
         )
         self._audience.add(watch)
-        if sight is not None:
-            self._sights[watch] = sight.subscribe(lambda change: watch.disclose(self._disclosed(selection, change)))
+        if visibility is not None:
+            self._sights[watch] = visibility.subscribe(
+                lambda change: watch.add_visibility_events(self._disclosed(selection, change))
+            )
         return watch
 
-    def _leave(self, watch: Watch) -> None:
+    def _leave(self, watch: CacheWatcher) -> None:
         self._audience.discard(watch)
         if end := self._sights.pop(watch, None):
             end()
 
     async def _filled(self) -> None:
-        if not self.ready and not await self._progress.until(lambda: self.ready, _READY_SECONDS):
+        if not self.ready and not await self._progress.wait(lambda: self.ready, _READY_SECONDS):
             raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
 
-    def _start_with_state(self, selection: Selection, options: WatchOptions, places: Places) -> Start:
+    def _start_with_state(self, selection: Selection, options: WatchOptions, places: VisibleNamespaces) -> WatchStart:
         items = self._selected(self._state(), selection.range(self.resource), selection, places)
-        return Start(initial=items, mark_end=options.bookmarks, after=self.rv)
+        return WatchStart(initial=items, mark_end=options.allow_bookmarks, after=self.rv)
 
-    def _start_after(self, selection: Selection, rv: int, sight: Sight | None) -> Start:
+    def _start_after(self, selection: Selection, rv: int, sight: Visibility | None) -> WatchStart:
         """A start at `rv`; at the present for 0."""
         start = rv or self.rv
         missed = self._history.after(start)
@@ -248,21 +252,23 @@ class WatchCache:
         first, end = selection.range(self.resource)
         concerned = [event for event in missed if first <= event.object.key and (end is None or event.object.key < end)]
         if sight is None or not rv:
-            return Start(missed=concerned, after=start)
-        change = sight.since(rv, self._history.while_at(rv))
+            return WatchStart(missed=concerned, after=start)
+        change = sight.change_since(rv, self._history.while_at(rv))
         if change is None:
             raise errors.Expired(f"too old resource version: {rv} (who may see what has changed too often since)")
-        at, unknown = self.rv, unknown_since(missed)
-        gone = disclosures_of_absence(self.resource, missed, change, at=at)
-        return Start(
-            missed=concerned, after=start, disclosed=[*gone, *self._disclosed(selection, change, unknown=unknown)]
+        at, unknown = self.rv, created_keys(missed)
+        gone = deletions_while_away(self.resource, missed, change, at=at)
+        return WatchStart(
+            missed=concerned,
+            after=start,
+            visibility_events=[*gone, *self._disclosed(selection, change, unknown=unknown)],
         )
 
     def _disclosed(
-        self, selection: Selection, change: SightChange, *, unknown: Collection[Key] = ()
-    ) -> Sequence[Disclosure]:
-        objects = self._selected(self._state(), selection.range(self.resource), selection, change.places)
-        return disclosures(self.resource, objects, change, at=self.rv, unknown=unknown)
+        self, selection: Selection, change: VisibilityChange, *, unknown: Collection[Key] = ()
+    ) -> Sequence[VisibilityEvent]:
+        objects = self._selected(self._state(), selection.range(self.resource), selection, change.affected)
+        return visibility_events(self.resource, objects, change, at=self.rv, never_seen=unknown)
 
     def _state(self) -> State:
         return State(self.rv, tuple(self._items))
@@ -287,11 +293,13 @@ class WatchCache:
             state = paging.rewind(self._state(), events, rv) if events else State(rv, tuple(self._items))
         return state
 
-    def _selected(self, state: State, keys: Range, selection: Selection, places: Places) -> Sequence[CachedObject]:
+    def _selected(
+        self, state: State, keys: Range, selection: Selection, places: VisibleNamespaces
+    ) -> Sequence[CachedObject]:
         items = state.within(keys, self.resource, places)
         return items if selection.everything else [obj for obj in items if selection.matches(obj)]
 
-    def _page(self, state: State, keys: Range, selection: Selection, limit: int, places: Places) -> Page:
+    def _page(self, state: State, keys: Range, selection: Selection, limit: int, places: VisibleNamespaces) -> Page:
         items = state.within(keys, self.resource, places)
         total = len(items)
         if not selection.everything:
@@ -309,8 +317,8 @@ class WatchCache:
         if news:
             self.rv = event.rv
             self._history.append(event)
-            for watch in self._audience.of(event.object.key):
-                watch.offer(event)
+            for watch in self._audience.watchers_for(event.object.key):
+                watch.add(event)
                 watch.cut_if_behind(self._history.since)
         for listener in tuple(self._listeners):
             listener(event)
@@ -323,7 +331,7 @@ class WatchCache:
             held.forget_blocks()
         if event.type == "DELETED":
             del self._index[key], self._items[position]
-            self._expectations.deleted(key, event.object.uid)
+            self._expectations.deletion_observed(key, event.object.uid)
         elif held is not None:
             self._index[key] = self._items[position] = event.object
         else:

@@ -28,7 +28,7 @@ _EVENTS = replace(
     EVENT,
     group="events.k8s.io",
     cells=lambda event: EVENT.cells(EventsForm().store(event)),
-    selectable={
+    selectable_fields={
         **{f"regarding.{field}": field_at(f"regarding.{field}") for field in REFERENCE_FIELDS},
         **fields_at("reason", "reportingController", "type"),
     },

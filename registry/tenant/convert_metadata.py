@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from apiserver.json import deep as deepjson
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
 from apiserver.meta.object_meta import ANNOTATIONS_LIMIT
 from registry.names import (
     APP_VERSION_ANNOTATION,
@@ -50,7 +50,7 @@ def document(annotations: Mapping[str, str], key: str) -> Any:
         value = orjson.loads(text)
     except ValueError:
         return None
-    return None if deepjson.may_be_deep(text) and nests_deeper(value, MAX_OBJECT_NESTING) else value
+    return None if deepjson.may_be_deep(text) and nests_deeper_than(value, MAX_OBJECT_NESTING) else value
 
 
 def user_labels(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -43,7 +43,7 @@ class Releases:
         if seen is not None and _version(seen) == resource_version:
             return _to_write(seen)
         encoded = self._recent.get(key)
-        recent: Object | None = deepjson.loads_own(encoded) if encoded is not None else None
+        recent: Object | None = deepjson.loads_dumped(encoded) if encoded is not None else None
         return recent if recent is not None and _version(recent) == resource_version else None
 
 

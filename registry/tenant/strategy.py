@@ -9,7 +9,7 @@ from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Resource
-from apiserver.schema.pruning_and_defaulting import apply_defaults, type_errors
+from apiserver.schema.pruning_and_defaulting import apply_defaults, schema_errors
 from registry import quantity
 from registry.names import tenant_name_errors
 from registry.tenant.types import tenant_resource
@@ -69,7 +69,7 @@ class TenantStrategy:
         problems: list[FieldError] = []
         for field in _OWN_FIELDS:
             if field in obj:
-                problems += type_errors(properties[field], obj[field], field)
+                problems += schema_errors(properties[field], obj[field], field)
         return problems
 
 

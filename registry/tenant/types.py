@@ -137,5 +137,5 @@ def tenant_resource() -> Resource:
             Column("Computeplane", "boolean", description="Whether the tenant runs its own compute plane.", priority=1),
         ),
         cells=cells,
-        refuse=refuse_internal_keys,
+        precheck=refuse_internal_keys,
     )

@@ -33,7 +33,7 @@ async def test_an_active_namespace_is_admitted_without_asking_the_host() -> None
 
     admitted = await NamespaceLifecycle(namespaces=namespaces, sleep=naps).admit(attributes("CREATE", given))
 
-    assert (admitted, namespaces.asked, naps.seconds) == (given, [], [])
+    assert (admitted, namespaces.live_calls, naps.seconds) == (given, [], [])
 
 
 def test_what_would_be_allowed_may_be_asked_of_a_namespace_to_come() -> None:
@@ -70,7 +70,7 @@ async def test_a_missing_namespace_is_a_404_of_the_namespace() -> None:
 
     assert refused.value.message == 'namespaces "tenant-root" not found'
     assert refused.value.details == {"name": "tenant-root", "kind": "namespaces"}
-    assert (naps.seconds, namespaces.asked) == ([0.05], ["tenant-root"])
+    assert (naps.seconds, namespaces.live_calls) == ([0.05], ["tenant-root"])
 
 
 async def test_a_namespace_that_the_informer_sees_a_moment_later_needs_no_call() -> None:
@@ -79,7 +79,7 @@ async def test_a_namespace_that_the_informer_sees_a_moment_later_needs_no_call()
 
     await NamespaceLifecycle(namespaces=namespaces, sleep=naps).admit(attributes("CREATE", tenant("alpha")))
 
-    assert namespaces.asked == []
+    assert namespaces.live_calls == []
 
 
 async def test_a_namespace_that_only_the_host_knows_is_found() -> None:
@@ -87,7 +87,7 @@ async def test_a_namespace_that_only_the_host_knows_is_found() -> None:
 
     await NamespaceLifecycle(namespaces=namespaces, sleep=Naps()).admit(attributes("CREATE", tenant("alpha")))
 
-    assert namespaces.asked == ["tenant-root"]
+    assert namespaces.live_calls == ["tenant-root"]
 
 
 async def test_before_namespaces_are_known_nothing_is_created() -> None:
@@ -132,11 +132,11 @@ async def test_host_namespaces_reads_the_store_and_asks_the_host(cluster: FakeCl
 
     assert namespaces.get("cached") is not None
     assert namespaces.get("made") is None
-    assert await namespaces.live("made") is not None
-    assert await namespaces.live("missing") is None
-    assert await namespaces.synced(0) is False
+    assert await namespaces.get_live("made") is not None
+    assert await namespaces.get_live("missing") is None
+    assert await namespaces.wait_until_synced(0) is False
     synced.set()
-    assert await namespaces.synced(1) is True
+    assert await namespaces.wait_until_synced(1) is True
 
 
 async def test_an_unreachable_host_is_not_a_missing_namespace(cluster: FakeCluster) -> None:
@@ -144,4 +144,4 @@ async def test_an_unreachable_host_is_not_a_missing_namespace(cluster: FakeClust
     namespaces = ClusterNamespaces(cluster=cluster, lister=Store(), synced=asyncio.Event())
 
     with pytest.raises(errors.ServiceUnavailable):
-        await namespaces.live("tenant-root")
+        await namespaces.get_live("tenant-root")

@@ -4,8 +4,8 @@ from itertools import count
 
 import pytest
 
-from apiserver.cooperative import in_slices
-from tests.event_loop_turns import others
+from apiserver.cooperative import iterate_cooperatively
+from tests.event_loop_turns import count_loop_iterations
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ from tests.event_loop_turns import others
 async def test_others_have_their_turn(milliseconds: float, turns: int) -> None:
     """Ten items, each of which takes so long."""
     ticks = count()
-    async with others() as counted:
-        seen = [item async for item in in_slices(range(10), clock=lambda: now(next(ticks), milliseconds))]
-        had = counted.had
+    async with count_loop_iterations() as counted:
+        seen = [item async for item in iterate_cooperatively(range(10), clock=lambda: now(next(ticks), milliseconds))]
+        had = counted.count
     assert seen == list(range(10))
     assert had == turns
 

@@ -9,10 +9,10 @@ import re
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from admission.cel.library.opaque_types import Functions, Standin, Type, expect, function, make, overload
+from admission.cel.library.opaque_types import Functions, OpaqueValue, Type, expect, function, make, overload
 from admission.cel.library.urls import request_uri_problem
 from admission.cel.tokenizer import FORMAT_ERRORS, NAMED_FORMAT
-from apiserver.meta.label_validation import key_errors, value_errors
+from apiserver.meta.label_validation import label_value_errors, qualified_name_errors
 from apiserver.meta.name_validation import dns1123_label_errors, dns1123_subdomain_errors
 
 _FORMAT = "kubernetes.NamedFormat"
@@ -86,11 +86,11 @@ FORMATS: Mapping[str, Callable[[str], list[str]]] = {
     "dns1123Label": dns1123_label_errors,
     "dns1123Subdomain": dns1123_subdomain_errors,
     "dns1035Label": dns1035_label_errors,
-    "qualifiedName": key_errors,
+    "qualifiedName": qualified_name_errors,
     "dns1123LabelPrefix": partial(_without_last_dash, dns1123_label_errors),
     "dns1123SubdomainPrefix": partial(_without_last_dash, dns1123_subdomain_errors),
     "dns1035LabelPrefix": partial(_without_last_dash, dns1035_label_errors),
-    "labelValue": value_errors,
+    "labelValue": label_value_errors,
     "uri": uri_errors,
     "uuid": partial(_unless, _is_uuid, "does not match the UUID format"),
     "byte": partial(_unless, _is_base64, "invalid base64"),
@@ -99,7 +99,7 @@ FORMATS: Mapping[str, Callable[[str], list[str]]] = {
 }
 
 
-def _named(name: str) -> Standin:
+def _named(name: str) -> OpaqueValue:
     return make(_FORMAT, name=name) if name in FORMATS else {}
 
 

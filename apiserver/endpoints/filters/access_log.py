@@ -38,7 +38,7 @@ def _fields(context: RequestContext, status: int) -> dict[str, Any]:
         "verb": context.info.verb,
         "uri": http.raw_path,
         "status": status,
-        "latency_ms": round((time.monotonic() - context.received) * 1000, 3),
+        "latency_ms": round((time.monotonic() - context.received_at) * 1000, 3),
         "audit_id": context.audit_id,
         "user": context.user.name,
         "source": http.remote or "",

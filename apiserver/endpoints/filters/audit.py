@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from apiserver import audit
-from apiserver.authentication.x509 import shows_certificate
+from apiserver.authentication.x509 import has_client_certificate
 from apiserver.endpoints.filters.response_headers import on_start
 from apiserver.meta.errors import StatusError
 from apiserver.metrics import Metrics
@@ -66,6 +66,6 @@ def attempted(context: RequestContext) -> str:
     scheme, _, value = context.http.headers.get("Authorization", "").strip().partition(" ")
     if value and scheme.lower() in ("basic", "bearer"):
         kinds.append(scheme.lower())
-    if shows_certificate(context.http):
+    if has_client_certificate(context.http):
         kinds.append("x509")
     return f"Authentication failed, attempted: {', '.join(kinds)}" if kinds else _NO_CREDENTIALS

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from aiohttp import web
 
-from apiserver.authentication.request_header import RequestHeaderConfig, claims_identity
+from apiserver.authentication.request_header import RequestHeaderConfig, has_identity_headers
 from apiserver.meta.errors import BadRequest, StatusError, Unauthorized
 from apiserver.request.context import Handler, RequestContext, User
 
@@ -66,5 +66,5 @@ class Authentication:
         """Proxies drop the headers that Connection names; naming one of these is an attempt to shed an identity."""
         named = [name.strip().lower() for value in values for name in value.split(",")]
         hidden = [name for name in named if name == "authorization" or name.startswith("impersonate-")]
-        if hidden or claims_identity(named, self._config()):
+        if hidden or has_identity_headers(named, self._config()):
             raise BadRequest("the Connection header must not name headers of authentication")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from apiserver.authorization.authorizer import Authorizer, Denied, require
+from apiserver.authorization.authorizer import AccessDenied, Authorizer, authorize_request
 from apiserver.request.context import Handler, RequestContext
 
 _DECISION = "authorization.k8s.io/decision"
@@ -19,10 +19,10 @@ class Authorization:
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         try:
-            decision = await require(context, self._authorizer)
-        except Denied as denial:
+            decision = await authorize_request(context, self._authorizer)
+        except AccessDenied as denial:
             context.annotations[_DECISION] = "forbid"
-            context.annotations[_REASON] = denial.why
+            context.annotations[_REASON] = denial.authorizer_reason
             raise
         context.annotations[_DECISION] = "allow"
         context.annotations[_REASON] = decision.reason

@@ -10,8 +10,8 @@ from aiohttp import web
 from multidict import CIMultiDictProxy
 
 from apiserver.authentication.authenticator import UNAUTHENTICATED, with_authenticated_group
-from apiserver.authentication.request_header import decode_extra_key, is_text
-from apiserver.authorization.authorizer import AccessAttributes, Authorizer, demand
+from apiserver.authentication.request_header import decode_extra_key, is_valid_utf8
+from apiserver.authorization.authorizer import AccessAttributes, Authorizer, authorize_attributes
 from apiserver.meta.errors import BadRequest, StatusError
 from apiserver.request.context import ANONYMOUS, Handler, RequestContext, User
 
@@ -41,7 +41,7 @@ class Impersonation:
         if any(name.lower().startswith(_PREFIX) for name in headers):
             wanted = requested_user(headers)
             for attributes in questions(context.user, wanted):
-                await demand(context, self._authorizer, attributes)
+                await authorize_attributes(context, self._authorizer, attributes)
             context.impersonator, context.user = context.user, effective_user(wanted)
         return await next(context)
 
@@ -62,7 +62,7 @@ def requested_user(headers: CIMultiDictProxy[str]) -> User:
     if len(names) > 1:
         raise BadRequest("the header Impersonate-User is given more than once")
     user = User(name=names[0], uid=uid, groups=groups, extra=extra)
-    if not is_text(user):
+    if not is_valid_utf8(user):
         raise BadRequest("the impersonation headers are not UTF-8")
     return user
 

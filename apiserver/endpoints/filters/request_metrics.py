@@ -34,7 +34,7 @@ class Metering:
             self._metrics.aborted(labels)
             raise
         size = response.content_length if isinstance(response, web.Response) else None
-        seconds = time.monotonic() - context.received
+        seconds = time.monotonic() - context.received_at
         self._metrics.observe_request(
             labels, response.status, seconds, size=size, webhook_seconds=context.webhook_seconds
         )

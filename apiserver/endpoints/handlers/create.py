@@ -9,7 +9,7 @@ from aiohttp import web
 
 from apiserver import rest
 from apiserver.encoding.negotiation import negotiate
-from apiserver.encoding.offload import computed, size_of
+from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.endpoints.handlers import request_body as body
 from apiserver.endpoints.handlers.request_scope import Scope, write_options
 from apiserver.endpoints.responsewriters import encode_object
@@ -17,7 +17,7 @@ from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import Object
 from apiserver.request.context import RequestContext
-from apiserver.request.options import WriteOptions, create_options
+from apiserver.request.options import WriteOptions, parse_create_options
 
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
@@ -26,12 +26,12 @@ async def create(context: RequestContext, scope: Scope) -> web.StreamResponse:
     storage = cast(rest.Creater, scope.storage)
     # what can only be created is an answer, not an object that a table could name (WIRE-E16)
     media = negotiate(context.http.headers.get("Accept", ""), tables=isinstance(storage, rest.Getter))
-    options = create_options(context.query, context.http.headers.get("User-Agent", ""))
+    options = parse_create_options(context.query, context.http.headers.get("User-Agent", ""))
     obj = await body.read_object(context, scope.resource, options.field_validation)
     document = write_options("CreateOptions", context.query)
-    obj = await computed(partial(_begin, context, scope, obj, options), size=size_of(obj))
+    obj = await offload_if_large(partial(_begin, context, scope, obj, options), size=json_size(obj))
     obj = await scope.mutate(context, "CREATE", obj, None, document)
-    obj = await computed(partial(wipe, context, obj), size=size_of(obj))
+    obj = await offload_if_large(partial(wipe, context, obj), size=json_size(obj))
     validate = scope.validate(context, "CREATE", document)
     stored = await storage.create(context, obj, validate, dry_run=options.dry_run)
     return encode_object(context, scope.resource, stored, code=201, media=media)

@@ -14,7 +14,7 @@ from apiserver.endpoints.responsewriters import encode_object, json_response
 from apiserver.meta import errors
 from apiserver.meta.resource import Object, Resource
 from apiserver.request.context import RequestContext
-from apiserver.request.options import DeleteOptions, delete_options, list_options
+from apiserver.request.options import DeleteOptions, parse_delete_options, parse_list_options
 from apiserver.serializer.protobuf_meta import DELETE_OPTIONS
 
 
@@ -32,7 +32,7 @@ async def delete(context: RequestContext, scope: Scope) -> web.StreamResponse:
 async def delete_collection(context: RequestContext, scope: Scope) -> web.StreamResponse:
     storage = cast(rest.CollectionDeleter, scope.storage)
     negotiate(context.http.headers.get("Accept", ""))
-    listing = list_options(context.query, context.info, scope.resource.selectable)
+    listing = parse_list_options(context.query, context.info, scope.resource.selectable_fields)
     options = await _options(context, scope.resource)
     validate = scope.validate(context, "DELETE", _document(options))
     items, version = await storage.delete_collection(context, scope.namespace(context), listing, options, validate)
@@ -50,7 +50,7 @@ async def _options(context: RequestContext, resource: Resource) -> DeleteOptions
     """DeleteOptions of the body, else of the query (WIRE-D87)."""
     raw = await body.read(context)
     if not raw.strip():
-        return delete_options(context.query, None)
+        return parse_delete_options(context.query, None)
     table = DELETE_OPTIONS if resource.protobuf else None
     value = body.parse(raw, body.media_type(context) or "application/json", table).value
     accepted = ("v1", "meta.k8s.io/v1", resource.api_version)
@@ -60,7 +60,7 @@ async def _options(context: RequestContext, resource: Resource) -> DeleteOptions
         or value.get("apiVersion", "v1") not in accepted
     ):
         raise errors.BadRequest("decoded object cannot be converted to DeleteOptions")
-    return delete_options(context.query, value)
+    return parse_delete_options(context.query, value)
 
 
 def _document(options: DeleteOptions) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from apiserver.encoding.negotiation import negotiate
 from apiserver.encoding.transforms import list_view_of
 from apiserver.endpoints.responsewriters import encode_list
 from apiserver.request.context import RequestContext
-from apiserver.request.options import list_options
+from apiserver.request.options import parse_list_options
 
 
 async def list_objects(context: RequestContext, storage: rest.Lister) -> web.StreamResponse:
     info, resource = context.info, cast(rest.Storage, storage).resource
     media = negotiate(context.http.headers.get("Accept", ""))
     view = list_view_of(resource, media, context.query.get("includeObject"))
-    options = list_options(context.query, info, resource.selectable)
+    options = parse_list_options(context.query, info, resource.selectable_fields)
     page = await storage.list(context, info.namespace if resource.namespaced else "", options)
     return encode_list(context, view, page, media=media)

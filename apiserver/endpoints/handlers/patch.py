@@ -13,9 +13,9 @@ from typing import Any, cast
 from aiohttp import web
 
 from apiserver import rest
-from apiserver.authorization.authorizer import require
+from apiserver.authorization.authorizer import authorize_request
 from apiserver.encoding.negotiation import negotiate
-from apiserver.encoding.offload import computed, size_of
+from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.endpoints.handlers import request_body as body
 from apiserver.endpoints.handlers.create import wipe
 from apiserver.endpoints.handlers.request_scope import Scope, write_options
@@ -27,9 +27,9 @@ from apiserver.meta.resource import GroupKind, Key, Object, Resource
 from apiserver.patch.json_and_merge import json_patch, merge_patch
 from apiserver.patch.strategic_merge import strategic_merge_patch
 from apiserver.request.context import RequestContext
-from apiserver.request.options import WriteOptions, patch_options
+from apiserver.request.options import WriteOptions, parse_patch_options
 from apiserver.schema.pruning_and_defaulting import apply_defaults, metadata_type_error, object_schema
-from apiserver.serializer.decoder import Document, cost, decode
+from apiserver.serializer.decoder import DecodedBody, decode, decoding_cost
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -47,7 +47,7 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
         raise errors.UnsupportedMediaType(
             f"the body of the request was in an unknown format - accepted media types include: {', '.join(accepted)}"
         )
-    options = patch_options(context.query, context.http.headers.get("User-Agent", ""), apply=kind == APPLY_PATCH)
+    options = parse_patch_options(context.query, context.http.headers.get("User-Agent", ""), apply=kind == APPLY_PATCH)
     media = negotiate(context.http.headers.get("Accept", ""))
     raw = await body.read(context)
     key = scope.key(context)
@@ -56,13 +56,13 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     call = _Call(context, scope, key, options, document, meta.now_rfc3339(), len(raw))
     change: rest.Change
     if kind == APPLY_PATCH:
-        configuration = await computed(partial(_decode_patch, raw, _YAML), size=cost(raw, _YAML))
+        configuration = await offload_if_large(partial(_decode_patch, raw, _YAML), size=decoding_cost(raw, _YAML))
         body.check_size(configuration.value)
         change = _Apply(call, configuration)
         create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})
         may_create = None if scope.subresource else create
     else:
-        change = _Patch(call, await computed(partial(_operation, kind, raw, scope.resource), size=len(raw)))
+        change = _Patch(call, await offload_if_large(partial(_operation, kind, raw, scope.resource), size=len(raw)))
         may_create = None
     stored, created = await storage.update(
         context, key, change, validate, dry_run=options.dry_run, validate_create=may_create
@@ -101,9 +101,9 @@ class _Patch:
 
     async def __call__(self, current: Object | None) -> Object:
         assert current is not None
-        call, size = self.call, size_of(current)
-        patched = await computed(partial(self.operation.apply, current), size=call.size + size)
-        new = await computed(partial(self._track, current, patched), size=size + size_of(patched))
+        call, size = self.call, json_size(current)
+        patched = await offload_if_large(partial(self.operation.apply, current), size=call.size + size)
+        new = await offload_if_large(partial(self._track, current, patched), size=size + json_size(patched))
         return await call.scope.mutate(call.context, "UPDATE", new, current, call.document)
 
     def _track(self, current: Object, patched: Any) -> Object:
@@ -122,8 +122,8 @@ class _Patch:
             obj = body.check_kind(patched, resource)
         except errors.BadRequest as error:
             raise _invalid_patch(patched, error.message) from error
-        resource.refuse(obj)
-        strict = body.strict_errors(Document(obj, self.operation.duplicates), obj, resource, validation)
+        resource.precheck(obj)
+        strict = body.strict_errors(DecodedBody(obj, self.operation.duplicates), obj, resource, validation)
         if strict and validation == "Strict":
             raise _invalid_patch(patched, body.strict_text(strict))
         try:
@@ -137,18 +137,18 @@ class _Apply:
     """Server-side apply; of an object that does not exist it is a create (WIRE-G18)."""
 
     call: _Call
-    configuration: Document
+    configuration: DecodedBody
 
     async def __call__(self, current: Object | None) -> Object:
         call = self.call
         context, scope = call.context, call.scope
         if current is None:
-            await require(context, scope.authorizer, verb="create")
-        applied = await computed(partial(self._applied, current), size=call.size + size_of(current))
+            await authorize_request(context, scope.authorizer, verb="create")
+        applied = await offload_if_large(partial(self._applied, current), size=call.size + json_size(current))
         if current is not None:
             return await scope.mutate(context, "UPDATE", applied, current, call.document)
         created = await scope.mutate(context, "CREATE", applied, None, {**call.document, "kind": "CreateOptions"})
-        return await computed(partial(wipe, context, created), size=size_of(created))
+        return await offload_if_large(partial(wipe, context, created), size=json_size(created))
 
     def _applied(self, current: Object | None) -> Object:
         """The object that admission is asked about."""
@@ -177,7 +177,7 @@ class _Apply:
         return applied
 
     def _check_duplicates(self) -> None:
-        duplicates, validation = self.configuration.duplicates, self.call.options.field_validation
+        duplicates, validation = self.configuration.strict_errors, self.call.options.field_validation
         if not duplicates or validation == "Ignore":
             return
         if validation == "Strict":
@@ -199,17 +199,17 @@ class _Apply:
 def _operation(kind: str, raw: bytes, resource: Resource) -> _Operation:
     decoded = _decode_patch(raw, "application/json")
     if kind == JSON_PATCH:
-        duplicates = tuple(f"json patch {text}" for text in decoded.duplicates)
+        duplicates = tuple(f"json patch {text}" for text in decoded.strict_errors)
         return _Operation(lambda obj: json_patch(obj, decoded.value), duplicates)
     if not isinstance(decoded.value, dict):
         raise errors.BadRequest("error decoding patch: a merge patch must be a JSON object")
     if kind == STRATEGIC_PATCH:
         schema = object_schema(resource)
-        return _Operation(lambda obj: strategic_merge_patch(obj, decoded.value, schema), decoded.duplicates)
-    return _Operation(lambda obj: merge_patch(obj, decoded.value), decoded.duplicates)
+        return _Operation(lambda obj: strategic_merge_patch(obj, decoded.value, schema), decoded.strict_errors)
+    return _Operation(lambda obj: merge_patch(obj, decoded.value), decoded.strict_errors)
 
 
-def _decode_patch(raw: bytes, media_type: str) -> Document:
+def _decode_patch(raw: bytes, media_type: str) -> DecodedBody:
     try:
         return decode(raw, media_type)
     except errors.BadRequest as error:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from apiserver.encoding.offload import computed
-from apiserver.json.values import holds_more
+from apiserver.encoding.offload import offload_if_large
+from apiserver.json.values import contains_more_than
 from apiserver.meta import errors
-from apiserver.meta.protobuf_message import MessageTable
+from apiserver.meta.protobuf_message import MessageDescriptor
 from apiserver.meta.resource import Object, Resource
 from apiserver.request.context import RequestContext
 from apiserver.schema.pruning_and_defaulting import (
@@ -20,7 +20,7 @@ from apiserver.schema.pruning_and_defaulting import (
     unknown_fields,
 )
 from apiserver.serializer import protobuf
-from apiserver.serializer.decoder import Document, check_media_type, cost, decode
+from apiserver.serializer.decoder import DecodedBody, check_media_type, decode, decoding_cost
 
 LIMIT = 3 * 1024 * 1024
 MAX_VALUES = 20_000
@@ -55,7 +55,7 @@ async def read_object(context: RequestContext, resource: Resource, field_validat
         check_media_type(content_type)
     raw = await read(context)
     work = partial(_object, context, raw, content_type, resource, field_validation)
-    return await computed(work, size=cost(raw, content_type))
+    return await offload_if_large(work, size=decoding_cost(raw, content_type))
 
 
 def _object(
@@ -64,23 +64,23 @@ def _object(
     document = parse(raw, content_type, resource.protobuf)
     check_size(document.value)
     obj = check_kind(document.value, resource)
-    resource.refuse(obj)
+    resource.precheck(obj)
     strict = strict_errors(document, obj, resource, field_validation)
     if strict and field_validation == "Strict":
         raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {strict_text(strict)}")
     return settle(context, obj, resource, strict)
 
 
-def parse(raw: bytes, content_type: str, table: MessageTable | None) -> Document:
+def parse(raw: bytes, content_type: str, table: MessageDescriptor | None) -> DecodedBody:
     """The value of a body: JSON, YAML, or protobuf if there is a table for it (WIRE-E18)."""
     if table is not None and content_type == protobuf.MEDIA_TYPE:
-        return Document(protobuf.decode(raw, table))
+        return DecodedBody(protobuf.decode(raw, table))
     return decode(raw, content_type)
 
 
 def check_size(value: Any) -> None:
     """Raises RequestEntityTooLarge for more than MAX_VALUES values."""
-    if holds_more(value, MAX_VALUES):
+    if contains_more_than(value, MAX_VALUES):
         raise errors.RequestEntityTooLarge(f"an object may hold {MAX_VALUES} values")
 
 
@@ -120,12 +120,12 @@ def settle(context: RequestContext, obj: Object, resource: Resource, strict: lis
     return settled
 
 
-def strict_errors(document: Document, obj: Object, resource: Resource, field_validation: str) -> list[str]:
+def strict_errors(document: DecodedBody, obj: Object, resource: Resource, field_validation: str) -> list[str]:
     """What strict decoding finds wrong: unknown and duplicate fields (WIRE-D67). Nothing with `Ignore`."""
     if field_validation == "Ignore":
         return []
     unknown = [f'unknown field "{path}"' for path in unknown_fields(object_schema(resource), obj)]
-    return list(dict.fromkeys([*unknown, *document.duplicates]))[:_MAX_STRICT_ERRORS]
+    return list(dict.fromkeys([*unknown, *document.strict_errors]))[:_MAX_STRICT_ERRORS]
 
 
 def strict_text(strict: list[str]) -> str:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from apiserver import rest
 from apiserver.encoding.negotiation import negotiate
-from apiserver.encoding.offload import computed, size_of
+from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.endpoints.handlers import request_body as body
 from apiserver.endpoints.handlers.request_scope import Scope, write_options
 from apiserver.endpoints.responsewriters import encode_object
@@ -18,17 +18,17 @@ from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
-from apiserver.request.options import update_options
+from apiserver.request.options import parse_update_options
 
 
 async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
     storage = cast(rest.Updater, scope.storage)
     media = negotiate(context.http.headers.get("Accept", ""))
-    options = update_options(context.query, context.http.headers.get("User-Agent", ""))
+    options = parse_update_options(context.query, context.http.headers.get("User-Agent", ""))
     key = scope.key(context)
     wanted = await body.read_object(context, scope.resource, options.field_validation)
-    size = size_of(wanted)
-    await computed(partial(check, context, wanted, key), size=size)
+    size = json_size(wanted)
+    await offload_if_large(partial(check, context, wanted, key), size=size)
     document = write_options("UpdateOptions", context.query)
     now = meta.now_rfc3339()
 
@@ -39,7 +39,7 @@ async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
 
     async def change(current: Object | None) -> Object:
         assert current is not None
-        new = await computed(partial(tracked, current), size=size + size_of(current))
+        new = await offload_if_large(partial(tracked, current), size=size + json_size(current))
         return await scope.mutate(context, "UPDATE", new, current, document)
 
     validate = scope.validate(context, "UPDATE", document)

@@ -17,9 +17,9 @@ from apiserver.encoding.negotiation import negotiate
 from apiserver.encoding.transforms import View, bookmark_metadata, view_of
 from apiserver.meta import errors
 from apiserver.request.context import RequestContext
-from apiserver.request.options import watch_options
+from apiserver.request.options import parse_watch_options
 from apiserver.storage.event_history import Event
-from apiserver.storage.watcher import Bookmark, Item, Watch
+from apiserver.storage.watcher import Bookmark, CacheWatcher, Item
 
 # How long after its end a stream may take to reach its client.
 _GRACE_SECONDS = 10.0
@@ -41,7 +41,7 @@ async def watch(
     info, resource = context.info, cast(rest.Storage, storage).resource
     media = negotiate(context.http.headers.get("Accept", ""), watch=True)
     view = view_of(resource, media, context.query.get("includeObject"))
-    options = watch_options(context.query, info, resource.selectable)
+    options = parse_watch_options(context.query, info, resource.selectable_fields)
     response = _response(context, media.content_type)
     try:
         changes = await storage.watch(context, info.namespace if resource.namespaced else "", options)
@@ -74,7 +74,7 @@ class _Stream:
     sent: Sent
 
 
-async def _serve(stream: _Stream, changes: Watch, view: View, shutdown: asyncio.Event) -> None:
+async def _serve(stream: _Stream, changes: CacheWatcher, view: View, shutdown: asyncio.Event) -> None:
     changes.on_cut(lambda: _abort(stream.context))
     stop = asyncio.create_task(shutdown.wait(), name="watch-until-shutdown")
     stop.add_done_callback(lambda _: changes.end())
@@ -87,7 +87,7 @@ async def _serve(stream: _Stream, changes: Watch, view: View, shutdown: asyncio.
         stop.cancel()
 
 
-async def _pump(stream: _Stream, changes: Watch, view: View) -> None:
+async def _pump(stream: _Stream, changes: CacheWatcher, view: View) -> None:
     write = stream.response.write
     async for batch in changes:
         if _is_gone(stream.context):

@@ -22,12 +22,16 @@ class Comparison:
     added: FieldSet
 
     @property
-    def set(self) -> FieldSet:
+    def modified_or_added(self) -> FieldSet:
         """What the new value sets."""
         return self.modified | self.added
 
-    def without(self, fields: FieldSet) -> Comparison:
-        return Comparison(self.removed.without(fields), self.modified.without(fields), self.added.without(fields))
+    def exclude_fields(self, fields: FieldSet) -> Comparison:
+        return Comparison(
+            self.removed.recursive_difference(fields),
+            self.modified.recursive_difference(fields),
+            self.added.recursive_difference(fields),
+        )
 
 
 def compare(atom: Atom, old: Any, new: Any) -> Comparison:
@@ -44,7 +48,7 @@ class _Walk:
         self.added: list[Path] = []
 
     def compare(self, atom: Atom, old: Any, new: Any, path: Path) -> None:
-        old_form, new_form = atom.narrow(old), atom.narrow(new)
+        old_form, new_form = atom.deduce_atom(old), atom.deduce_atom(new)
         if new is ABSENT:
             leaf = self._visit(old_form, old, new, path)
         else:
@@ -81,9 +85,11 @@ class _Walk:
         if map_type.atomic or not (before or after):
             return self._leaf(old, new, path)
         for name in before | after:
-            child = map_type.child(name)
+            child = map_type.value_atom(name)
             if child is not None:
-                self.compare(child, before.get(name, ABSENT), after.get(name, ABSENT), (*path, fieldpath.field(name)))
+                self.compare(
+                    child, before.get(name, ABSENT), after.get(name, ABSENT), (*path, fieldpath.field_element(name))
+                )
         return False
 
     def _lists(self, list_type: ListType, old: Any, new: Any, path: Path) -> bool:
@@ -93,7 +99,7 @@ class _Walk:
             return self._leaf(old, new, path)
         old_items, new_items = _grouped(list_type, before), _grouped(list_type, after)
         for element in old_items | new_items:
-            self._items(list_type.child, old_items.get(element, []), new_items.get(element, []), (*path, element))
+            self._items(list_type.item_atom, old_items.get(element, []), new_items.get(element, []), (*path, element))
         return False
 
     def _items(self, child: Atom, old: Sequence[Any], new: Sequence[Any], path: Path) -> None:
@@ -115,6 +121,6 @@ class _Walk:
 
 def _grouped(list_type: ListType, items: Sequence[Any]) -> dict[str, list[Any]]:
     groups: dict[str, list[Any]] = {}
-    for element, item in list_type.elements(items):
+    for element, item in list_type.with_path_elements(items):
         groups.setdefault(element, []).append(item)
     return groups

@@ -18,7 +18,7 @@ def to_field_set(atom: Atom, value: Any) -> FieldSet:
 
 
 def _owned(atom: Atom, value: Any, path: Path) -> Iterator[Path]:
-    form = atom.narrow(value)
+    form = atom.deduce_atom(value)
     if form.map_type is not None:
         yield from _owned_in_map(form.map_type, value, path)
     elif form.list_type is not None and form.scalar is None:
@@ -32,8 +32,8 @@ def _owned_in_map(map_type: MapType, value: Any, path: Path) -> Iterator[Path]:
         yield path
         return
     for name, each in (value if isinstance(value, dict) else {}).items():
-        child = map_type.child(name)
-        inside = (*path, fieldpath.field(name))
+        child = map_type.value_atom(name)
+        inside = (*path, fieldpath.field_element(name))
         if child is not None:
             yield from _owned(child, each, inside)
         if each is None or each == {} or name not in map_type.fields:
@@ -44,16 +44,16 @@ def _owned_in_list(list_type: ListType, value: Any, path: Path) -> Iterator[Path
     if not list_type.associative:
         yield path
         return
-    items = list_type.elements(value if isinstance(value, list) else [])
+    items = list_type.with_path_elements(value if isinstance(value, list) else [])
     counts = Counter(element for element, _ in items)
     for element, item in items:
         # several items of one identity are one leaf
         if counts[element] == 1:
-            yield from _owned(list_type.child, item, (*path, element))
+            yield from _owned(list_type.item_atom, item, (*path, element))
         yield (*path, element)
 
 
-def with_named_fields(atom: Atom | None, fields: FieldSet) -> FieldSet:
+def ensure_named_fields_are_members(atom: Atom | None, fields: FieldSet) -> FieldSet:
     """`fields` and, of every path in it, the fields of structs above. Keys of maps are not named by a schema."""
     map_type = atom.map_type if atom else None
     list_type = atom.list_type if atom else None
@@ -64,16 +64,16 @@ def with_named_fields(atom: Atom | None, fields: FieldSet) -> FieldSet:
         if element.startswith("f:") and map_type is not None:
             if element[2:] in map_type.fields:
                 members.add(element)
-            child = map_type.child(element[2:])
+            child = map_type.value_atom(element[2:])
         elif element.startswith("k:") and list_type is not None:
-            child = list_type.child
-        children[element] = with_named_fields(child, below)
+            child = list_type.item_atom
+        children[element] = ensure_named_fields_are_members(child, below)
     return FieldSet(members, children)
 
 
-def remove(atom: Atom, value: Any, fields: FieldSet) -> Any:
+def remove_items(atom: Atom, value: Any, fields: FieldSet) -> Any:
     """`value` without `fields`. Shares what it does not change; an object or list that loses all it had is empty."""
-    form = atom.narrow(value)
+    form = atom.deduce_atom(value)
     if form.map_type is not None and isinstance(value, dict) and not form.map_type.atomic:
         return _remove_from_map(form.map_type, value, fields)
     if form.list_type is not None and isinstance(value, list) and form.list_type.associative:
@@ -84,28 +84,28 @@ def remove(atom: Atom, value: Any, fields: FieldSet) -> Any:
 def _remove_from_map(map_type: MapType, value: dict[str, Any], fields: FieldSet) -> dict[str, Any]:
     kept = {}
     for name, each in value.items():
-        element, child = fieldpath.field(name), map_type.child(name)
+        element, child = fieldpath.field_element(name), map_type.value_atom(name)
         if element in fields.members:
             continue
-        below = fields.below(element)
-        kept[name] = remove(child, each, below) if below and child is not None else each
+        below = fields.with_prefix(element)
+        kept[name] = remove_items(child, each, below) if below and child is not None else each
     return kept
 
 
 def _remove_from_list(list_type: ListType, value: list[Any], fields: FieldSet) -> list[Any]:
     kept = []
-    for element, item in list_type.elements(value):
+    for element, item in list_type.with_path_elements(value):
         if element in fields.members:
             continue
-        below = fields.below(element)
-        kept.append(remove(list_type.child, item, below) if below else item)
+        below = fields.with_prefix(element)
+        kept.append(remove_items(list_type.item_atom, item, below) if below else item)
     return kept
 
 
-def reconcile(atom: Atom, fields: FieldSet) -> FieldSet:
+def reconcile_with_schema(atom: Atom, fields: FieldSet) -> FieldSet:
     """`fields` as they were recorded, under today's schema: what has become atomic is owned as a whole."""
     whole = FieldSet.of(_now_atomic(atom, fields, ()))
-    return fields.without(whole) | whole if whole else fields
+    return fields.recursive_difference(whole) | whole if whole else fields
 
 
 def _now_atomic(atom: Atom | None, fields: FieldSet, path: Path) -> Iterator[Path]:
@@ -113,17 +113,17 @@ def _now_atomic(atom: Atom | None, fields: FieldSet, path: Path) -> Iterator[Pat
         return
     map_type, list_type = atom.map_type, atom.list_type
     if map_type is not None:
-        if not map_type.fields and map_type.free:
+        if not map_type.fields and map_type.preserves_unknown_fields:
             return
         if map_type.atomic:
             yield path
             return
         for element, below in fields.children.items():
             if element.startswith("f:"):
-                yield from _now_atomic(map_type.child(element[2:]), below, (*path, element))
+                yield from _now_atomic(map_type.value_atom(element[2:]), below, (*path, element))
     elif list_type is not None and atom.scalar is None:
         if not list_type.associative:
             yield path
             return
         for element, below in fields.children.items():
-            yield from _now_atomic(list_type.child, below, (*path, element))
+            yield from _now_atomic(list_type.item_atom, below, (*path, element))

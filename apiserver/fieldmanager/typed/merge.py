@@ -14,7 +14,7 @@ def merge(atom: Atom, live: Any, config: Any) -> Any:
 
     Shares what it does not change with both. Duplicates in the live list of an item that is applied are dropped.
     """
-    form = atom.narrow(live if config is ABSENT else config)
+    form = atom.deduce_atom(live if config is ABSENT else config)
     if form.map_type is not None:
         return _merge_maps(form.map_type, live, config)
     if form.list_type is not None and form.scalar is None:
@@ -33,7 +33,7 @@ def _merge_maps(map_type: MapType, live: Any, config: Any) -> Any:
         return _replace(live, config)
     merged = {}
     for name in old | new:
-        child = map_type.child(name)
+        child = map_type.value_atom(name)
         if child is not None:
             value = merge(child, old.get(name, ABSENT), new.get(name, ABSENT))
             if value is not ABSENT:
@@ -53,22 +53,22 @@ def _merge_items(list_type: ListType, live: Sequence[Any], config: Sequence[Any]
     """Items of both: those of the configuration in its order, those of the live list alone where they stood, each
     as early as the order allows."""
     current: dict[str, Any] = {}
-    for element, item in list_type.elements(live):
+    for element, item in list_type.with_path_elements(live):
         # live items that share an identity cannot be merged with: the applied one takes their place
         current[element] = None if element in current else item
-    applied = dict(list_type.elements(config))
+    applied = dict(list_type.with_path_elements(config))
     pending = deque(applied)
     wanted = deque(element for element in applied if element in current)
     merged: list[Any] = []
 
     def apply_next() -> str:
         element = pending.popleft()
-        value = merge(list_type.child, current.get(element, ABSENT), applied[element])
+        value = merge(list_type.item_atom, current.get(element, ABSENT), applied[element])
         if value is not ABSENT:
             merged.append(value)
         return element
 
-    for element, item in list_type.elements(live):
+    for element, item in list_type.with_path_elements(live):
         if element not in applied:
             merged.append(item)
         elif wanted and wanted[0] == element:

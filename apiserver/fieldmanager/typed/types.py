@@ -31,38 +31,38 @@ class MapType:
     """An object. Keys that are no field are of type `others`, or of any if `free`; else they are not allowed."""
 
     fields: Mapping[str, Atom] = field(default_factory=dict)
-    others: Atom | None = None
-    free: bool = False
+    element_type: Atom | None = None
+    preserves_unknown_fields: bool = False
     atomic: bool = False
 
-    def child(self, name: str) -> Atom | None:
+    def value_atom(self, name: str) -> Atom | None:
         """The type of a key's value, None if the schema does not declare the key."""
-        return self.fields.get(name) or (DEDUCED if self.free else self.others)
+        return self.fields.get(name) or (DEDUCED if self.preserves_unknown_fields else self.element_type)
 
 
 @dataclass(frozen=True, slots=True)
 class ListType:
     """A list: atomic, a set, or a map by `keys`. Items without a type may be anything."""
 
-    item: Atom | None = None
+    element_type: Atom | None = None
     associative: bool = False
     keys: tuple[str, ...] = ()
     key_defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def child(self) -> Atom:
-        return self.item or DEDUCED
+    def item_atom(self) -> Atom:
+        return self.element_type or DEDUCED
 
-    def element(self, item: Any) -> str:
+    def path_element(self, item: Any) -> str:
         """The path element of an item. Raises ValueError for an item that has no identity (WIRE-G24)."""
         return self._by_keys(item) if self.keys else _by_value(item)
 
-    def elements(self, items: Sequence[Any]) -> list[tuple[str, Any]]:
+    def with_path_elements(self, items: Sequence[Any]) -> list[tuple[str, Any]]:
         """Items with their path elements; those without an identity are left out."""
         found = []
         for item in items:
             try:
-                found.append((self.element(item), item))
+                found.append((self.path_element(item), item))
             except ValueError:
                 continue
         return found
@@ -80,7 +80,7 @@ class ListType:
                 f"associative list with keys has an element that omits all key fields [{quoted}] "
                 "(and doesn't have default values for any key fields)"
             )
-        return fieldpath.key(present)
+        return fieldpath.key_element(present)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Atom:
         object.__setattr__(self, "_as_list", Atom(list_type=listed) if several and listed is not None else self)
         object.__setattr__(self, "_as_map", Atom(map_type=mapped) if several and mapped is not None else self)
 
-    def narrow(self, value: Any) -> Atom:
+    def deduce_atom(self, value: Any) -> Atom:
         """The one form that `value` has; all of them for null, for nothing, and for a value of no allowed form. It is
         the same Atom for all values of a form."""
         if isinstance(value, dict):
@@ -114,11 +114,11 @@ class Atom:
         return self._as_scalar
 
 
-DEDUCED = Atom(scalar="untyped", list_type=ListType(), map_type=MapType(free=True))
+DEDUCED = Atom(scalar="untyped", list_type=ListType(), map_type=MapType(preserves_unknown_fields=True))
 """A value without a schema: objects are granular, lists atomic."""
 
 
-def atom(schema: Schema, *, free: bool = False) -> Atom:
+def atom_from_schema(schema: Schema, *, free: bool = False) -> Atom:
     """The Atom of a structural schema; `free` where a schema above it preserves unknown fields."""
     free = free or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     match schema.get("type", ""):
@@ -140,16 +140,16 @@ def _map_type(schema: Schema, *, free: bool) -> MapType:
     properties = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
     return MapType(
-        fields={name: atom(each, free=free) for name, each in properties.items()},
-        others=atom(additional, free=free) if isinstance(additional, Mapping) else None,
-        free=additional is True or (additional is None and (free or not properties)),
+        fields={name: atom_from_schema(each, free=free) for name, each in properties.items()},
+        element_type=atom_from_schema(additional, free=free) if isinstance(additional, Mapping) else None,
+        preserves_unknown_fields=additional is True or (additional is None and (free or not properties)),
         atomic=schema.get("x-kubernetes-map-type") == "atomic",
     )
 
 
 def _list_type(schema: Schema, *, free: bool) -> ListType:
     items = schema.get("items")
-    item = atom(items, free=free) if isinstance(items, Mapping) else None
+    item = atom_from_schema(items, free=free) if isinstance(items, Mapping) else None
     match schema.get("x-kubernetes-list-type"):
         case "set":
             return ListType(item, associative=True)
@@ -169,4 +169,4 @@ def _by_value(item: Any) -> str:
         raise ValueError("not supported: associative list with lists as elements")
     if item is None:
         raise ValueError("associative list without keys has an element that's an explicit null")
-    return fieldpath.value(item)
+    return fieldpath.value_element(item)

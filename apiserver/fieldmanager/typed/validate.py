@@ -13,7 +13,7 @@ from apiserver.meta.field_path import Path
 _GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: "[]interface {}"}
 
 
-def check(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> str:
+def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> str:
     """What is wrong with `value`, or nothing. Stored objects may hold duplicates where an applied one may not."""
     found = list(_check(atom, value, (), allow_duplicates))
     if len(found) <= 1:
@@ -22,7 +22,7 @@ def check(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> str:
 
 
 def _check(atom: Atom, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
-    form = atom.narrow(value)
+    form = atom.deduce_atom(value)
     if value is None:
         return
     if form.map_type is not None:
@@ -39,7 +39,7 @@ def _check_map(map_type: MapType, value: Any, path: Path, allow_duplicates: bool
         yield _at(path, f"expected map, got &{{{_go_text(value)}}}")
         return
     for name, each in value.items():
-        child, below = map_type.child(name), (*path, fieldpath.field(name))
+        child, below = map_type.value_atom(name), (*path, fieldpath.field_element(name))
         if child is None:
             yield _at(below, "field not declared in schema")
         else:
@@ -55,14 +55,14 @@ def _check_list(list_type: ListType, value: Any, path: Path, allow_duplicates: b
         element = f"i:{index}"
         if list_type.associative:
             try:
-                element = list_type.element(item)
+                element = list_type.path_element(item)
             except ValueError as error:
                 yield _at(path, f"element {index}: {error}")
                 return
             if element in seen and not allow_duplicates:
-                yield _at(path, f"duplicate entries for key {fieldpath.show_element(element)}")
+                yield _at(path, f"duplicate entries for key {fieldpath.format_element(element)}")
             seen.add(element)
-        yield from _check(list_type.child, item, (*path, element), allow_duplicates)
+        yield from _check(list_type.item_atom, item, (*path, element), allow_duplicates)
 
 
 def _scalar_problem(scalar: Scalar, value: Any) -> str:
@@ -84,7 +84,7 @@ def _scalar_problem(scalar: Scalar, value: Any) -> str:
 
 def _at(path: Path, problem: str) -> str:
     """Only what is wrong is shown where it is: a list may have very many items (ATTACK-13)."""
-    return f"{fieldpath.show(path)}: {problem}" if path else problem
+    return f"{fieldpath.format_path(path)}: {problem}" if path else problem
 
 
 def _go_type(value: Any) -> str:

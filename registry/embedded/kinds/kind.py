@@ -10,7 +10,7 @@ from apiserver.encoding.table import NAME
 from apiserver.meta.errors import FieldError
 from apiserver.meta.object_meta import dns1123_subdomain_errors
 from apiserver.meta.resource import Column, FieldValue, GroupResource, Object, Resource, Schema, no_cells
-from apiserver.schema.pruning_and_defaulting import type_errors
+from apiserver.schema.pruning_and_defaulting import schema_errors
 from registry.embedded.kinds.protobuf import table_of
 from registry.generic.deletion import ByFinalizers, Termination
 
@@ -65,7 +65,7 @@ class Kind:
 
     With `status` there is a subresource of that name, and `initial_status` is what a new object has there.
     `generation` counts changes of everything but metadata and status.
-    `custom` are the kinds that come from CRDs; `selectable` are the fields that field selectors know.
+    `custom` are the kinds that come from CRDs; `selectable_fields` are the fields that field selectors know.
     The fields of `fixed` are not changed by an update of the object itself, but by a subresource of their own.
     """
 
@@ -85,10 +85,10 @@ class Kind:
     fixed: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     custom: bool = False
-    selectable: Mapping[str, FieldValue] = field(default_factory=dict)
+    selectable_fields: Mapping[str, FieldValue] = field(default_factory=dict)
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
-    own_columns: bool = False
+    replaces_default_columns: bool = False
     rules: Rules = ANY_CONTENT
     termination: Termination = BY_FINALIZERS
 
@@ -100,18 +100,18 @@ class Kind:
         """A Resource for each version."""
         return tuple(self._resource(version) for version in self.versions)
 
-    def type_errors(self, obj: Object) -> list[FieldError]:
+    def schema_errors(self, obj: Object) -> list[FieldError]:
         """What of the content is not of the type that the schema says."""
         return [
             problem
             for name, schema in self.properties.items()
             if name in obj
-            for problem in type_errors(schema, obj[name], name)
+            for problem in schema_errors(schema, obj[name], name)
         ]
 
     def default(self, obj: Object) -> None:
         """In place; what is of a wrong type is left for validation."""
-        if not self.type_errors(obj):
+        if not self.schema_errors(obj):
             self.rules.default(obj)
 
     def _resource(self, version: str) -> Resource:
@@ -129,8 +129,8 @@ class Kind:
             columns=self.columns,
             cells=self.cells,
             default=self.default,
-            own_columns=self.own_columns,
+            replaces_default_columns=self.replaces_default_columns,
             protobuf=table_of(self.group, version, self.kind),
-            selectable=self.selectable,
+            selectable_fields=self.selectable_fields,
             strategic_merge=not self.custom,
         )

@@ -233,7 +233,7 @@ _CERTIFICATE = Kind(
     status=True,
     generation=True,
     properties={"spec": ANYTHING, "status": schemas.STATUS},
-    selectable=fields_at("spec.issuerRef.group", "spec.issuerRef.kind", "spec.issuerRef.name"),
+    selectable_fields=fields_at("spec.issuerRef.group", "spec.issuerRef.kind", "spec.issuerRef.name"),
     columns=(
         _READY,
         Column("Secret", description="Where the certificate is kept."),

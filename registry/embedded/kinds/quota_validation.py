@@ -7,7 +7,7 @@ from typing import Any
 
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
-from apiserver.meta.label_validation import key_errors
+from apiserver.meta.label_validation import qualified_name_errors
 from apiserver.meta.resource import Object
 from registry import quantity
 from registry.embedded.kinds.kind import AnyContent
@@ -65,7 +65,7 @@ class LimitRangeRules(AnyContent):
 
 def _name_errors(key: str, path: str) -> list[FieldError]:
     if "/" in key:
-        return [errors.invalid(path, key, why) for why in key_errors(key)]
+        return [errors.invalid(path, key, why) for why in qualified_name_errors(key)]
     if key in _STANDARD or key.removeprefix("requests.").startswith("hugepages-"):
         return []
     whys = ["must be a standard resource type or fully qualified"] if key != "storage" else []

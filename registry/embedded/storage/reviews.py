@@ -13,7 +13,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Resource
 from apiserver.request.context import RequestContext, User
-from apiserver.schema.pruning_and_defaulting import type_errors
+from apiserver.schema.pruning_and_defaulting import schema_errors
 from registry.embedded.auth.bound_tokens import AUDIENCE
 from registry.embedded.auth.token_authenticator import Bearers, InvalidBearer
 from registry.embedded.kinds.reviews import (
@@ -43,7 +43,7 @@ class ReviewStorage(rest.Creater):
 
     async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
         spec = obj.get("spec") or {}
-        problems = type_errors(self._resource.properties["spec"], spec, "spec") if "spec" in obj else []
+        problems = schema_errors(self._resource.properties["spec"], spec, "spec") if "spec" in obj else []
         if problems:
             raise errors.Invalid(self._resource.group_kind, "", problems)
         review = {**obj, "spec": spec}

@@ -9,7 +9,7 @@ from typing import Any
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object, Resource
-from apiserver.schema.pruning_and_defaulting import type_errors
+from apiserver.schema.pruning_and_defaulting import schema_errors
 from registry.embedded.kinds.kind import Kind
 
 _OWN_FIELDS = ("apiVersion", "kind", "metadata")
@@ -33,7 +33,7 @@ class KindStrategy:
         obj["metadata"].pop("generation", None)
         if kind.generation:
             obj["metadata"]["generation"] = 1
-        if not kind.type_errors(obj):
+        if not kind.schema_errors(obj):
             kind.rules.initialize(obj)
             kind.rules.default(obj)
 
@@ -52,7 +52,7 @@ class KindStrategy:
 
     def validate(self, obj: Object) -> list[FieldError]:
         missing = [errors.required(field) for field in self._kind.required if field not in obj]
-        problems = [*missing, *self._kind.type_errors(obj)]
+        problems = [*missing, *self._kind.schema_errors(obj)]
         return problems or self._kind.rules.validate(obj)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
@@ -95,7 +95,7 @@ class SubresourceStrategy:
         schema = self._resource.properties.get(self._field)
         if schema is None or self._field not in obj:
             return []
-        return type_errors(schema, obj[self._field], self._field)
+        return schema_errors(schema, obj[self._field], self._field)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         return self.validate(new)

@@ -10,7 +10,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import GroupKind, GroupResource, Key, Object, Resource
 from apiserver.request.context import RequestContext
-from apiserver.schema.pruning_and_defaulting import type_errors
+from apiserver.schema.pruning_and_defaulting import schema_errors
 from registry.embedded.auth.bound_tokens import AUDIENCE, Binding, BoundTokens
 from registry.embedded.kinds.reviews import TOKEN_REQUEST
 
@@ -89,7 +89,7 @@ class TokenStorage(rest.Creater):
 
 
 def _problems(spec: Object) -> list[FieldError]:
-    if problems := type_errors(TOKEN_REQUEST.properties["spec"], spec, "spec"):
+    if problems := schema_errors(TOKEN_REQUEST.properties["spec"], spec, "spec"):
         return problems
     seconds = spec.get("expirationSeconds", _SECONDS)
     path = "spec.expirationSeconds"

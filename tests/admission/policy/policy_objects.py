@@ -9,10 +9,10 @@ from typing import Any
 from admission.policy.compiled_policy import ParamKind
 from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
-from admission.policy.policy_source import HeldPolicies
+from admission.policy.policy_source import PolicySource
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Decision
 from apiserver.meta.resource import Object
-from tests.run_coroutine import at_once
+from tests.run_coroutine import run_coroutine
 
 RULES: Mapping[str, Any] = {
     "resourceRules": [
@@ -38,13 +38,13 @@ class Namespaces:
         self._found = {each["metadata"]["name"]: each for each in found}
         self.asked: list[str] = []
 
-    async def synced(self, seconds: float) -> bool:
+    async def wait_until_synced(self, seconds: float) -> bool:
         return True
 
     def get(self, name: str) -> Object | None:
         return self._found.get(name)
 
-    async def live(self, name: str) -> Object | None:
+    async def get_live(self, name: str) -> Object | None:
         self.asked.append(name)
         return None
 
@@ -89,13 +89,13 @@ ROOT_NAMESPACE: Object = {
 }
 
 
-def held(policies: Sequence[Object], bindings: Sequence[Object], *, synced: bool = True) -> HeldPolicies:
+def held(policies: Sequence[Object], bindings: Sequence[Object], *, synced: bool = True) -> PolicySource:
     event = asyncio.Event()
     if synced:
         event.set()
-    found = HeldPolicies(synced=[event])
-    at_once(found.policies.replace(policies, 1))
-    at_once(found.bindings.replace(bindings, 1))
+    found = PolicySource(synced=[event])
+    run_coroutine(found.policies.replace(policies, 1))
+    run_coroutine(found.bindings.replace(bindings, 1))
     return found
 
 

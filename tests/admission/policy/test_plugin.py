@@ -333,7 +333,7 @@ async def test_the_loop_goes_on_while_the_authorizer_is_asked() -> None:
 
 async def test_what_the_authorizer_cannot_tell_before_the_request_ends_is_an_error_of_the_check() -> None:
     request = create()
-    request.context.received -= 60
+    request.context.received_at -= 60
     check = "authorizer.path('/x').check('get')"
     expression = f"{check}.errored() && {check}.error() == 'context deadline exceeded'"
     authorizer = Verdicts()

@@ -34,7 +34,7 @@ async def test_a_tenant_without_children_can_be_deleted_and_the_host_is_not_aske
 
     await delete(tree_of(facts("alpha")), namespaces=namespaces)
 
-    assert namespaces.asked == []
+    assert namespaces.live_calls == []
 
 
 async def test_a_tenant_with_children_is_a_409_that_names_them() -> None:

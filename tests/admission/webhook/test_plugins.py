@@ -28,8 +28,8 @@ from tests.admission.webhook.webhook_objects import (
     hook,
     mutating,
     patch_of,
-    surroundings,
     validating,
+    webhook_dependencies,
 )
 from tests.tenant_objects import attributes, tenant
 
@@ -53,7 +53,7 @@ async def refusal(plugin: ValidatingWebhooks | MutatingWebhooks, request: Attrib
 async def test_nothing_is_waved_through_before_the_webhooks_are_known(
     plugin: type[ValidatingWebhooks] | type[MutatingWebhooks],
 ) -> None:
-    refused = await refusal(plugin(held(synced=False), surroundings(allowing())))
+    refused = await refusal(plugin(held(synced=False), webhook_dependencies(allowing())))
     assert (refused.code, refused.retry_after) == (503, 1)
 
 
@@ -202,8 +202,8 @@ async def test_dry_runs_are_for_webhooks_without_side_effects(effects: str | Non
 
 async def test_the_webhook_s_time_and_the_request_s_are_told() -> None:
     caller, request = allowing("a.b.c"), create()
-    request.context.limit = 5.0
-    request.context.received = time.monotonic() - 1
+    request.context.timeout = 5.0
+    request.context.received_at = time.monotonic() - 1
     await validating(caller, hook("a.b.c", timeoutSeconds=7)).validate(request)
     [(seconds, remaining)] = caller.seconds
     assert seconds == 7
@@ -280,6 +280,6 @@ async def test_calls_are_counted() -> None:
 async def test_a_webhook_without_rules_is_never_asked_and_keeps_its_place() -> None:
     caller, request = allowing("b.b.c"), create()
     nobody = hook("a.b.c", rules=None)
-    await MutatingWebhooks(held(configuration(nobody, hook("b.b.c"))), surroundings(caller)).admit(request)
+    await MutatingWebhooks(held(configuration(nobody, hook("b.b.c"))), webhook_dependencies(caller)).admit(request)
     assert caller.names == ["b.b.c"]
     assert list(request.context.annotations) == [f"{_MUTATION}round_0_index_1"]

@@ -11,8 +11,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from admission.webhook.accessor import Endpoint
-from admission.webhook.configuration_source import HeldWebhooks
-from admission.webhook.dispatcher import Surroundings
+from admission.webhook.configuration_source import WebhookSource
+from admission.webhook.dispatcher import WebhookDependencies
 from admission.webhook.errors import CallFailed
 from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
@@ -20,7 +20,7 @@ from admission.webhook.validating import ValidatingWebhooks
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import Object
 from tests.admission.policy.policy_objects import ROOT_NAMESPACE, Namespaces, Verdicts
-from tests.run_coroutine import at_once
+from tests.run_coroutine import run_coroutine
 
 RULES = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]}]
 ALLOWED: Mapping[str, Any] = {"allowed": True}
@@ -77,19 +77,19 @@ class Caller:
         return json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": whole}).encode()
 
 
-def held(*configurations: Object, synced: bool = True) -> HeldWebhooks:
+def held(*configurations: Object, synced: bool = True) -> WebhookSource:
     event = asyncio.Event()
     if synced:
         event.set()
-    found = HeldWebhooks(synced=event)
-    at_once(found.configurations.replace(configurations, 1))
+    found = WebhookSource(synced=event)
+    run_coroutine(found.configurations.replace(configurations, 1))
     return found
 
 
-def surroundings(
+def webhook_dependencies(
     caller: Caller, *, registry: CollectorRegistry | None = None, authorizer: Authorizer | None = None
-) -> Surroundings:
-    return Surroundings(
+) -> WebhookDependencies:
+    return WebhookDependencies(
         caller=caller,
         namespaces=Namespaces(ROOT_NAMESPACE),
         authorizer=authorizer or Verdicts(),
@@ -98,11 +98,11 @@ def surroundings(
 
 
 def validating(caller: Caller, *hooks: Object, **more: Any) -> ValidatingWebhooks:
-    return ValidatingWebhooks(held(configuration(*hooks)), surroundings(caller, **more))
+    return ValidatingWebhooks(held(configuration(*hooks)), webhook_dependencies(caller, **more))
 
 
 def mutating(caller: Caller, *hooks: Object, **more: Any) -> MutatingWebhooks:
-    return MutatingWebhooks(held(configuration(*hooks)), surroundings(caller, **more))
+    return MutatingWebhooks(held(configuration(*hooks)), webhook_dependencies(caller, **more))
 
 
 def allowing(*names: str) -> Caller:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.authentication.authenticator import AuthenticationError, Union
+from apiserver.authentication.authenticator import AuthenticationError, UnionAuthenticator
 from apiserver.authentication.request_header import (
-    FrontProxy,
+    RequestHeaderAuthenticator,
     RequestHeaderConfig,
-    claims_identity,
     decode_extra_key,
-    is_text,
+    has_identity_headers,
+    is_valid_utf8,
 )
-from apiserver.authentication.token_review import BearerToken
-from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.authentication.token_review import BearerTokenAuthenticator
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.meta.errors import BadRequest, Unauthorized
 from apiserver.request.context import ANONYMOUS, User
 from apiserver.tls.certificates import KeyPair, make_ca, make_client
@@ -25,13 +25,13 @@ PROXY = make_client(PROXY_CA, "front-proxy-client")
 ROOT = [("X-Remote-User", "root"), ("X-Remote-Group", "system:masters")]
 
 
-def front_proxy(config: RequestHeaderConfig) -> FrontProxy:
-    return FrontProxy(
+def front_proxy(config: RequestHeaderConfig) -> RequestHeaderAuthenticator:
+    return RequestHeaderAuthenticator(
         config=lambda: config, peers=PeerCertificates(), verifier=CertificateVerifier(lambda: config.ca_pem)
     )
 
 
-def proxy(**config: tuple[str, ...]) -> FrontProxy:
+def proxy(**config: tuple[str, ...]) -> RequestHeaderAuthenticator:
     return front_proxy(RequestHeaderConfig(ca_pem=PROXY_CA.certificate, **config))
 
 
@@ -39,16 +39,16 @@ async def review(token: str) -> User:
     return User(name=f"owner of {token}")
 
 
-def union() -> Union:
+def union() -> UnionAuthenticator:
     """All authenticators of a server behind an aggregator."""
     config = RequestHeaderConfig(ca_pem=PROXY_CA.certificate, allowed_names=("front-proxy-client",))
     peers = PeerCertificates()
     verifier = CertificateVerifier(lambda: CLIENT_CA.certificate)
-    return Union(
+    return UnionAuthenticator(
         [
             front_proxy(config),
-            ClientCertificate(peers=peers, verifier=verifier),
-            BearerToken(review, on_stale=lambda: None),
+            ClientCertificateAuthenticator(peers=peers, verifier=verifier),
+            BearerTokenAuthenticator(review, on_stale=lambda: None),
         ]
     )
 
@@ -109,11 +109,11 @@ async def test_two_users_at_a_time_are_refused() -> None:
     ],
 )
 def test_bytes_that_are_no_utf_8_are_no_identity(user: User) -> None:
-    assert not is_text(user)
+    assert not is_valid_utf8(user)
 
 
 def test_any_script_is_an_identity() -> None:
-    assert is_text(User("älice", uid="7", groups=("опс",), extra={"k": ("値",)}))
+    assert is_valid_utf8(User("älice", uid="7", groups=("опс",), extra={"k": ("値",)}))
 
 
 async def test_a_name_that_is_not_allowed_is_refused() -> None:
@@ -208,6 +208,6 @@ def test_extra_keys_are_decoded_if_they_can_be(key: str, decoded: str) -> None:
 
 def test_renamed_headers_count_as_identity_headers_too() -> None:
     config = RequestHeaderConfig(username_headers=("X-User",), extra_prefixes=("X-More-",))
-    assert claims_identity(["x-user"], config)
-    assert claims_identity(["X-More-Things"], config)
-    assert not claims_identity(["X-Usher", "X-Moreover"], config)
+    assert has_identity_headers(["x-user"], config)
+    assert has_identity_headers(["X-More-Things"], config)
+    assert not has_identity_headers(["X-Usher", "X-Moreover"], config)

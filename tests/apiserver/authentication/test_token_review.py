@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 from apiserver.authentication.authenticator import AuthenticationError
-from apiserver.authentication.token_review import STALE_WARNING, BearerToken, InvalidToken, TokenReviewer, TokenVerdict
-from apiserver.delegation.decision_cache import VerdictCache
-from apiserver.delegation.review_client import Backoff
+from apiserver.authentication.token_review import (
+    STALE_WARNING,
+    BearerTokenAuthenticator,
+    InvalidToken,
+    TokenReviewer,
+    TokenReviewResult,
+)
+from apiserver.delegation.decision_cache import DecisionCache
+from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.errors import ServiceUnavailable, StatusError
 from apiserver.meta.resource import Object
 from apiserver.request.context import User
@@ -41,8 +47,8 @@ class Clock:
         return self.now
 
 
-def bearer(cluster: FakeReviews, **kwargs: Any) -> BearerToken:
-    return BearerToken(TokenReviewer(cluster), on_stale=lambda: None, **kwargs)
+def bearer(cluster: FakeReviews, **kwargs: Any) -> BearerTokenAuthenticator:
+    return BearerTokenAuthenticator(TokenReviewer(cluster), on_stale=lambda: None, **kwargs)
 
 
 async def test_the_host_says_whose_a_token_is() -> None:
@@ -130,10 +136,10 @@ async def test_a_token_must_be_for_our_audience(given: list[str], good: bool) ->
 
 async def test_a_known_token_is_accepted_while_the_host_is_away() -> None:
     clock, reviews, stale = Clock(), FakeReviews(), []
-    verdicts: VerdictCache[TokenVerdict] = VerdictCache(
-        ttl=10, tolerance=300, lasting=lambda verdict: isinstance(verdict, User), clock=clock
+    verdicts: DecisionCache[TokenReviewResult] = DecisionCache(
+        ttl=10, tolerance=300, usable_when_stale=lambda verdict: isinstance(verdict, User), clock=clock
     )
-    authenticator = BearerToken(TokenReviewer(reviews), on_stale=lambda: stale.append(1), cache=verdicts)
+    authenticator = BearerTokenAuthenticator(TokenReviewer(reviews), on_stale=lambda: stale.append(1), cache=verdicts)
     await authenticator.authenticate(make_context(headers={"Authorization": "Bearer known"}))
     clock.now = 100
     reviews.error = ServiceUnavailable("connection refused")
@@ -151,7 +157,7 @@ async def test_a_failing_host_is_asked_again() -> None:
     cluster = FakeReviews()
     cluster.error = StatusError(500, "InternalError", "etcd")
     with pytest.raises(StatusError):
-        await TokenReviewer(cluster, backoff=Backoff(start=0, steps=5))("t")
+        await TokenReviewer(cluster, backoff=ReviewBackoff(initial_delay=0, steps=5))("t")
     assert len(cluster.bodies) == 5
 
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import NameOID
 
 from apiserver.authentication.authenticator import AuthenticationError
-from apiserver.authentication.x509 import CertificateVerifier, ClientCertificate, PeerCertificates
+from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
 from tests.apiserver.endpoints.request_contexts import Tls, make_context
 
@@ -35,8 +35,10 @@ class Clock:
         return self.now
 
 
-def authenticator(ca: bytes = CA.certificate, clock: Clock | None = None) -> ClientCertificate:
-    return ClientCertificate(peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca, clock=clock or Clock()))
+def authenticator(ca: bytes = CA.certificate, clock: Clock | None = None) -> ClientCertificateAuthenticator:
+    return ClientCertificateAuthenticator(
+        peers=PeerCertificates(), verifier=CertificateVerifier(lambda: ca, clock=clock or Clock())
+    )
 
 
 def issue(ca: KeyPair, name: str, *, is_ca: bool, attribute: crypto.ObjectIdentifier = NameOID.COMMON_NAME) -> KeyPair:
@@ -120,7 +122,9 @@ async def test_a_verdict_ends_with_the_certificate() -> None:
 async def test_a_verdict_ends_with_its_ca() -> None:
     bundles = [CA.certificate]
     peers = PeerCertificates()
-    judge = ClientCertificate(peers=peers, verifier=CertificateVerifier(lambda: bundles[-1], clock=Clock()))
+    judge = ClientCertificateAuthenticator(
+        peers=peers, verifier=CertificateVerifier(lambda: bundles[-1], clock=Clock())
+    )
     context = make_context(tls=Tls(make_client(CA, "alice", now=NOW)))
     assert await judge.authenticate(context) is not None
     bundles.append(OTHER_CA.certificate)

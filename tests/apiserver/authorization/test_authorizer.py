@@ -11,10 +11,10 @@ from apiserver.authorization.authorizer import (
     NO_OPINION,
     STALE_WARNING,
     AccessAttributes,
+    AccessDenied,
     Decision,
-    Denied,
-    attributes_of,
-    require,
+    authorize_request,
+    request_attributes,
     standard_authorizer,
 )
 from apiserver.meta.selectors import Requirement
@@ -69,17 +69,17 @@ class Recorded:
     ],
 )
 def test_a_denial_says_what_is_denied(changes: dict[str, Any], reason: str, message: str) -> None:
-    assert Denied(replace(WIDGET, **changes), reason).message == message
+    assert AccessDenied(replace(WIDGET, **changes), reason).message == message
 
 
 def test_a_denial_has_the_resource_as_details() -> None:
-    status = Denied(WIDGET).status()
+    status = AccessDenied(WIDGET).status()
     assert status["details"] == {"name": "w", "group": "example.org", "kind": "widgets"}
     assert (status["code"], status["reason"]) == (403, "Forbidden")
 
 
 def test_a_denial_of_a_path_has_empty_details() -> None:
-    status = Denied(AccessAttributes(user=User("bob"), verb="get", path="/metrics"), "no").status()
+    status = AccessDenied(AccessAttributes(user=User("bob"), verb="get", path="/metrics"), "no").status()
     assert status["message"] == 'forbidden: User "bob" cannot get path "/metrics": no'
     assert status["details"] == {}
 
@@ -101,21 +101,21 @@ def test_a_denial_of_a_path_has_empty_details() -> None:
 async def test_who_gets_through_without_a_review(target: str, user: User, allowed: bool, asked: int) -> None:
     inner = Recorded()
     context = make_context(target=target, user=user)
-    decision = await standard_authorizer(inner).authorize(attributes_of(user, context.info, context.query))
+    decision = await standard_authorizer(inner).authorize(request_attributes(user, context.info, context.query))
     assert decision.allowed is allowed
     assert len(inner.asked) == asked
 
 
 def test_a_path_has_no_resource() -> None:
     context = make_context("POST", "/version/", user=ALICE)
-    attributes = attributes_of(ALICE, context.info, context.query)
+    attributes = request_attributes(ALICE, context.info, context.query)
     assert attributes == AccessAttributes(user=ALICE, verb="post", path="/version/")
 
 
 def test_selectors_are_part_of_the_question() -> None:
     target = "/apis/g/v1/namespaces/ns/widgets?watch=1&fieldSelector=metadata.name%3Dx&labelSelector=a+in+(b),!c"
     context = make_context(target=target)
-    attributes = attributes_of(ALICE, context.info, context.query)
+    attributes = request_attributes(ALICE, context.info, context.query)
     assert (attributes.verb, attributes.name) == ("watch", "x")
     assert attributes.field_requirements == (Requirement("metadata.name", "In", ("x",)),)
     assert attributes.label_requirements == (Requirement("a", "In", ("b",)), Requirement("c", "DoesNotExist"))
@@ -130,23 +130,23 @@ def test_selectors_are_part_of_the_question() -> None:
 )
 def test_some_selectors_are_left_out(target: str) -> None:
     context = make_context(target=target)
-    assert attributes_of(ALICE, context.info, context.query).label_requirements == ()
+    assert request_attributes(ALICE, context.info, context.query).label_requirements == ()
 
 
 async def test_another_verb_can_be_required() -> None:
     authorizer = Recorded(Decision(allowed=True))
     context = make_context("PATCH", user=ALICE)
-    await require(context, authorizer, verb="create")
+    await authorize_request(context, authorizer, verb="create")
     assert (authorizer.asked[0].verb, authorizer.asked[0].name) == ("create", "w")
 
 
 async def test_no_opinion_is_a_denial() -> None:
-    with pytest.raises(Denied) as raised:
-        await require(make_context(user=ALICE), Recorded(Decision(reason="no rule")))
-    assert raised.value.why == "no rule"
+    with pytest.raises(AccessDenied) as raised:
+        await authorize_request(make_context(user=ALICE), Recorded(Decision(reason="no rule")))
+    assert raised.value.authorizer_reason == "no rule"
 
 
 async def test_a_stale_decision_is_warned_of() -> None:
     context = make_context(user=ALICE)
-    await require(context, Recorded(Decision(allowed=True, stale=True)))
+    await authorize_request(context, Recorded(Decision(allowed=True, stale=True)))
     assert context.warnings == [STALE_WARNING]

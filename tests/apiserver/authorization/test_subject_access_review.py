@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from apiserver.authorization.authorizer import AccessAttributes, Decision
-from apiserver.authorization.subject_access_review import AccessReview, review_spec
-from apiserver.delegation.decision_cache import VerdictCache
+from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer, subject_access_review_spec
+from apiserver.delegation.decision_cache import DecisionCache
 from apiserver.meta.errors import ServiceUnavailable, StatusError
 from apiserver.meta.resource import Object
 from apiserver.meta.selectors import Requirement
@@ -35,7 +35,7 @@ class FakeReviews:
 
 
 def test_the_question_holds_the_user_and_the_resource() -> None:
-    assert review_spec(WIDGET) == {
+    assert subject_access_review_spec(WIDGET) == {
         "user": "alice",
         "uid": "7",
         "groups": ["a", "b"],
@@ -52,7 +52,7 @@ def test_the_question_holds_the_user_and_the_resource() -> None:
 
 
 def test_the_question_about_a_path_is_short() -> None:
-    assert review_spec(AccessAttributes(user=User("bob"), verb="get", path="/metrics")) == {
+    assert subject_access_review_spec(AccessAttributes(user=User("bob"), verb="get", path="/metrics")) == {
         "user": "bob",
         "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
     }
@@ -65,7 +65,7 @@ def test_selectors_that_a_review_knows_are_asked_for() -> None:
         field_requirements=(Requirement("metadata.name", "In", ("w",)),),
         label_requirements=(Requirement("a", "Exists"), Requirement("n", "Gt", ("1",))),
     )
-    attributes = review_spec(asked)["resourceAttributes"]
+    attributes = subject_access_review_spec(asked)["resourceAttributes"]
     assert attributes["fieldSelector"] == {
         "requirements": [{"key": "metadata.name", "operator": "In", "values": ["w"]}]
     }
@@ -84,7 +84,9 @@ def test_selectors_that_a_review_knows_are_asked_for() -> None:
     ],
 )
 async def test_what_the_host_says_is_the_decision(status: dict[str, Any], decision: Decision) -> None:
-    assert await AccessReview(FakeReviews(**status), on_stale=lambda: None).authorize(WIDGET) == decision
+    assert (
+        await SubjectAccessReviewAuthorizer(FakeReviews(**status), on_stale=lambda: None).authorize(WIDGET) == decision
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,7 +105,7 @@ async def test_what_the_host_says_is_the_decision(status: dict[str, Any], decisi
 )
 async def test_a_decision_holds_for_the_same_question_only(other: AccessAttributes) -> None:
     cluster = FakeReviews(allowed=True)
-    authorizer = AccessReview(cluster, on_stale=lambda: None)
+    authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
     for attributes in (WIDGET, replace(WIDGET), other, other):
         await authorizer.authorize(attributes)
     assert cluster.asked == 2
@@ -111,7 +113,7 @@ async def test_a_decision_holds_for_the_same_question_only(other: AccessAttribut
 
 async def test_a_question_that_is_too_long_is_not_kept() -> None:
     cluster = FakeReviews(allowed=True)
-    authorizer = AccessReview(cluster, on_stale=lambda: None)
+    authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
     for _ in range(2):
         await authorizer.authorize(replace(WIDGET, name="x" * 10_000))
     assert cluster.asked == 2
@@ -121,10 +123,10 @@ async def test_what_was_allowed_stays_allowed_while_the_host_is_away() -> None:
     now = [0.0]
     stale: list[int] = []
     cluster = FakeReviews(allowed=True)
-    cache: VerdictCache[Decision] = VerdictCache(
-        ttl=10, tolerance=300, lasting=lambda decision: decision.allowed, clock=lambda: now[0]
+    cache: DecisionCache[Decision] = DecisionCache(
+        ttl=10, tolerance=300, usable_when_stale=lambda decision: decision.allowed, clock=lambda: now[0]
     )
-    authorizer = AccessReview(cluster, on_stale=lambda: stale.append(1), cache=cache)
+    authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: stale.append(1), cache=cache)
     await authorizer.authorize(WIDGET)
     now[0], cluster.error = 60.0, ServiceUnavailable("connection refused")
     assert await authorizer.authorize(WIDGET) == Decision(allowed=True, stale=True)

@@ -8,11 +8,11 @@ import contextlib
 import pytest
 
 from apiserver.delegation import review_client as review
-from apiserver.delegation.review_client import Backoff
+from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.errors import ServiceUnavailable, StatusError, TooManyRequests
 from apiserver.meta.resource import Object
 
-AT_ONCE = Backoff(start=0, jitter=0)
+AT_ONCE = ReviewBackoff(initial_delay=0, jitter=0)
 
 
 class FakeReviews:
@@ -35,7 +35,7 @@ def failure(code: int) -> StatusError:
 
 async def test_passing_failures_are_got_over() -> None:
     cluster = FakeReviews(failure(500), failure(504), failure(429))
-    assert await review.post(cluster, {"a": 1}, AT_ONCE) == {"a": 1}
+    assert await review.post_with_retries(cluster, {"a": 1}, AT_ONCE) == {"a": 1}
     assert cluster.asked == 4
 
 
@@ -43,7 +43,7 @@ async def test_passing_failures_are_got_over() -> None:
 async def test_other_failures_are_told_at_once(code: int) -> None:
     cluster = FakeReviews(failure(code))
     with pytest.raises(StatusError) as raised:
-        await review.post(cluster, {}, AT_ONCE)
+        await review.post_with_retries(cluster, {}, AT_ONCE)
     assert raised.value.code == code
     assert cluster.asked == 1
 
@@ -51,7 +51,7 @@ async def test_other_failures_are_told_at_once(code: int) -> None:
 async def test_the_last_failure_is_told() -> None:
     cluster = FakeReviews(*[failure(500)] * 9)
     with pytest.raises(StatusError):
-        await review.post(cluster, {}, AT_ONCE)
+        await review.post_with_retries(cluster, {}, AT_ONCE)
     assert cluster.asked == 5
 
 
@@ -63,7 +63,7 @@ async def test_pauses_grow_and_heed_retry_after(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     cluster = FakeReviews(failure(500), failure(500), TooManyRequests("later", retry_after=7), failure(500))
-    await review.post(cluster, {}, Backoff(jitter=0))
+    await review.post_with_retries(cluster, {}, ReviewBackoff(jitter=0))
     assert pauses == [0.5, 0.75, 7, 1.6875]
 
 
@@ -73,7 +73,7 @@ async def test_no_answer_in_time_is_a_503() -> None:
         return body
 
     with pytest.raises(ServiceUnavailable):
-        await review.post(silent, {}, Backoff(attempt=0.01))
+        await review.post_with_retries(silent, {}, ReviewBackoff(attempt_timeout=0.01))
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ async def test_no_answer_in_time_is_a_503() -> None:
 )
 async def test_each_call_is_counted_by_its_answer(error: StatusError | None, code: int | None) -> None:
     codes: list[int | None] = []
-    asked = review.counted(FakeReviews(*[error] if error else []), codes.append)
+    asked = review.count_responses(FakeReviews(*[error] if error else []), codes.append)
     with contextlib.suppress(StatusError):
         assert await asked({"a": 1}) == {"a": 1}
     assert codes == [code]
@@ -99,5 +99,7 @@ async def test_a_call_that_is_cut_is_counted_as_unanswered() -> None:
 
     codes: list[int | None] = []
     with pytest.raises(ServiceUnavailable):
-        await review.post(review.counted(silent, codes.append), {}, Backoff(attempt=0.01))
+        await review.post_with_retries(
+            review.count_responses(silent, codes.append), {}, ReviewBackoff(attempt_timeout=0.01)
+        )
     assert codes == [None]

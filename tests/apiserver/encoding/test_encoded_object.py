@@ -43,13 +43,17 @@ def test_an_object_that_is_not_stored_yet_can_be_encoded() -> None:
 
 def test_ages_stand_where_a_kind_of_its_own_columns_has_them() -> None:
     columns = (Column("Seen"), Column("What"), Column("Count", "integer"), Column("First"), Column("Last"))
-    own = replace(THINGS, own_columns=True, columns=columns, cells=lambda obj: [Age(1), "a", 2, Age(3), Age(4)])
+    own = replace(
+        THINGS, replaces_default_columns=True, columns=columns, cells=lambda obj: [Age(1), "a", 2, Age(3), Age(4)]
+    )
     assert encode(own, thing()).cells == (1, b'"a",2', 3, 4)
 
 
 def test_selectable_fields_are_kept() -> None:
-    selectable = fields_at("status.phase", "type", "spec.absent.deep")
-    obj = encode(replace(THINGS, selectable=selectable), {**thing(), "status": {"phase": "Active"}, "type": 7})
+    selectable_fields = fields_at("status.phase", "type", "spec.absent.deep")
+    obj = encode(
+        replace(THINGS, selectable_fields=selectable_fields), {**thing(), "status": {"phase": "Active"}, "type": 7}
+    )
     assert obj.fields == {"status.phase": "Active", "type": "", "spec.absent.deep": ""}
 
 

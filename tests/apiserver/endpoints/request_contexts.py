@@ -46,7 +46,9 @@ def make_context(
     )
     path, _, raw_query = target.partition("?")
     query = Query(raw_query)
-    context = RequestContext(http=http, info=request_info.parse(method, path, query), query=query, audit_id="audit-1")
+    context = RequestContext(
+        http=http, info=request_info.parse_request_info(method, path, query), query=query, audit_id="audit-1"
+    )
     if user is not None:
         context.user = user
     return context

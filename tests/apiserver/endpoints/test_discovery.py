@@ -58,7 +58,9 @@ async def answer(
 def context(path: str, *, method: str = "GET", **headers: str) -> RequestContext:
     http = make_mocked_request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     query = Query("")
-    return RequestContext(http=http, info=request_info.parse(method, path, query), query=query, audit_id="a")
+    return RequestContext(
+        http=http, info=request_info.parse_request_info(method, path, query), query=query, audit_id="a"
+    )
 
 
 async def document(groups: list[ServedGroup], path: str, **headers: str) -> Any:

@@ -13,9 +13,15 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from apiserver.authentication.authenticator import Union
+from apiserver.authentication.authenticator import UnionAuthenticator
 from apiserver.authentication.request_header import RequestHeaderConfig
-from apiserver.authorization.authorizer import STALE_WARNING, AccessAttributes, Decision, Denied, standard_authorizer
+from apiserver.authorization.authorizer import (
+    STALE_WARNING,
+    AccessAttributes,
+    AccessDenied,
+    Decision,
+    standard_authorizer,
+)
 from apiserver.endpoints.filters import response_headers as headers
 from apiserver.endpoints.filters.authentication import Authentication, Identify
 from apiserver.endpoints.filters.authorization import Authorization
@@ -166,9 +172,9 @@ async def test_a_client_may_ask_for_less_time() -> None:
 async def test_a_write_knows_when_it_has_to_be_done() -> None:
     context, gate = make_context("PUT", target="/apis/example.org/v1/widgets/a?timeout=5s"), Gate()
     gate.open.set()
-    assert context.deadline == context.received + 34
+    assert context.deadline == context.received_at + 34
     await Deadline()(context, gate)
-    assert context.deadline == context.received + 5
+    assert context.deadline == context.received_at + 5
 
 
 async def test_a_watch_has_no_deadline_here() -> None:
@@ -255,7 +261,7 @@ async def test_connection_may_name_other_headers() -> None:
     ("authenticator", "result"),
     [
         pytest.param(Known(), "success", id="known"),
-        pytest.param(Union([]), "success", id="anonymous"),
+        pytest.param(UnionAuthenticator([]), "success", id="anonymous"),
         pytest.param(Failing(Unauthorized()), "failure", id="refused"),
         pytest.param(Failing(ServiceUnavailable("no host")), "error", id="nobody can tell"),
     ],
@@ -331,13 +337,13 @@ async def test_a_service_account_is_asked_about_in_its_namespace() -> None:
     authorizer = Allowing(["impersonate serviceaccounts a/owner"])
     handler = Impersonation(authorizer)
     await handler(make_context(headers={"Impersonate-User": "system:serviceaccount:a:owner"}, user=ALICE), ok)
-    with pytest.raises(Denied):
+    with pytest.raises(AccessDenied):
         await handler(make_context(headers={"Impersonate-User": "system:serviceaccount:b:owner"}, user=ALICE), ok)
 
 
 async def test_a_group_that_is_not_allowed_is_a_403_in_the_caller_s_name() -> None:
     context = make_context(headers={"Impersonate-User": "bob", "Impersonate-Group": "system:masters"}, user=ALICE)
-    with pytest.raises(Denied) as raised:
+    with pytest.raises(AccessDenied) as raised:
         await Impersonation(Allowing(["impersonate users bob"]))(context, ok)
     assert raised.value.message == (
         'groups "system:masters" is forbidden: User "alice" cannot impersonate resource "groups" in API group "" '
@@ -428,7 +434,7 @@ async def test_the_decision_is_annotated() -> None:
 
 async def test_a_denied_request_never_reaches_its_handler() -> None:
     context = make_context(user=ALICE)
-    with pytest.raises(Denied):
+    with pytest.raises(AccessDenied):
         await Authorization(Allowing([]))(context, raising(AssertionError("reached")))
     assert context.annotations["authorization.k8s.io/decision"] == "forbid"
 
@@ -462,7 +468,7 @@ def application(handler: Handler, **changes: Any) -> web.Application:
 
     async def entry(http: web.Request) -> web.StreamResponse:
         query = Query(http.query_string)
-        info = request_info.parse(http.method, http.path, query)
+        info = request_info.parse_request_info(http.method, http.path, query)
         return await call(RequestContext(http=http, info=info, query=query, audit_id="audit-1"))
 
     app = web.Application()
@@ -516,7 +522,7 @@ async def test_a_stream_has_them_too() -> None:
 
 
 async def test_no_credentials_get_health_only() -> None:
-    app = application(ok, authenticator=Union([]), authorizer=standard_authorizer(Allowing()))
+    app = application(ok, authenticator=UnionAuthenticator([]), authorizer=standard_authorizer(Allowing()))
     assert (await answer(app, "/readyz"))[0] == 200
     status, _, body, _ = await answer(app, "/version")
     assert status == 403

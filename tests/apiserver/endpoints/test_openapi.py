@@ -365,7 +365,9 @@ def context(path: str, *, method: str = "GET", **headers: str) -> RequestContext
     http = make_mocked_request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     bare, _, raw_query = path.partition("?")
     query = Query(raw_query)
-    return RequestContext(http=http, info=request_info.parse(method, bare, query), query=query, audit_id="a")
+    return RequestContext(
+        http=http, info=request_info.parse_request_info(method, bare, query), query=query, audit_id="a"
+    )
 
 
 @pytest.fixture

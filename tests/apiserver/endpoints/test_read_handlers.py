@@ -25,10 +25,10 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Column, Key, Object, Resource
 from apiserver.request.context import RequestContext
 from apiserver.request.options import ListOptions, WatchOptions
-from apiserver.request.request_info import Query, parse
+from apiserver.request.request_info import Query, parse_request_info
 from apiserver.storage import watch_cache as watchcache
 from apiserver.storage.pagination import Page
-from apiserver.storage.watch_cache import CachedObject, HistoryLimits, Watch, WatchCache, encode
+from apiserver.storage.watch_cache import CachedObject, CacheWatcher, HistoryLimits, WatchCache, encode
 from tests.apiserver.endpoints.request_contexts import make_context
 
 THINGS = Resource(
@@ -72,7 +72,7 @@ class Things(rest.Getter, rest.Lister, rest.Watcher):
     async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         return await self._cache.list(namespace, options)
 
-    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
         return await self._cache.watch(namespace, options)
 
 
@@ -114,7 +114,7 @@ async def served() -> AsyncIterator[Served]:
     async def entry(http: web.Request) -> web.StreamResponse:
         path, _, raw = http.raw_path.partition("?")
         query = Query(raw)
-        info = parse(http.method, path, query)
+        info = parse_request_info(http.method, path, query)
         context = RequestContext(http=http, info=info, query=query, audit_id="an-id")
         try:
             return await handlers[info.verb](context)
@@ -472,7 +472,10 @@ async def test_a_stream_that_its_client_does_not_take_ends_soon_after_the_deadli
 
 def test_a_document_is_compact_unless_asked_otherwise() -> None:
     context = RequestContext(
-        http=make_mocked_request("GET", "/"), info=parse("GET", "/", Query()), query=Query(), audit_id="an-id"
+        http=make_mocked_request("GET", "/"),
+        info=parse_request_info("GET", "/", Query()),
+        query=Query(),
+        audit_id="an-id",
     )
     assert json_response(context, {"a": 1}, indent=True).body == b'{\n  "a": 1\n}'
     created = json_response(context, {"a": 1}, code=201, headers={"X-Header": "x"})

@@ -6,10 +6,10 @@ import pytest
 
 from apiserver.fieldmanager.field_set import FieldSet
 from apiserver.fieldmanager.typed.compare import compare
-from apiserver.fieldmanager.typed.field_set import reconcile, to_field_set, with_named_fields
+from apiserver.fieldmanager.typed.field_set import ensure_named_fields_are_members, reconcile_with_schema, to_field_set
 from apiserver.fieldmanager.typed.merge import merge
-from apiserver.fieldmanager.typed.types import ABSENT, DEDUCED, Atom, atom
-from apiserver.fieldmanager.typed.validate import check
+from apiserver.fieldmanager.typed.types import ABSENT, DEDUCED, Atom, atom_from_schema
+from apiserver.fieldmanager.typed.validate import validate
 
 STRING = {"type": "string"}
 SET = {"type": "array", "items": STRING, "x-kubernetes-list-type": "set"}
@@ -35,11 +35,11 @@ SCHEMA = {
         "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
     },
 }
-ROOT = atom(SCHEMA)
+ROOT = atom_from_schema(SCHEMA)
 
 
 def shown(fields: FieldSet) -> Any:
-    return fields.to_fields()
+    return fields.to_fields_v1()
 
 
 @pytest.mark.parametrize(
@@ -155,16 +155,16 @@ def test_an_applied_value_owns_its_leaves(value: Any, fields: Any) -> None:
 
 
 def test_fields_of_structs_are_members_with_what_is_below_them_and_keys_of_maps_are_not() -> None:
-    fields = FieldSet.from_fields({"f:map": {"f:a": {}}, "f:free": {"f:x": {"f:y": {}}}})
-    assert shown(with_named_fields(ROOT, fields)) == {
+    fields = FieldSet.from_fields_v1({"f:map": {"f:a": {}}, "f:free": {"f:x": {"f:y": {}}}})
+    assert shown(ensure_named_fields_are_members(ROOT, fields)) == {
         "f:free": {".": {}, "f:x": {"f:y": {}}},
         "f:map": {".": {}, "f:a": {}},
     }
 
 
 def test_what_has_become_atomic_is_owned_as_a_whole() -> None:
-    fields = FieldSet.from_fields({"f:whole": {"f:a": {}}, "f:list": {"i:0": {}}, "f:set": {'v:"a"': {}}})
-    assert shown(reconcile(ROOT, fields)) == {"f:list": {}, "f:set": {'v:"a"': {}}, "f:whole": {}}
+    fields = FieldSet.from_fields_v1({"f:whole": {"f:a": {}}, "f:list": {"i:0": {}}, "f:set": {'v:"a"': {}}})
+    assert shown(reconcile_with_schema(ROOT, fields)) == {"f:list": {}, "f:set": {'v:"a"': {}}, "f:whole": {}}
 
 
 @pytest.mark.parametrize(
@@ -221,28 +221,28 @@ def test_what_has_become_atomic_is_owned_as_a_whole() -> None:
     ],
 )
 def test_what_does_not_fit_is_told_in_the_words_of_kubernetes(value: Any, problem: str) -> None:
-    assert check(ROOT, value) == problem
+    assert validate(ROOT, value) == problem
 
 
 def test_stored_objects_may_hold_duplicates() -> None:
-    assert check(ROOT, {"set": ["a", "a"]}, allow_duplicates=True) == ""
-    assert check(ROOT, {"set": ["a", "a"]}) == '.set: duplicate entries for key [="a"]'
+    assert validate(ROOT, {"set": ["a", "a"]}, allow_duplicates=True) == ""
+    assert validate(ROOT, {"set": ["a", "a"]}) == '.set: duplicate entries for key [="a"]'
 
 
 def test_a_preserving_schema_frees_everything_below_it() -> None:
-    root = atom(
+    root = atom_from_schema(
         {
             "type": "object",
             "x-kubernetes-preserve-unknown-fields": True,
             "properties": {"a": {"type": "object", "properties": {"b": STRING}}},
         }
     )
-    assert check(root, {"x": 1, "a": {"y": 2}}) == ""
-    assert check(root, {"a": {"b": 2}}) != ""
+    assert validate(root, {"x": 1, "a": {"y": 2}}) == ""
+    assert validate(root, {"a": {"b": 2}}) != ""
 
 
 def test_an_atom_takes_the_form_of_its_value() -> None:
-    assert DEDUCED.narrow({}) == Atom(map_type=DEDUCED.map_type)
-    assert DEDUCED.narrow([]) == Atom(list_type=DEDUCED.list_type)
-    assert DEDUCED.narrow(1) == Atom(scalar="untyped")
-    assert DEDUCED.narrow(None) == DEDUCED
+    assert DEDUCED.deduce_atom({}) == Atom(map_type=DEDUCED.map_type)
+    assert DEDUCED.deduce_atom([]) == Atom(list_type=DEDUCED.list_type)
+    assert DEDUCED.deduce_atom(1) == Atom(scalar="untyped")
+    assert DEDUCED.deduce_atom(None) == DEDUCED

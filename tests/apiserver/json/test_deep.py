@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.json.deep import Unread, dumps, end_of, loads, loads_own, may_be_deep
-from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper
+from apiserver.json.deep import RawJson, dumps, find_container_end, loads, loads_dumped, may_be_deep
+from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
 
 OBJECTS, LISTS = ('{"a":', "}"), ("[", "]")
 
@@ -24,7 +24,7 @@ def test_a_value_of_any_depth_is_written_as_it_was_read(levels: int, kind: tuple
     text = nested(levels, kind=kind)
     for value in (loads(text), loads(text.encode())):
         assert dumps(value).lstrip() == text.encode()
-        assert loads_own(dumps(value)) == value
+        assert loads_dumped(dumps(value)) == value
 
 
 @pytest.mark.parametrize("levels", [255, 1024, 1025])
@@ -32,7 +32,7 @@ def test_what_is_read_of_a_deep_value_nests_no_more_than_an_object_may(levels: i
     value = loads(f'{{"name":"x","deep":{nested(levels)},"list":[{nested(levels, kind=LISTS)},2]}}')
     assert value["name"] == "x"
     assert value["list"][1] == 2
-    assert not nests_deeper(value, MAX_OBJECT_NESTING)
+    assert not nests_deeper_than(value, MAX_OBJECT_NESTING)
 
 
 def test_what_is_not_deep_is_read_as_a_whole() -> None:
@@ -119,7 +119,7 @@ def test_values_around_a_deep_one_are_read_as_ever(around: Any, levels: int, fir
     ],
 )
 def test_the_end_of_a_value(text: str, start: int, end: int | None) -> None:
-    assert end_of(text, start) == end
+    assert find_container_end(text, start) == end
 
 
 @pytest.mark.parametrize(
@@ -131,4 +131,4 @@ def test_few_values_can_be_deep(text: bytes | str, deep: bool) -> None:
 
 
 def test_an_unread_value_is_text() -> None:
-    assert dumps([Unread('{"a":1}'), "x"]).lstrip() == b'[{"a":1},"x"]'
+    assert dumps([RawJson('{"a":1}'), "x"]).lstrip() == b'[{"a":1},"x"]'

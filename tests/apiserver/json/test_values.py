@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.json.values import equal, holds_more, nests_deeper
+from apiserver.json.values import contains_more_than, equal, nests_deeper_than
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3),
@@ -42,19 +42,19 @@ def test_a_value_equals_its_copy(value: Any) -> None:
 
 
 def test_depth_counts_containers() -> None:
-    assert not nests_deeper(1, 0)
-    assert nests_deeper([], 0)
-    assert not nests_deeper([1], 1)
-    assert nests_deeper({"a": [1]}, 1)
-    assert not nests_deeper({"a": [1]}, 2)
+    assert not nests_deeper_than(1, 0)
+    assert nests_deeper_than([], 0)
+    assert not nests_deeper_than([1], 1)
+    assert nests_deeper_than({"a": [1]}, 1)
+    assert not nests_deeper_than({"a": [1]}, 2)
 
 
 def test_any_depth_can_be_measured() -> None:
     deep: list[Any] = []
     for _ in range(100_000):
         deep = [deep]
-    assert nests_deeper(deep, 50_000)
-    assert not nests_deeper(deep, 100_001)
+    assert nests_deeper_than(deep, 50_000)
+    assert not nests_deeper_than(deep, 100_001)
     while deep:
         deep = deep.pop()
 
@@ -69,5 +69,5 @@ def test_any_depth_can_be_measured() -> None:
     ],
 )
 def test_values_are_counted_at_any_depth(value: Any, held: int) -> None:
-    assert not holds_more(value, held)
-    assert held == 0 or holds_more(value, held - 1)
+    assert not contains_more_than(value, held)
+    assert held == 0 or contains_more_than(value, held - 1)

@@ -15,18 +15,18 @@ from apiserver.request.options import (
     Preconditions,
     WatchOptions,
     WriteOptions,
-    create_options,
-    delete_options,
-    get_options,
-    list_options,
-    patch_options,
-    update_options,
-    watch_options,
+    parse_create_options,
+    parse_delete_options,
+    parse_get_options,
+    parse_list_options,
+    parse_patch_options,
+    parse_update_options,
+    parse_watch_options,
 )
-from apiserver.request.request_info import Query, RequestInfo, parse
+from apiserver.request.request_info import Query, RequestInfo, parse_request_info
 
-COLLECTION = parse("GET", "/apis/g/v1/namespaces/a/things", Query())
-THING = parse("GET", "/apis/g/v1/namespaces/a/things/x", Query("watch=1"))
+COLLECTION = parse_request_info("GET", "/apis/g/v1/namespaces/a/things", Query())
+THING = parse_request_info("GET", "/apis/g/v1/namespaces/a/things/x", Query("watch=1"))
 NAMED_X = FieldSelector((Requirement(NAME, "In", ("x",)),))
 LIST_INVALID = 'ListOptions.meta.k8s.io "" is invalid: '
 
@@ -47,7 +47,7 @@ def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
         pytest.param("resourceVersion=0", ListOptions(resource_version=0), id="any version"),
         pytest.param(
             "resourceVersion=7&resourceVersionMatch=Exact",
-            ListOptions(resource_version=7, match="Exact"),
+            ListOptions(resource_version=7, resource_version_match="Exact"),
             id="an exact version",
         ),
         pytest.param(
@@ -63,7 +63,7 @@ def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
     ],
 )
 def test_list_options_are_read(query: str, expected: ListOptions) -> None:
-    assert list_options(Query(query), COLLECTION) == expected
+    assert parse_list_options(Query(query), COLLECTION) == expected
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ def test_list_options_are_read(query: str, expected: ListOptions) -> None:
     ],
 )
 def test_list_options_are_refused(query: str, code: int, message: str) -> None:
-    assert refusal(list_options, Query(query), COLLECTION) == (code, message)
+    assert refusal(parse_list_options, Query(query), COLLECTION) == (code, message)
 
 
 def test_two_problems_are_told_at_once() -> None:
-    code, message = refusal(list_options, Query("resourceVersionMatch=x&sendInitialEvents"), COLLECTION)
+    code, message = refusal(parse_list_options, Query("resourceVersionMatch=x&sendInitialEvents"), COLLECTION)
     assert code == 422
     assert message.startswith(LIST_INVALID + "[resourceVersionMatch: Forbidden: ")
     assert message.endswith("sendInitialEvents is forbidden for list]")
@@ -139,7 +139,7 @@ def test_two_problems_are_told_at_once() -> None:
         pytest.param(
             "allowWatchBookmarks&timeoutSeconds=5&resourceVersion=3",
             COLLECTION,
-            WatchOptions(bookmarks=True, timeout_seconds=5, resource_version=3),
+            WatchOptions(allow_bookmarks=True, timeout_seconds=5, resource_version=3),
             id="bookmarks, a deadline and a start",
         ),
         pytest.param("allowWatchBookmarks=false", COLLECTION, WatchOptions(), id="no bookmarks"),
@@ -157,7 +157,7 @@ def test_two_problems_are_told_at_once() -> None:
     ],
 )
 def test_watch_options_are_read(query: str, info: RequestInfo, expected: WatchOptions) -> None:
-    assert watch_options(Query(query), info) == expected
+    assert parse_watch_options(Query(query), info) == expected
 
 
 @pytest.mark.parametrize(
@@ -196,11 +196,11 @@ def test_watch_options_are_read(query: str, info: RequestInfo, expected: WatchOp
     ],
 )
 def test_watch_options_are_refused(query: str, code: int, message: str) -> None:
-    assert refusal(watch_options, Query(query), THING) == (code, message)
+    assert refusal(parse_watch_options, Query(query), THING) == (code, message)
 
 
 def test_a_get_reads_its_version() -> None:
-    assert [get_options(Query(query)) for query in ("", "resourceVersion=0", "resourceVersion=12")] == [0, 0, 12]
+    assert [parse_get_options(Query(query)) for query in ("", "resourceVersion=0", "resourceVersion=12")] == [0, 0, 12]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def test_a_get_reads_its_version() -> None:
     ],
 )
 def test_a_get_is_refused(query: str, message: str) -> None:
-    assert refusal(get_options, Query(query)) == (400, message)
+    assert refusal(parse_get_options, Query(query)) == (400, message)
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,8 @@ def test_a_get_is_refused(query: str, message: str) -> None:
     ],
 )
 def test_write_options_are_read(query: str, agent: str, expected: WriteOptions) -> None:
-    assert create_options(Query(query), agent) == expected
-    assert update_options(Query(query), agent) == expected
+    assert parse_create_options(Query(query), agent) == expected
+    assert parse_update_options(Query(query), agent) == expected
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,10 @@ def test_write_options_are_read(query: str, agent: str, expected: WriteOptions) 
     ],
 )
 def test_write_options_are_refused(query: str, message: str) -> None:
-    assert refusal(update_options, Query(query), "a") == (422, f'UpdateOptions.meta.k8s.io "" is invalid: {message}')
+    assert refusal(parse_update_options, Query(query), "a") == (
+        422,
+        f'UpdateOptions.meta.k8s.io "" is invalid: {message}',
+    )
 
 
 @pytest.mark.parametrize(
@@ -276,24 +279,24 @@ def test_write_options_are_refused(query: str, message: str) -> None:
 )
 def test_patch_options_are_refused(query: str, apply: bool, message: str) -> None:
     expected = f'PatchOptions.meta.k8s.io "" is invalid: {message}'
-    assert refusal(patch_options, Query(query), "kubectl/1", apply=apply) == (422, expected)
+    assert refusal(parse_patch_options, Query(query), "kubectl/1", apply=apply) == (422, expected)
 
 
 def test_an_apply_may_be_forced() -> None:
-    options = patch_options(Query("fieldManager=me&force=1"), "", apply=True)
+    options = parse_patch_options(Query("fieldManager=me&force=1"), "", apply=True)
     assert options == WriteOptions(field_manager="me", force=True)
 
 
 def test_delete_options_come_from_the_query() -> None:
     query = Query("dryRun=All&gracePeriodSeconds=3&propagationPolicy=Foreground")
     expected = DeleteOptions(dry_run=True, grace_period_seconds=3, propagation_policy="Foreground")
-    assert delete_options(query, None) == expected
+    assert parse_delete_options(query, None) == expected
 
 
 def test_a_body_of_delete_options_silences_the_query() -> None:
     body = {"kind": "DeleteOptions", "preconditions": {"uid": "u", "resourceVersion": "5"}, "orphanDependents": False}
     expected = DeleteOptions(preconditions=Preconditions("u", "5"), orphan_dependents=False)
-    assert delete_options(Query("propagationPolicy=Foreground&dryRun=All"), body) == expected
+    assert parse_delete_options(Query("propagationPolicy=Foreground&dryRun=All"), body) == expected
 
 
 @pytest.mark.parametrize(
@@ -324,4 +327,4 @@ def test_a_body_of_delete_options_silences_the_query() -> None:
 )
 def test_delete_options_are_refused(body: dict[str, Any], code: int, message: str) -> None:
     prefix = 'DeleteOptions.meta.k8s.io "" is invalid: ' if code == 422 else ""
-    assert refusal(delete_options, Query(), body) == (code, prefix + message)
+    assert refusal(parse_delete_options, Query(), body) == (code, prefix + message)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
-from apiserver.request.request_info import Query, parse
+from apiserver.request.request_info import Query, parse_request_info
 
 TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
 
@@ -72,13 +72,13 @@ TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
 )
 def test_a_request_is_about(method: str, target: str, expected: dict[str, object]) -> None:
     path, _, query = target.partition("?")
-    info = asdict(parse(method, path, Query(query)))
+    info = asdict(parse_request_info(method, path, Query(query)))
     assert {key: info[key] for key in expected} == expected
 
 
 def test_a_broken_escape_is_an_error() -> None:
     with pytest.raises(ValueError, match="utf-8"):
-        parse("GET", f"{TENANTS}/%ff", Query())
+        parse_request_info("GET", f"{TENANTS}/%ff", Query())
 
 
 def test_the_first_of_repeated_parameters_counts() -> None:

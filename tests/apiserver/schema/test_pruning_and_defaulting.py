@@ -15,7 +15,7 @@ from apiserver.schema.pruning_and_defaulting import (
     metadata_type_error,
     object_schema,
     prune,
-    type_errors,
+    schema_errors,
     unknown_fields,
 )
 
@@ -333,12 +333,12 @@ def problem(reason: str, message: str, field: str) -> tuple[str, str, str]:
     ],
 )
 def test_values_are_judged_as_a_custom_resource_definition_judges_them(spec: Any, expected: Any) -> None:
-    found = type_errors(SPEC, spec, "spec")
+    found = schema_errors(SPEC, spec, "spec")
     assert [(error.reason, error.message, error.field) for error in found] == expected
 
 
 def test_every_error_is_told_at_once() -> None:
-    fields = [error.field for error in type_errors(SPEC, {"on": "x", "mode": 3, "count": 99}, "spec")]
+    fields = [error.field for error in schema_errors(SPEC, {"on": "x", "mode": 3, "count": 99}, "spec")]
     assert fields == ["spec.name", "spec.on", "spec.mode", "spec.count"]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from apiserver.encoding.offload import LARGE
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
-from apiserver.serializer.decoder import MAX_NESTING, MAX_OBJECTS, cost, decode
+from apiserver.serializer.decoder import MAX_NESTING, MAX_OBJECTS, decode, decoding_cost
 
 JSON, YAML = "application/json", "application/yaml"
 json_values = st.recursive(
@@ -24,7 +24,7 @@ json_values = st.recursive(
 def test_json_is_read_as_it_was_written(value: Any) -> None:
     document = decode(json.dumps(value, ensure_ascii=False).encode(), JSON)
     assert document.value == value
-    assert document.duplicates == ()
+    assert document.strict_errors == ()
 
 
 @given(st.binary(max_size=40))
@@ -120,7 +120,7 @@ def test_moderate_nesting_is_read(media_type: str) -> None:
 def test_repeated_keys_are_told_and_the_last_counts(text: str, value: Any, duplicates: list[str]) -> None:
     document = decode(text.encode(), JSON)
     assert document.value == value
-    assert list(document.duplicates) == duplicates
+    assert list(document.strict_errors) == duplicates
     assert type(document.value) is dict
 
 
@@ -138,7 +138,7 @@ def test_repeated_keys_in_yaml_are_told_with_their_lines() -> None:
     text = "\napiVersion: v1\nmetadata:\n  labels:\n    a: b\n  labels:\n    a: c\nspec:\n  foo: 1\n  foo: 2\n"
     document = decode(text.encode(), YAML)
     assert document.value["spec"] == {"foo": 2}
-    assert document.duplicates == (
+    assert document.strict_errors == (
         (
             "error converting YAML to JSON: yaml: unmarshal errors:\n"
             '  line 7: key "labels" already set in map\n'
@@ -148,7 +148,7 @@ def test_repeated_keys_in_yaml_are_told_with_their_lines() -> None:
 
 
 def test_repeated_keys_of_json_sent_as_yaml_are_told_as_of_yaml() -> None:
-    assert decode(b'{"a": 1, "a": 2}', YAML).duplicates == (
+    assert decode(b'{"a": 1, "a": 2}', YAML).strict_errors == (
         'error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key "a" already set in map',
     )
 
@@ -173,4 +173,4 @@ def test_very_many_objects_are_not_read_to_their_end(media_type: str) -> None:
     ],
 )
 def test_what_takes_long_to_decode_is_known_before(body: bytes, media_type: str, large: bool) -> None:
-    assert (cost(body, media_type) > LARGE) is large
+    assert (decoding_cost(body, media_type) > LARGE) is large

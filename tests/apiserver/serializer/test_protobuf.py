@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from apiserver.endpoints.handlers.request_body import parse
 from apiserver.meta.errors import BadRequest, UnsupportedMediaType
-from apiserver.meta.protobuf_message import Field, MessageTable, Scalar, list_of, map_of, message, optional
+from apiserver.meta.protobuf_message import (
+    FieldDescriptor,
+    MessageDescriptor,
+    ScalarType,
+    map_of,
+    message,
+    optional,
+    repeated,
+)
 from apiserver.serializer.protobuf import MAX_DEPTH, MAX_FIELDS, MEDIA_TYPE, decode
 from apiserver.serializer.protobuf_meta import INT_OR_STRING, MICRO_TIME, OBJECT_META, QUANTITY, TIME
 from tests.protobuf_encoder import MAGIC, bytes_field, envelope, number_field, varint
@@ -20,18 +28,18 @@ THING = message(
     "Thing",
     {
         1: "text",
-        2: Field("count", Scalar.INT),
-        3: Field("on", Scalar.BOOL),
-        4: Field("secret", Scalar.BYTES),
-        5: Field("inner", _INNER),
-        6: optional("maybe", Scalar.INT),
+        2: FieldDescriptor("count", ScalarType.INT),
+        3: FieldDescriptor("on", ScalarType.BOOL),
+        4: FieldDescriptor("secret", ScalarType.BYTES),
+        5: FieldDescriptor("inner", _INNER),
+        6: optional("maybe", ScalarType.INT),
         7: optional("inside", _INNER),
-        8: list_of("inners", _INNER),
+        8: repeated("inners", _INNER),
         9: map_of("labels"),
-        10: map_of("counts", Scalar.INT),
-        11: Field("at", TIME),
-        12: Field("exactly", MICRO_TIME),
-        13: Field("port", INT_OR_STRING),
+        10: map_of("counts", ScalarType.INT),
+        11: FieldDescriptor("at", TIME),
+        12: FieldDescriptor("exactly", MICRO_TIME),
+        13: FieldDescriptor("port", INT_OR_STRING),
         14: map_of("hard", QUANTITY),
         200: "far",
     },
@@ -142,7 +150,7 @@ def test_what_cannot_be_read_is_a_400(body: bytes, why: str) -> None:
         decode(body, THING)
 
 
-def nested(levels: int) -> MessageTable:
+def nested(levels: int) -> MessageDescriptor:
     table = message("Thing", {})
     for _ in range(levels - 1):
         table = message("Thing", {1: optional("deeper", table)})
@@ -181,7 +189,7 @@ def test_fields_of_messages_count_too() -> None:
     [pytest.param(b"{", id="cut off"), pytest.param(b"[" * 100_000, id="deep"), pytest.param(b"NaN", id="no number")],
 )
 def test_json_within_protobuf_is_as_strict_as_json(document: bytes) -> None:
-    table = message("Thing", {1: Field("metadata", OBJECT_META)})
+    table = message("Thing", {1: FieldDescriptor("metadata", OBJECT_META)})
     fields_v1 = bytes_field(7, bytes_field(1, document))
     with pytest.raises(BadRequest, match="json parse error"):
         decode(thing(bytes_field(1, bytes_field(17, fields_v1))), table)

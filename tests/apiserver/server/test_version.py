@@ -16,7 +16,9 @@ from apiserver.server.version import Version, version_document
 def context(path: str, *, method: str = "GET", accept: str = "") -> RequestContext:
     http = make_mocked_request(method, path, headers={"Accept": accept})
     query = Query("")
-    return RequestContext(http=http, info=request_info.parse(method, path, query), query=query, audit_id="a")
+    return RequestContext(
+        http=http, info=request_info.parse_request_info(method, path, query), query=query, audit_id="a"
+    )
 
 
 @pytest.mark.parametrize("path", ["/version", "/version/"])

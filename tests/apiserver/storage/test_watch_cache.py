@@ -150,7 +150,7 @@ async def test_a_read_waits_for_the_cache_to_be_filled() -> None:
 
 async def test_a_read_waits_for_what_this_process_wrote() -> None:
     cache = filled()
-    cache.expect(11)
+    cache.expect_version(11)
     reading = asyncio.create_task(cache.get(Key("a", "x")))
     await asyncio.sleep(0)
     assert not reading.done()
@@ -160,7 +160,7 @@ async def test_a_read_waits_for_what_this_process_wrote() -> None:
 
 async def test_a_read_waits_for_a_deletion_whose_version_is_unknown() -> None:
     cache = filled(thing("x", 5))
-    cache.expect_gone(Key("a", "x"), "x")
+    cache.expect_deletion(Key("a", "x"), "x")
     reading = asyncio.create_task(cache.get(Key("a", "x")))
     await asyncio.sleep(0)
     cache.advance(11)
@@ -172,8 +172,8 @@ async def test_a_read_waits_for_a_deletion_whose_version_is_unknown() -> None:
 
 async def test_a_deletion_is_awaited_even_if_the_creation_has_yet_to_be_seen() -> None:
     cache = filled()
-    cache.expect(11)
-    cache.expect_gone(Key("a", "x"), "x")
+    cache.expect_version(11)
+    cache.expect_deletion(Key("a", "x"), "x")
     reading = asyncio.create_task(cache.get(Key("a", "x")))
     await asyncio.sleep(0)
     cache.apply("ADDED", thing("x", 11))
@@ -185,7 +185,7 @@ async def test_a_deletion_is_awaited_even_if_the_creation_has_yet_to_be_seen() -
 
 async def test_an_object_of_the_same_name_is_not_taken_for_the_deleted_one() -> None:
     cache = filled(thing("x", 5, uid="new"))
-    cache.expect_gone(Key("a", "x"), "old")
+    cache.expect_deletion(Key("a", "x"), "old")
     assert await cache.get(Key("a", "x")) is not None
 
 
@@ -201,8 +201,8 @@ async def test_a_version_of_the_future_is_too_large() -> None:
 async def test_what_never_comes_is_given_up_after_half_a_minute() -> None:
     now = 0.0
     cache = filled(thing("x", 5), clock=lambda: now)
-    cache.expect(11)
-    cache.expect_gone(Key("a", "x"), "x")
+    cache.expect_version(11)
+    cache.expect_deletion(Key("a", "x"), "x")
     now = 29.0
     with pytest.raises(errors.TooLargeResourceVersion):
         await cache.list("", ALL)
@@ -294,12 +294,20 @@ async def test_any_version_means_everything_at_once() -> None:
 @pytest.mark.parametrize(
     ("options", "expected", "version"),
     [
-        pytest.param(ListOptions(resource_version=11, match="Exact"), ["x@11"], 11, id="exactly a change's"),
-        pytest.param(ListOptions(resource_version=10, match="Exact"), ["x@5"], 10, id="exactly the first list's"),
-        pytest.param(ListOptions(resource_version=12, match="Exact"), ["x@11"], 12, id="exactly one in between"),
+        pytest.param(
+            ListOptions(resource_version=11, resource_version_match="Exact"), ["x@11"], 11, id="exactly a change's"
+        ),
+        pytest.param(
+            ListOptions(resource_version=10, resource_version_match="Exact"), ["x@5"], 10, id="exactly the first list's"
+        ),
+        pytest.param(
+            ListOptions(resource_version=12, resource_version_match="Exact"), ["x@11"], 12, id="exactly one in between"
+        ),
         pytest.param(ListOptions(resource_version=11, limit=5), ["x@11"], 11, id="a limit makes it exact"),
         pytest.param(ListOptions(resource_version=11), ["y@14"], 14, id="not older than"),
-        pytest.param(ListOptions(resource_version=11, match="NotOlderThan", limit=5), ["y@14"], 14, id="said so"),
+        pytest.param(
+            ListOptions(resource_version=11, resource_version_match="NotOlderThan", limit=5), ["y@14"], 14, id="said so"
+        ),
     ],
 )
 async def test_a_list_at_a_version(options: ListOptions, expected: list[str], version: int) -> None:
@@ -316,7 +324,7 @@ async def test_an_exact_version_before_the_history_is_too_old() -> None:
     cache = filled(thing("x", 5), history=HistoryLimits(size=1))
     cache.apply("MODIFIED", thing("x", 11))
     with pytest.raises(errors.Expired) as expired:
-        await cache.list("", ListOptions(resource_version=10, match="Exact"))
+        await cache.list("", ListOptions(resource_version=10, resource_version_match="Exact"))
     assert expired.value.message == "The resourceVersion for the provided list is too old."
 
 

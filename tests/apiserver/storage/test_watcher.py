@@ -15,7 +15,7 @@ from apiserver.meta.selectors import parse_field_selector, parse_label_selector
 from apiserver.request.options import WatchOptions
 from apiserver.storage import watch_cache as watchcache
 from apiserver.storage import watcher as watch
-from apiserver.storage.watch_cache import CachedObject, Event, HistoryLimits, Watch, WatchCache, encode
+from apiserver.storage.watch_cache import CachedObject, CacheWatcher, Event, HistoryLimits, WatchCache, encode
 from apiserver.storage.watcher import Bookmark, Failure, Item
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
@@ -44,7 +44,7 @@ def told(items: Sequence[Item]) -> list[str]:
     return lines
 
 
-async def drained(changes: Watch) -> list[str]:
+async def drained(changes: CacheWatcher) -> list[str]:
     """All that is still to be told, once the watch is ended."""
     changes.end()
     return [line for batch in [told(batch) async for batch in changes] for line in batch]
@@ -75,7 +75,7 @@ async def test_a_watch_can_be_resumed_from_every_event() -> None:
         pytest.param(WatchOptions(resource_version=0), ["ADDED x@5", "ADDED y@6"], id="so does any version"),
         pytest.param(WatchOptions(resource_version=0, send_initial_events=False), [], id="unless told not to"),
         pytest.param(
-            WatchOptions(send_initial_events=True, bookmarks=True),
+            WatchOptions(send_initial_events=True, allow_bookmarks=True),
             ["ADDED x@5", "ADDED y@6", "BOOKMARK 10 end"],
             id="a streaming list marks its end",
         ),
@@ -85,14 +85,14 @@ async def test_a_watch_can_be_resumed_from_every_event() -> None:
             id="but only where bookmarks are wanted",
         ),
         pytest.param(
-            WatchOptions(bookmarks=True),
+            WatchOptions(allow_bookmarks=True),
             ["ADDED x@5", "ADDED y@6", "BOOKMARK 10 end"],
             id="the state without being asked for is marked too",
         ),
         pytest.param(
             WatchOptions(
                 send_initial_events=True,
-                bookmarks=True,
+                allow_bookmarks=True,
                 label_selector=parse_label_selector("none"),
                 resource_version=9,
             ),
@@ -109,7 +109,7 @@ async def test_a_watch_may_start_with_the_state(options: WatchOptions, expected:
 
 async def test_what_happens_while_the_state_is_sent_follows_it() -> None:
     cache = filled(*(thing(f"x{number:03}", 5) for number in range(600)))
-    changes = await cache.watch("", WatchOptions(send_initial_events=True, bookmarks=True))
+    changes = await cache.watch("", WatchOptions(send_initial_events=True, allow_bookmarks=True))
     first = await anext(changes)
     cache.apply("MODIFIED", thing("x000", 11))
     rest = await drained(changes)
@@ -128,7 +128,7 @@ async def test_a_start_that_is_no_longer_held_is_expired() -> None:
 
 async def test_a_watch_from_the_future_tells_only_what_comes_after_it() -> None:
     cache = filled(bookmark_interval=0.0)
-    changes = await cache.watch("", WatchOptions(resource_version=12, bookmarks=True))
+    changes = await cache.watch("", WatchOptions(resource_version=12, allow_bookmarks=True))
     assert told(await anext(changes)) == []
     for rv in (11, 12, 13):
         cache.apply("MODIFIED", thing("x", rv))
@@ -196,13 +196,13 @@ async def test_a_watch_is_told_what_it_is_about(namespace: str, fields: str, exp
 async def test_an_unrelated_watch_is_not_even_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = filled()
     asked: list[str] = []
-    offer = Watch.offer
+    offer = CacheWatcher.add
 
-    def note(changes: Watch, event: Event) -> None:
+    def note(changes: CacheWatcher, event: Event) -> None:
         asked.append(changes.selection.namespace + "/" + changes.selection.name)
         offer(changes, event)
 
-    monkeypatch.setattr(Watch, "offer", note)
+    monkeypatch.setattr(CacheWatcher, "offer", note)
     for namespace, fields in (("a", ""), ("b", ""), ("a", "metadata.name=x"), ("a", "metadata.name=y")):
         await cache.watch(namespace, WatchOptions(resource_version=10, field_selector=parse_field_selector(fields)))
     cache.apply("ADDED", thing("x", 11))
@@ -218,7 +218,7 @@ async def test_all_watches_are_told_the_same_frame() -> None:
 
 async def test_a_quiet_watch_gets_bookmarks() -> None:
     cache = filled(bookmark_interval=0.01)
-    changes = await cache.watch("", WatchOptions(resource_version=10, bookmarks=True))
+    changes = await cache.watch("", WatchOptions(resource_version=10, allow_bookmarks=True))
     cache.advance(15)
     assert told(await anext(changes)) == ["BOOKMARK 15"]
     cache.apply("ADDED", thing("x", 16))
@@ -229,7 +229,7 @@ async def test_a_quiet_watch_gets_bookmarks() -> None:
 async def test_a_bookmark_comes_shortly_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watch, "_LAST_BOOKMARK_SECONDS", 0.98)
     cache = filled(bookmark_interval=60)
-    changes = await cache.watch("", WatchOptions(resource_version=10, bookmarks=True, timeout_seconds=1))
+    changes = await cache.watch("", WatchOptions(resource_version=10, allow_bookmarks=True, timeout_seconds=1))
     assert [told(batch) async for batch in changes] == [["BOOKMARK 10"], []]
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import WatchCache, encode
-from controller.tenant.managed_objects import Marks, Part
-from controller.tenant.values_secret_step import ClusterValues
-from controller.tenant.watches import ContentEvents, NamespaceEvents, TenantEvents
+from controller.tenant.managed_objects import ManagedKind, ObjectDigests
+from controller.tenant.values_secret_step import InheritedValues
+from controller.tenant.watches import NamespaceEventHandler, TenantEnqueuer, TenantEventHandler
 from registry.cluster.interface import SECRETS
 from registry.cluster.object_store import ObjectStore
 from registry.tenant.tree import TenantTree
 from registry.tenant.types import tenant_resource
-from tests.run_coroutine import at_once
+from tests.run_coroutine import run_coroutine
 from tests.tenant_objects import ROOT_HOST, facts, tenant, tree_of
 
 
@@ -26,7 +26,7 @@ class Tenants:
         self.cache = WatchCache(tenant_resource())
         self.tree = TenantTree(root_host=ROOT_HOST)
         self.enqueued: list[str] = []
-        events = TenantEvents(tree=self.tree, enqueue=lambda key: self.enqueued.append(key.name))
+        events = TenantEventHandler(tree=self.tree, enqueue=lambda key: self.enqueued.append(key.name))
         self.cache.subscribe(self.tree.on_event)
         self.cache.subscribe(events.on_event)
         self.cache.replace([], 1)
@@ -104,7 +104,7 @@ class Namespaces:
         self.store = ObjectStore()
         self.enqueued: list[str] = []
         tree = tree_of(facts("alpha"), facts("beta", "tenant-alpha"))
-        self.events = NamespaceEvents(
+        self.events = NamespaceEventHandler(
             tree=tree, namespaces=self.store, enqueue=lambda key: self.enqueued.append(key.name)
         )
         self._rv = 0
@@ -160,7 +160,7 @@ def test_what_is_missing_from_a_new_list_is_gone() -> None:
     namespaces.see("ADDED", "x", tenant="tenant-root/bob")
     namespaces.enqueued.clear()
 
-    at_once(namespaces.events.replace([], 9))
+    run_coroutine(namespaces.events.replace([], 9))
 
     assert set(namespaces.enqueued) == {"alpha", "beta", "bob"}
     assert list(namespaces.events.tenants()) == []
@@ -173,12 +173,12 @@ class Inside:
     def __init__(self) -> None:
         tree = tree_of(facts("alpha"), facts("beta", "tenant-alpha"), facts("aside"))
         self.enqueued: list[str] = []
-        events = ContentEvents(tree=tree, enqueue=lambda key: self.enqueued.append(key.name))
-        part = Part(
+        events = TenantEnqueuer(tree=tree, enqueue=lambda key: self.enqueued.append(key.name))
+        part = ManagedKind(
             resource=SECRETS, essence=lambda obj: obj.get("data"), belongs=lambda _, name: name == "cozystack-values"
         )
-        self.marks = Marks(part, concern=events.concern)
-        self.values = ClusterValues(heirs=events.concern_heirs)
+        self.marks = ObjectDigests(part, concern=events.concern)
+        self.values = InheritedValues(heirs=events.enqueue_heirs)
 
     def told(self, call: Callable[[], None]) -> list[str]:
         self.enqueued.clear()
@@ -225,14 +225,14 @@ def test_of_a_new_list_only_the_differences_are_news() -> None:
 
     items = [secret("tenant-alpha", "same"), secret("tenant-alpha-beta", "other")]
 
-    assert inside.told(lambda: at_once(inside.marks.replace(items, 9))) == ["aside", "beta"]
+    assert inside.told(lambda: run_coroutine(inside.marks.replace(items, 9))) == ["aside", "beta"]
     assert inside.marks.get("tenant-aside", "cozystack-values") is None
 
 
 def test_a_parents_values_concern_its_children_and_nobody_below_them() -> None:
     inside = Inside()
     text = "_cluster: {a: b}\n_namespace: {etcd: x}\n"
-    at_once(inside.values.replace([secret("tenant-root", text), secret("tenant-alpha", text)], 1))
+    run_coroutine(inside.values.replace([secret("tenant-root", text), secret("tenant-alpha", text)], 1))
 
     def change(namespace: str, text: str) -> list[str]:
         return inside.told(lambda: inside.values.apply("MODIFIED", secret(namespace, text), 2))
@@ -240,7 +240,7 @@ def test_a_parents_values_concern_its_children_and_nobody_below_them() -> None:
     assert change("tenant-alpha", "_cluster: {a: c}\n_namespace: {etcd: x}\n") == ["beta"]
     assert change("tenant-alpha", "_cluster: {a: c}\n_namespace: {etcd: y}\n") == []
     assert change("tenant-root", "_cluster: {a: c}\n_namespace: {etcd: x}\n") == ["alpha", "aside", "root"]
-    assert inside.told(lambda: at_once(inside.values.replace([secret("tenant-root", text)], 3))) == [
+    assert inside.told(lambda: run_coroutine(inside.values.replace([secret("tenant-root", text)], 3))) == [
         "alpha",
         "aside",
         "beta",

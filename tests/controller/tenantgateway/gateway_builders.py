@@ -13,8 +13,8 @@ import yaml
 
 from apiserver.meta.resource import Key, Object, Schema
 from apiserver.schema.pruning_and_defaulting import unknown_fields
-from apiserver.schema.validation import type_errors
-from controller.runtime.apply import without_none
+from apiserver.schema.validation import schema_errors
+from controller.runtime.apply import drop_nulls
 from controller.tenantgateway.model import GatewayFacts, Heir, ParentRef, Plan, Route, RouteId, RouteKind
 from controller.tenantgateway.plan import plan
 from controller.tenantgateway.render.gateway import render_gateway
@@ -61,7 +61,7 @@ def planned(facts: GatewayFacts, *routes: Route, heirs: tuple[Heir, ...] = (), c
 
 def as_made(facts: GatewayFacts, made: Plan) -> Object:
     """The Gateway as a host has it after it was made from the plan."""
-    return dict(without_none(render_gateway(facts, made)))
+    return dict(drop_nulls(render_gateway(facts, made)))
 
 
 def hostnames(made: Plan, protocol: str = "HTTPS") -> list[str]:
@@ -75,9 +75,9 @@ def left_out(made: Plan) -> dict[str, str]:
 
 def admitted(file: str, rendered: Object, *, api_version: str, kind: str) -> None:
     """The schema of the CustomResourceDefinition takes the object as it is, without dropping anything."""
-    obj = {"apiVersion": api_version, "kind": kind, **without_none(rendered)}
+    obj = {"apiVersion": api_version, "kind": kind, **drop_nulls(rendered)}
     schema = _schema(file, api_version.rpartition("/")[2])
-    assert type_errors(schema, obj, "") == []
+    assert schema_errors(schema, obj, "") == []
     assert unknown_fields(schema, obj) == []
 
 

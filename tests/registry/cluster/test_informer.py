@@ -14,7 +14,7 @@ from registry.cluster.backoff import Backoff
 from registry.cluster.informer import Informer
 from registry.cluster.interface import NAMESPACES, ClusterResource, ClusterUnreachable, WatchEvent
 from registry.cluster.watch_decoder import MalformedFrame
-from tests.event_loop_turns import others
+from tests.event_loop_turns import count_loop_iterations
 
 _END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
@@ -428,7 +428,7 @@ async def test_tables_are_no_objects_to_follow() -> None:
 async def test_others_have_their_turn_amid_events_that_come_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A host sends what has piled up in one go."""
     monkeypatch.setattr("apiserver.cooperative._SLICE_SECONDS", 0.0)
-    async with others() as counted:
+    async with count_loop_iterations() as counted:
         run = await play([*INITIAL, *(event("MODIFIED", "a", 6 + number) for number in range(50))])
     assert [rv for _, _, rv in run.told[1:]] == list(range(6, 56))
-    assert counted.had > 50
+    assert counted.count > 50

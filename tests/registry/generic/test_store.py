@@ -260,7 +260,7 @@ async def test_a_collection_goes_by_its_selector(store: Store) -> None:
         label_selector=parse_label_selector("team=x"),
         field_selector=parse_field_selector(""),
         resource_version=None,
-        match="",
+        resource_version_match="",
         limit=0,
         continue_token="",
     )

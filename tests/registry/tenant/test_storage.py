@@ -22,7 +22,7 @@ from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
 from registry.tenant.types import tenant_resource
 from registry.tenant.watch_feed import TenantFeed
-from tests.run_coroutine import at_once
+from tests.run_coroutine import run_coroutine
 
 KEY = Key("tenant-root", "alice")
 _RELEASES = GroupResource(HELMRELEASES.group, HELMRELEASES.plural)
@@ -135,7 +135,7 @@ class World:
         self.cache = WatchCache(resource)
         self.retries = 0
         self.feed = TenantFeed(resource=resource, cache=self.cache, retry=self._retry)
-        at_once(self.feed.replace([], self.host.rv))
+        run_coroutine(self.feed.replace([], self.host.rv))
         self.backend = ReleaseBackend(
             cluster=cast(Any, self.host),
             cache=self.cache,

@@ -58,7 +58,7 @@ def test_an_update_keeps_the_status_that_is_there(strategy: TenantStrategy) -> N
 
 def test_a_key_with_a_leading_underscore_is_a_bad_request(strategy: TenantStrategy) -> None:
     with pytest.raises(BadRequest, match="_cluster"):
-        strategy.resource.refuse(tenant(spec={"_cluster": {}}))
+        strategy.resource.precheck(tenant(spec={"_cluster": {}}))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from apiserver.schema.pruning_and_defaulting import apply_defaults, type_errors
+from apiserver.schema.pruning_and_defaulting import apply_defaults, schema_errors
 from registry.tenantgateway.types import TenantGatewaySpec, tenantgateway_crd, tenantgateway_resource
 
 SPEC = tenantgateway_resource().properties["spec"]
@@ -42,7 +42,7 @@ def test_a_spec_has_defaults() -> None:
 )
 def test_the_apex_is_a_domain(apex: str, good: bool) -> None:
     """WIRE-GW-22, FACT-9."""
-    assert (not type_errors(SPEC, {"apex": apex}, "spec")) is good
+    assert (not schema_errors(SPEC, {"apex": apex}, "spec")) is good
     if good:
         assert TenantGatewaySpec(apex=apex).apex == apex
     else:
@@ -53,7 +53,7 @@ def test_the_apex_is_a_domain(apex: str, good: bool) -> None:
 def test_any_issuer_may_be_named() -> None:
     """R-147 and R-309 as issue 3 has them: acmeServers of the settings decides, so the CRD lists no names."""
     assert "enum" not in SPEC["properties"]["issuerName"]
-    assert not type_errors(SPEC, {"apex": "example.org", "issuerName": "my-own-ca"}, "spec")
+    assert not schema_errors(SPEC, {"apex": "example.org", "issuerName": "my-own-ca"}, "spec")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_any_issuer_may_be_named() -> None:
 )
 def test_what_no_gateway_can_be_made_of_is_refused(spec: dict[str, Any]) -> None:
     whole = {"apex": "example.org", **spec}
-    assert type_errors(SPEC, whole, "spec")
+    assert schema_errors(SPEC, whole, "spec")
     with pytest.raises(ValidationError):
         TenantGatewaySpec.model_validate(whole)
 

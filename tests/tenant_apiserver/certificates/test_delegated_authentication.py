@@ -10,7 +10,7 @@ from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.meta.resource import Object
 from apiserver.tls.certificates import make_ca
 from tenant_apiserver.certificates.delegated_authentication import Delegation, TrustedCallers
-from tests.run_coroutine import at_once
+from tests.run_coroutine import run_coroutine
 
 CLIENT_CA, PROXY_CA = (make_ca(name).certificate for name in ("clients", "proxies"))
 
@@ -49,7 +49,7 @@ def delegation(listener: Listener) -> Delegation:
 
 
 def test_the_configmap_is_read(delegation: Delegation, listener: Listener) -> None:
-    at_once(delegation.replace([configmap()], 1))
+    run_coroutine(delegation.replace([configmap()], 1))
     assert delegation.client_ca() == CLIENT_CA
     assert delegation.request_header() == RequestHeaderConfig(
         ca_pem=PROXY_CA,
@@ -63,7 +63,7 @@ def test_the_configmap_is_read(delegation: Delegation, listener: Listener) -> No
 
 
 def test_uid_headers_are_read_where_the_cluster_names_them(delegation: Delegation) -> None:
-    at_once(delegation.replace([configmap(requestheader_uid_headers='["X-Remote-Uid"]')], 1))
+    run_coroutine(delegation.replace([configmap(requestheader_uid_headers='["X-Remote-Uid"]')], 1))
     assert delegation.request_header().uid_headers == ("X-Remote-Uid",)
 
 
@@ -80,7 +80,7 @@ def test_uid_headers_are_read_where_the_cluster_names_them(delegation: Delegatio
 def test_what_cannot_be_read_leaves_the_old_settings(
     delegation: Delegation, listener: Listener, broken: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    at_once(delegation.replace([configmap()], 1))
+    run_coroutine(delegation.replace([configmap()], 1))
     before = delegation.current
     delegation.apply("MODIFIED", configmap(**broken), 2)
     assert delegation.current == before
@@ -89,7 +89,7 @@ def test_what_cannot_be_read_leaves_the_old_settings(
 
 
 def test_a_change_is_followed(delegation: Delegation, listener: Listener) -> None:
-    at_once(delegation.replace([configmap()], 1))
+    run_coroutine(delegation.replace([configmap()], 1))
     other = make_ca("other").certificate
     delegation.apply("MODIFIED", configmap(client_ca_file=other.decode()), 2)
     assert delegation.client_ca() == other
@@ -97,14 +97,14 @@ def test_a_change_is_followed(delegation: Delegation, listener: Listener) -> Non
 
 
 def test_a_missing_configmap_is_waited_for(delegation: Delegation) -> None:
-    at_once(delegation.replace([], 1))
+    run_coroutine(delegation.replace([], 1))
     assert delegation.request_header().ca_pem == b""
     delegation.apply("ADDED", configmap(), 2)
     assert delegation.request_header().ca_pem == PROXY_CA
 
 
 def test_a_deleted_configmap_changes_nothing(delegation: Delegation) -> None:
-    at_once(delegation.replace([configmap()], 1))
+    run_coroutine(delegation.replace([configmap()], 1))
     before = delegation.current
     delegation.apply("DELETED", configmap(), 2)
     assert delegation.current == before
@@ -113,14 +113,14 @@ def test_a_deleted_configmap_changes_nothing(delegation: Delegation) -> None:
 def test_flags_go_before_the_host(listener: Listener) -> None:
     own = make_ca("own").certificate
     delegation = Delegation(fixed=TrustedCallers(client_ca=own), on_change=listener)
-    at_once(delegation.replace([configmap()], 1))
+    run_coroutine(delegation.replace([configmap()], 1))
     assert (delegation.client_ca(), delegation.request_header().ca_pem) == (own, PROXY_CA)
 
 
 def test_a_request_header_ca_of_a_flag_brings_its_own_names(listener: Listener) -> None:
     own = RequestHeaderConfig(ca_pem=make_ca("own").certificate, allowed_names=("me",))
     delegation = Delegation(fixed=TrustedCallers(request_header=own), on_change=listener)
-    at_once(delegation.replace([configmap()], 1))
+    run_coroutine(delegation.replace([configmap()], 1))
     assert delegation.request_header() == own
 
 

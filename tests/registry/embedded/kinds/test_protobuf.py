@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from apiserver.meta.errors import StatusError
-from apiserver.meta.protobuf_message import Field, MessageTable, Scalar, Shape
+from apiserver.meta.protobuf_message import Cardinality, FieldDescriptor, MessageDescriptor, ScalarType
 from apiserver.meta.resource import Resource
 from apiserver.schema.pruning_and_defaulting import object_schema, unknown_fields
 from apiserver.serializer.protobuf import decode
@@ -30,7 +30,7 @@ READABLE = [resource for resource in _RESOURCES if resource.protobuf is not None
 TABLES = [resource.protobuf for resource in READABLE if resource.protobuf] + [DELETE_OPTIONS]
 
 
-def table_for(holds: dict[str, Any]) -> MessageTable:
+def table_for(holds: dict[str, Any]) -> MessageDescriptor:
     if holds["kind"] == "DeleteOptions":
         return DELETE_OPTIONS
     group, _, version = holds["apiVersion"].rpartition("/")
@@ -71,36 +71,36 @@ _WELL_KNOWN: dict[str, st.SearchStrategy[Any]] = {
     "ExtraValue": st.lists(st.text()),
     "FieldsV1": st.dictionaries(st.text(), st.just({}), min_size=1),
 }
-_SCALARS: dict[Scalar, st.SearchStrategy[Any]] = {
-    Scalar.STRING: st.text(),
-    Scalar.BOOL: st.booleans(),
-    Scalar.INT: st.integers(-(2**63), 2**63 - 1),
-    Scalar.BYTES: st.binary().map(lambda content: base64.b64encode(content).decode()),
+_SCALARS: dict[ScalarType, st.SearchStrategy[Any]] = {
+    ScalarType.STRING: st.text(),
+    ScalarType.BOOL: st.booleans(),
+    ScalarType.INT: st.integers(-(2**63), 2**63 - 1),
+    ScalarType.BYTES: st.binary().map(lambda content: base64.b64encode(content).decode()),
 }
 
 
-def values_of(type_: Scalar | MessageTable) -> st.SearchStrategy[Any]:
-    if isinstance(type_, Scalar):
+def values_of(type_: ScalarType | MessageDescriptor) -> st.SearchStrategy[Any]:
+    if isinstance(type_, ScalarType):
         return _SCALARS[type_]
     if type_.name in _WELL_KNOWN:
         return _WELL_KNOWN[type_.name]
     return st.fixed_dictionaries({}, optional={field.name: values(field) for field in type_.fields.values()})
 
 
-def values(field: Field) -> st.SearchStrategy[Any]:
+def values(field: FieldDescriptor) -> st.SearchStrategy[Any]:
     """What survives: a zero does only behind a pointer, and within lists and maps."""
     each = values_of(field.type)
-    if field.shape is Shape.LIST:
+    if field.cardinality is Cardinality.REPEATED:
         return st.lists(each, min_size=1, max_size=2)
-    if field.shape is Shape.MAP:
+    if field.cardinality is Cardinality.MAP:
         return st.dictionaries(st.text(), each, min_size=1, max_size=2)
-    return each if field.shape is Shape.OPTIONAL else each.filter(bool)
+    return each if field.cardinality is Cardinality.OPTIONAL else each.filter(bool)
 
 
 @pytest.mark.parametrize("table", [pytest.param(table, id=table.name) for table in TABLES])
 @settings(deadline=None, max_examples=20)
 @given(data=st.data())
-def test_objects_survive_the_way_through_protobuf(table: MessageTable, data: st.DataObject) -> None:
+def test_objects_survive_the_way_through_protobuf(table: MessageDescriptor, data: st.DataObject) -> None:
     obj = data.draw(values_of(table))
     body = envelope(encode(obj, table), kind=table.name)
     assert decode(body, table) == {"apiVersion": "v1", "kind": table.name, **obj}
@@ -108,7 +108,7 @@ def test_objects_survive_the_way_through_protobuf(table: MessageTable, data: st.
 
 @settings(deadline=None)
 @given(table=st.sampled_from(TABLES), raw=st.binary(max_size=100))
-def test_noise_is_an_error_of_the_api_at_worst(table: MessageTable, raw: bytes) -> None:
+def test_noise_is_an_error_of_the_api_at_worst(table: MessageDescriptor, raw: bytes) -> None:
     try:
         decode(envelope(raw, kind=table.name), table)
     except StatusError:
@@ -126,17 +126,17 @@ def test_a_body_with_a_wrong_byte_is_an_error_of_the_api_at_worst(sent: Sent, da
         return
 
 
-def every_field(table: MessageTable) -> Any:
+def every_field(table: MessageDescriptor) -> Any:
     """An object with all fields of a table."""
     return {field.name: _with_every_field(field) for field in table.fields.values()}
 
 
-def _with_every_field(field: Field) -> Any:
-    plain = isinstance(field.type, Scalar) or field.type.name in _WELL_KNOWN
-    value = "" if isinstance(field.type, Scalar) or plain else every_field(field.type)
-    if field.shape is Shape.LIST:
+def _with_every_field(field: FieldDescriptor) -> Any:
+    plain = isinstance(field.type, ScalarType) or field.type.name in _WELL_KNOWN
+    value = "" if isinstance(field.type, ScalarType) or plain else every_field(field.type)
+    if field.cardinality is Cardinality.REPEATED:
         return [value]
-    return {"key": value} if field.shape is Shape.MAP else value
+    return {"key": value} if field.cardinality is Cardinality.MAP else value
 
 
 @pytest.mark.parametrize(
