@@ -8,17 +8,17 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
-from admission.chain import Chain, Observer, Phase
+from admission.chain import Chain, DurationObserver, Phase
 from apiserver import rest
 from apiserver.admission import Admission
 from apiserver.audit import AuditLog
 from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.encoding.offload import take_turns
+from apiserver.encoding.offload import shorten_switch_interval
 from apiserver.endpoints.discovery import Discovery
 from apiserver.endpoints.filters.audit import Sink
 from apiserver.endpoints.filters.authentication import Identify
@@ -33,6 +33,8 @@ from apiserver.server.event_loop_lag import Stalls
 from apiserver.server.healthz import READINESS, HealthChecks
 from apiserver.server.listener import Listener, Shutdown
 from apiserver.server.version import Version
+from apiserver.tls.asyncio_tls import AsyncioServerTls
+from apiserver.tls.openssl_tls import OpenSslServerTls
 from apiserver.tls.server_context import ServerTls
 from registry.cluster.informer import Informer
 from registry.names import GROUP, VERSION
@@ -46,6 +48,8 @@ from tenant_apiserver.wiring.tenant_api import TenantApi
 TITLE = "Tenant API"
 _IN_ORDER_SECONDS = 2.0
 _READY_SECONDS = 10.0
+TLS_TRANSPORTS: Final[Mapping[str, type[ServerTls]]] = {"openssl": OpenSslServerTls, "asyncio": AsyncioServerTls}
+"""The implementations that `--tls-transport` selects from."""
 T = TypeVar("T")
 
 
@@ -194,7 +198,7 @@ def tenant_groups(tenants: TenantApi) -> list[Group]:
     ]
 
 
-def admission_observer(metrics: Metrics) -> Observer:
+def admission_observer(metrics: Metrics) -> DurationObserver:
     """Admission's time under Kubernetes' name for it (WIRE-I14)."""
 
     def observe(*, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None:
@@ -222,7 +226,7 @@ async def run(
 ) -> None:
     """Serve, with `work` in the background, until a signal. The first part of the work to fail ends the process,
     loudly. Raises CannotListen."""
-    take_turns()
+    shorten_switch_interval()
     listener = await opened()
     watched = {**work, "event-loop": Stalls(process.metrics.registry).watch}
     async with asyncio.TaskGroup() as group:

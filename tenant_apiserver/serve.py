@@ -22,7 +22,7 @@ from apiserver.server.listener import CannotListen, ended_by_signals
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.tls.file_reload import follow_file
 from apiserver.tls.server_context import ServerTls
-from controller.platform.settings import FollowedSettings, PlatformSettings
+from controller.platform.settings import PlatformSettings, ReloadableSettings
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
@@ -94,7 +94,7 @@ class _Server:
         self._options = options
         self._cluster = cluster
         self._process = process
-        settings, metrics = FollowedSettings(config), self._process.metrics
+        settings, metrics = ReloadableSettings(config), self._process.metrics
         self._config = ConfigFile(options.config, settings)
         access_review = self._access_review()
         self._authorizer = standard_authorizer(access_review)

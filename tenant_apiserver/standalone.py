@@ -27,7 +27,7 @@ from apiserver.request.context import RequestContext, User
 from apiserver.server.listener import CannotListen, Listener, ended_by_signals
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.tls.server_context import ServerTls
-from controller.platform.settings import FollowedSettings, PlatformSettings
+from controller.platform.settings import PlatformSettings, ReloadableSettings
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.kubernetes_asyncio_shim import Configuration
 from registry.embedded.api_groups import ClusterGroup
@@ -121,7 +121,7 @@ class _Server:
 
     async def _serve(self, embedded: EmbeddedCluster, client: HttpClusterClient, admission: ClusterAdmission) -> None:
         options, process, metrics = self._options, self._process, self._process.metrics
-        settings = FollowedSettings(self._config)
+        settings = ReloadableSettings(self._config)
         config = ConfigFile(options.config, settings)
         authorizer = standard_authorizer(embedded.authorizer)
         groups = embedded.groups(authorizer)

@@ -10,7 +10,8 @@ from typing import Protocol
 
 from apiserver.meta.errors import StatusError
 from apiserver.tls.certificates import KeyPair
-from apiserver.tls.server_context import ServerTls, follow_files, read_pair
+from apiserver.tls.file_reload import follow_files, read_pair
+from apiserver.tls.server_context import ServerTls
 from tenant_apiserver.certificates.cluster_secret import ServingCertificate
 from tenant_apiserver.certificates.local_pki import Pki
 

@@ -61,6 +61,7 @@ _COMMON = (
     _Flag("--config", readable_file, None, "platform settings, a YAML file"),
     _Flag("--max-requests-inflight", positive, 600, "requests at a time, watches aside, before 429"),
     _Flag("--audit-log-path", writable_file, None, "audit log at level Metadata; '-' for standard output"),
+    _Flag("--tls-transport", one_of("openssl", "asyncio"), "openssl", "who does TLS; asyncio is the fallback"),
     _Flag("--watch-history-size", size, HistoryLimits().size, "memory for changes that watches and pages resume from"),
     _Flag("--log-format", one_of("text", "json"), "text", "form of the log"),
     _Flag("-v", verbosity, 1, _VERBOSITY),
@@ -104,6 +105,7 @@ class Common:
     config: Path | None
     max_requests_inflight: int
     audit_log_path: Path | None
+    tls_transport: str
     watch_history_size: int
     log_format: str
     v: int

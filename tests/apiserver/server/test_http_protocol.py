@@ -19,7 +19,7 @@ from apiserver.request.context import RequestContext
 from apiserver.server.app import Api, build_app
 from apiserver.server.listener import Limits, Listener, listen
 from apiserver.tls.certificates import make_ca, make_serving
-from apiserver.tls.server_context import ServerTls
+from apiserver.tls.openssl_tls import OpenSslServerTls
 
 CA = make_ca("connection-ca")
 TLS = ssl.create_default_context(cadata=CA.certificate.decode())
@@ -35,7 +35,7 @@ async def echo(context: RequestContext) -> web.StreamResponse | None:
 @pytest.fixture
 async def listener() -> AsyncIterator[Listener]:
     app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [Headers(), Recovery()])
-    tls = ServerTls(make_serving(CA, ["127.0.0.1"]))
+    tls = OpenSslServerTls(make_serving(CA, ["127.0.0.1"]))
     opened = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=1, limits=LIMITS)
     yield opened
     await opened.close()
@@ -140,7 +140,7 @@ async def test_the_absolute_form_keeps_its_query(listener: Listener) -> None:
 
 async def test_a_path_of_many_segments_takes_no_longer_than_its_length_says() -> None:
     app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [Headers(), Recovery()])
-    tls = ServerTls(make_serving(CA, ["127.0.0.1"]))
+    tls = OpenSslServerTls(make_serving(CA, ["127.0.0.1"]))
     opened = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=1)
     try:
         started = time.process_time()

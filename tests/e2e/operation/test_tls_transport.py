@@ -1,0 +1,26 @@
+"""`--tls-transport asyncio`: TLS by the standard library, when TLS by OpenSSL itself is not wanted."""
+
+from __future__ import annotations
+
+from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
+
+IN_ROOT = f"--namespace={ROOT}"
+
+
+def test_kubectl_works_over_asyncio_s_tls(own_cluster: E2eCluster, unique: str) -> None:
+    """Requests, a watch, a large list, and users known by their client certificates."""
+    own_cluster.flags = ["--tls-transport=asyncio"]
+    own_cluster.restart()
+    document = {
+        "apiVersion": "apps.cozystack.io/v1alpha1",
+        "kind": "Tenant",
+        "metadata": {"name": unique, "namespace": ROOT},
+    }
+    own_cluster.session().request("POST", tenants_path(ROOT), document).expect(201)
+    waited = own_cluster.kubectl("wait", "--for=condition=Ready", f"tenant/{unique}", IN_ROOT, "--timeout=60s")
+    assert "condition met" in waited.stdout
+    shown = own_cluster.kubectl("get", "tenants", IN_ROOT, "--output=name").stdout.split()
+    assert f"tenant.apps.cozystack.io/{unique}" in shown
+    assert "username" in own_cluster.kubectl("auth", "whoami", "--output=yaml").stdout
+    deleted = own_cluster.kubectl("delete", "tenant", unique, IN_ROOT, "--timeout=60s")
+    assert "deleted" in deleted.stdout
