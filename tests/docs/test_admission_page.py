@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from admission.cel.environment import BOOL, CompileError, Environment, evaluate, flattened
+from admission.cel.environment import BOOL, CompileError, Environment, evaluate, flatten_typed_fields
 from admission.cel.library.authz import authorizer_variable, check_function
-from admission.policy.compiled_policy import policy_of
+from admission.policy.compiled_policy import compile_policy
 from apiserver.authorization.authorizer import AccessAttributes, Decision
 from apiserver.request.context import User
 from tests.docs.admission_page import MISSING, WORKING, Row
@@ -21,7 +21,7 @@ def _answer(access: AccessAttributes) -> Decision:
 def test_a_function_works_as_the_page_says(row: Row) -> None:
     environment = Environment(authorizer=True)
     user: User = ADMIN
-    values = flattened(
+    values = flatten_typed_fields(
         {
             "object": {"metadata": {"name": "a"}},
             "authorizer": authorizer_variable(attributes("CREATE", tenant("a"), user=user)),
@@ -45,7 +45,7 @@ def test_a_variable_that_holds_an_optional_does_not_compile() -> None:
         "variables": [{"name": "kept", "expression": "optional.of(1)"}],
         "validations": [{"expression": row.example}],
     }
-    policy = policy_of({"metadata": {"name": "p"}, "spec": spec})
+    policy = compile_policy({"metadata": {"name": "p"}, "spec": spec})
     assert policy.variables["kept"].program is None
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from admission.tenant.host_policy import POLICY, refusal
+from admission.tenant.host_policy import POLICY, host_change_denial
 from tests.policies import cases
 from tests.policies.case_table import POLICIES
 from tests.policies.host_cases import NAMESPACE_DENIAL
-from tests.policies.route_cases import nameless
+from tests.policies.route_cases import no_hostnames_denial
 
 PAGE = (Path(__file__).parents[2] / "docs" / "layers.md").read_text()
 HOST = "alice.example.org"
@@ -27,9 +27,9 @@ def test_every_policy_is_told_with_the_number_of_its_validations(name: str) -> N
     ("policy", "text"),
     [
         (cases.NAMESPACE_POLICY, NAMESPACE_DENIAL),
-        (cases.ROUTE_POLICY, nameless("HTTPRoute")),
-        (cases.ROUTE_POLICY, cases.outside("HTTPRoute hostnames", HOST, "harbor.example.org")),
-        (cases.GATEWAY_POLICY, cases.outside("Gateway listener hostname", HOST, "dashboard.example.org")),
+        (cases.ROUTE_POLICY, no_hostnames_denial("HTTPRoute")),
+        (cases.ROUTE_POLICY, cases.outside_host_denial("HTTPRoute hostnames", HOST, "harbor.example.org")),
+        (cases.GATEWAY_POLICY, cases.outside_host_denial("Gateway listener hostname", HOST, "dashboard.example.org")),
     ],
 )
 def test_refusals_are_quoted_as_they_are(policy: str, text: str) -> None:
@@ -38,5 +38,5 @@ def test_refusals_are_quoted_as_they_are(policy: str, text: str) -> None:
 
 
 def test_the_built_in_refusal_is_quoted_as_it_is() -> None:
-    assert f"{refusal('', HOST, ())}\n" in PAGE
+    assert f"{host_change_denial('', HOST, ())}\n" in PAGE
     assert POLICY in PAGE

@@ -10,7 +10,7 @@ import pytest
 from tenant_apiserver.options import command_line as options
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 METRIC = re.compile(r"`((?:apiserver|workqueue)_[a-z_]+)`")
 LINK = re.compile(r"\]\((?!http)([^)#]+)")
 

@@ -1,4 +1,4 @@
-"""docs/protocol.md lists every item of the wire protocol with the test that proves it: this keeps the page honest."""
+"""docs/conformance/protocol.md lists every item of the wire protocol with a test that proves it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.docs.proofs import Row, problem, rows
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "protocol.md"
+PAGE = ROOT / "docs" / "conformance" / "protocol.md"
 
 SECTIONS = {"A": 35, "B": 20, "C": 53, "D": 100, "E": 22, "F": 30, "G": 42, "H": 52, "I": 25, "J": 59}
 ITEMS = [f"WIRE-{section}{number}" for section, count in SECTIONS.items() for number in range(1, count + 1)]

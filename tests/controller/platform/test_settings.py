@@ -1,4 +1,4 @@
-"""The platform's settings and what they come to (R-088 to R-092, R-145 to R-148, R-160 to R-173, R-287 to R-296)."""
+"""The platform's settings and what they come to (R-088 to R-092, R-145 to R-148, R-160 to R-173, R-287 to R-295)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from controller.platform.chart_values import cluster_values, tenantgateway_spec
-from controller.platform.settings import AcmeServer, FollowedSettings, PlatformSettings, acme_server
+from controller.platform.settings import AcmeServer, PlatformSettings, ReloadableSettings, acme_server
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenantgateway.types import TenantGatewaySpec
 
@@ -50,7 +50,7 @@ def test_upgrades_switch_nothing() -> None:
         "default",
     }
     assert (DEFAULTS.tenants.chart, gateway.port443_kinds) == ("none", "separate")
-    assert DEFAULTS.release.settings() == ReleaseSettings()
+    assert DEFAULTS.release.to_release_settings() == ReleaseSettings()
 
 
 def test_the_names_of_a_file_are_those_of_the_seed() -> None:
@@ -73,7 +73,7 @@ def test_the_names_of_a_file_are_those_of_the_seed() -> None:
     assert given.publishing.exposed_services == ("dashboard", "api")
     assert given.gateway.attached_namespaces == ("default",)
     assert given.tenants.limit_range.default == {"cpu": "1"}
-    release = given.release.settings()
+    release = given.release.to_release_settings()
     assert (release.chart_name, release.max_history, release.install_timeout) == ("x", 2, "1m")
 
 
@@ -282,7 +282,7 @@ def test_the_server_of_an_issuer(name: str, server: str | None) -> None:
 
 
 def test_who_follows_the_settings_hears_of_changes_and_of_nothing_else() -> None:
-    followed, heard = FollowedSettings(DEFAULTS), []
+    followed, heard = ReloadableSettings(DEFAULTS), []
     followed.subscribe(lambda: heard.append(followed.current.gateway.enabled))
     followed.replace(settings(gateway={"enabled": True}))
     followed.replace(settings(gateway={"enabled": True}))
@@ -315,5 +315,5 @@ def test_the_ca_of_an_acme_server_is_a_certificate(given: str, plain: bool) -> N
     ],
 )
 def test_the_strategy_of_a_release(strategy: str, said: object) -> None:
-    spec = settings(release={"strategy": strategy}).release.settings().release_spec()
+    spec = settings(release={"strategy": strategy}).release.to_release_settings().release_spec()
     assert spec["install"].get("strategy") == spec["upgrade"].get("strategy") == said
