@@ -12,6 +12,9 @@ from tenant_apiserver.options import command_line as options
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 METRIC = re.compile(r"`((?:apiserver|workqueue)_[a-z_]+)`")
+CODE_PATH = re.compile(
+    r"`((?:apiserver|registry|admission|controller|tenant_apiserver|tests|manifests|docs)/[\w/.-]*)`"
+)
 LINK = re.compile(r"\]\((?!http)([^)#]+)")
 
 
@@ -31,3 +34,18 @@ def test_a_metric_that_is_told_of_exists(name: str) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "CONTRIBUTING.md", ROOT / "docs" / "architecture.md"], ids=lambda page: page.name
+)
+def test_every_file_that_a_page_names_exists(page: Path) -> None:
+    named = CODE_PATH.findall(page.read_text())
+    assert len(named) > 5
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text()
+    pages = [page.relative_to(ROOT / "docs") for page in (ROOT / "docs").rglob("*.md") if page.name != "README.md"]
+    assert [str(page) for page in pages if f"]({page})" not in index] == []
