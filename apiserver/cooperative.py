@@ -12,23 +12,23 @@ T = TypeVar("T")
 _SLICE_SECONDS: Final = 0.005
 
 
-class Turns:
+class Yielder:
     """What works for long calls `give` now and then, where everything is in order."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = clock()
 
-    async def give(self) -> None:
+    async def yield_if_due(self) -> None:
         """A turn for everybody else whenever 5 ms have gone by."""
         if self._clock() - self._began >= _SLICE_SECONDS:
             await asyncio.sleep(0)
             self._began = self._clock()
 
 
-async def in_slices(items: Iterable[T], *, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[T]:
+async def iterate_cooperatively(items: Iterable[T], *, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[T]:
     """The items, with turns for everybody else between any two: what works through them leaves things in order."""
-    turns = Turns(clock=clock)
+    turns = Yielder(clock=clock)
     for item in items:
         yield item
-        await turns.give()
+        await turns.yield_if_due()

@@ -13,7 +13,7 @@ from apiserver.storage.pagination import Page
 
 if TYPE_CHECKING:
     from apiserver.request.options import DeleteOptions, ListOptions, WatchOptions
-    from apiserver.storage.watch_cache import CachedObject, Watch
+    from apiserver.storage.watch_cache import CachedObject, CacheWatcher
 
 Validate = Callable[[Object | None, Object | None], AbstractAsyncContextManager[None]]
 """(object, old object) -> validating admission, to be held around the write. On delete the object is None."""
@@ -51,7 +51,7 @@ class Lister(Protocol):
 
 @runtime_checkable
 class Watcher(Protocol):
-    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
         """A cursor over changes. Raises Expired if the start is no longer held."""
         ...
 

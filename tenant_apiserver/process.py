@@ -40,8 +40,8 @@ from registry.cluster.informer import Informer
 from registry.names import GROUP, VERSION
 from registry.tenantnamespace import convert as kind
 from tenant_apiserver import __version__
-from tenant_apiserver.options.command_line import Common
-from tenant_apiserver.options.settings_file import ConfigFile
+from tenant_apiserver.options.command_line import CommonOptions
+from tenant_apiserver.options.settings_file import SettingsFile
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.tenant_api import TenantApi
 
@@ -137,17 +137,17 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
     health.add("shutdown", process.stages.check, endpoints=READINESS)
 
 
-def informer_work(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, Callable[[], Awaitable[None]]]:
+def informer_tasks(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, Callable[[], Awaitable[None]]]:
     """The informers at work, by name. Tenants and namespaces are asked for when who may see them has been listed: their
     first version is then not older, and a watch that goes on from it has not begun before anything is known of its
     reader. Controllers are told of what there is once the server is ready: it is so all the sooner."""
     first = tenants.visibility.informers
     for informer in tenants.informers:
-        informer.hold_back(partial(_seen, (*tenants.informers, *others), _READY_SECONDS))
+        informer.delay_late_handlers(partial(_seen, (*tenants.informers, *others), _READY_SECONDS))
     behind = [informer for informer in tenants.informers if informer not in first]
     return {
         **{_name(informer): informer.run for informer in (*first, *others)},
-        **{_name(informer): partial(_run_behind, first, informer) for informer in behind},
+        **{_name(informer): partial(_run_after_listed, first, informer) for informer in behind},
     }
 
 
@@ -155,7 +155,7 @@ def _name(informer: Informer) -> str:
     return f"informer-{informer.resource.plural}"
 
 
-async def _run_behind(first: Sequence[Informer], informer: Informer) -> None:
+async def _run_after_listed(first: Sequence[Informer], informer: Informer) -> None:
     """Not for ever: who may not list roles still serves its administrators."""
     await _all((each.listed for each in first), _IN_ORDER_SECONDS)
     await informer.run()
@@ -174,7 +174,7 @@ async def _all(events: Iterable[asyncio.Event], seconds: float) -> None:
                 await event.wait()
 
 
-def add_config_check(process: Process, config: ConfigFile) -> None:
+def add_config_check(process: Process, config: SettingsFile) -> None:
     """A file that is wrong does not make the server unready: the settings of before hold."""
 
     def check() -> str:
@@ -211,7 +211,7 @@ def audit_log(path: Path | None, metrics: Metrics) -> AuditLog | None:
     return AuditLog(path, on_lost=metrics.audit_lost) if path is not None else None
 
 
-async def listen(app: web.Application, tls: ServerTls, options: Common, process: Process) -> Listener:
+async def listen(app: web.Application, tls: ServerTls, options: CommonOptions, process: Process) -> Listener:
     return await serving.listen(
         app,
         tls=tls,
@@ -236,7 +236,7 @@ async def run(
             task.cancel()
 
 
-async def unless_stopped(process: Process, call: Coroutine[Any, Any, T]) -> T | None:
+async def run_unless_stopped(process: Process, call: Coroutine[Any, Any, T]) -> T | None:
     """What `call` comes to, or None if the process is to end before."""
     wanted, stopped = asyncio.ensure_future(call), asyncio.ensure_future(process.stop.wait())
     try:

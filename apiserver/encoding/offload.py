@@ -20,16 +20,16 @@ _TURN_SECONDS = 0.0005
 T = TypeVar("T")
 
 
-def take_turns() -> None:
+def shorten_switch_interval() -> None:
     """For a process whose event loop answers others while threads compute: it is to have its turn soon."""
     sys.setswitchinterval(_TURN_SECONDS)
 
 
-def size_of(*values: Any) -> int:
+def json_size(*values: Any) -> int:
     """Bytes of JSON; the encoder is a hundred times as fast as anything that is done with the values here."""
     return sum(len(to_json(value)) for value in values)
 
 
-async def computed(work: Callable[[], T], *, size: int) -> T:
+async def offload_if_large(work: Callable[[], T], *, size: int) -> T:
     """What `work`, which is about so many bytes, returns or raises. Nobody else may change meanwhile what it reads."""
     return await asyncio.to_thread(work) if size > LARGE else work()

@@ -91,7 +91,7 @@ class Event:
                 event._frames = None
 
 
-class Disclosure(Event):
+class VisibilityEvent(Event):
     """An event for one watch alone, since what it may see has changed; `at` is how far the cache was."""
 
     __slots__ = ("at",)

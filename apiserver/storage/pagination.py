@@ -17,7 +17,7 @@ from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Key, Resource
 from apiserver.storage.event_history import Event
 from apiserver.storage.selection_predicate import Range
-from apiserver.storage.visibility import Places, ranges
+from apiserver.storage.visibility import VisibleNamespaces, key_ranges
 
 LATEST = -1
 """A token's resourceVersion that stands for whatever is current when it is used."""
@@ -43,13 +43,13 @@ class State:
     rv: int
     items: tuple[CachedObject, ...]
 
-    def within(self, keys: Range, resource: Resource, places: Places = None) -> Sequence[CachedObject]:
+    def within(self, keys: Range, resource: Resource, visible: VisibleNamespaces = None) -> Sequence[CachedObject]:
         """The objects of a range of keys, in these places."""
-        if places is None:
+        if visible is None:
             return self._between(keys)
         first, end = keys
         found: list[CachedObject] = []
-        for start, stop in ranges(resource, places):
+        for start, stop in key_ranges(resource, visible):
             found += self._between((max(first, start), stop if end is None else min(end, stop)))
         return found
 

@@ -8,7 +8,7 @@ from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.resource import Key
 
 
-class Expectations:
+class PendingWrites:
     """An expectation is given up after 30 seconds: then the watch that should bring it is broken, and reads that are
     out of date (of which callers are warned) serve better than none."""
 
@@ -20,21 +20,21 @@ class Expectations:
         self._rv_expires = 0.0
         self._gone: dict[Key, tuple[str, float]] = {}
 
-    def version(self, rv: int) -> None:
+    def expect_version(self, rv: int) -> None:
         if rv > self.rv:
             self.rv = rv
             self._rv_expires = self._clock() + self._SECONDS
 
-    def gone(self, key: Key, uid: str) -> None:
+    def expect_deletion(self, key: Key, uid: str) -> None:
         self._gone[key] = (uid, self._clock() + self._SECONDS)
 
-    def deleted(self, key: Key, uid: str) -> None:
+    def deletion_observed(self, key: Key, uid: str) -> None:
         """The object at `key` with `uid` is gone."""
         awaited = self._gone.get(key)
         if awaited is not None and awaited[0] == uid:
             del self._gone[key]
 
-    def met(self, rv: int, objects: Mapping[Key, CachedObject]) -> bool:
+    def all_observed(self, rv: int, objects: Mapping[Key, CachedObject]) -> bool:
         """Whether a cache at `rv` with `objects` has seen everything."""
         if rv < self.rv and self._clock() < self._rv_expires:
             return False

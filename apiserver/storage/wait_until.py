@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 
-class Progress:
+class WaitUntil:
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
@@ -17,17 +17,17 @@ class Progress:
             if not future.done():
                 future.set_result(None)
 
-    async def until(self, condition: Callable[[], bool], timeout: float) -> bool:
+    async def wait(self, condition: Callable[[], bool], timeout: float) -> bool:
         """Whether `condition` came true within `timeout` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 while not condition():
-                    await self._turn()
+                    await self._wait_for_change()
         except TimeoutError:
             return condition()
         return True
 
-    async def _turn(self) -> None:
+    async def _wait_for_change(self) -> None:
         future = asyncio.get_running_loop().create_future()
         self._waiting.add(future)
         try:

@@ -66,7 +66,7 @@ class WatchCache:
         self._expectations = PendingWrites(clock)
         self._progress = WaitUntil()
         self._audience = WatcherIndex()
-        self._sights: dict[CacheWatcher, Callable[[], None]] = {}
+        self._visibility_subscriptions: dict[CacheWatcher, Callable[[], None]] = {}
         self._listeners: list[Listener] = []
 
     # What the writer calls.
@@ -200,7 +200,7 @@ class WatchCache:
     async def watch(
         self, namespace: str, options: WatchOptions, *, visibility: Visibility | None = None
     ) -> CacheWatcher:
-        """WIRE-F8 to WIRE-F14; what is out of `sight` is as if it were not there. Raises Expired."""
+        """WIRE-F8 to WIRE-F14; what is out of `visibility` is as if it were not there. Raises Expired."""
         await self._filled()
         selection = Selection(namespace, options.label_selector, options.field_selector)
         rv = options.resource_version or 0
@@ -221,18 +221,18 @@ class WatchCache:
             closed=self._leave,
             bookmark_interval=self._bookmark_interval if options.allow_bookmarks else None,
             timeout_seconds=options.timeout_seconds,
-            sight=visibility,
+            visibility=visibility,
         )
         self._audience.add(watch)
         if visibility is not None:
-            self._sights[watch] = visibility.subscribe(
+            self._visibility_subscriptions[watch] = visibility.subscribe(
                 lambda change: watch.add_visibility_events(self._disclosed(selection, change))
             )
         return watch
 
     def _leave(self, watch: CacheWatcher) -> None:
         self._audience.discard(watch)
-        if end := self._sights.pop(watch, None):
+        if end := self._visibility_subscriptions.pop(watch, None):
             end()
 
     async def _filled(self) -> None:
@@ -243,7 +243,7 @@ class WatchCache:
         items = self._selected(self._state(), selection.range(self.resource), selection, places)
         return WatchStart(initial=items, mark_end=options.allow_bookmarks, after=self.rv)
 
-    def _start_after(self, selection: Selection, rv: int, sight: Visibility | None) -> WatchStart:
+    def _start_after(self, selection: Selection, rv: int, visibility: Visibility | None) -> WatchStart:
         """A start at `rv`; at the present for 0."""
         start = rv or self.rv
         missed = self._history.after(start)
@@ -251,9 +251,9 @@ class WatchCache:
             raise errors.Expired(f"too old resource version: {rv} ({self._history.since})")
         first, end = selection.range(self.resource)
         concerned = [event for event in missed if first <= event.object.key and (end is None or event.object.key < end)]
-        if sight is None or not rv:
+        if visibility is None or not rv:
             return WatchStart(missed=concerned, after=start)
-        change = sight.change_since(rv, self._history.while_at(rv))
+        change = visibility.change_since(rv, self._history.while_at(rv))
         if change is None:
             raise errors.Expired(f"too old resource version: {rv} (who may see what has changed too often since)")
         at, unknown = self.rv, created_keys(missed)

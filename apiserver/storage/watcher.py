@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Resource
-from apiserver.storage.event_history import Disclosure, Event
+from apiserver.storage.event_history import Event, VisibilityEvent
 from apiserver.storage.selection_predicate import Selection
-from apiserver.storage.visibility import Sight, place_of, sees
+from apiserver.storage.visibility import Visibility, is_visible, namespace_of
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
@@ -43,7 +43,7 @@ Item = Event | Bookmark | Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class WatchStart:
     """How a watch begins: with ADDED of `initial`, a bookmark that marks their end if `mark_end`, then what of
     `missed` is news; events up to `after` are none of its business. `disclosed` is what the reader came to see, or no
     longer sees, while there was no watch."""
@@ -52,10 +52,10 @@ class Start:
     mark_end: bool = False
     missed: Sequence[Event] = ()
     after: int = 0
-    disclosed: Sequence[Disclosure] = ()
+    visibility_events: Sequence[VisibilityEvent] = ()
 
 
-class Watch(AsyncIterator[Sequence[Item]]):
+class CacheWatcher(AsyncIterator[Sequence[Item]]):
     """Iterates over batches of what is to be sent.
 
     An empty batch comes at least every 15 seconds, so that the reader can look whether its client is still there.
@@ -68,18 +68,18 @@ class Watch(AsyncIterator[Sequence[Item]]):
         *,
         resource: Resource,
         selection: Selection,
-        start: Start,
+        start: WatchStart,
         position: Callable[[], int],
-        closed: Callable[[Watch], None],
+        closed: Callable[[CacheWatcher], None],
         bookmark_interval: float | None,
         timeout_seconds: float | None,
-        sight: Sight | None = None,
+        visibility: Visibility | None = None,
     ) -> None:
         """`position` tells how far the cache is, `closed` is called once when the watch is over; without a
-        `bookmark_interval` there are no bookmarks. Of what is out of `sight` nothing is told."""
+        `bookmark_interval` there are no bookmarks. Of what is out of `visibility` nothing is told."""
         self._resource = resource
         self.selection = selection
-        self._sight = sight
+        self._visibility = visibility
         self._initial = deque(start.initial)
         self._mark_end = start.mark_end
         self._after = start.after
@@ -101,21 +101,23 @@ class Watch(AsyncIterator[Sequence[Item]]):
         self._bookmark_interval = bookmark_interval
         self._next_bookmark = self._schedule()
         for event in start.missed:
-            self.offer(event)
-        self.disclose(start.disclosed)
+            self.add(event)
+        self.add_visibility_events(start.visibility_events)
 
-    def offer(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Take a change into account: called by the cache, in resourceVersion order."""
         if event.rv <= self._after or self._ended:
             return
-        if self._sight is not None and not sees(self._sight.places, place_of(self._resource, event.object.key)):
+        if self._visibility is not None and not is_visible(
+            self._visibility.namespaces, namespace_of(self._resource, event.object.key)
+        ):
             return
         shown = self.selection.shows(event, self._resource)
         if shown is not None:
             self._pending.append(shown)
             self._notify()
 
-    def disclose(self, events: Sequence[Disclosure]) -> None:
+    def add_visibility_events(self, events: Sequence[VisibilityEvent]) -> None:
         """Take into account that the reader sees more, or less. A bookmark follows, because these events have
         versions of their own and say nothing of how far the watch is."""
         if not events or self._ended:
@@ -237,4 +239,4 @@ class Watch(AsyncIterator[Sequence[Item]]):
 
 
 def _sent_at(event: Event) -> int:
-    return event.at if isinstance(event, Disclosure) else event.rv
+    return event.at if isinstance(event, VisibilityEvent) else event.rv

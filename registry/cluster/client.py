@@ -19,11 +19,17 @@ from yarl import URL
 from apiserver.json import deep as deepjson
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
-from registry.cluster.connection import Observe, environment_proxy, load_in_cluster, load_kubeconfig, open_session
+from registry.cluster.connection import (
+    RequestObserver,
+    environment_proxy,
+    load_in_cluster,
+    load_kubeconfig,
+    open_session,
+)
 from registry.cluster.interface import ClusterResource, ClusterUnreachable, NotServed, WatchEvent
 from registry.cluster.kubernetes_asyncio_shim import Configuration, RESTClientObject
-from registry.cluster.list_decoder import ListItems
-from registry.cluster.watch_decoder import Frames
+from registry.cluster.list_decoder import ListDecoder
+from registry.cluster.watch_decoder import WatchDecoder
 
 _CONNECT_TIMEOUT = 10.0
 _REQUEST_TIMEOUT = 30.0
@@ -56,7 +62,7 @@ class HttpClusterClient:
     """
 
     def __init__(
-        self, configuration: Configuration, *, refresh: Refresh | None = None, observe: Observe = _unobserved
+        self, configuration: Configuration, *, refresh: Refresh | None = None, observe: RequestObserver = _unobserved
     ) -> None:
         self._configuration = configuration
         self._refresh = refresh
@@ -71,7 +77,9 @@ class HttpClusterClient:
         self._proxy = configuration.proxy or environment_proxy(URL(self._base))
 
     @classmethod
-    async def connect(cls, kubeconfig: Path | None = None, *, observe: Observe = _unobserved) -> HttpClusterClient:
+    async def connect(
+        cls, kubeconfig: Path | None = None, *, observe: RequestObserver = _unobserved
+    ) -> HttpClusterClient:
         """A client of the cluster that `kubeconfig` names, else of the cluster that this process runs in, else of the
         one that kubectl would use. Raises ValueError if there is none."""
         configuration = Configuration()
@@ -116,7 +124,7 @@ class HttpClusterClient:
         }
         return await self._call("GET", res.path(namespace), query=query)
 
-    async def each(
+    async def each_list_item(
         self,
         res: ClusterResource,
         namespace: str = "",
@@ -217,7 +225,7 @@ class HttpClusterClient:
 
     async def _stream(self, url: URL) -> AsyncGenerator[WatchEvent, None]:
         timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_WATCH_SILENCE)
-        frames = Frames()
+        frames = WatchDecoder()
         streaming = False
         try:
             headers = await self._headers("")
@@ -275,7 +283,7 @@ class HttpClusterClient:
     async def _walk(self, url: URL, take: Callable[[Object], None]) -> Object:
         """Give each item of a list to `take`; the metadata of the list."""
         timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_REQUEST_TIMEOUT)
-        items = ListItems()
+        items = ListDecoder()
         try:
             headers = await self._headers("")
             async with self._calls.get(url, headers=headers, **self._options(timeout)) as response:

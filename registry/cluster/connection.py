@@ -38,11 +38,11 @@ async def load_kubeconfig(configuration: Configuration, path: Path | None) -> No
         raise ValueError(f"no usable kubeconfig: {' '.join(str(e).split())}") from e
 
 
-Observe = Callable[[str, str, int | None], None]
+RequestObserver = Callable[[str, str, int | None], None]
 """Told of a request: method, host and status code, None if no answer came."""
 
 
-def open_session(transport: RESTClientObject, observe: Observe) -> aiohttp.ClientSession:
+def open_session(transport: RESTClientObject, observe: RequestObserver) -> aiohttp.ClientSession:
     """A session over the library's connections that does not read the environment, and .netrc in a thread, for every
     single request. `observe` is told once the head of an answer is there, or it is clear that none will come."""
     return aiohttp.ClientSession(
@@ -53,7 +53,7 @@ def open_session(transport: RESTClientObject, observe: Observe) -> aiohttp.Clien
     )
 
 
-def _tracing(observe: Observe) -> aiohttp.TraceConfig:
+def _tracing(observe: RequestObserver) -> aiohttp.TraceConfig:
     async def answered(_: object, __: object, params: aiohttp.TraceRequestEndParams) -> None:
         observe(params.method, params.url.authority, params.response.status)
 

@@ -30,7 +30,7 @@ class EventHandler(Protocol):
         """Nothing else happened up to `rv`."""
         ...
 
-    def unreachable(self, error: StatusError | None) -> None:
+    def set_cluster_error(self, error: StatusError | None) -> None:
         """The host cannot be watched, for this reason; None: it can again."""
         ...
 
@@ -48,7 +48,7 @@ class NoOpEventHandler:
     def bookmark(self, rv: int) -> None:
         """Nothing to do."""
 
-    def unreachable(self, error: StatusError | None) -> None:
+    def set_cluster_error(self, error: StatusError | None) -> None:
         """Nothing to do."""
 
 
@@ -56,24 +56,24 @@ class SyncingHandler(NoOpEventHandler, ABC):
     """A handler that treats a listed object like a changed one, and a missing object like a deleted one."""
 
     @abstractmethod
-    def _known(self) -> Iterable[Key]:
+    def _known_keys(self) -> Iterable[Key]:
         """The objects of which something is held."""
 
     @abstractmethod
-    def _take(self, key: Key, obj: Object | None) -> None:
+    def _sync(self, key: Key, obj: Object | None) -> None:
         """None for an object that is not there."""
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        gone = set(self._known())
+        gone = set(self._known_keys())
         async for obj in iterate_cooperatively(items):
             key = key_of(obj)
             gone.discard(key)
-            self._take(key, obj)
+            self._sync(key, obj)
         for key in gone:
-            self._take(key, None)
+            self._sync(key, None)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
-        self._take(key_of(obj), None if type == "DELETED" else obj)
+        self._sync(key_of(obj), None if type == "DELETED" else obj)
 
 
 class ProjectionStore(SyncingHandler, Generic[V]):
@@ -85,10 +85,10 @@ class ProjectionStore(SyncingHandler, Generic[V]):
     """
 
     def __init__(
-        self, *, view: Callable[[Object], V | None], changed: Callable[[Key, V | None, V | None], None]
+        self, *, project: Callable[[Object], V | None], on_change: Callable[[Key, V | None, V | None], None]
     ) -> None:
-        self._view = view
-        self._changed = changed
+        self._view = project
+        self._changed = on_change
         self._held: dict[Key, V] = {}
 
     def get(self, key: Key) -> V | None:
@@ -117,9 +117,9 @@ class ProjectionByNamespace(SyncingHandler, Generic[V]):
     `concern` is told the Namespace of an object that changed it.
     """
 
-    def __init__(self, value: Callable[[Object], V | None], *, concern: Callable[[str], None]) -> None:
-        self._value = value
-        self._concern = concern
+    def __init__(self, project: Callable[[Object], V | None], *, on_change: Callable[[str], None]) -> None:
+        self._value = project
+        self._concern = on_change
         self._values: dict[str, dict[str, V]] = {}
 
     def values(self, namespace: str) -> Mapping[str, V]:

@@ -18,7 +18,7 @@ from registry.cluster.backoff import Backoff
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.interface import ClusterClient, ClusterResource, ClusterUnreachable, WatchEvent
 from registry.cluster.object_store import EncodedObjects, ObjectStore, encode, key_of
-from registry.cluster.watch_decoder import MalformedFrame
+from registry.cluster.watch_decoder import MalformedStream
 
 _logger = logging.getLogger(__name__)
 _WATCH_SECONDS = 300
@@ -49,8 +49,8 @@ class Informer:
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        keep: bool = True,
-        slim: Callable[[Object], Object] = lambda obj: obj,
+        store_objects: bool = True,
+        transform: Callable[[Object], Object] = lambda obj: obj,
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[Any]] = asyncio.sleep,
     ) -> None:
@@ -58,8 +58,8 @@ class Informer:
         self._resource = resource
         self._namespace = namespace
         self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
-        self._keep = keep
-        self._slim = slim
+        self._keep = store_objects
+        self._slim = transform
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
@@ -72,7 +72,7 @@ class Informer:
         self._awake = asyncio.Event()
         self.listed = asyncio.Event()
         self.synced = asyncio.Event()
-        self.told = asyncio.Event()
+        self.late_synced = asyncio.Event()
         self.store = ObjectStore()
 
     @property
@@ -89,14 +89,14 @@ class Informer:
         """The version up to which everything was seen, 0 before the first list or while a new one is due."""
         return self._rv
 
-    def add_handler(self, handler: EventHandler, *, behind: bool = False) -> None:
+    def add_handler(self, handler: EventHandler, *, late: bool = False) -> None:
         """One that is `behind` is told after the others. Raises RuntimeError once everything has been seen: a handler
         that comes later would not be told of it."""
         if self.synced.is_set():
             raise RuntimeError(f"the informer of {self._resource.plural} has told its handlers already")
-        (self._behind if behind else self._handlers).append(handler)
+        (self._behind if late else self._handlers).append(handler)
 
-    def hold_back(self, until: Callable[[], Awaitable[Any]]) -> None:
+    def delay_late_handlers(self, until: Callable[[], Awaitable[Any]]) -> None:
         """Handlers that are behind are told of everything there is after `until`, which is called each time; no event
         is told before that."""
         self._until = until
@@ -150,7 +150,7 @@ class Informer:
             # support for it (an etcd before 3.4.31), or for the moment the cache
             self._watch_list = False
             return 0.0
-        if isinstance(error, MalformedFrame):
+        if isinstance(error, MalformedStream):
             # resuming would only lead to the same frame again
             self._start_over()
         if self._cluster_error is None:
@@ -176,7 +176,7 @@ class Informer:
             return
         self._cluster_error = error
         for handler in (*self._handlers, *self._behind):
-            handler.unreachable(error)
+            handler.set_cluster_error(error)
 
     async def _list(self) -> None:
         """Read everything, from the host's cache where it has what was seen before; a page of a list that is read
@@ -186,7 +186,7 @@ class Informer:
         def take(item: Object) -> None:
             encoded[key_of(item)] = encode(self._slim(self._typed(item)))
 
-        rv = await self._cluster.each(
+        rv = await self._cluster.each_list_item(
             self._resource, self._namespace, take=take, resource_version=self._list_from, **self._selectors
         )
         await self._replace(encoded, int(rv))
@@ -209,8 +209,8 @@ class Informer:
         await self._until()
         for handler in self._behind:
             await handler.replace(items, rv)
-        self.told.set()
-        await self.store.pack()
+        self.late_synced.set()
+        await self.store.compress()
 
     async def _watch(self) -> float:
         """Follow the stream to its end. Without a version to start from, it begins with all that there is."""

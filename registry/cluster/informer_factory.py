@@ -27,19 +27,19 @@ class Availability(Protocol):
         ...
 
     @property
-    def looked(self) -> asyncio.Event:
+    def checked(self) -> asyncio.Event:
         """Set once the host has said whether it serves the kind."""
         ...
 
     def subscribe(
-        self, callback: Callable[[ClusterResource], None], *, refused: Callable[[StatusError], None] | None = None
+        self, callback: Callable[[ClusterResource], None], *, on_error: Callable[[StatusError], None] | None = None
     ) -> None:
         """Have `callback` called when the kind has been found, at once if it has been already; and again, should the
         host come to serve it in another version only. `refused` is told why the host could not be asked, each time."""
         ...
 
 
-class Informers:
+class InformerFactory:
     """To be asked for informers before they run, or while they do: those are started at once."""
 
     def __init__(self, cluster: ClusterClient, *, shared: Sequence[Informer] = ()) -> None:
@@ -62,8 +62,8 @@ class Informers:
         *,
         label_selector: str = "",
         field_selector: str = "",
-        keep: bool = True,
-        slim: Callable[[Object], Object] = lambda obj: obj,
+        store_objects: bool = True,
+        transform: Callable[[Object], Object] = lambda obj: obj,
     ) -> Informer:
         """The informer of a kind and selection; `keep` and `slim` are those of who asks first."""
         if not label_selector and not field_selector and resource in self._shared:
@@ -76,20 +76,20 @@ class Informers:
                 resource,
                 label_selector=label_selector,
                 field_selector=field_selector,
-                keep=keep,
-                slim=slim,
+                store_objects=store_objects,
+                transform=transform,
             )
             if self._start is not None:
                 self._start(informer)
         return informer
 
-    def has(self, resource: ClusterResource) -> bool:
+    def is_served(self, resource: ClusterResource) -> bool:
         """Whether the host serves the kind, as far as is known."""
         return any(
             each.synced.is_set() and each.reachable for each in self._found.values() if each.resource == resource
         )
 
-    def when_served(self, group: str, kind: str, versions: Sequence[str]) -> Availability:
+    def watch_availability(self, group: str, kind: str, versions: Sequence[str]) -> Availability:
         """A kind in the first of these versions that the host serves. It is looked for while `run` runs.
 
         All who ask for the same are told at once, so that they can add handlers to one informer before it runs.
@@ -98,10 +98,10 @@ class Informers:
         candidates = tuple(ClusterResource(group, version, plural, kind) for version in versions)
         return self._sought.setdefault(candidates, _Sought(candidates))
 
-    async def looked_at(self) -> None:
+    async def wait_until_checked(self) -> None:
         """Wait until of each kind that is looked for it is known whether the host serves it."""
         for sought in tuple(self._sought.values()):
-            await sought.looked.wait()
+            await sought.checked.wait()
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
@@ -145,7 +145,7 @@ class _Sought:
         self._callbacks: list[Callable[[ClusterResource], None]] = []
         self._refused: list[Callable[[StatusError], None]] = []
         self.resource: ClusterResource | None = None
-        self.looked = asyncio.Event()
+        self.checked = asyncio.Event()
         self._told = False
 
     @property
@@ -154,10 +154,10 @@ class _Sought:
         return f"{first.plural}.{first.group}"
 
     def subscribe(
-        self, callback: Callable[[ClusterResource], None], *, refused: Callable[[StatusError], None] | None = None
+        self, callback: Callable[[ClusterResource], None], *, on_error: Callable[[StatusError], None] | None = None
     ) -> None:
-        if refused is not None:
-            self._refused.append(refused)
+        if on_error is not None:
+            self._refused.append(on_error)
         self._callbacks.append(callback)
         if self.resource is not None:
             callback(self.resource)
@@ -165,10 +165,10 @@ class _Sought:
     async def look(self, cluster: ClusterClient) -> None:
         found = await self.served(cluster)
         while found is None:
-            await asyncio.sleep(_LOOK_SECONDS if self.looked.is_set() else _ASK_SECONDS)
+            await asyncio.sleep(_LOOK_SECONDS if self.checked.is_set() else _ASK_SECONDS)
             found = await self.served(cluster)
         self.tell(found)
-        self.looked.set()
+        self.checked.set()
 
     def tell(self, found: ClusterResource) -> None:
         self.resource = found
@@ -188,9 +188,9 @@ class _Sought:
                     return None
             else:
                 return candidate
-        if not self.looked.is_set():
+        if not self.checked.is_set():
             _logger.debug("the host does not serve %s: it is looked for until it does", self.name)
-            self.looked.set()
+            self.checked.set()
         return None
 
     def _tell(self, error: StatusError) -> None:

@@ -121,7 +121,7 @@ def is_terminating(namespace: Object) -> bool:
     return phase == "Terminating" or bool(namespace["metadata"].get("deletionTimestamp"))
 
 
-def is_namespace_ending(error: errors.StatusError) -> bool:
+def is_namespace_terminating_error(error: errors.StatusError) -> bool:
     """Whether the host takes nothing new into the namespace any more. It never will again: what ends stays ended."""
     return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
 
@@ -145,7 +145,7 @@ class ClusterClient(Protocol):
         """The List document: one page if `limit` is given."""
         ...
 
-    async def each(
+    async def each_list_item(
         self,
         res: ClusterResource,
         namespace: str = "",

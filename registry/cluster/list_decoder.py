@@ -16,7 +16,7 @@ from typing import Any
 
 from apiserver.json import deep as deepjson
 from apiserver.meta.resource import Object
-from registry.cluster.watch_decoder import LIMIT, MalformedFrame
+from registry.cluster.watch_decoder import MAX_OBJECT_SIZE, MalformedStream
 
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
@@ -36,10 +36,10 @@ class _Incomplete(Exception):
     """What is looked at has no end yet."""
 
 
-class ListItems:
+class ListDecoder:
     """`limit` is the most that may be left over between two chunks: one item, and what stands around it."""
 
-    def __init__(self, *, limit: int = LIMIT) -> None:
+    def __init__(self, *, limit: int = MAX_OBJECT_SIZE) -> None:
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._text = ""
         self._at = 0
@@ -49,11 +49,11 @@ class ListItems:
         self._between = ""
 
     def feed(self, chunk: bytes) -> Iterator[Object]:
-        """The items that are whole now. Raises MalformedFrame."""
+        """The items that are whole now. Raises MalformedStream."""
         try:
             self._text = self._text[self._at :] + self._utf8.decode(chunk)
         except UnicodeDecodeError as e:
-            raise MalformedFrame("the host sent a list that is not UTF-8") from e
+            raise MalformedStream("the host sent a list that is not UTF-8") from e
         self._at = 0
         while self._expected is not _Expected.NOTHING:
             start = self._at
@@ -65,15 +65,15 @@ class ListItems:
             if item is not None:
                 yield item
         if len(self._text) - self._at > self._limit:
-            raise MalformedFrame(f"the host sent a list with an item of more than {self._limit} characters")
+            raise MalformedStream(f"the host sent a list with an item of more than {self._limit} characters")
 
     def metadata(self) -> Object:
-        """The List's own metadata, once all was fed. Raises MalformedFrame if it was no whole List."""
+        """The List's own metadata, once all was fed. Raises MalformedStream if it was no whole List."""
         metadata = self._fields.get("metadata")
         if self._expected is not _Expected.NOTHING:
-            raise MalformedFrame("the host sent a list without an end")
+            raise MalformedStream("the host sent a list without an end")
         if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
-            raise MalformedFrame("the host sent a list without a version")
+            raise MalformedStream("the host sent a list without a version")
         return metadata
 
     def _step(self) -> Object | None:
@@ -109,7 +109,7 @@ class ListItems:
             item = self._value()
             self._learn(start)
         if not isinstance(item, dict):
-            raise MalformedFrame("the host sent a list with an item that is no object")
+            raise MalformedStream("the host sent a list with an item that is no object")
         return item
 
     def _guessed(self) -> Any:
@@ -141,7 +141,7 @@ class ListItems:
     def _punctuation(self, allowed: str) -> str:
         found = self._next()
         if found not in allowed:
-            raise MalformedFrame("the host sent something that is no list")
+            raise MalformedStream("the host sent something that is no list")
         self._at += 1
         return found
 
@@ -156,7 +156,7 @@ class ListItems:
             # as everything else of the host is read: a number beyond 64 bits is one with a fraction, as it is there
             value = deepjson.loads(self._text[start:end])
         except ValueError as e:
-            raise MalformedFrame("the host sent a list with a value that is no JSON") from e
+            raise MalformedStream("the host sent a list with a value that is no JSON") from e
         self._at = end
         return value
 

@@ -80,7 +80,7 @@ class ObjectStore:
         """`encoded` is what `encode` makes of the objects."""
         self._objects = dict(encoded)
 
-    async def pack(self) -> None:
+    async def compress(self) -> None:
         """Compress everything, with turns for others: 15 microseconds an object, so not while somebody waits for it."""
         async for key, held in iterate_cooperatively(tuple(self._objects.items())):
             if self._objects.get(key) is held and not held.startswith(_PACKED):

@@ -9,23 +9,23 @@ from apiserver.meta import errors
 from registry.cluster.interface import ClusterUnreachable, WatchEvent
 
 # Objects of etcd are at most 1.5 MiB, their JSON and managedFields somewhat more.
-LIMIT = 16 * 1024 * 1024
+MAX_OBJECT_SIZE = 16 * 1024 * 1024
 _TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
 
-class MalformedFrame(ClusterUnreachable):
+class MalformedStream(ClusterUnreachable):
     """What came is no watch event; where the stream stands is no longer known."""
 
 
-class Frames:
+class WatchDecoder:
     """Lines of JSON, gathered over chunks; a line is at most `limit` bytes."""
 
-    def __init__(self, *, limit: int = LIMIT) -> None:
+    def __init__(self, *, limit: int = MAX_OBJECT_SIZE) -> None:
         self._buffer = bytearray()
         self._limit = limit
 
     def feed(self, chunk: bytes) -> Iterator[WatchEvent]:
-        """The events that are whole now. Raises the StatusError of an ERROR event, and MalformedFrame."""
+        """The events that are whole now. Raises the StatusError of an ERROR event, and MalformedStream."""
         searched = len(self._buffer)
         self._buffer += chunk
         start = 0
@@ -33,23 +33,23 @@ class Frames:
             line = bytes(self._buffer[start:end])
             start = end + 1
             if line.strip():
-                yield parse_frame(line)
+                yield parse_watch_event(line)
         del self._buffer[:start]
         if len(self._buffer) > self._limit:
-            raise MalformedFrame(f"the host sent a watch event of more than {self._limit} bytes")
+            raise MalformedStream(f"the host sent a watch event of more than {self._limit} bytes")
 
 
-def parse_frame(line: bytes) -> WatchEvent:
-    """The event of one line. Raises the StatusError of an ERROR event, and MalformedFrame."""
+def parse_watch_event(line: bytes) -> WatchEvent:
+    """The event of one line. Raises the StatusError of an ERROR event, and MalformedStream."""
     try:
         frame = deepjson.loads(line)
         type_, obj = frame["type"], frame["object"]
     except (ValueError, KeyError, TypeError) as e:
-        raise MalformedFrame("the host sent something that is no watch event") from e
+        raise MalformedStream("the host sent something that is no watch event") from e
     if not isinstance(obj, dict):
-        raise MalformedFrame("the host sent a watch event without an object")
+        raise MalformedStream("the host sent a watch event without an object")
     if type_ == "ERROR":
         raise errors.from_status(obj, 500)
     if type_ not in _TYPES:
-        raise MalformedFrame("the host sent a watch event of an unknown type")
+        raise MalformedStream("the host sent a watch event of an unknown type")
     return WatchEvent(type_, obj)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from apiserver import rest
-from apiserver.encoding.offload import computed, size_of
+from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.fieldmanager.field_manager import same_content
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
@@ -22,11 +22,11 @@ from apiserver.meta.resource import Key, Object, Resource
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions, ListOptions, WatchOptions
 from apiserver.storage.pagination import Page
-from apiserver.storage.visibility import Sight, Sights
-from apiserver.storage.watch_cache import CachedObject, Watch
+from apiserver.storage.visibility import Visibility, VisibilitySource
+from apiserver.storage.watch_cache import CachedObject, CacheWatcher
 from registry.generic.backend import Backend
 from registry.generic.deletion import precondition_mismatch
-from registry.generic.key_lock import Turns
+from registry.generic.key_lock import KeyLock
 from registry.generic.strategy import Strategy
 
 # A change without a resourceVersion of the caller's is tried on fresh reads this often. Within the process, those who
@@ -48,13 +48,13 @@ class Store(
     rest.GracefulDeleter,
     rest.CollectionDeleter,
 ):
-    def __init__(self, *, backend: Backend, strategy: Strategy, sights: Sights | None = None) -> None:
-        """`sights` narrow what lists, and so deletions of collections, and watches are about; without them, whoever
+    def __init__(self, *, backend: Backend, strategy: Strategy, visibility: VisibilitySource | None = None) -> None:
+        """`visibility` narrow what lists, and so deletions of collections, and watches are about; without them, whoever
         may list may see everything."""
         self._backend = backend
         self._strategy = strategy
-        self._sights = sights
-        self._turns = Turns()
+        self._visibility = visibility
+        self._turns = KeyLock()
 
     @property
     def resource(self) -> Resource:
@@ -71,15 +71,17 @@ class Store(
 
     async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         self._backend.before_read(context)
-        sight = await self._sight(context)
-        return await self._backend.cache.list(namespace, options, places=sight.places if sight is not None else None)
+        user_visibility = await self._visibility_of(context)
+        return await self._backend.cache.list(
+            namespace, options, visible=user_visibility.namespaces if user_visibility is not None else None
+        )
 
-    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
         self._backend.before_read(context)
-        return await self._backend.cache.watch(namespace, options, sight=await self._sight(context))
+        return await self._backend.cache.watch(namespace, options, visibility=await self._visibility_of(context))
 
-    async def _sight(self, context: RequestContext) -> Sight | None:
-        return await self._sights.of(context.user) if self._sights is not None else None
+    async def _visibility_of(self, context: RequestContext) -> Visibility | None:
+        return await self._visibility.for_user(context.user) if self._visibility is not None else None
 
     async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
         metadata = obj["metadata"]
@@ -95,7 +97,7 @@ class Store(
         raise errors.GenerateNameExhausted(self.resource.group_resource, candidate["metadata"]["name"])
 
     async def _create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
-        await computed(partial(self._prepare, obj), size=size_of(obj))
+        await offload_if_large(partial(self._prepare, obj), size=json_size(obj))
         self._warn(context, obj)
         async with validate(obj, None):
             return await self._backend.create(obj, dry_run=dry_run, context=context)
@@ -143,9 +145,9 @@ class Store(
         dry_run: bool,
     ) -> Object:
         current = read.object
-        size = size_of(current)
-        new = await change(await computed(partial(copy.deepcopy, current), size=size))
-        same = await computed(partial(self._prepare_update, new, read), size=size + size_of(new))
+        size = json_size(current)
+        new = await change(await offload_if_large(partial(copy.deepcopy, current), size=size))
+        same = await offload_if_large(partial(self._prepare_update, new, read), size=size + json_size(new))
         self._warn(context, new)
         async with validate(new, current):
             if same:
@@ -221,7 +223,7 @@ class Store(
         for tried in range(_TRIES):
             again = tried > 0
             try:
-                async with self._turns.at(key, waiting=again):
+                async with self._turns.hold(key, contended=again):
                     return await attempt(again)
             except (_Moved, errors.AlreadyExists) as conflict:
                 if tried == _TRIES - 1:

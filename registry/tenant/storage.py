@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from apiserver import rest
-from apiserver.encoding.offload import computed, size_of
+from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
@@ -21,14 +21,14 @@ from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry.cluster.interface import HELMRELEASES, ClusterClient
 from registry.names import release_name
-from registry.tenant.convert import NotATenant, key_of, to_release, to_tenant
-from registry.tenant.convert_errors import TENANTS, for_tenant
-from registry.tenant.release_cache import Releases
+from registry.tenant.convert import NotATenant, tenant_key, to_release, to_tenant
+from registry.tenant.convert_errors import TENANTS, to_tenant_error
+from registry.tenant.release_cache import ReleaseCache
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.watch_feed import TenantFeed
 
 FIELD_MANAGER = "tenant-apiserver"
-STALE = "the host API cannot be reached at present: what is shown may be out of date"
+STALE_WARNING = "the host API cannot be reached at present: what is shown may be out of date"
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class ReleaseBackend:
         cluster: ClusterClient,
         cache: WatchCache,
         feed: TenantFeed,
-        releases: Releases,
+        releases: ReleaseCache,
         settings: Callable[[], ReleaseSettings],
     ) -> None:
         self._cluster = cluster
@@ -58,20 +58,24 @@ class ReleaseBackend:
 
     def before_read(self, context: RequestContext) -> None:
         if self._feed.cluster_error is not None:
-            context.warn(STALE)
+            context.warn(STALE_WARNING)
 
     async def read(self, key: Key, *, live: bool) -> Object | None:
         if not live:
             found = await self._cache.get(key)
             return found.object() if found is not None else None
         release = await self._live(key)
-        return await computed(partial(to_tenant, release), size=size_of(release)) if release is not None else None
+        return (
+            await offload_if_large(partial(to_tenant, release), size=json_size(release))
+            if release is not None
+            else None
+        )
 
     async def confirm_absent(self, key: Key) -> bool:
         release = await self._live(key)
         if release is None:
             return True
-        self._cache.expect(_version(release))
+        self._cache.expect_version(_version(release))
         return False
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
@@ -86,7 +90,7 @@ class ReleaseBackend:
         return await _finish(self._delete(key, current, options))
 
     async def _create(self, obj: Object, dry_run: bool) -> Object:
-        release = await computed(partial(to_release, obj, None, self._settings()), size=size_of(obj))
+        release = await offload_if_large(partial(to_release, obj, None, self._settings()), size=json_size(obj))
         key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
         try:
             with _errors_of(key):
@@ -105,14 +109,14 @@ class ReleaseBackend:
 
     async def _update(self, key: Key, new: Object, current: Object, dry_run: bool) -> Object:
         version = current["metadata"]["resourceVersion"]
-        base = self._releases.at(key, version)
+        base = self._releases.get(key, version)
         if base is None:
             base = await self._live(key)
         if base is None:
             raise errors.NotFound(TENANTS, key.name)
         if base["metadata"]["resourceVersion"] != version:
             raise errors.Conflict(TENANTS, key.name)
-        release = await computed(partial(to_release, new, base, self._settings()), size=size_of(new, base))
+        release = await offload_if_large(partial(to_release, new, base, self._settings()), size=json_size(new, base))
         if release == base:
             return current
         with _errors_of(key):
@@ -126,27 +130,27 @@ class ReleaseBackend:
             with _errors_of(key):
                 answer = await self._cluster.delete(HELMRELEASES, key.namespace, release_name(key.name), options=body)
         except errors.NotFound:
-            self._cache.expect_gone(key, uid)
+            self._cache.expect_deletion(key, uid)
             raise
         gone = answer.get("kind") == "Status" or not answer["metadata"].get("deletionTimestamp")
         if not gone:
             return rest.Deleted(object=await self._stored(key, answer, options.dry_run), gone=False)
         if not options.dry_run:
-            self._cache.expect_gone(key, uid)
+            self._cache.expect_deletion(key, uid)
         return rest.Deleted(object=current, gone=True)
 
     async def _stored(self, key: Key, release: Object, dry_run: bool) -> Object:
         """The Tenant that the host answered with; this replica's next read will have it."""
-        tenant = await computed(partial(to_tenant, release), size=size_of(release))
+        tenant = await offload_if_large(partial(to_tenant, release), size=json_size(release))
         metadata = release["metadata"]
         if dry_run:
             return tenant
         self._feed.cluster_answered()
-        self._releases.remember(key, release)
+        self._releases.add(key, release)
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-            self._cache.expect_gone(key, metadata["uid"])
+            self._cache.expect_deletion(key, metadata["uid"])
         else:
-            self._cache.expect(_version(release))
+            self._cache.expect_version(_version(release))
         return tenant
 
     async def _live(self, key: Key) -> Object | None:
@@ -154,7 +158,7 @@ class ReleaseBackend:
         try:
             with _errors_of(key):
                 release = await self._cluster.get(HELMRELEASES, key.namespace, release_name(key.name))
-            key_of(release)
+            tenant_key(release)
         except (errors.NotFound, NotATenant):
             return None
         except StatusError as e:
@@ -162,7 +166,7 @@ class ReleaseBackend:
                 raise errors.ServiceUnavailable("the host API does not serve HelmReleases", retry_after=1) from e
             raise
         self._feed.cluster_answered()
-        self._releases.remember(key, release)
+        self._releases.add(key, release)
         return release
 
 
@@ -173,7 +177,7 @@ def _errors_of(key: Key) -> Iterator[None]:
     try:
         yield
     except StatusError as e:
-        error = for_tenant(e, key)
+        error = to_tenant_error(e, key)
         if error is e:
             raise
         raise error from e

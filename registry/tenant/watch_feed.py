@@ -6,18 +6,26 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from apiserver.cooperative import in_slices
+from apiserver.cooperative import iterate_cooperatively
 from apiserver.encoding.encoded_object import CachedObject, encode
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object, Resource
 from apiserver.storage.watch_cache import WatchCache
+from registry.cluster.event_handlers import EventHandler
 from registry.names import workload_namespace
-from registry.tenant.convert import NotATenant, damage, key_of, selectable_labels, shown_spec, to_tenant
+from registry.tenant.convert import (
+    NotATenant,
+    selectable_labels,
+    spec_from_values,
+    tenant_key,
+    to_tenant,
+    unreadable_paths,
+)
 
 _logger = logging.getLogger(__name__)
 
 
-class TenantFeed:
+class TenantFeed(EventHandler):
     """The event handler of the informer, and what it has learned of the state of the host.
 
     `retry` makes the informer try again at once; it is called when the host answers while it counts as unreachable.
@@ -42,7 +50,7 @@ class TenantFeed:
         known = dict(self._damaged)
         self._damaged.clear()
         tenants: dict[Key, CachedObject] = {}
-        async for release in in_slices(items):
+        async for release in iterate_cooperatively(items):
             key = _key(release)
             if key is None:
                 continue
@@ -89,7 +97,7 @@ class TenantFeed:
 
     def _encode(self, key: Key, release: Object) -> CachedObject:
         try:
-            tenant, problems = to_tenant(release), tuple(damage(release))
+            tenant, problems = to_tenant(release), tuple(unreadable_paths(release))
             encoded = encode(self._resource, tenant, labels=selectable_labels(release, tenant))
         except Exception:
             # what this release of ours cannot convert must still be seen, or a client would take it for deleted
@@ -111,7 +119,7 @@ def _is_same(held: CachedObject, release: Object) -> bool:
 
 def _key(release: Object) -> Key | None:
     try:
-        return key_of(release)
+        return tenant_key(release)
     except NotATenant as e:
         _logger.warning("passed over: %s", e)
         return None
@@ -124,6 +132,6 @@ def _name_only(resource: Resource, key: Key, release: Object) -> Object:
         "apiVersion": resource.api_version,
         "kind": resource.kind,
         "metadata": {"name": key.name, "namespace": key.namespace, **metadata},
-        "spec": shown_spec(None),
+        "spec": spec_from_values(None),
         "status": {"namespace": workload_namespace(*key)},
     }

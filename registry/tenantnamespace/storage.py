@@ -8,17 +8,17 @@ from apiserver.meta.resource import Key, Resource
 from apiserver.request.context import RequestContext
 from apiserver.request.options import ListOptions, WatchOptions
 from apiserver.storage.pagination import Page
-from apiserver.storage.visibility import Sights, sees
-from apiserver.storage.watch_cache import CachedObject, Watch, WatchCache
-from registry.tenant.storage import STALE
+from apiserver.storage.visibility import VisibilitySource, is_visible
+from apiserver.storage.watch_cache import CachedObject, CacheWatcher, WatchCache
+from registry.tenant.storage import STALE_WARNING
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
 
 
 class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
-    def __init__(self, *, cache: WatchCache, feed: TenantNamespaceFeed, sights: Sights) -> None:
+    def __init__(self, *, cache: WatchCache, feed: TenantNamespaceFeed, visibility: VisibilitySource) -> None:
         self._cache = cache
         self._feed = feed
-        self._sights = sights
+        self._visibility = visibility
 
     @property
     def resource(self) -> Resource:
@@ -26,22 +26,22 @@ class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
 
     async def get(self, context: RequestContext, key: Key, *, at_least: int = 0) -> CachedObject:
         self._warn(context)
-        sight = await self._sights.of(context.user)
+        user_visibility = await self._visibility.for_user(context.user)
         found = await self._cache.get(key, at_least=at_least)
         # one answer, found in one way, for what is hidden and for what is not there (ATTACK-15)
-        if found is None or not sees(sight.places, key.name):
+        if found is None or not is_visible(user_visibility.namespaces, key.name):
             raise errors.NotFound(self.resource.group_resource, key.name)
         return found
 
     async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         self._warn(context)
-        sight = await self._sights.of(context.user)
-        return await self._cache.list("", options, places=sight.places)
+        user_visibility = await self._visibility.for_user(context.user)
+        return await self._cache.list("", options, visible=user_visibility.namespaces)
 
-    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
         self._warn(context)
-        return await self._cache.watch("", options, sight=await self._sights.of(context.user))
+        return await self._cache.watch("", options, visibility=await self._visibility.for_user(context.user))
 
     def _warn(self, context: RequestContext) -> None:
         if self._feed.cluster_error is not None:
-            context.warn(STALE)
+            context.warn(STALE_WARNING)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from apiserver.cooperative import in_slices
+from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import CachedObject, WatchCache, encode
+from registry.cluster.event_handlers import EventHandler
 from registry.tenantnamespace.convert import is_tenant_namespace, to_tenant_namespace
 
 
-class TenantNamespaceFeed:
+class TenantNamespaceFeed(EventHandler):
     """An event handler of the informer, and whether it can reach the host."""
 
     def __init__(self, cache: WatchCache) -> None:
@@ -20,7 +21,7 @@ class TenantNamespaceFeed:
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         shown: dict[str, CachedObject] = {}
-        async for item in in_slices(items):
+        async for item in iterate_cooperatively(items):
             if is_tenant_namespace(item):
                 shown[item["metadata"]["name"]] = encode(self._cache.resource, to_tenant_namespace(item))
         await self._cache.replace_in_slices([shown[name] for name in sorted(shown)], rv)

@@ -12,17 +12,17 @@ from contextlib import suppress
 from apiserver.authorization.authorizer import MASTERS, AccessAttributes, Authorizer
 from apiserver.meta.errors import StatusError
 from apiserver.request.context import User
-from apiserver.storage.visibility import Places, Sight, SightChange
-from registry.visibility.by_rbac import EVERYTHING, Identity, identity_of
-from registry.visibility.visible_namespaces import Question
+from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleNamespaces
+from registry.visibility.by_rbac import UNRESTRICTED, Identity, identity_of
+from registry.visibility.visible_namespaces import VisibilityCriterion
 
 _logger = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 10.0
-_KEPT_SIGHTS = 1024
+_MAX_IDENTITIES = 1024
 _AT_A_TIME = 32
 
 
-class ReviewedSights:
+class AccessReviewVisibility:
     """Sights by SubjectAccessReviews, of which `authorizer` asks: one for the whole cluster, and if that is a no, one
     for each of the `places` that there are.
 
@@ -34,7 +34,7 @@ class ReviewedSights:
     def __init__(
         self,
         authorizer: Authorizer,
-        questions: Sequence[Question],
+        questions: Sequence[VisibilityCriterion],
         *,
         places: Callable[[], Iterable[str]],
         version: Callable[[], int],
@@ -45,25 +45,25 @@ class ReviewedSights:
         self._places = places
         self._version = version
         self._interval = interval
-        self._sights: OrderedDict[Identity, _ReviewedSight] = OrderedDict()
+        self._by_identity: OrderedDict[Identity, _ReviewedUserVisibility] = OrderedDict()
         self._slots = asyncio.Semaphore(_AT_A_TIME)
 
-    async def of(self, user: User) -> Sight:
+    async def for_user(self, user: User) -> Visibility:
         if MASTERS in user.groups:
-            return EVERYTHING
+            return UNRESTRICTED
         identity = identity_of(user)
-        sight = self._sights.get(identity)
-        if sight is None:
-            sight = self._sights[identity] = _ReviewedSight(
+        visibility = self._by_identity.get(identity)
+        if visibility is None:
+            visibility = self._by_identity[identity] = _ReviewedUserVisibility(
                 look=lambda: self._look(user), version=self._version, interval=self._interval
             )
-            while len(self._sights) > _KEPT_SIGHTS:
-                self._sights.popitem(last=False)
-        self._sights.move_to_end(identity)
-        await sight.look_again()
-        return sight
+            while len(self._by_identity) > _MAX_IDENTITIES:
+                self._by_identity.popitem(last=False)
+        self._by_identity.move_to_end(identity)
+        await visibility.look_again()
+        return visibility
 
-    async def _look(self, user: User) -> Places:
+    async def _look(self, user: User) -> VisibleNamespaces:
         if await self._may(user, ""):
             return None
         places = list(self._places())
@@ -88,26 +88,28 @@ class ReviewedSights:
         return False
 
 
-class _ReviewedSight:
-    def __init__(self, *, look: Callable[[], Awaitable[Places]], version: Callable[[], int], interval: float) -> None:
+class _ReviewedUserVisibility:
+    def __init__(
+        self, *, look: Callable[[], Awaitable[VisibleNamespaces]], version: Callable[[], int], interval: float
+    ) -> None:
         self._look = look
         self._version = version
         self._interval = interval
-        self._places: Places = frozenset()
+        self._places: VisibleNamespaces = frozenset()
         self._looked = float("-inf")
         self._looking: asyncio.Future[None] | None = None
-        self._callbacks: dict[int, Callable[[SightChange], None]] = {}
+        self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
         self._next = 0
         self._watching: asyncio.Task[None] | None = None
 
     @property
-    def places(self) -> Places:
+    def namespaces(self) -> VisibleNamespaces:
         return self._places
 
-    def since(self, rv: int, told: tuple[float, float]) -> SightChange | None:
+    def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
         return None
 
-    def subscribe(self, callback: Callable[[SightChange], None]) -> Callable[[], None]:
+    def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
         number = self._next = self._next + 1
         self._callbacks[number] = callback
         if self._watching is None:
@@ -141,7 +143,7 @@ class _ReviewedSight:
         before, self._places = self._places, found
         self._looked = time.monotonic()
         if before != found:
-            change = SightChange(before, before, found, self._version())
+            change = VisibilityChange(before, before, found, self._version())
             for callback in tuple(self._callbacks.values()):
                 callback(change)
 

@@ -14,12 +14,12 @@ from apiserver.meta.errors import ServiceUnavailable
 from apiserver.request.context import User
 from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleNamespaces, intersection, union
 from registry.rbac.role_index import Subject, subjects_of
-from registry.visibility.rbac_history import RbacRecord
-from registry.visibility.visible_namespaces import Question, is_visible, visible
+from registry.visibility.rbac_history import RbacHistory
+from registry.visibility.visible_namespaces import VisibilityCriterion, is_namespace_visible, visible_namespaces
 
 # What was taken in shortly before a reader's last event may not have reached that reader: it is told again.
 _MARGIN_SECONDS = 10.0
-_KEPT_SIGHTS = 4096
+_MAX_IDENTITIES = 4096
 _SYNC_SECONDS = 2.0
 
 
@@ -40,29 +40,29 @@ class RbacVisibility:
     `synced` is set once all roles and bindings have been seen.
     """
 
-    def __init__(self, record: RbacRecord, questions: Sequence[Question], *, synced: asyncio.Event) -> None:
+    def __init__(self, record: RbacHistory, questions: Sequence[VisibilityCriterion], *, synced: asyncio.Event) -> None:
         self._record = record
         self._questions = tuple(questions)
         self._synced = synced
         # what is asked for often stays; what is watched lives as long as its watches, wherever it is held
-        self._sights: OrderedDict[Identity, _RbacUserVisibility] = OrderedDict()
+        self._by_identity: OrderedDict[Identity, _RbacUserVisibility] = OrderedDict()
         self._by_subject: dict[Subject, WeakSet[_RbacUserVisibility]] = {}
         record.subscribe(self._changed)
 
     async def for_user(self, user: User) -> Visibility:
         if MASTERS in user.groups:
-            return EVERYTHING
+            return UNRESTRICTED
         await self._filled()
         identity = identity_of(user)
-        sight = self._sights.get(identity)
-        if sight is None:
-            sight = self._sights[identity] = _RbacUserVisibility(user, self._record, self._questions)
+        visibility = self._by_identity.get(identity)
+        if visibility is None:
+            visibility = self._by_identity[identity] = _RbacUserVisibility(user, self._record, self._questions)
             for subject in subjects_of(user):
-                self._by_subject.setdefault(subject, WeakSet()).add(sight)
-            while len(self._sights) > _KEPT_SIGHTS:
-                self._forget(self._sights.popitem(last=False)[0])
-        self._sights.move_to_end(identity)
-        return sight
+                self._by_subject.setdefault(subject, WeakSet()).add(visibility)
+            while len(self._by_identity) > _MAX_IDENTITIES:
+                self._forget(self._by_identity.popitem(last=False)[0])
+        self._by_identity.move_to_end(identity)
+        return visibility
 
     async def _filled(self) -> None:
         """What is not known yet is not shown, and not taken for nothing either."""
@@ -75,8 +75,8 @@ class RbacVisibility:
             raise ServiceUnavailable("roles and bindings are still being read", retry_after=1) from None
 
     def _changed(self, subjects: frozenset[Subject], rv: int, namespace: str | None) -> None:
-        for sight in {sight for subject in subjects for sight in self._by_subject.get(subject, ())}:
-            sight.refresh(rv, namespace)
+        for visibility in {visibility for subject in subjects for visibility in self._by_subject.get(subject, ())}:
+            visibility.refresh(rv, namespace)
 
     def _forget(self, identity: Identity) -> None:
         for subject in subjects_of(User(name=identity.name, groups=identity.groups)):
@@ -85,11 +85,11 @@ class RbacVisibility:
 
 
 class _RbacUserVisibility:
-    def __init__(self, user: User, record: RbacRecord, questions: Sequence[Question]) -> None:
+    def __init__(self, user: User, record: RbacHistory, questions: Sequence[VisibilityCriterion]) -> None:
         self.user = user
         self._record = record
         self._questions = questions
-        self._places = visible(user, record.index, questions)
+        self._places = visible_namespaces(user, record.index, questions)
         self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
         self._next = 0
 
@@ -103,10 +103,10 @@ class _RbacUserVisibility:
         first, last = told
         # who was told of that version was told it after the record began, also where no event says when
         start = max(first - _MARGIN_SECONDS, self._record.began)
-        states = self._record.between(start, last, frozenset(subjects_of(self.user)))
+        states = self._record.states_between(start, last, frozenset(subjects_of(self.user)))
         if states is None:
             return None
-        seen = [visible(self.user, state, self._questions) for state in states]
+        seen = [visible_namespaces(self.user, state, self._questions) for state in states]
         return VisibilityChange(reduce(union, seen), reduce(intersection, seen), self._places, self._record.rv)
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
@@ -123,9 +123,9 @@ class _RbacUserVisibility:
         when they are made."""
         before = self._places
         if namespace is None:
-            self._places = visible(self.user, self._record.index, self._questions)
+            self._places = visible_namespaces(self.user, self._record.index, self._questions)
         elif before is not None:
-            seen = is_visible(self.user, self._record.index, self._questions, namespace)
+            seen = is_namespace_visible(self.user, self._record.index, self._questions, namespace)
             if seen != (namespace in before):
                 self._places = before | {namespace} if seen else before - {namespace}
         if before == self._places:
@@ -145,4 +145,4 @@ class _Everything:
         return lambda: None
 
 
-EVERYTHING: Visibility = _Everything()
+UNRESTRICTED: Visibility = _Everything()

@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-from apiserver.cooperative import in_slices
-from apiserver.meta.errors import StatusError
+from apiserver.cooperative import iterate_cooperatively
 from apiserver.meta.resource import Key, Object
+from registry.cluster.event_handlers import NoOpEventHandler
 from registry.rbac import role_index as rbac
-from registry.rbac.role_index import BindingKey, RoleKey, parse_binding, parse_rules, place
-from registry.visibility.rbac_history import RbacRecord
+from registry.rbac.role_index import BindingKey, RoleKey, parse_binding, parse_rules, split_key
+from registry.visibility.rbac_history import RbacHistory
 
 _KINDS = 4
 
 
-class KindFeed:
+class RbacKindFeed(NoOpEventHandler):
     """An event handler of the informer of one kind. `held` tells what is held of it; `seen` is told the version of
     every list."""
 
@@ -25,7 +25,7 @@ class KindFeed:
         held: Callable[[], Iterable[Key]],
         put: Callable[[Key, Object, int], None],
         drop: Callable[[Key, int], None],
-        seen: Callable[[KindFeed, int], None],
+        seen: Callable[[RbacKindFeed, int], None],
     ) -> None:
         self._held = held
         self._put = put
@@ -34,7 +34,7 @@ class KindFeed:
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         gone = set(self._held())
-        async for item in in_slices(items):
+        async for item in iterate_cooperatively(items):
             key = _key(item)
             gone.discard(key)
             self._put(key, item, rv)
@@ -48,40 +48,34 @@ class KindFeed:
         else:
             self._put(_key(obj), obj, rv)
 
-    def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
-
-    def unreachable(self, error: StatusError | None) -> None:
-        """What was granted stays granted until the host says otherwise."""
-
 
 class RbacFeed:
     """Handlers for the four kinds. `synced` is set once all of them have been seen."""
 
-    def __init__(self, record: RbacRecord) -> None:
+    def __init__(self, record: RbacHistory) -> None:
         self._record = record
-        self._first: dict[KindFeed, int] = {}
+        self._first: dict[RbacKindFeed, int] = {}
         self.synced = asyncio.Event()
         self.roles, self.cluster_roles = self._roles(namespaced=True), self._roles(namespaced=False)
         self.bindings, self.cluster_bindings = self._bindings(namespaced=True), self._bindings(namespaced=False)
 
-    def _roles(self, *, namespaced: bool) -> KindFeed:
+    def _roles(self, *, namespaced: bool) -> RbacKindFeed:
         def held() -> Iterable[Key]:
             return _keys(self._record.index.roles, namespaced)
 
-        return KindFeed(held=held, put=self._put_role, drop=self._drop_role, seen=self._list_seen)
+        return RbacKindFeed(held=held, put=self._put_role, drop=self._drop_role, seen=self._list_seen)
 
-    def _bindings(self, *, namespaced: bool) -> KindFeed:
+    def _bindings(self, *, namespaced: bool) -> RbacKindFeed:
         def held() -> Iterable[Key]:
             return _keys(self._record.index.bindings, namespaced)
 
-        return KindFeed(held=held, put=self._put_binding, drop=self._drop_binding, seen=self._list_seen)
+        return RbacKindFeed(held=held, put=self._put_binding, drop=self._drop_binding, seen=self._list_seen)
 
     def _put_role(self, key: Key, obj: Object, rv: int) -> None:
-        self._record.put_role(rbac.role(*key), parse_rules(obj.get("rules")), rv)
+        self._record.put_role(rbac.make_role_key(*key), parse_rules(obj.get("rules")), rv)
 
     def _drop_role(self, key: Key, rv: int) -> None:
-        self._record.drop_role(rbac.role(*key), rv)
+        self._record.drop_role(rbac.make_role_key(*key), rv)
 
     def _put_binding(self, key: Key, obj: Object, rv: int) -> None:
         binding = parse_binding(obj)
@@ -91,9 +85,9 @@ class RbacFeed:
             self._record.put_binding(binding, rv)
 
     def _drop_binding(self, key: Key, rv: int) -> None:
-        self._record.drop_binding(rbac.binding(*key), rv)
+        self._record.drop_binding(rbac.make_binding_key(*key), rv)
 
-    def _list_seen(self, kind: KindFeed, rv: int) -> None:
+    def _list_seen(self, kind: RbacKindFeed, rv: int) -> None:
         self._first.setdefault(kind, rv)
         if len(self._first) == _KINDS and not self.synced.is_set():
             self._record.begin(max(self._first.values()))
@@ -101,7 +95,7 @@ class RbacFeed:
 
 
 def _keys(keys: Iterable[RoleKey | BindingKey], namespaced: bool) -> Iterable[Key]:
-    places = (place(key) for key in keys)
+    places = (split_key(key) for key in keys)
     return (each for each in places if bool(each.namespace) == namespaced)
 
 

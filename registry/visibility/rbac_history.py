@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from registry.rbac.role_index import Binding, BindingKey, RoleIndex, RoleKey, Rule, Subject, place
+from registry.rbac.role_index import BindingKey, RbacBinding, RbacRule, RoleIndex, RoleKey, Subject, split_key
 
 _CHANGES = 10_000
 
@@ -24,10 +24,10 @@ class _Change(NamedTuple):
     subjects: frozenset[Subject]
     binding: BindingKey | None
     role: RoleKey | None
-    before: Binding | Sequence[Rule] | None
+    before: RbacBinding | Sequence[RbacRule] | None
 
 
-class RbacRecord:
+class RbacHistory:
     """Fed by one writer. What was there when everything had been seen for the first time is the beginning: nothing
     is known of what was before `since`, the resourceVersion of that, which came at `began` of the clock."""
 
@@ -53,7 +53,7 @@ class RbacRecord:
         self.began = self._clock()
         self._recording = True
 
-    def put_role(self, key: RoleKey, rules: tuple[Rule, ...], rv: int) -> None:
+    def put_role(self, key: RoleKey, rules: tuple[RbacRule, ...], rv: int) -> None:
         before = self.index.rules_of(key)
         if before != rules:
             self.index.put_role(key, rules)
@@ -65,7 +65,7 @@ class RbacRecord:
             self.index.drop_role(key)
             self._changed(rv, self._bound(key), role=key, before=before)
 
-    def put_binding(self, binding: Binding, rv: int) -> None:
+    def put_binding(self, binding: RbacBinding, rv: int) -> None:
         before = self.index.binding(binding.key)
         if before != binding:
             self.index.put_binding(binding)
@@ -78,13 +78,13 @@ class RbacRecord:
             self.index.drop_binding(key)
             self._changed(rv, before.subjects, binding=key, before=before)
 
-    def between(self, start: float, end: float, subjects: frozenset[Subject]) -> Sequence[Past] | None:
+    def states_between(self, start: float, end: float, subjects: frozenset[Subject]) -> Sequence[PastRoleIndex] | None:
         """The states from one time of the clock to another: the first one, and one more for each change in between
         that concerns one of `subjects`. None if that has been forgotten."""
         if start <= self._forgotten:
             return None
-        past = Past(self.index)
-        states: list[Past] = []
+        past = PastRoleIndex(self.index)
+        states: list[PastRoleIndex] = []
         for change in reversed(self._changes):
             if change.time < start:
                 break
@@ -94,7 +94,7 @@ class RbacRecord:
         return [*states, past]
 
     def _bound(self, role: RoleKey) -> set[Subject]:
-        return {subject for binding in self.index.bound_to(role) for subject in binding.subjects}
+        return {subject for binding in self.index.bindings_of_role(role) for subject in binding.subjects}
 
     def _changed(
         self,
@@ -103,7 +103,7 @@ class RbacRecord:
         *,
         binding: BindingKey | None = None,
         role: RoleKey | None = None,
-        before: Binding | Sequence[Rule] | None,
+        before: RbacBinding | Sequence[RbacRule] | None,
     ) -> None:
         self.rv = max(self.rv, rv)
         if not self._recording:
@@ -112,21 +112,21 @@ class RbacRecord:
         self._changes.append(_Change(self._clock(), concerned, binding, role, before))
         if len(self._changes) > self._most:
             self._forgotten = self._changes.popleft().time
-        namespace = place(binding).namespace if binding is not None else None
+        namespace = split_key(binding).namespace if binding is not None else None
         for listener in self._listeners:
             listener(concerned, rv, namespace or None)
 
 
-class Past:
+class PastRoleIndex:
     """The index as it was before the changes that were undone."""
 
     def __init__(self, index: RoleIndex) -> None:
         self._index = index
-        self._bindings: dict[BindingKey, Binding | None] = {}
-        self._roles: dict[RoleKey, Sequence[Rule] | None] = {}
+        self._bindings: dict[BindingKey, RbacBinding | None] = {}
+        self._roles: dict[RoleKey, Sequence[RbacRule] | None] = {}
 
-    def copy(self) -> Past:
-        copied = Past(self._index)
+    def copy(self) -> PastRoleIndex:
+        copied = PastRoleIndex(self._index)
         copied._bindings, copied._roles = dict(self._bindings), dict(self._roles)
         return copied
 
@@ -134,11 +134,11 @@ class Past:
         """Changes are undone from the last one on."""
         before = change.before
         if change.binding is not None:
-            self._bindings[change.binding] = before if isinstance(before, Binding) else None
+            self._bindings[change.binding] = before if isinstance(before, RbacBinding) else None
         elif change.role is not None:
-            self._roles[change.role] = None if isinstance(before, Binding) else before
+            self._roles[change.role] = None if isinstance(before, RbacBinding) else before
 
-    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[Binding]:
+    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[RbacBinding]:
         for binding in self._index.bindings_of(subject, namespace):
             if binding.key not in self._bindings:
                 yield binding
@@ -146,5 +146,5 @@ class Past:
             if past is not None and subject in past.subjects and namespace in (None, past.namespace):
                 yield past
 
-    def rules_of(self, key: RoleKey) -> Sequence[Rule] | None:
+    def rules_of(self, key: RoleKey) -> Sequence[RbacRule] | None:
         return self._roles[key] if key in self._roles else self._index.rules_of(key)

@@ -11,12 +11,12 @@ from typing import NamedTuple, Protocol
 
 from apiserver.authorization.authorizer import AccessAttributes
 from apiserver.request.context import User
-from apiserver.storage.visibility import Places
-from registry.rbac.role_index import Binding, RoleKey, Rule, Subject, subjects_of
+from apiserver.storage.visibility import VisibleNamespaces
+from registry.rbac.role_index import RbacBinding, RbacRule, RoleKey, Subject, subjects_of
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class VisibilityCriterion:
     """May they get `resource` in a namespace? With `by_name` the object is meant that has the namespace's name, as a
     Namespace is in the namespace that it is; otherwise any object."""
 
@@ -25,24 +25,24 @@ class Question:
     by_name: bool = False
 
 
-class Reach(NamedTuple):
+class RoleScope(NamedTuple):
     """Where a role answers yes if it is bound for the whole cluster: everywhere, or in namespaces of these names."""
 
     everywhere: bool
     names: frozenset[str]
 
 
-class Bindings(Protocol):
+class RbacLookup(Protocol):
     """Roles and bindings at one time."""
 
-    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[Binding]:
+    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[RbacBinding]:
         """All of a subject, or those in one namespace, '' for those of the cluster."""
         ...
 
-    def rules_of(self, key: RoleKey) -> Sequence[Rule] | None: ...
+    def rules_of(self, key: RoleKey) -> Sequence[RbacRule] | None: ...
 
 
-def reach(rules: Iterable[Rule], questions: Sequence[Question]) -> Reach:
+def role_scope(rules: Iterable[RbacRule], questions: Sequence[VisibilityCriterion]) -> RoleScope:
     """Where these rules answer yes to one of the questions at least."""
     names: set[str] = set()
     for rule in rules:
@@ -50,13 +50,13 @@ def reach(rules: Iterable[Rule], questions: Sequence[Question]) -> Reach:
             if not _covers(rule, question):
                 continue
             if not rule.names:
-                return Reach(everywhere=True, names=frozenset())
+                return RoleScope(everywhere=True, names=frozenset())
             if question.by_name:
                 names.update(rule.names)
-    return Reach(everywhere=False, names=frozenset(names))
+    return RoleScope(everywhere=False, names=frozenset(names))
 
 
-def visible(user: User, bindings: Bindings, questions: Sequence[Question]) -> Places:
+def visible_namespaces(user: User, bindings: RbacLookup, questions: Sequence[VisibilityCriterion]) -> VisibleNamespaces:
     """The namespaces in which `user` gets a yes; None for all, whether they exist or not."""
     found: set[str] = set()
     for namespace, (everywhere, names) in _reaches(user, bindings, questions):
@@ -69,7 +69,9 @@ def visible(user: User, bindings: Bindings, questions: Sequence[Question]) -> Pl
     return frozenset(found)
 
 
-def is_visible(user: User, bindings: Bindings, questions: Sequence[Question], namespace: str) -> bool:
+def is_namespace_visible(
+    user: User, bindings: RbacLookup, questions: Sequence[VisibilityCriterion], namespace: str
+) -> bool:
     """Whether `visible` has the namespace; that costs what is bound in it, not what is bound everywhere."""
     return any(
         everywhere or namespace in names
@@ -79,21 +81,21 @@ def is_visible(user: User, bindings: Bindings, questions: Sequence[Question], na
 
 
 def _reaches(
-    user: User, bindings: Bindings, questions: Sequence[Question], namespace: str | None = None
-) -> Iterator[tuple[str, Reach]]:
+    user: User, bindings: RbacLookup, questions: Sequence[VisibilityCriterion], namespace: str | None = None
+) -> Iterator[tuple[str, RoleScope]]:
     """The bindings of `user`: where each is, '' for the cluster, and the reach of its role."""
-    known: dict[RoleKey, Reach] = {}
+    known: dict[RoleKey, RoleScope] = {}
     for subject in subjects_of(user):
         for binding in bindings.bindings_of(subject, namespace):
             if binding.role not in known:
-                known[binding.role] = reach(bindings.rules_of(binding.role) or (), questions)
+                known[binding.role] = role_scope(bindings.rules_of(binding.role) or (), questions)
             yield binding.namespace, known[binding.role]
 
 
 _NOBODY = User(name="")
 
 
-def _covers(rule: Rule, question: Question) -> bool:
+def _covers(rule: RbacRule, question: VisibilityCriterion) -> bool:
     """Whether the rule says yes to the question for one name at least, or for all."""
     access = AccessAttributes(
         user=_NOBODY,

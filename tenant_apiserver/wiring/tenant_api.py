@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from admission.chain import Chain, Observer, Plugin
+from admission.chain import Chain, DurationObserver, Plugin
 from admission.namespace_source import ClusterNamespaces, NamespaceSource
 from admission.tenant.plugins import tenant_plugins
 from apiserver import rest
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
-from controller.platform.settings import Settings
+from controller.platform.settings import SettingsSource
 from registry.cluster.informer import Informer
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient
 from registry.generic.store import ReadOnlyStatus, Store
 from registry.names import RELEASE_SELECTOR
-from registry.tenant.release_cache import Releases, slim
+from registry.tenant.release_cache import ReleaseCache, trim_release
 from registry.tenant.storage import ReleaseBackend
 from registry.tenant.strategy import TenantStrategy
 from registry.tenant.tree import TenantTree
@@ -25,7 +25,7 @@ from registry.tenant.watch_feed import TenantFeed
 from registry.tenantnamespace.convert import PLURAL, tenant_namespace_resource
 from registry.tenantnamespace.storage import TenantNamespaces
 from registry.tenantnamespace.watch_feed import TenantNamespaceFeed
-from tenant_apiserver.wiring.visibility import Visibility, by_rbac, by_reviews
+from tenant_apiserver.wiring.visibility import VisibilitySources, by_rbac, by_reviews
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class TenantApi:
     releases: Informer
     namespaces: Informer
     namespace_source: NamespaceSource
-    visibility: Visibility
+    visibility: VisibilitySources
 
     @property
     def informers(self) -> tuple[Informer, ...]:
@@ -55,9 +55,9 @@ class TenantApi:
 def tenant_api(
     *,
     cluster: ClusterClient,
-    settings: Settings,
+    settings: SettingsSource,
     root_host: str,
-    observe: Observer,
+    observe: DurationObserver,
     cluster_admission: Callable[[NamespaceSource], Sequence[Plugin]],
     history: HistoryLimits | None = None,
     reviews: Authorizer | None = None,
@@ -83,7 +83,7 @@ def tenant_api(
     tree = TenantTree(root_host=settings.current.publishing.host or root_host)
     settings.subscribe(lambda: tree.change_root_host(settings.current.publishing.host or root_host))
     cache.subscribe(tree.on_event)
-    releases = Informer(cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR, slim=slim)
+    releases = Informer(cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR, transform=trim_release)
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     releases.add_handler(feed)
     namespaces = Informer(cluster, NAMESPACES)
@@ -92,15 +92,15 @@ def tenant_api(
             cluster=cluster,
             cache=cache,
             feed=feed,
-            releases=Releases(releases.store),
-            settings=lambda: replace(settings.current.release.settings(), finalizer=finalizer),
+            releases=ReleaseCache(releases.store),
+            settings=lambda: replace(settings.current.release.to_release_settings(), finalizer=finalizer),
         ),
         strategy=strategy,
-        sights=visibility.tenants,
+        visibility=visibility.tenants,
     )
     namespace_feed = TenantNamespaceFeed(namespace_cache)
     namespaces.add_handler(namespace_feed)
-    tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, sights=visibility.namespaces)
+    tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, visibility=visibility.namespaces)
     source = ClusterNamespaces(cluster=cluster, lister=namespaces.store, synced=namespaces.synced)
     plugins = tenant_plugins(tree=tree, cache=cache, namespaces=source)
     return TenantApi(

@@ -7,33 +7,33 @@ from dataclasses import dataclass
 
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import Object
-from apiserver.storage.visibility import Sights
+from apiserver.storage.visibility import VisibilitySource
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, ClusterClient
 from registry.names import GROUP
-from registry.visibility.by_access_review import ReviewedSights
-from registry.visibility.by_rbac import RbacSights
+from registry.visibility.by_access_review import AccessReviewVisibility
+from registry.visibility.by_rbac import RbacVisibility
 from registry.visibility.rbac_feed import RbacFeed
-from registry.visibility.rbac_history import RbacRecord
-from registry.visibility.visible_namespaces import Question
+from registry.visibility.rbac_history import RbacHistory
+from registry.visibility.visible_namespaces import VisibilityCriterion
 
-TENANTS = Question(GROUP, "tenants")
-NAMESPACES = Question("", "namespaces", by_name=True)
+TENANTS = VisibilityCriterion(GROUP, "tenants")
+NAMESPACES = VisibilityCriterion("", "namespaces", by_name=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Visibility:
+class VisibilitySources:
     """Whoever may get Tenants in a namespace sees those in it, and the namespace; who may get the Namespace sees
     that."""
 
-    tenants: Sights
-    namespaces: Sights
+    tenants: VisibilitySource
+    namespaces: VisibilitySource
     informers: tuple[Informer, ...]
 
 
-def by_rbac(cluster: ClusterClient) -> Visibility:
+def by_rbac(cluster: ClusterClient) -> VisibilitySources:
     """From the host's RBAC objects; nothing runs yet."""
-    record = RbacRecord()
+    record = RbacHistory()
     feed = RbacFeed(record)
     handlers = {
         ROLES: feed.roles,
@@ -43,25 +43,25 @@ def by_rbac(cluster: ClusterClient) -> Visibility:
     }
     informers = []
     for resource, handler in handlers.items():
-        informer = Informer(cluster, resource, keep=False, slim=_slim)
+        informer = Informer(cluster, resource, store_objects=False, transform=_slim)
         informer.add_handler(handler)
         informers.append(informer)
-    return Visibility(
-        tenants=RbacSights(record, [TENANTS], synced=feed.synced),
-        namespaces=RbacSights(record, [TENANTS, NAMESPACES], synced=feed.synced),
+    return VisibilitySources(
+        tenants=RbacVisibility(record, [TENANTS], synced=feed.synced),
+        namespaces=RbacVisibility(record, [TENANTS, NAMESPACES], synced=feed.synced),
         informers=tuple(informers),
     )
 
 
 def by_reviews(
     authorizer: Authorizer, *, places: Callable[[], Iterable[str]], version: Callable[[], int]
-) -> Visibility:
+) -> VisibilitySources:
     """From the host's SubjectAccessReviews, about each of `places`."""
 
-    def sights(*questions: Question) -> ReviewedSights:
-        return ReviewedSights(authorizer, questions, places=places, version=version)
+    def source(*questions: VisibilityCriterion) -> AccessReviewVisibility:
+        return AccessReviewVisibility(authorizer, questions, places=places, version=version)
 
-    return Visibility(tenants=sights(TENANTS), namespaces=sights(TENANTS, NAMESPACES), informers=())
+    return VisibilitySources(tenants=source(TENANTS), namespaces=source(TENANTS, NAMESPACES), informers=())
 
 
 def _slim(obj: Object) -> Object:

@@ -54,7 +54,7 @@ class Deadline:
         return await _bounded(context, next, limit, "the allotted timeout")
 
     async def _write(self, context: RequestContext, next: Handler, limit: float) -> web.StreamResponse:
-        context.limit = limit
+        context.timeout = limit
         task = asyncio.ensure_future(_bounded(context, next, limit, "requested timeout - context deadline exceeded"))
         try:
             return await asyncio.shield(task)

@@ -12,7 +12,7 @@ from typing import Any
 from apiserver import rest
 from apiserver.admission import Admission, Attributes, Operation
 from apiserver.authorization.authorizer import Authorizer
-from apiserver.encoding.offload import computed, size_of
+from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.fieldmanager.field_manager import FieldManager, managed_fields_error
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
@@ -57,7 +57,7 @@ class Scope:
         admitted = await self.admission.mutate(self._attributes(context, operation, new, old, options))
         if admitted is new:
             return new
-        return await computed(partial(_settled, context, admitted, new), size=size_of(admitted))
+        return await offload_if_large(partial(_settled, context, admitted, new), size=json_size(admitted))
 
     def validate(self, context: RequestContext, operation: Operation, options: Mapping[str, Any]) -> rest.Validate:
         """Validating admission of one operation, for the storage to hold around its write."""

@@ -12,12 +12,12 @@ from apiserver.meta.resource import Key, Object, Resource
 from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions, ListOptions, WatchOptions
 from apiserver.storage.pagination import Page
-from apiserver.storage.watcher import Watch
+from apiserver.storage.watcher import CacheWatcher
 from registry.generic.backend import Backend
 from registry.generic.store import Store
 from registry.generic.strategy import Strategy
 
-IMMORTAL = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
+IMMORTAL_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
 
 Guard = Callable[[RequestContext, Object, Object | None], None]
 """(context, new object, old object): raises StatusError to refuse what the caller may not do with this content."""
@@ -73,7 +73,7 @@ class NamespaceStorage(
     async def list(self, context: RequestContext, namespace: str, options: ListOptions) -> Page:
         return await self._store.list(context, namespace, options)
 
-    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> Watch:
+    async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
         return await self._store.watch(context, namespace, options)
 
     async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
@@ -96,12 +96,12 @@ class NamespaceStorage(
     async def delete(
         self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.Validate
     ) -> rest.Deleted:
-        if key.name in IMMORTAL:
+        if key.name in IMMORTAL_NAMESPACES:
             raise errors.Forbidden(self.resource.group_resource, key.name, "this namespace may not be deleted")
         return await self._store.delete(context, key, options, validate)
 
 
-class GuardedStore(Store):
+class EscalationCheckingStore(Store):
     """A store whose content may be more than its writer is entitled to."""
 
     def __init__(self, *, backend: Backend, strategy: Strategy, guard: Guard) -> None:

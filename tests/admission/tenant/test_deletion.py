@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from admission.tenant.deletion import TenantDeletion, refusal
+from admission.tenant.deletion import TenantDeletion, deletion_error
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from apiserver.request.context import User
@@ -50,7 +50,7 @@ async def test_a_tenant_with_children_is_a_409_that_names_them() -> None:
 
 
 def test_only_so_many_children_are_named() -> None:
-    error = refusal(facts("alpha"), [facts(f"t{number:02}", "tenant-alpha") for number in range(12)], "")
+    error = deletion_error(facts("alpha"), [facts(f"t{number:02}", "tenant-alpha") for number in range(12)], "")
 
     assert error is not None
     assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more;" in error.message
@@ -130,7 +130,7 @@ async def test_a_second_delete_may_not_drop_the_cascade() -> None:
 
 async def test_a_host_that_is_away_refuses_with_503_and_not_with_a_verdict() -> None:
     class Away(FakeNamespaces):
-        async def live(self, name: str) -> Object | None:
+        async def get_live(self, name: str) -> Object | None:
             raise StatusError(503, "ServiceUnavailable", "away")
 
     with pytest.raises(StatusError, match="away"):

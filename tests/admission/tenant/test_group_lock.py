@@ -5,7 +5,7 @@ import asyncio
 from admission.tenant.group_lock import GroupLock
 
 
-class Scene:
+class LockHolders:
     """Holders of one lock, that come in order and leave when told to."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ async def _settle() -> None:
 
 
 async def test_a_group_shares() -> None:
-    scene = Scene()
+    scene = LockHolders()
     await scene.come("a", "grows")
     await scene.come("b", "grows")
 
@@ -52,7 +52,7 @@ async def test_a_group_shares() -> None:
 
 
 async def test_groups_are_kept_apart() -> None:
-    scene = Scene()
+    scene = LockHolders()
     await scene.come("a", "grows")
     await scene.come("b", "shrinks")
     assert scene.inside == ["a"]
@@ -62,7 +62,7 @@ async def test_groups_are_kept_apart() -> None:
 
 
 async def test_without_a_group_nobody_shares() -> None:
-    scene = Scene()
+    scene = LockHolders()
     await scene.come("a", None)
     await scene.come("b", None)
     assert scene.inside == ["a"]
@@ -72,7 +72,7 @@ async def test_without_a_group_nobody_shares() -> None:
 
 
 async def test_who_waits_is_not_overtaken() -> None:
-    scene = Scene()
+    scene = LockHolders()
     await scene.come("a", "grows")
     await scene.come("b", None)
     await scene.come("c", "grows")
@@ -85,7 +85,7 @@ async def test_who_waits_is_not_overtaken() -> None:
 
 
 async def test_who_gives_up_waiting_lets_the_next_one_in() -> None:
-    scene = Scene()
+    scene = LockHolders()
     await scene.come("a", "grows")
     await scene.come("b", None)
     await scene.come("c", "grows")
@@ -96,7 +96,7 @@ async def test_who_gives_up_waiting_lets_the_next_one_in() -> None:
 
 
 async def test_a_holder_that_is_cancelled_leaves() -> None:
-    scene = Scene()
+    scene = LockHolders()
     await scene.come("a", None)
     await scene.come("b", None)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from admission.tenant.host_policy import TenantHostPolicy, refusal
+from admission.tenant.host_policy import TenantHostPolicy, host_change_denial
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
 from apiserver.request.context import User
@@ -27,13 +27,13 @@ NEAR_MISSES = [
 def test_trusted_groups_may_set_change_and_clear_a_host(group: str) -> None:
     changes = [("", "a.example"), ("a.example", "b.example"), ("a.example", "")]
 
-    assert [refusal(*change, ("other", group)) for change in changes] == ["", "", ""]
+    assert [host_change_denial(*change, ("other", group)) for change in changes] == ["", "", ""]
 
 
 @pytest.mark.parametrize("group", NEAR_MISSES)
 def test_near_misses_are_not_trusted(group: str) -> None:
     """R-249."""
-    assert refusal("", "a.example", (group,))
+    assert host_change_denial("", "a.example", (group,))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_near_misses_are_not_trusted(group: str) -> None:
 )
 def test_others_may_not(old: str, new: str) -> None:
     """R-242, R-243."""
-    why = refusal(old, new, ("tenant-root-super-admin",))
+    why = host_change_denial(old, new, ("tenant-root-super-admin",))
 
     assert why.startswith("tenant.spec.host can only be set or changed by")
     assert "inherits the apex of its parent" in why

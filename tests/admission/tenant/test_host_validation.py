@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from admission.tenant.host_validation import TenantHosts, host_problems
+from admission.tenant.host_validation import TenantHosts, validate_host_change
 from apiserver.meta import errors
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
 from tests.tenant_objects import ADMIN, ROOT_HOST, attributes, facts, root, tenant, tree_of
 
 
-def problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None = None) -> list[str]:
-    return [str(each) for each in host_problems(tree, new, old)]
+def problems(tree: TenantTree, new: TenantSummary, old: TenantSummary | None = None) -> list[str]:
+    return [str(each) for each in validate_host_change(tree, new, old)]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_descendant_that_becomes_too_long_is_a_condition_and_no_refusal() -> N
         ),
     ],
 )
-def test_two_tenants_may_not_have_one_host(tree: TenantTree, new: TenantFacts, taken: str) -> None:
+def test_two_tenants_may_not_have_one_host(tree: TenantTree, new: TenantSummary, taken: str) -> None:
     """VAP-7."""
     assert problems(tree, new) == [f'spec.host: Duplicate value: "{taken}": another tenant has this host']
 

@@ -7,12 +7,12 @@ from admission.tenant.plugins import tenant_plugins
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
 from apiserver.request.context import User
-from registry.tenant.summary import facts_of
+from registry.tenant.summary import summarize
 from tests.tenant_objects import ADMIN, ALICE, FakeNamespaces, attributes, facts, root, tenant, tree_of
 
 
 class Cache:
-    async def fresh(self) -> None:
+    async def wait_for_own_writes(self) -> None:
         """Always up to date."""
 
 
@@ -52,7 +52,7 @@ async def test_an_ordinary_tenant_is_admitted() -> None:
 
 
 async def test_a_tenant_with_children_is_not_deleted() -> None:
-    tree = tree_of(facts("alpha"), facts_of(tenant("b", "tenant-alpha")))
+    tree = tree_of(facts("alpha"), summarize(tenant("b", "tenant-alpha")))
     plugins = tenant_plugins(tree=tree, cache=Cache(), namespaces=FakeNamespaces({"tenant-root": "Active"}))
 
     with pytest.raises(errors.Conflict):

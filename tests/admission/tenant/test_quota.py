@@ -9,21 +9,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from admission.chain import Chain
-from admission.tenant.quota import TenantQuota, full_key, quota_problems
+from admission.tenant.quota import TenantQuota, canonical_key, validate_quota_change
 from admission.tenant.tree_lock import TreeGuard
 from apiserver.meta import errors
 from registry import quantity
-from registry.tenant.summary import TenantFacts, facts_of
+from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import TenantTree
 from tests.tenant_objects import attributes, facts, root, tenant, tree_of
 
 
-def quotas(name: str, namespace: str = "tenant-root", **amounts: str | int) -> TenantFacts:
+def quotas(name: str, namespace: str = "tenant-root", **amounts: str | int) -> TenantSummary:
     return facts(name, namespace, spec={"resourceQuotas": amounts})
 
 
-def problems(tree: TenantTree, new: TenantFacts, old: TenantFacts | None = None) -> list[str]:
-    return [str(each) for each in quota_problems(tree, new, old)]
+def problems(tree: TenantTree, new: TenantSummary, old: TenantSummary | None = None) -> list[str]:
+    return [str(each) for each in validate_quota_change(tree, new, old)]
 
 
 PARENT = quotas("alpha", cpu=10)
@@ -183,7 +183,7 @@ PARENT = quotas("alpha", cpu=10)
     ],
 )
 def test_verdicts(
-    others: Sequence[TenantFacts], new: TenantFacts, old: TenantFacts | None, expected: Sequence[str]
+    others: Sequence[TenantSummary], new: TenantSummary, old: TenantSummary | None, expected: Sequence[str]
 ) -> None:
     (key, *_) = sorted(new.quotas, reverse=True) or ["cpu"]
     assert problems(tree_of(*others), new, old) == [f"spec.resourceQuotas[{key}]: Forbidden: {why}" for why in expected]
@@ -202,7 +202,7 @@ def test_a_tenant_whose_namespace_does_not_follow_the_layout_is_a_parent_all_the
     odd = tenant("alpha", spec={"resourceQuotas": {"cpu": 1}})
     odd["status"]["namespace"] = "somewhere"
 
-    assert problems(tree_of(facts_of(odd)), quotas("beta", "somewhere", cpu=2))
+    assert problems(tree_of(summarize(odd)), quotas("beta", "somewhere", cpu=2))
 
 
 def test_very_many_keys_are_judged_in_no_more_than_the_time_of_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,9 +213,9 @@ def test_very_many_keys_are_judged_in_no_more_than_the_time_of_reading_them(monk
     def counting(key: str) -> str:
         nonlocal read
         read += 1
-        return full_key(key)
+        return canonical_key(key)
 
-    monkeypatch.setattr("admission.tenant.quota.full_key", counting)
+    monkeypatch.setattr("admission.tenant.quota.canonical_key", counting)
     tree = tree_of(parent, *(quotas(f"c{n}", "tenant-alpha", **many) for n in range(3)))
     assert len(problems(tree, quotas("beta", "tenant-alpha", **many))) == len(many)
     assert read <= 20 * len(many)
@@ -236,7 +236,7 @@ async def test_of_fifty_parallel_creates_exactly_as_many_are_admitted_as_fit() -
     tree = tree_of(root(resourceQuotas={"cpu": 17}))
 
     class Cache:
-        async def fresh(self) -> None:
+        async def wait_for_own_writes(self) -> None:
             await asyncio.sleep(0)
 
     chain = Chain([TreeGuard(cache=Cache()), TenantQuota(tree=tree)])
@@ -246,7 +246,7 @@ async def test_of_fifty_parallel_creates_exactly_as_many_are_admitted_as_fit() -
         try:
             async with chain.validating(attributes("CREATE", new)):
                 await asyncio.sleep(0)
-                tree.put(facts_of(new))
+                tree.put(summarize(new))
         except errors.Invalid:
             return False
         return True
@@ -289,7 +289,7 @@ class Model:
             own is None or self.below(place) <= quantity.parse(own) for place, own in list(self.declared.items())
         )
 
-    def facts(self, place: Place) -> TenantFacts:
+    def facts(self, place: Place) -> TenantSummary:
         home, name = place
         own = self.declared[place]
         return facts(name, home, spec={"resourceQuotas": {} if own is None else {"cpu": own}})
@@ -319,7 +319,7 @@ def test_a_write_is_refused_if_and_only_if_it_would_break_the_rule(writes: list[
         model.declared[place] = amount
         new = model.facts(place)
 
-        refused = bool(quota_problems(tree, new, old))
+        refused = bool(validate_quota_change(tree, new, old))
 
         assert refused is not model.holds(), (place, amount, before)
         if refused:

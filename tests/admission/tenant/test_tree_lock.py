@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from admission.tenant.tree_lock import Effect, TreeGuard, effect
+from admission.tenant.tree_lock import TreeEffect, TreeGuard, tree_effect
 from apiserver.admission import Operation
 from apiserver.meta.resource import Object
 from tests.tenant_objects import attributes, tenant
@@ -15,31 +15,33 @@ class Cache:
     def __init__(self) -> None:
         self.waited = 0
 
-    async def fresh(self) -> None:
+    async def wait_for_own_writes(self) -> None:
         self.waited += 1
 
 
 @pytest.mark.parametrize(
     ("operation", "new", "old", "expected"),
     [
-        pytest.param("CREATE", {}, None, Effect.GROWS, id="a plain create"),
-        pytest.param("CREATE", {"host": "a.example"}, None, Effect.CLAIMS, id="a create with a host"),
-        pytest.param("CREATE", {"resourceQuotas": {"cpu": 1}}, None, Effect.CLAIMS, id="a create with a quota"),
-        pytest.param("UPDATE", {"etcd": True}, {}, Effect.NONE, id="a change of a flag"),
-        pytest.param("UPDATE", {"host": "a.example"}, {"host": "a.example"}, Effect.NONE, id="the same host"),
-        pytest.param("UPDATE", {"host": ""}, {"host": "a.example"}, Effect.CLAIMS, id="a cleared host"),
-        pytest.param("UPDATE", {"resourceQuotas": {"cpu": 2}}, {"resourceQuotas": {"cpu": 1}}, Effect.CLAIMS, id="cpu"),
-        pytest.param("UPDATE", {}, {"resourceQuotas": {"cpu": 1}}, Effect.CLAIMS, id="a quota that goes"),
-        pytest.param("DELETE", None, {"host": "a.example"}, Effect.SHRINKS, id="a deletion"),
+        pytest.param("CREATE", {}, None, TreeEffect.ADDS, id="a plain create"),
+        pytest.param("CREATE", {"host": "a.example"}, None, TreeEffect.CLAIMS, id="a create with a host"),
+        pytest.param("CREATE", {"resourceQuotas": {"cpu": 1}}, None, TreeEffect.CLAIMS, id="a create with a quota"),
+        pytest.param("UPDATE", {"etcd": True}, {}, TreeEffect.NONE, id="a change of a flag"),
+        pytest.param("UPDATE", {"host": "a.example"}, {"host": "a.example"}, TreeEffect.NONE, id="the same host"),
+        pytest.param("UPDATE", {"host": ""}, {"host": "a.example"}, TreeEffect.CLAIMS, id="a cleared host"),
+        pytest.param(
+            "UPDATE", {"resourceQuotas": {"cpu": 2}}, {"resourceQuotas": {"cpu": 1}}, TreeEffect.CLAIMS, id="cpu"
+        ),
+        pytest.param("UPDATE", {}, {"resourceQuotas": {"cpu": 1}}, TreeEffect.CLAIMS, id="a quota that goes"),
+        pytest.param("DELETE", None, {"host": "a.example"}, TreeEffect.REMOVES, id="a deletion"),
     ],
 )
 def test_the_effect_of_a_write(
-    operation: Operation, new: dict[str, Any] | None, old: dict[str, Any] | None, expected: Effect
+    operation: Operation, new: dict[str, Any] | None, old: dict[str, Any] | None, expected: TreeEffect
 ) -> None:
     def made(spec: dict[str, Any] | None) -> Object | None:
         return tenant("alpha", spec=spec) if spec is not None else None
 
-    assert effect(attributes(operation, made(new), made(old))) is expected
+    assert tree_effect(attributes(operation, made(new), made(old))) is expected
 
 
 def test_a_write_without_effect_on_others_is_not_guarded() -> None:

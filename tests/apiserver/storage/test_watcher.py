@@ -202,7 +202,7 @@ async def test_an_unrelated_watch_is_not_even_asked(monkeypatch: pytest.MonkeyPa
         asked.append(changes.selection.namespace + "/" + changes.selection.name)
         offer(changes, event)
 
-    monkeypatch.setattr(CacheWatcher, "offer", note)
+    monkeypatch.setattr(CacheWatcher, "add", note)
     for namespace, fields in (("a", ""), ("b", ""), ("a", "metadata.name=x"), ("a", "metadata.name=y")):
         await cache.watch(namespace, WatchOptions(resource_version=10, field_selector=parse_field_selector(fields)))
     cache.apply("ADDED", thing("x", 11))
