@@ -84,10 +84,10 @@ def _certificates(value: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_name)]
-NameOrNothing = Annotated[str, AfterValidator(_name_or_nothing)]
+OptionalName = Annotated[str, AfterValidator(_name_or_nothing)]
 ObjectName = Annotated[str, AfterValidator(_object_name)]
 Names = Annotated[tuple[Name, ...], AfterValidator(_without_doubles)]
 Quantities = Annotated[Mapping[str, str], AfterValidator(_quantities)]
 Duration = Annotated[str, AfterValidator(_duration)]
 Url = Annotated[str, AfterValidator(_url)]
-Certificates = Annotated[str, AfterValidator(_certificates)]
+CaBundle = Annotated[str, AfterValidator(_certificates)]

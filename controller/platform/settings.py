@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from controller.platform.setting_types import Certificates as CaBundle
-from controller.platform.setting_types import Duration, NameOrNothing, Names, ObjectName, Quantities, Url
+from controller.platform.setting_types import CaBundle as CaBundle
+from controller.platform.setting_types import Duration, Names, ObjectName, OptionalName, Quantities, Url
 from registry import quantity
 from registry.names import host_errors
 from registry.tenant.release_settings import ReleaseSettings
@@ -144,7 +144,7 @@ class Publishing(_Section):
         return value
 
 
-class GatewayPlatform(_Section):
+class GatewaySettings(_Section):
     """`port443_kinds` is `shared` where the Gateway's controller wants equal kinds on one port (PEER-01)."""
 
     enabled: bool = False
@@ -154,7 +154,7 @@ class GatewayPlatform(_Section):
     port443_kinds: Literal["separate", "shared"] = Field("separate", alias="port443Kinds")
 
 
-class Limits(_Section):
+class LimitRangeSettings(_Section):
     """What a container in a tenant with quotas gets that does not say what it wants."""
 
     default: Quantities = Field(default_factory=lambda: {"cpu": "250m", "memory": "128Mi", "ephemeral-storage": "2Gi"})
@@ -163,7 +163,7 @@ class Limits(_Section):
     )
 
     @model_validator(mode="after")
-    def _fit(self) -> Limits:
+    def _fit(self) -> LimitRangeSettings:
         """The host refuses limits that are below the requests."""
         for name, request in self.default_request.items():
             limit = self.default.get(name)
@@ -172,11 +172,11 @@ class Limits(_Section):
         return self
 
 
-class TenantsPlatform(_Section):
+class TenantSettings(_Section):
     """`chart` is flux where Cozystack's chart makes the same objects as we do."""
 
     chart: Literal["none", "flux"] = "none"
-    limit_range: Limits = Limits()
+    limit_range: LimitRangeSettings = LimitRangeSettings()
 
 
 class ChartRef(_Section):
@@ -184,7 +184,7 @@ class ChartRef(_Section):
 
     kind: Literal["OCIRepository", "HelmChart", "ExternalArtifact"] = "ExternalArtifact"
     name: ObjectName = _RELEASE.chart_name
-    namespace: NameOrNothing = _RELEASE.chart_namespace
+    namespace: OptionalName = _RELEASE.chart_namespace
 
 
 class Release(_Section):
@@ -200,7 +200,7 @@ class Release(_Section):
     values_secret: str = _RELEASE.values_secret
     shard: str = _RELEASE.shard
 
-    def settings(self) -> ReleaseSettings:
+    def to_release_settings(self) -> ReleaseSettings:
         given = self.model_dump(exclude={"chart_ref"})
         chart = {f"chart_{field}": value for field, value in self.chart_ref.model_dump().items()}
         return ReleaseSettings(**given, **chart)
@@ -208,12 +208,12 @@ class Release(_Section):
 
 class PlatformSettings(_Section):
     publishing: Publishing = Publishing()
-    gateway: GatewayPlatform = GatewayPlatform()
-    tenants: TenantsPlatform = TenantsPlatform()
+    gateway: GatewaySettings = GatewaySettings()
+    tenants: TenantSettings = TenantSettings()
     release: Release = Release()
 
 
-class Settings(Protocol):
+class SettingsSource(Protocol):
     """The settings of now."""
 
     @property
@@ -224,7 +224,7 @@ class Settings(Protocol):
         ...
 
 
-class FollowedSettings:
+class ReloadableSettings:
     def __init__(self, current: PlatformSettings) -> None:
         self._current = current
         self._callbacks: list[Callable[[], None]] = []

@@ -18,7 +18,7 @@ from registry.cluster.interface import MERGE_PATCH, ClusterClient, ClusterResour
 FIELD_MANAGER = "tenant-controller"
 
 
-Desire = Callable[[Object | None], Object]
+Renderer = Callable[[Object | None], Object]
 """What is desired, given what is there; pure."""
 
 
@@ -63,7 +63,7 @@ class ControllerOwner:
         )
 
 
-class Apply:
+class ClusterWriter:
     """Every method raises the host's StatusError, and NotLeading when the gate is closed.
 
     `writes` counts the requests that were made.
@@ -74,7 +74,7 @@ class Apply:
         self._gate = gate
         self.writes = 0
 
-    async def ensure(self, res: ClusterResource, desire: Desire, *, observed: Object | None, owner: Owner) -> Object:
+    async def ensure(self, res: ClusterResource, desire: Renderer, *, observed: Object | None, owner: Owner) -> Object:
         """Make what is desired true, from the state that was `observed`, and give the object as it then is.
 
         Nothing is written if nothing differs. Raises ForeignObject, Conflict if the object changed since.
@@ -90,7 +90,7 @@ class Apply:
                 observed = await self._cluster.get(res, metadata.get("namespace", ""), metadata["name"])
         if why := owner.refusal(observed):
             raise ForeignObject(why)
-        changes = patch(observed, desire(observed))
+        changes = merge_patch(observed, desire(observed))
         return await self.patch(res, observed, changes) if changes else observed
 
     async def create(self, res: ClusterResource, desired: Object) -> Object:
@@ -98,7 +98,7 @@ class Apply:
             self.writes += 1
             return await self._cluster.create(
                 res,
-                without_none({"apiVersion": res.api_version, "kind": res.kind, **desired}),
+                drop_nulls({"apiVersion": res.api_version, "kind": res.kind, **desired}),
                 namespace=desired["metadata"].get("namespace", ""),
                 field_manager=FIELD_MANAGER,
             )
@@ -147,13 +147,13 @@ class Apply:
                     raise
 
 
-def patch(current: Object, desired: Object) -> Object:
+def merge_patch(current: Object, desired: Object) -> Object:
     """The smallest merge patch that makes `desired` true of `current`; empty if it is."""
     wanted = dict(desired)
     references = (desired.get("metadata") or {}).get("ownerReferences")
     if references:
         held = (current.get("metadata") or {}).get("ownerReferences") or []
-        wanted["metadata"] = {**desired["metadata"], "ownerReferences": owner_references(held, references)}
+        wanted["metadata"] = {**desired["metadata"], "ownerReferences": merge_owner_references(held, references)}
     return _patch(current, wanted)
 
 
@@ -168,13 +168,13 @@ def _patch(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
             if inner := _patch(held, wanted):
                 changes[field] = inner
         elif not covers(held, wanted) and not (held is None and _is_without(wanted)):
-            changes[field] = without_none(wanted)
+            changes[field] = drop_nulls(wanted)
     return changes
 
 
 def _is_without(desired: Any) -> bool:
     """Whether all that is desired of an object is what must not be in it."""
-    return isinstance(desired, dict) and bool(desired) and not without_none(desired)
+    return isinstance(desired, dict) and bool(desired) and not drop_nulls(desired)
 
 
 def covers(current: Any, desired: Any) -> bool:
@@ -192,7 +192,7 @@ def covers(current: Any, desired: Any) -> bool:
     return type(current) is type(desired) and bool(current == desired)
 
 
-def owner_references(held: list[Object], wanted: list[Object]) -> list[Object]:
+def merge_owner_references(held: list[Object], wanted: list[Object]) -> list[Object]:
     """`held` with `wanted`: foreign ones stay, a former owner of a wanted one's name goes."""
     names = {_owner_name(reference) for reference in wanted}
     uids = {reference["uid"] for reference in wanted}
@@ -205,13 +205,13 @@ def _owner_name(reference: Object) -> tuple[object, ...]:
     return reference.get("apiVersion"), reference.get("kind"), reference.get("name")
 
 
-def additions(desired: Object, current: Object) -> Object:
+def missing_fields(desired: Object, current: Object) -> Object:
     """What of `desired` names something that `current` lacks: for an object that somebody else manages."""
     added: Object = {}
     for field, wanted in desired.items():
         held = current.get(field)
         if isinstance(wanted, dict) and isinstance(held, dict):
-            if inner := additions(wanted, held):
+            if inner := missing_fields(wanted, held):
                 added[field] = inner
         elif wanted is not None and held in (None, [], {}):
             # an empty text is a value that was given
@@ -219,10 +219,10 @@ def additions(desired: Object, current: Object) -> Object:
     return added
 
 
-def without_none(desired: Any) -> Any:
+def drop_nulls(desired: Any) -> Any:
     """`desired` as a new object has it."""
     if isinstance(desired, dict):
-        return {field: without_none(value) for field, value in desired.items() if value is not None}
+        return {field: drop_nulls(value) for field, value in desired.items() if value is not None}
     if isinstance(desired, list):
-        return [without_none(each) for each in desired]
+        return [drop_nulls(each) for each in desired]
     return copy.deepcopy(desired)

@@ -22,7 +22,7 @@ class Finding:
     message: str = ""
 
 
-def conditions(findings: Iterable[Finding], previous: object, *, generation: int, now: str) -> list[Object]:
+def build_conditions(findings: Iterable[Finding], previous: object, *, generation: int, now: str) -> list[Object]:
     """The conditions of `findings`, by type. `now` is RFC 3339; lastTransitionTime moves only with the status.
 
     `previous` is what was written before, whatever that may be.
@@ -41,18 +41,18 @@ def conditions(findings: Iterable[Finding], previous: object, *, generation: int
     ]
 
 
-def condition(conditions_: object, type_: str) -> Mapping[str, Any] | None:
+def find_condition(conditions_: object, type_: str) -> Mapping[str, Any] | None:
     """The condition of this type among those of an object's status."""
     return _by_type(conditions_).get(type_)
 
 
-def is_former(condition_: Mapping[str, Any], obj: Object) -> bool:
+def is_stale(condition_: Mapping[str, Any], obj: Object) -> bool:
     """Whether that was said of a former generation of the object."""
     seen, generation = condition_.get("observedGeneration"), obj["metadata"].get("generation")
     return isinstance(seen, int) and isinstance(generation, int) and seen < generation
 
 
-def listed(items: Sequence[str]) -> str:
+def join_limited(items: Sequence[str]) -> str:
     """The first of them, and how many more there are."""
     more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
     return ", ".join(items[:_SHOWN]) + more

@@ -18,8 +18,8 @@ from typing import Literal, TypeVar
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
-from controller.runtime.apply import Apply
-from controller.runtime.leader_election import micro_time
+from controller.runtime.apply import ClusterWriter
+from controller.runtime.leader_election import format_micro_time
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.write_gate import NotLeading
 from registry.cluster.interface import EVENTS, ClusterResource
@@ -71,7 +71,7 @@ class Regarding:
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence:
+class Event:
     """What happened: `reason` and `action` are CamelCase words, `note` is a sentence."""
 
     type: Literal["Normal", "Warning"]
@@ -83,11 +83,11 @@ class Occurrence:
 class Recorder:
     """Whoever has nobody to tell uses this one."""
 
-    def record(self, regarding: Regarding, occurrence: Occurrence) -> None:
+    def record(self, regarding: Regarding, event: Event) -> None:
         """Never blocks or raises."""
 
 
-_SeriesKey = tuple[Regarding, Occurrence]
+_SeriesKey = tuple[Regarding, Event]
 
 
 @dataclass(slots=True)
@@ -114,13 +114,13 @@ class EventRecorder(Recorder):
     def __init__(
         self,
         *,
-        apply: Apply,
+        writer: ClusterWriter,
         controller: str,
         instance: str,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._apply = apply
+        self._writer = writer
         self._controller = controller
         self._instance = instance[:_MAX_REASON]
         self._now = now
@@ -129,8 +129,8 @@ class EventRecorder(Recorder):
         self._series: OrderedDict[_SeriesKey, _Series] = OrderedDict()
         self._shares: OrderedDict[str, _Share] = OrderedDict()
 
-    def record(self, regarding: Regarding, occurrence: Occurrence) -> None:
-        key, seen = (regarding, occurrence), self._clock()
+    def record(self, regarding: Regarding, event: Event) -> None:
+        key, seen = (regarding, event), self._clock()
         held = self._series.get(key)
         if held is not None and seen - held.seen <= _SERIES_SECONDS:
             held.count, held.seen, held.last = held.count + 1, seen, self._now()
@@ -162,22 +162,22 @@ class EventRecorder(Recorder):
             return
         told, last = series.count, series.last
         if series.event is None:
-            series.event = await self._apply.create(EVENTS, self._new(*key, series))
+            series.event = await self._writer.create(EVENTS, self._new(*key, series))
         else:
-            changes = {"series": {"count": told, "lastObservedTime": micro_time(last)}}
-            series.event = await self._apply.patch(EVENTS, series.event, changes)
+            changes = {"series": {"count": told, "lastObservedTime": format_micro_time(last)}}
+            series.event = await self._writer.patch(EVENTS, series.event, changes)
         series.told, series.written = told, self._clock()
         if series.count > told:
             self._queue.add_after(key, _REFRESH_SECONDS)
 
-    def _new(self, regarding: Regarding, occurrence: Occurrence, series: _Series) -> Object:
+    def _new(self, regarding: Regarding, occurrence: Event, series: _Series) -> Object:
         suffix = uuid.uuid4().hex[:16]
         event: Object = {
             "metadata": {
                 "name": f"{regarding.name[: _MAX_NAME - len(suffix) - 1]}.{suffix}",
                 "namespace": regarding.namespace,
             },
-            "eventTime": micro_time(series.last),
+            "eventTime": format_micro_time(series.last),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
             "action": occurrence.action[:_MAX_REASON],
@@ -187,7 +187,7 @@ class EventRecorder(Recorder):
             "type": occurrence.type,
         }
         if series.count > 1:
-            event["series"] = {"count": series.count, "lastObservedTime": micro_time(series.last)}
+            event["series"] = {"count": series.count, "lastObservedTime": format_micro_time(series.last)}
         return event
 
     def _may_tell(self, uid: str, now: float) -> bool:

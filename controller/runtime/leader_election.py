@@ -73,7 +73,7 @@ class LeaderElector:
         self._refused = False
 
     @property
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         return self._gate.is_open
 
     @property
@@ -195,7 +195,7 @@ class LeaderElector:
 
     def _with(self, lease: Object, *, taken: bool, transitions: int = 1) -> Object:
         """`lease` as we renew it; `taken` from somebody else, or from nobody, that is a transition."""
-        now = micro_time(self._now())
+        now = format_micro_time(self._now())
         spec = dict(lease.get("spec") or {})
         spec |= {
             "holderIdentity": self._candidate.identity,
@@ -225,6 +225,6 @@ def _duration(lease: Object, default: float) -> float:
     return float(seconds) if isinstance(seconds, int) and seconds > 0 else default
 
 
-def micro_time(time_: datetime) -> str:
+def format_micro_time(time_: datetime) -> str:
     """A metav1.MicroTime."""
     return time_.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -11,7 +11,7 @@ from apiserver.meta.errors import StatusError
 from controller.runtime.apply import ForeignObject
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.write_gate import NotLeading
-from registry.cluster.interface import is_namespace_ending
+from registry.cluster.interface import is_namespace_terminating_error
 
 _logger = logging.getLogger(__name__)
 
@@ -35,13 +35,13 @@ class Controller(Generic[K]):
         name: str,
         queue: WorkQueue[K],
         reconciler: Reconciler[K],
-        seed: Callable[[], Iterable[K]],
+        initial_keys: Callable[[], Iterable[K]],
         workers: int = 8,
     ) -> None:
         self.name = name
         self._queue = queue
         self._reconciler = reconciler
-        self._seed = seed
+        self._seed = initial_keys
         self._workers = workers
 
     async def run(self) -> None:
@@ -71,7 +71,7 @@ class Controller(Generic[K]):
         except NotLeading:
             _logger.debug("%s %s: not leading", self.name, key)
         except StatusError as e:
-            if is_namespace_ending(e):
+            if is_namespace_terminating_error(e):
                 _logger.debug("%s %s: %s", self.name, key, e.message)
                 self._queue.forget(key)
                 return
@@ -101,7 +101,7 @@ class Elector(Protocol):
         ...
 
 
-class Manager:
+class ControllerManager:
     """All controllers in one TaskGroup: the first one to fail ends the process, loudly."""
 
     def __init__(self, *, controllers: Sequence[Runnable], elector: Elector | None = None) -> None:

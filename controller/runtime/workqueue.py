@@ -32,7 +32,7 @@ class QueueMetrics(Protocol):
     def worked(self, seconds: float) -> None: ...
 
 
-class NoMetrics:
+class NoOpQueueMetrics:
     def depth(self, keys: int) -> None: ...
 
     def added(self) -> None: ...
@@ -60,7 +60,7 @@ class RateLimiter(Generic[K]):
         self._jitter = jitter
         self._failures: dict[K, int] = {}
 
-    def next(self, key: K) -> float:
+    def next_delay(self, key: K) -> float:
         """Seconds to wait after one more failure."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
@@ -79,7 +79,7 @@ class WorkQueue(Generic[K]):
 
     def __init__(self, *, limiter: RateLimiter[K] | None = None, metrics: QueueMetrics | None = None) -> None:
         self._limiter = limiter if limiter is not None else RateLimiter[K]()
-        self._metrics = metrics if metrics is not None else NoMetrics()
+        self._metrics = metrics if metrics is not None else NoOpQueueMetrics()
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting: dict[K, float] = {}
         self._working: dict[K, float] = {}
@@ -117,7 +117,7 @@ class WorkQueue(Generic[K]):
     def add_rate_limited(self, key: K) -> None:
         """Add the key after a failure of it."""
         self._metrics.retried()
-        self.add_after(key, self._limiter.next(key))
+        self.add_after(key, self._limiter.next_delay(key))
 
     def forget(self, key: K) -> None:
         """The key did not fail: its next failure is the first one."""

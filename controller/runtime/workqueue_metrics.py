@@ -49,7 +49,7 @@ class WorkQueueMetrics:
             registry=registry,
         )
 
-    def of(self, name: str) -> NamedQueueMetrics:
+    def for_queue(self, name: str) -> NamedQueueMetrics:
         return NamedQueueMetrics(self, name)
 
     def track(self, name: str, queue: WorkQueue[K]) -> None:

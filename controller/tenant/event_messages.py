@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from controller.runtime.conditions import condition
-from controller.runtime.event_recorder import Occurrence
+from controller.runtime.conditions import find_condition
+from controller.runtime.event_recorder import Event
 from controller.tenant.finalizer import TERMINATING
 
 _RECONCILE, _DELETE = "Reconcile", "Delete"
@@ -15,10 +15,10 @@ _READY = "Ready"
 _INFORMATION = frozenset(("NoGateway",))
 
 
-def occurrences(before: object, after: Sequence[Mapping[str, Any]]) -> Sequence[Occurrence]:
+def events_for_conditions(before: object, after: Sequence[Mapping[str, Any]]) -> Sequence[Event]:
     """`before` are the conditions as they were, whatever that may be. The same sentence is told once."""
-    changed = [each for each in after if _is_news(condition(before, str(each["type"])), each)]
-    found: dict[str, Occurrence] = {}
+    changed = [each for each in after if _is_news(find_condition(before, str(each["type"])), each)]
+    found: dict[str, Event] = {}
     # Ready repeats what another condition says in full
     for each in sorted(changed, key=lambda each: each["type"] == _READY):
         for occurrence in _told(each):
@@ -32,19 +32,19 @@ def _is_news(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool
     return (before.get("status"), before.get("reason")) != (after["status"], after["reason"])
 
 
-def _told(found: Mapping[str, Any]) -> Iterator[Occurrence]:
+def _told(found: Mapping[str, Any]) -> Iterator[Event]:
     type_, status, reason, message = (str(found[each]) for each in ("type", "status", "reason", "message"))
     if reason in _INFORMATION:
         return
     if type_ == TERMINATING:
-        yield Occurrence("Normal", reason, _DELETE, message)
+        yield Event("Normal", reason, _DELETE, message)
     elif _is_good(type_):
         if status == "False":
-            yield Occurrence("Warning", reason, _RECONCILE, message)
+            yield Event("Warning", reason, _RECONCILE, message)
         elif status == "True" and type_ == _READY:
-            yield Occurrence("Normal", reason, _RECONCILE, message)
+            yield Event("Normal", reason, _RECONCILE, message)
     elif status == "True":
-        yield Occurrence("Warning", type_, _RECONCILE, message)
+        yield Event("Warning", type_, _RECONCILE, message)
 
 
 def _is_good(type_: str) -> bool:

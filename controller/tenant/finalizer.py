@@ -15,23 +15,23 @@ from typing import Protocol
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import Event
-from controller.runtime.apply import Apply
-from controller.runtime.conditions import Finding, condition
-from controller.tenant.helm_ownership import Manager, manager
+from controller.runtime.apply import ClusterWriter
+from controller.runtime.conditions import Finding, find_condition
+from controller.tenant.helm_ownership import ObjectManager, object_manager
 from controller.tenant.namespace_ownership import (
     ADOPT_ANNOTATION,
     Ownership,
-    Record,
+    TenantRecord,
     is_created_by_us,
     ownership,
-    record,
+    read_record,
 )
 from controller.tenant.observe import ObservedTenant
 from controller.tenant.watches import Enqueue
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, is_terminating
 from registry.cluster.object_store import ObjectLister
 from registry.names import FLUX_FINALIZER, NO_DELETE_LABEL, TENANT_FINALIZER, release_name
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
 
 TERMINATING = "Terminating"
@@ -48,30 +48,30 @@ class NamespaceDisposition(Enum):
     DELETED = "deleted"
     PROTECTED = "protected"
     """It would be deleted, and a label forbids it."""
-    KEPT = "kept"
+    RETAINED = "kept"
     """It is somebody else's, Helm's, or was given to the Tenant."""
 
 
-def namespace_disposition(namespace: Object, facts: TenantFacts) -> NamespaceDisposition:
+def namespace_disposition(namespace: Object, tenant: TenantSummary) -> NamespaceDisposition:
     """Only a Namespace that was made for this very Tenant goes with it (ATTACK-07); by then Helm has taken away its
     own."""
     metadata = namespace["metadata"]
-    ours = record(namespace) == Record(facts.key, facts.uid) and is_created_by_us(namespace)
+    ours = read_record(namespace) == TenantRecord(tenant.key, tenant.uid) and is_created_by_us(namespace)
     if not ours or ADOPT_ANNOTATION in (metadata.get("annotations") or {}):
-        return NamespaceDisposition.KEPT
+        return NamespaceDisposition.RETAINED
     protected = (metadata.get("labels") or {}).get(NO_DELETE_LABEL) == "true"
     return NamespaceDisposition.PROTECTED if protected else NamespaceDisposition.DELETED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class PendingDeletion:
     """What the deletion waits for. `finding` is None where an event will soon tell more; `refusals` are the host's."""
 
     finding: Finding | None = None
     refusals: Sequence[StatusError] = ()
 
 
-class TenantGateways(Protocol):
+class TenantGatewayStore(Protocol):
     def tenantgateway(self, namespace: str) -> Object | None:
         """The TenantGateway of a Tenant, by its workload namespace: its metadata at least."""
         ...
@@ -81,13 +81,13 @@ class TenantGateways(Protocol):
         ...
 
 
-class Leavings(Protocol):
-    async def take_out(self, namespace: Object, facts: TenantFacts) -> None:
+class NamespaceCleanup(Protocol):
+    async def clean_up(self, namespace: Object, tenant: TenantSummary) -> None:
         """Take out of a Namespace that stays what was made in it, and of it, for the Tenant."""
         ...
 
 
-class Status(Protocol):
+class FindingWriter(Protocol):
     async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None: ...
 
 
@@ -98,33 +98,35 @@ class TenantFinalizer:
     def __init__(
         self,
         *,
-        apply: Apply,
+        writer: ClusterWriter,
         tree: TenantTree,
         releases: ObjectLister,
-        gateways: TenantGateways,
-        leavings: Leavings,
-        status: Status,
+        gateways: TenantGatewayStore,
+        adopted_namespaces: NamespaceCleanup,
+        status: FindingWriter,
     ) -> None:
-        self._apply = apply
+        self._writer = writer
         self._tree = tree
         self._releases = releases
         self._gateways = gateways
-        self._leavings = leavings
+        self._leavings = adopted_namespaces
         self._status = status
 
-    async def begin(self, observed: ObservedTenant) -> bool:
+    async def ensure(self, observed: ObservedTenant) -> bool:
         """Whether the finalizer is there. If it was missing, the event that tells of the new one leads back."""
         held = _finalizers(observed.release)
-        if observed.facts.is_root or TENANT_FINALIZER in held:
+        if observed.tenant.is_root or TENANT_FINALIZER in held:
             return True
-        await self._apply.patch(HELMRELEASES, observed.release, {"metadata": {"finalizers": [*held, TENANT_FINALIZER]}})
+        await self._writer.patch(
+            HELMRELEASES, observed.release, {"metadata": {"finalizers": [*held, TENANT_FINALIZER]}}
+        )
         return False
 
-    async def end(self, observed: ObservedTenant) -> None:
+    async def finalize(self, observed: ObservedTenant) -> None:
         """Take away what can be taken away now. Without our finalizer nothing is kept waiting, and clean-up follows."""
         if TENANT_FINALIZER not in _finalizers(observed.release):
             return
-        waiting = None if observed.facts.is_root else await self._take_down(observed)
+        waiting = None if observed.tenant.is_root else await self._take_down(observed)
         if waiting is None:
             await self._let_go(observed)
             return
@@ -133,20 +135,20 @@ class TenantFinalizer:
         if waiting.refusals:
             raise waiting.refusals[0]
 
-    async def _take_down(self, observed: ObservedTenant) -> Waiting | None:
-        if not observed.shares_namespace and (waiting := await self._children(observed.facts)) is not None:
+    async def _take_down(self, observed: ObservedTenant) -> PendingDeletion | None:
+        if not observed.shares_namespace and (waiting := await self._children(observed.tenant)) is not None:
             return waiting
         if (found := _uninstalling(observed.release)) is not None:
-            return Waiting(finding=found)
+            return PendingDeletion(finding=found)
         namespace = observed.namespace
-        if namespace is None or observed.shares_namespace or ownership(namespace, observed.facts) is Ownership.FOREIGN:
+        if namespace is None or observed.shares_namespace or ownership(namespace, observed.tenant) is Ownership.FOREIGN:
             return None
-        if (waiting := await self._gateway(namespace, observed.facts)) is not None:
+        if (waiting := await self._gateway(namespace, observed.tenant)) is not None:
             return waiting
-        return await self._namespace(namespace, observed.facts)
+        return await self._namespace(namespace, observed.tenant)
 
-    async def _children(self, facts: TenantFacts) -> Waiting | None:
-        children = self._tree.children(facts.namespace)
+    async def _children(self, tenant: TenantSummary) -> PendingDeletion | None:
+        children = self._tree.children(tenant.namespace)
         if not children:
             return None
         refusals = []
@@ -160,9 +162,9 @@ class TenantFinalizer:
         why = f"waits for {_named(children)} to go"
         if told := [each.message for each in refusals if not _is_passing(each)]:
             why += f"; the host refused: {told[0]}"
-        return Waiting(finding=_terminating("ChildTenantsRemain", why), refusals=refusals)
+        return PendingDeletion(finding=_terminating("ChildTenantsRemain", why), refusals=refusals)
 
-    async def _delete_child(self, child: TenantFacts) -> None:
+    async def _delete_child(self, child: TenantSummary) -> None:
         # every one that goes leads back here: those that are on their way cost no look into the store
         if child.terminating:
             return
@@ -170,46 +172,49 @@ class TenantFinalizer:
         if release is None or release["metadata"].get("deletionTimestamp"):
             return
         _logger.info("deleting tenant %s/%s: its parent is being deleted", *child.key)
-        await self._apply.delete(HELMRELEASES, release)
+        await self._writer.delete(HELMRELEASES, release)
 
-    async def _gateway(self, namespace: Object, facts: TenantFacts) -> Waiting | None:
-        held = self._gateways.tenantgateway(facts.namespace)
+    async def _gateway(self, namespace: Object, tenant: TenantSummary) -> PendingDeletion | None:
+        held = self._gateways.tenantgateway(tenant.namespace)
         if held is None:
             return None
         metadata = held["metadata"]
         if metadata.get("deletionTimestamp"):
             keepers = ", ".join(metadata.get("finalizers") or ()) or "nothing any more"
-            why = f"TenantGateway {facts.namespace}/{metadata['name']} is being deleted, and waits for: {keepers}"
-            return Waiting(finding=_terminating("TenantGatewayRemains", why))
-        if namespace_disposition(namespace, facts) is NamespaceDisposition.KEPT and manager(held) is not Manager.OURS:
+            why = f"TenantGateway {tenant.namespace}/{metadata['name']} is being deleted, and waits for: {keepers}"
+            return PendingDeletion(finding=_terminating("TenantGatewayRemains", why))
+        if (
+            namespace_disposition(namespace, tenant) is NamespaceDisposition.RETAINED
+            and object_manager(held) is not ObjectManager.OURS
+        ):
             return None
         try:
             await self._gateways.delete(held)
         except StatusError as e:
-            return _refused(e, f"TenantGateway {facts.namespace}/{metadata['name']}")
-        return Waiting()
+            return _refused(e, f"TenantGateway {tenant.namespace}/{metadata['name']}")
+        return PendingDeletion()
 
-    async def _namespace(self, namespace: Object, facts: TenantFacts) -> Waiting | None:
+    async def _namespace(self, namespace: Object, tenant: TenantSummary) -> PendingDeletion | None:
         if is_terminating(namespace):
-            return Waiting(finding=_terminating("NamespaceRemains", _waits(namespace)))
-        match namespace_disposition(namespace, facts):
-            case NamespaceDisposition.KEPT:
-                if ownership(namespace, facts) is Ownership.OURS:
-                    await self._leavings.take_out(namespace, facts)
+            return PendingDeletion(finding=_terminating("NamespaceRemains", _waits(namespace)))
+        match namespace_disposition(namespace, tenant):
+            case NamespaceDisposition.RETAINED:
+                if ownership(namespace, tenant) is Ownership.OURS:
+                    await self._leavings.clean_up(namespace, tenant)
                 return None
             case NamespaceDisposition.PROTECTED:
-                why = f'namespace "{facts.namespace}" is protected: remove its label {NO_DELETE_LABEL}'
-                return Waiting(finding=_terminating("NamespaceProtected", why))
+                why = f'namespace "{tenant.namespace}" is protected: remove its label {NO_DELETE_LABEL}'
+                return PendingDeletion(finding=_terminating("NamespaceProtected", why))
         try:
-            await self._apply.delete(NAMESPACES, namespace)
+            await self._writer.delete(NAMESPACES, namespace)
         except StatusError as e:
-            return _refused(e, f'namespace "{facts.namespace}"')
-        return Waiting()
+            return _refused(e, f'namespace "{tenant.namespace}"')
+        return PendingDeletion()
 
     async def _let_go(self, observed: ObservedTenant) -> None:
         rest = [each for each in _finalizers(observed.release) if each != TENANT_FINALIZER]
         try:
-            await self._apply.patch(HELMRELEASES, observed.release, {"metadata": {"finalizers": rest or None}})
+            await self._writer.patch(HELMRELEASES, observed.release, {"metadata": {"finalizers": rest or None}})
         except StatusError as e:
             if e.code != 404:
                 raise
@@ -241,13 +246,13 @@ def _uninstalling(release: Object) -> Finding | None:
         return None
     name = f"{release['metadata']['namespace']}/{release['metadata']['name']}"
     why = f"Flux has not uninstalled the chart yet: {FLUX_FINALIZER} is on HelmRelease {name}"
-    said = condition((release.get("status") or {}).get("conditions"), "Ready")
+    said = find_condition((release.get("status") or {}).get("conditions"), "Ready")
     if said is not None and said.get("status") == "False" and said.get("message"):
         why += f"; it says: {said['message']}"
     return _terminating("FluxUninstalls", why)
 
 
-def _named(children: Sequence[TenantFacts]) -> str:
+def _named(children: Sequence[TenantSummary]) -> str:
     if len(children) > _NAMED:
         return f"more than {_NAMED} child tenants"
     return f"the child tenants {', '.join(each.key.name for each in children)}"
@@ -256,16 +261,16 @@ def _named(children: Sequence[TenantFacts]) -> str:
 def _waits(namespace: Object) -> str:
     """That the Namespace is being deleted, and what the host says that it waits for."""
     held = (namespace.get("status") or {}).get("conditions")
-    told = [condition(held, type_) for type_ in _NAMESPACE_WAITS]
+    told = [find_condition(held, type_) for type_ in _NAMESPACE_WAITS]
     reasons = [str(each.get("message")) for each in told if each is not None and each.get("status") == "True"]
     return "; ".join([f'namespace "{namespace["metadata"]["name"]}" is being deleted', *reasons])
 
 
-def _refused(error: StatusError, what: str) -> Waiting:
+def _refused(error: StatusError, what: str) -> PendingDeletion:
     if _is_passing(error):
         raise error
     finding = _terminating("Refused", f"the host refused to delete {what}: {error.message}")
-    return Waiting(finding=finding, refusals=[error])
+    return PendingDeletion(finding=finding, refusals=[error])
 
 
 def _is_passing(error: StatusError) -> bool:

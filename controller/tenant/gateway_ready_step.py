@@ -11,15 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import Apply
-from controller.runtime.conditions import Finding, condition, is_stale, listed
+from controller.runtime.apply import ClusterWriter
+from controller.runtime.conditions import Finding, find_condition, is_stale, join_limited
 from controller.tenant.observe import ObservedTenant
-from controller.tenant.tenantgateway_step import NAME
+from controller.tenant.tenantgateway_step import TENANTGATEWAY_NAME
 from controller.tenant.watches import Enqueue
 from registry.cluster.event_handlers import ProjectionStore
 from registry.cluster.interface import ClusterResource
 from registry.names import canonical_host
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree, effective_gateway
 from registry.tenantgateway.types import TENANTGATEWAYS
 
@@ -28,7 +28,7 @@ GATEWAYS = ClusterResource("gateway.networking.k8s.io", "v1", "gateways", "Gatew
 _LISTENERS = "ListenersNotReady"
 
 
-class State(NamedTuple):
+class ConditionState(NamedTuple):
     """What a condition says, or that it says nothing of the object as it is: Unknown."""
 
     status: Literal["True", "False", "Unknown"]
@@ -37,7 +37,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listener:
+class ListenerState:
     hostname: str
     ready: bool
     reason: str = ""
@@ -49,9 +49,9 @@ class GatewayState:
     there is none; `accepted` is None where there is no Gateway."""
 
     tenantgateway: Object | None = None
-    ready: State | None = None
-    listeners: Sequence[Listener] = ()
-    accepted: State | None = None
+    ready: ConditionState | None = None
+    listeners: Sequence[ListenerState] = ()
+    accepted: ConditionState | None = None
 
 
 NO_GATEWAY = GatewayState()
@@ -65,32 +65,34 @@ def gateway_finding(observed: ObservedTenant, state: GatewayState, own: Callable
     owner = observed.gateway.namespace
     if not owner:
         return Finding(GATEWAY_READY, "False", "NoGateway", "neither the tenant nor an ancestor has a Gateway")
-    shared = _of_owner(state) if owner == observed.facts.namespace else _of_heir(state)
+    shared = _of_owner(state) if owner == observed.tenant.namespace else _of_heir(state)
     if shared.status != "True":
         return Finding(GATEWAY_READY, shared.status, shared.reason, f'the Gateway of "{owner}": {shared.message}')
     late = [each for each in state.listeners if not each.ready and own(each.hostname)]
     if late:
-        told = listed([f"{each.hostname} ({each.reason})" if each.reason else each.hostname for each in late])
+        told = join_limited([f"{each.hostname} ({each.reason})" if each.reason else each.hostname for each in late])
         return Finding(GATEWAY_READY, "False", _LISTENERS, f'at the Gateway of "{owner}": not ready yet: {told}')
     return Finding(GATEWAY_READY, "True", "Reconciled", f'the Gateway of "{owner}" serves the tenant')
 
 
-def _of_owner(state: GatewayState) -> State:
+def _of_owner(state: GatewayState) -> ConditionState:
     if state.ready is None:
-        return State("Unknown", "Pending", "its TenantGateway is not there yet, or has no status")
+        return ConditionState("Unknown", "Pending", "its TenantGateway is not there yet, or has no status")
     # which of the listeners are its own, and which an heir's, is looked at apart
-    return State("True", "", "") if state.ready.reason == _LISTENERS else state.ready
+    return ConditionState("True", "", "") if state.ready.reason == _LISTENERS else state.ready
 
 
-def _of_heir(state: GatewayState) -> State:
+def _of_heir(state: GatewayState) -> ConditionState:
     if state.accepted is None:
-        return State("Unknown", "Pending", "it does not exist yet")
+        return ConditionState("Unknown", "Pending", "it does not exist yet")
     if state.accepted.status == "True":
         return state.accepted
-    return State(state.accepted.status, "GatewayNotAccepted", f"{state.accepted.reason}: {state.accepted.message}")
+    return ConditionState(
+        state.accepted.status, "GatewayNotAccepted", f"{state.accepted.reason}: {state.accepted.message}"
+    )
 
 
-def hostname_owners(tree: TenantTree, hostname: str) -> Sequence[TenantFacts]:
+def hostname_owners(tree: TenantTree, hostname: str) -> Sequence[TenantSummary]:
     """Whose hostname it is: several Tenants only if they share a domain. A wildcard is its domain's."""
     name = canonical_host(hostname).removeprefix("*.")
     while name:
@@ -106,15 +108,15 @@ class GatewayIndex:
     A change leads to the Tenants that it concerns: of one listener to its hostname's, of the Gateway to all heirs.
     """
 
-    def __init__(self, *, apply: Apply, tree: TenantTree, enqueue: Enqueue) -> None:
-        self._apply = apply
+    def __init__(self, *, writer: ClusterWriter, tree: TenantTree, enqueue: Enqueue) -> None:
+        self._writer = writer
         self._tree = tree
         self._enqueue = enqueue
-        self.tenantgateways = ProjectionStore(view=_asked, changed=self._asked_changed)
-        self.gateways = ProjectionStore(view=_accepted, changed=self._accepted_changed)
+        self.tenantgateways = ProjectionStore(project=_asked, on_change=self._asked_changed)
+        self.gateways = ProjectionStore(project=_accepted, on_change=self._accepted_changed)
 
     def get(self, namespace: str) -> GatewayState:
-        key = Key(namespace, NAME)
+        key = Key(namespace, TENANTGATEWAY_NAME)
         return replace(self.tenantgateways.get(key) or NO_GATEWAY, accepted=self.gateways.get(key))
 
     def tenantgateway(self, namespace: str) -> Object | None:
@@ -122,10 +124,10 @@ class GatewayIndex:
 
     async def delete(self, tenantgateway: Object) -> None:
         # in the foreground it stays until what it owns is gone
-        await self._apply.delete(TENANTGATEWAYS, tenantgateway, propagation="Foreground")
+        await self._writer.delete(TENANTGATEWAYS, tenantgateway, propagation="Foreground")
 
-    def is_own(self, facts: TenantFacts, hostname: str) -> bool:
-        return any(each.key == facts.key for each in hostname_owners(self._tree, hostname))
+    def owns_hostname(self, tenant: TenantSummary, hostname: str) -> bool:
+        return any(each.key == tenant.key for each in hostname_owners(self._tree, hostname))
 
     def _asked_changed(self, key: Key, before: GatewayState | None, now: GatewayState | None) -> None:
         old, new = before or NO_GATEWAY, now or NO_GATEWAY
@@ -134,10 +136,10 @@ class GatewayIndex:
             self._enqueue(owner.key)
         changed = set(old.listeners) ^ set(new.listeners)
         for hostname in {each.hostname for each in changed}:
-            for facts in hostname_owners(self._tree, hostname):
-                self._enqueue(facts.key)
+            for tenant in hostname_owners(self._tree, hostname):
+                self._enqueue(tenant.key)
 
-    def _accepted_changed(self, key: Key, before: State | None, now: State | None) -> None:
+    def _accepted_changed(self, key: Key, before: ConditionState | None, now: ConditionState | None) -> None:
         owner = self._tree.by_namespace(key.namespace)
         for each in self._tree.descendants(owner) if owner is not None else ():
             if effective_gateway(self._tree, each).namespace == key.namespace:
@@ -155,11 +157,11 @@ class GatewayReadyStep:
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         state = self._gateways.get(observed.gateway.namespace)
-        return [gateway_finding(observed, state, lambda name: self._gateways.is_own(observed.facts, name))]
+        return [gateway_finding(observed, state, lambda name: self._gateways.owns_hostname(observed.tenant, name))]
 
 
 def _asked(tenantgateway: Object) -> GatewayState | None:
-    if tenantgateway["metadata"]["name"] != NAME:
+    if tenantgateway["metadata"]["name"] != TENANTGATEWAY_NAME:
         return None
     return GatewayState(
         tenantgateway=_identity(tenantgateway),
@@ -168,8 +170,8 @@ def _asked(tenantgateway: Object) -> GatewayState | None:
     )
 
 
-def _accepted(gateway: Object) -> State | None:
-    return _state(gateway, "Accepted") if gateway["metadata"]["name"] == NAME else None
+def _accepted(gateway: Object) -> ConditionState | None:
+    return _state(gateway, "Accepted") if gateway["metadata"]["name"] == TENANTGATEWAY_NAME else None
 
 
 def _identity(obj: Object) -> Object:
@@ -185,28 +187,28 @@ def _lasting(state: GatewayState) -> tuple[object, ...]:
     return state.tenantgateway is None, metadata.get("deletionTimestamp"), metadata.get("finalizers")
 
 
-def _state(obj: Object, type_: str) -> State | None:
-    found = condition((obj.get("status") or {}).get("conditions"), type_)
+def _state(obj: Object, type_: str) -> ConditionState | None:
+    found = find_condition((obj.get("status") or {}).get("conditions"), type_)
     if found is None:
         return None
     if is_stale(found, obj):
-        return State("Unknown", "Pending", f"its condition {type_} is of a former generation")
+        return ConditionState("Unknown", "Pending", f"its condition {type_} is of a former generation")
     status = found.get("status")
     known: Literal["True", "False", "Unknown"] = (
         "True" if status == "True" else "False" if status == "False" else "Unknown"
     )
-    return State(known, str(found.get("reason") or type_), str(found.get("message") or ""))
+    return ConditionState(known, str(found.get("reason") or type_), str(found.get("message") or ""))
 
 
-def _listeners(obj: Object) -> Sequence[Listener]:
+def _listeners(obj: Object) -> Sequence[ListenerState]:
     held = (obj.get("status") or {}).get("listeners")
     return tuple(_hostnames(held if isinstance(held, list) else ()))
 
 
-def _hostnames(held: Iterable[object]) -> Iterable[Listener]:
+def _hostnames(held: Iterable[object]) -> Iterable[ListenerState]:
     """Those that have a hostname; the one for HTTP is everybody's."""
     for each in held:
         if isinstance(each, dict) and isinstance(each.get("hostname"), str):
-            yield Listener(
+            yield ListenerState(
                 hostname=each["hostname"], ready=each.get("ready") is True, reason=str(each.get("reason") or "")
             )

@@ -9,9 +9,9 @@ from typing import Literal
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
 from registry.names import release_name
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 
-Chart = Literal["none", "flux"]
+ChartMode = Literal["none", "flux"]
 """Whether Flux installs the chart of each Tenant's HelmRelease: the setting `tenants.chart`."""
 
 CHART_CONFLICT = "ChartConflict"
@@ -21,7 +21,7 @@ RELEASE_NAMESPACE_ANNOTATION = "meta.helm.sh/release-namespace"
 OURS = "tenant-controller"
 
 
-class Manager(Enum):
+class ObjectManager(Enum):
     """Who keeps an object as it is."""
 
     OURS = "ours"
@@ -32,17 +32,17 @@ class Manager(Enum):
     """It has the name of an object of ours: we keep it as wanted, and never delete it."""
 
 
-def manager(obj: Object) -> Manager:
+def object_manager(obj: Object) -> ObjectManager:
     held = (obj["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL)
-    return Manager.HELM if held == "Helm" else Manager.OURS if held == OURS else Manager.OTHER
+    return ObjectManager.HELM if held == "Helm" else ObjectManager.OURS if held == OURS else ObjectManager.OTHER
 
 
-def tenant_release(facts: TenantFacts) -> Key:
+def tenant_release(tenant: TenantSummary) -> Key:
     """The Helm release of the Tenant's chart."""
-    return Key(facts.key.namespace, release_name(facts.key.name))
+    return Key(tenant.key.namespace, release_name(tenant.key.name))
 
 
-def managed(desired: Object, release: Key | None) -> Object:
+def with_manager_labels(desired: Object, release: Key | None) -> Object:
     """`desired` as a new object has it: so that Helm takes it over as part of `release`, or as our own."""
     metadata = desired["metadata"]
     labels = {**(metadata.get("labels") or {}), MANAGED_BY_LABEL: "Helm" if release is not None else OURS}
@@ -53,13 +53,13 @@ def managed(desired: Object, release: Key | None) -> Object:
     return {**desired, "metadata": marked}
 
 
-def differs(what: str) -> Finding:
+def chart_conflict(what: str) -> Finding:
     """The finding of an object that Helm manages otherwise than we would."""
     why = f"the tenant's chart has {what} otherwise than the tenant asks for, and keeps it so"
     return Finding(CHART_CONFLICT, "True", "ObjectsDiffer", why)
 
 
-def joined(findings: Sequence[Finding]) -> Sequence[Finding]:
+def merge_chart_conflicts(findings: Sequence[Finding]) -> Sequence[Finding]:
     """One condition a type: several objects may differ from the chart's."""
     conflicts = [each for each in findings if each.type == CHART_CONFLICT]
     others = [each for each in findings if each.type != CHART_CONFLICT]

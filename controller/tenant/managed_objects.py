@@ -13,20 +13,26 @@ import orjson
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import Apply, Renderer, additions
+from controller.runtime.apply import ClusterWriter, Renderer, missing_fields
 from controller.runtime.conditions import Finding
-from controller.tenant.helm_ownership import Chart, Manager, differs, managed, manager
+from controller.tenant.helm_ownership import (
+    ChartMode,
+    ObjectManager,
+    chart_conflict,
+    object_manager,
+    with_manager_labels,
+)
 from registry.cluster.event_handlers import ProjectionByNamespace
 from registry.cluster.interface import ClusterClient, ClusterResource, is_terminating
 from registry.cluster.object_store import key_of
 
-_MANAGERS: Final = tuple(Manager)
+_MANAGERS: Final = tuple(ObjectManager)
 
 
 class ObjectDigest(NamedTuple):
     """`digest` is equal for objects with the same essence, in one process."""
 
-    manager: Manager
+    manager: ObjectManager
     digest: int
 
     @property
@@ -35,7 +41,7 @@ class ObjectDigest(NamedTuple):
         return self.digest * len(_MANAGERS) + _MANAGERS.index(self.manager)
 
     @classmethod
-    def of(cls, packed: int) -> ObjectDigest:
+    def unpack(cls, packed: int) -> ObjectDigest:
         digest, manager = divmod(packed, len(_MANAGERS))
         return cls(_MANAGERS[manager], digest)
 
@@ -50,15 +56,15 @@ class ManagedKind:
     """
 
     resource: ClusterResource
-    essence: Callable[[Object], object]
-    belongs: Callable[[str, str], bool]
+    normalize: Callable[[Object], object]
+    selects: Callable[[str, str], bool]
     must_be_replaced: Callable[[Object, Object], bool] = lambda current, desired: False
 
-    def mark(self, obj: Object) -> ObjectDigest:
-        return ObjectDigest(manager(obj), self.digest(obj))
+    def digest_of(self, obj: Object) -> ObjectDigest:
+        return ObjectDigest(object_manager(obj), self.digest(obj))
 
     def digest(self, obj: Object) -> int:
-        return hash(orjson.dumps(self.essence(obj), option=orjson.OPT_SORT_KEYS))
+        return hash(orjson.dumps(self.normalize(obj), option=orjson.OPT_SORT_KEYS))
 
 
 class ObjectDigests(ProjectionByNamespace[int]):
@@ -67,26 +73,26 @@ class ObjectDigests(ProjectionByNamespace[int]):
     `concern` is told the Namespace of an object that is not as it was known to be.
     """
 
-    def __init__(self, part: ManagedKind, *, concern: Callable[[str], None]) -> None:
-        super().__init__(self._mark, concern=concern)
-        self.part = part
+    def __init__(self, kind: ManagedKind, *, concern: Callable[[str], None]) -> None:
+        super().__init__(self._mark, on_change=concern)
+        self.kind = kind
 
     def get(self, namespace: str, name: str) -> ObjectDigest | None:
         packed = self.values(namespace).get(name)
-        return None if packed is None else ObjectDigest.of(packed)
+        return None if packed is None else ObjectDigest.unpack(packed)
 
     def names(self, namespace: str) -> Sequence[str]:
         return tuple(self.values(namespace))
 
-    def written(self, obj: Object) -> None:
+    def record_written(self, obj: Object) -> None:
         """What a write of ours came to: the event that tells the same is no news then."""
-        self.put(key_of(obj), self.part.mark(obj).packed)
+        self.put(key_of(obj), self.kind.digest_of(obj).packed)
 
-    def gone(self, namespace: str, name: str) -> None:
+    def record_deleted(self, namespace: str, name: str) -> None:
         self.put(Key(namespace, name), None)
 
     def _mark(self, obj: Object) -> int | None:
-        return self.part.mark(obj).packed if self.part.belongs(*key_of(obj)) else None
+        return self.kind.digest_of(obj).packed if self.kind.selects(*key_of(obj)) else None
 
 
 class _NobodysElse:
@@ -99,74 +105,74 @@ class _NobodysElse:
 class ContentWriter:
     """Every method raises the host's StatusError, NotLeading. `chart` is the setting at present."""
 
-    def __init__(self, *, apply: Apply, cluster: ClusterClient, chart: Callable[[], Chart]) -> None:
-        self._apply = apply
+    def __init__(self, *, writer: ClusterWriter, cluster: ClusterClient, chart: Callable[[], ChartMode]) -> None:
+        self._writer = writer
         self._cluster = cluster
         self._chart = chart
 
-    async def ensure(self, marks: ObjectDigests, desire: Renderer, release: Key | None) -> Sequence[Finding]:
+    async def ensure(self, digests: ObjectDigests, desire: Renderer, release: Key | None) -> Sequence[Finding]:
         """Make an object as `desire` says; what Helm has otherwise is found, and left.
 
         `release` is Helm's for it, None for what no chart of a Tenant makes.
         """
         wanted = desire(None)
         metadata = wanted["metadata"]
-        mark, digest = marks.get(metadata["namespace"], metadata["name"]), marks.part.digest(wanted)
+        mark, digest = digests.get(metadata["namespace"], metadata["name"]), digests.kind.digest(wanted)
         if mark is not None and mark.digest == digest and not self._is_to_hand_over(mark.manager, release):
             return []
-        current = None if mark is None else await self._read(marks, wanted)
+        current = None if mark is None else await self._read(digests, wanted)
         if (
             current is not None
-            and manager(current) is not Manager.HELM
-            and marks.part.must_be_replaced(current, wanted)
+            and object_manager(current) is not ObjectManager.HELM
+            and digests.kind.must_be_replaced(current, wanted)
         ):
-            await self._apply.delete(marks.part.resource, current)
+            await self._writer.delete(digests.kind.resource, current)
             current = None
-        written = await self._apply.ensure(
-            marks.part.resource,
+        written = await self._writer.ensure(
+            digests.kind.resource,
             lambda held: self._desire(desire, held, release),
             observed=current,
             owner=_NobodysElse(),
         )
-        marks.written(written)
-        if manager(written) is Manager.HELM and marks.part.digest(written) != digest:
-            return [differs(_named(marks.part.resource, metadata["name"]))]
+        digests.record_written(written)
+        if object_manager(written) is ObjectManager.HELM and digests.kind.digest(written) != digest:
+            return [chart_conflict(_named(digests.kind.resource, metadata["name"]))]
         return []
 
-    async def remove(self, marks: ObjectDigests, namespace: str, name: str) -> Sequence[Finding]:
+    async def remove(self, digests: ObjectDigests, namespace: str, name: str) -> Sequence[Finding]:
         """Delete an object of our making; what Helm keeps is found, and what others made stays."""
-        mark = marks.get(namespace, name)
-        if mark is None or mark.manager is Manager.OTHER:
+        mark = digests.get(namespace, name)
+        if mark is None or mark.manager is ObjectManager.OTHER:
             return []
-        if mark.manager is Manager.HELM:
-            return [differs(_named(marks.part.resource, name))]
-        current = await self._read(marks, {"metadata": {"namespace": namespace, "name": name}})
-        if current is None or manager(current) is not Manager.OURS or is_terminating(current):
+        if mark.manager is ObjectManager.HELM:
+            return [chart_conflict(_named(digests.kind.resource, name))]
+        current = await self._read(digests, {"metadata": {"namespace": namespace, "name": name}})
+        if current is None or object_manager(current) is not ObjectManager.OURS or is_terminating(current):
             return []
-        await self._apply.delete(marks.part.resource, current)
-        marks.gone(namespace, name)
+        await self._writer.delete(digests.kind.resource, current)
+        digests.record_deleted(namespace, name)
         return []
 
     def _desire(self, desire: Renderer, current: Object | None, release: Key | None) -> Object:
         desired = desire(current)
-        held = manager(current) if current is not None else None
-        if current is not None and held is Manager.HELM:
-            return additions(desired, current)
+        held = object_manager(current) if current is not None else None
+        if current is not None and held is ObjectManager.HELM:
+            return missing_fields(desired, current)
         if held is None or self._is_to_hand_over(held, release):
-            return managed(desired, release if self._chart() == "flux" else None)
+            return with_manager_labels(desired, release if self._chart() == "flux" else None)
         return desired
 
-    def _is_to_hand_over(self, held: Manager, release: Key | None) -> bool:
-        return held is Manager.OURS and release is not None and self._chart() == "flux"
+    def _is_to_hand_over(self, held: ObjectManager, release: Key | None) -> bool:
+        return held is ObjectManager.OURS and release is not None and self._chart() == "flux"
 
     async def _read(self, marks: ObjectDigests, wanted: Object) -> Object | None:
         metadata = wanted["metadata"]
         try:
-            return await self._cluster.get(marks.part.resource, metadata["namespace"], metadata["name"])
+            return await self._cluster.get(marks.kind.resource, metadata["namespace"], metadata["name"])
         except StatusError as e:
             if e.reason != "NotFound":
                 raise
-            marks.gone(metadata["namespace"], metadata["name"])
+            marks.record_deleted(metadata["namespace"], metadata["name"])
             return None
 
 

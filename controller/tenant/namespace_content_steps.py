@@ -11,14 +11,14 @@ from controller.tenant import quota_step as quota
 from controller.tenant import rbac_step as access
 from controller.tenant import tenantgateway_step as tenantgateway
 from controller.tenant import values_secret_step as values
-from controller.tenant.helm_ownership import Chart
-from controller.tenant.managed_objects import ContentWriter, Marks, Part
-from controller.tenant.quota_step import Limits, QuotaStep
-from controller.tenant.rbac_step import AccessStep
+from controller.tenant.helm_ownership import ChartMode
+from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
+from controller.tenant.quota_step import ContainerLimits, QuotaStep
+from controller.tenant.rbac_step import RbacStep
 from controller.tenant.reconciler import Step
 from controller.tenant.tenantgateway_step import TenantGatewayStep
-from controller.tenant.values_secret_step import ClusterValues, ValuesStep
-from controller.tenant.watches import ContentEvents, GatewayOwners
+from controller.tenant.values_secret_step import InheritedValues, ValuesStep
+from controller.tenant.watches import TenantEnqueuer, TenantGatewayServedHandler
 from registry.cluster.event_handlers import EventHandler
 from registry.cluster.interface import ClusterResource
 
@@ -28,45 +28,55 @@ class ContentSettings:
     """What the platform says of the contents, each as it is at present. `tenantgateway` gives the spec for an apex,
     `served` whether the host has TenantGateways."""
 
-    chart: Callable[[], Chart]
+    chart: Callable[[], ChartMode]
     cluster: Callable[[], Mapping[str, str]]
-    limits: Callable[[], Limits]
+    limits: Callable[[], ContainerLimits]
     tenantgateway: Callable[[str], Object]
     served: Callable[[], bool] = lambda: True
 
 
-class Listen(Protocol):
+class AddHandler(Protocol):
     def __call__(self, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
         """Tell the handler of the objects of a kind, in all namespaces; with `name`, of those of that name alone."""
         ...
 
 
-def inside(
-    *, writer: ContentWriter, events: ContentEvents, listen: Listen, settings: ContentSettings
+def content_steps(
+    *, contents: ContentWriter, enqueuer: TenantEnqueuer, add_handler: AddHandler, settings: ContentSettings
 ) -> Sequence[Step]:
     """The steps in their order; their handlers are added with `listen`."""
 
-    def marks(part: Part, name: str = "") -> Marks:
-        made = Marks(part, concern=events.concern)
-        listen(part.resource, made, name=name)
+    def marks(part: ManagedKind, name: str = "") -> ObjectDigests:
+        made = ObjectDigests(part, concern=enqueuer.enqueue_owner)
+        add_handler(part.resource, made, name=name)
         return made
 
-    listen(tenantgateway.PART.resource, GatewayOwners(tree=events.tree, enqueue=events.enqueue))
-    secrets, inherited = marks(values.PART, values.NAME), ClusterValues(heirs=events.concern_heirs)
-    listen(values.PART.resource, inherited, name=values.NAME)
+    add_handler(
+        tenantgateway.MANAGED_TENANTGATEWAY.resource,
+        TenantGatewayServedHandler(tree=enqueuer.tree, enqueue=enqueuer.add),
+    )
+    secrets, inherited = (
+        marks(values.MANAGED_VALUES_SECRET, values.SECRET_NAME),
+        InheritedValues(enqueue_heirs=enqueuer.enqueue_heirs),
+    )
+    add_handler(values.MANAGED_VALUES_SECRET.resource, inherited, name=values.SECRET_NAME)
     return (
-        ValuesStep(writer=writer, marks=secrets, inherited=inherited, cluster=settings.cluster),
-        AccessStep(writer=writer, accounts=marks(access.ACCOUNT_PART), bindings=marks(access.BINDING_PART)),
+        ValuesStep(contents=contents, digests=secrets, inherited=inherited, cluster=settings.cluster),
+        RbacStep(
+            contents=contents,
+            accounts=marks(access.MANAGED_SERVICE_ACCOUNT),
+            bindings=marks(access.MANAGED_ROLE_BINDING),
+        ),
         TenantGatewayStep(
-            writer=writer,
-            marks=marks(tenantgateway.PART),
+            contents=contents,
+            digests=marks(tenantgateway.MANAGED_TENANTGATEWAY),
             spec=settings.tenantgateway,
             served=settings.served,
         ),
         QuotaStep(
-            writer=writer,
-            quotas=marks(quota.QUOTA_PART, quota.QUOTA),
-            ranges=marks(quota.LIMITS_PART, quota.LIMITS),
+            contents=contents,
+            quotas=marks(quota.MANAGED_QUOTA, quota.QUOTA),
+            ranges=marks(quota.MANAGED_LIMIT_RANGE, quota.LIMITS),
             limits=settings.limits,
         ),
     )

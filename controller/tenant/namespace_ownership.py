@@ -15,7 +15,7 @@ from typing import Any
 from apiserver.meta.resource import Key, Object
 from controller.tenant.helm_ownership import MANAGED_BY_LABEL, RELEASE_NAME_ANNOTATION, RELEASE_NAMESPACE_ANNOTATION
 from registry.names import NO_DELETE_LABEL, release_name
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 
 TENANT_ANNOTATION = "apps.cozystack.io/tenant"
 UID_ANNOTATION = "apps.cozystack.io/tenant-uid"
@@ -35,14 +35,14 @@ class Ownership(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class TenantRecord:
     """What a Namespace says of the Tenant that it was made for."""
 
     tenant: Key
     uid: str
 
 
-def ownership(namespace: Object, facts: TenantFacts) -> Ownership:
+def ownership(namespace: Object, tenant: TenantSummary) -> Ownership:
     """Whose the Namespace with the name of the Tenant's workload namespace is.
 
     tenant-root is the root's, whoever made it: no other Tenant can have it, and it is there before the root is.
@@ -51,24 +51,24 @@ def ownership(namespace: Object, facts: TenantFacts) -> Ownership:
     labels, annotations = _strings(metadata, "labels"), _strings(metadata, "annotations")
     if labels.get(MANAGED_BY_LABEL) == "Helm":
         release = annotations.get(RELEASE_NAMESPACE_ANNOTATION), annotations.get(RELEASE_NAME_ANNOTATION)
-        if facts.is_root or release == (facts.key.namespace, release_name(facts.key.name)):
+        if tenant.is_root or release == (tenant.key.namespace, release_name(tenant.key.name)):
             return Ownership.HELM
-    adopted = annotations.get(ADOPT_ANNOTATION) == _text(facts.key)
-    recorded = record(namespace) == Record(facts.key, facts.uid)
-    return Ownership.OURS if facts.is_root or adopted or recorded else Ownership.FOREIGN
+    adopted = annotations.get(ADOPT_ANNOTATION) == _text(tenant.key)
+    recorded = read_record(namespace) == TenantRecord(tenant.key, tenant.uid)
+    return Ownership.OURS if tenant.is_root or adopted or recorded else Ownership.FOREIGN
 
 
-def annotations_of_record(facts: TenantFacts, now: datetime) -> dict[str, str]:
+def record_annotations(tenant: TenantSummary, now: datetime) -> dict[str, str]:
     """The record, for a Namespace that is made at `now`."""
     made = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {TENANT_ANNOTATION: _text(facts.key), UID_ANNOTATION: facts.uid, MADE_ANNOTATION: made}
+    return {TENANT_ANNOTATION: _text(tenant.key), UID_ANNOTATION: tenant.uid, MADE_ANNOTATION: made}
 
 
-def record(namespace: Object) -> Record | None:
+def read_record(namespace: Object) -> TenantRecord | None:
     annotations = _strings(namespace["metadata"], "annotations")
     home, slash, name = annotations.get(TENANT_ANNOTATION, "").partition("/")
     uid = annotations.get(UID_ANNOTATION, "")
-    return Record(Key(home, name), uid) if slash and home and name and uid else None
+    return TenantRecord(Key(home, name), uid) if slash and home and name and uid else None
 
 
 def may_be_deleted(namespace: Object) -> bool:
@@ -78,13 +78,13 @@ def may_be_deleted(namespace: Object) -> bool:
     labels, annotations = _strings(metadata, "labels"), _strings(metadata, "annotations")
     if labels.get(MANAGED_BY_LABEL) == "Helm" or ADOPT_ANNOTATION in annotations:
         return False
-    return labels.get(NO_DELETE_LABEL) != "true" and is_of_our_making(namespace)
+    return labels.get(NO_DELETE_LABEL) != "true" and is_created_by_us(namespace)
 
 
-def is_of_our_making(namespace: Object) -> bool:
+def is_created_by_us(namespace: Object) -> bool:
     """Whether there is a record, and it was written when the Namespace was made."""
     metadata = namespace["metadata"]
-    if record(namespace) is None:
+    if read_record(namespace) is None:
         return False
     made = _time(_strings(metadata, "annotations").get(MADE_ANNOTATION))
     created = _time(metadata.get("creationTimestamp"))
@@ -93,19 +93,19 @@ def is_of_our_making(namespace: Object) -> bool:
     return abs((created - made).total_seconds()) <= _CLOCK_SKEW_SECONDS
 
 
-def is_of_former(namespace: Object | None, facts: TenantFacts) -> bool:
+def is_of_former_tenant(namespace: Object | None, tenant: TenantSummary) -> bool:
     """Whether we made the Namespace for a Tenant of the same name that is gone: clean-up will take it away."""
-    written = record(namespace) if namespace is not None else None
-    if namespace is None or written is None or written.tenant != facts.key or written.uid == facts.uid:
+    written = read_record(namespace) if namespace is not None else None
+    if namespace is None or written is None or written.tenant != tenant.key or written.uid == tenant.uid:
         return False
     return may_be_deleted(namespace)
 
 
-def conflict(facts: TenantFacts) -> str:
+def conflict_message(tenant: TenantSummary) -> str:
     """What to say of a foreign Namespace, with the remedy."""
     return (
-        f'Namespace "{facts.namespace}" exists and was not made for this tenant; delete it, or give it to the tenant '
-        f"with the annotation {ADOPT_ANNOTATION}: {_text(facts.key)}"
+        f'Namespace "{tenant.namespace}" exists and was not made for this tenant; delete it, or give it to the tenant '
+        f"with the annotation {ADOPT_ANNOTATION}: {_text(tenant.key)}"
     )
 
 

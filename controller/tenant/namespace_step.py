@@ -9,12 +9,12 @@ from functools import partial
 
 from apiserver.meta.label_validation import label_value_errors
 from apiserver.meta.resource import Object
-from controller.runtime.apply import Apply, ForeignObject, additions
+from controller.runtime.apply import ClusterWriter, ForeignObject, missing_fields
 from controller.runtime.conditions import Finding
-from controller.tenant.helm_ownership import CHART_CONFLICT, Chart, managed, tenant_release
+from controller.tenant.helm_ownership import CHART_CONFLICT, ChartMode, tenant_release, with_manager_labels
 from controller.tenant.namespace_ownership import (
     Ownership,
-    conflict,
+    conflict_message,
     is_of_former_tenant,
     may_be_deleted,
     ownership,
@@ -34,16 +34,16 @@ from registry.names import (
     host_errors,
 )
 from registry.tenant.inheritance import NO_SERVICES, Services
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 from registry.tenant.types import EffectiveHost
 
-READY = "NamespaceReady"
+NAMESPACE_READY = "NamespaceReady"
 # A condition shows what is wrong, and not all of it.
 _SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inherited:
+class InheritedSettings:
     """What the labels of a Namespace say besides its place: of the Tenant, or of an ancestor.
 
     `gateway` is the workload namespace of the Gateway's owner, empty if the tree gives none.
@@ -56,9 +56,9 @@ class Inherited:
 
 
 def render_namespace(
-    facts: TenantFacts,
-    ancestors: Sequence[TenantFacts],
-    inherited: Inherited,
+    tenant: TenantSummary,
+    ancestors: Sequence[TenantSummary],
+    inherited: InheritedSettings,
     *,
     parent: Object | None = None,
     current: Object | None = None,
@@ -75,10 +75,10 @@ def render_namespace(
     }
     labels |= {NAMESPACE_LABEL_PREFIX + name: owner or None for name, owner in inherited.services.by_name().items()}
     labels |= {key: None for key in held if key.startswith(ANCESTOR_LABEL_PREFIX)}
-    labels |= {ANCESTOR_LABEL_PREFIX + each.namespace: "" for each in (facts, *ancestors)}
-    if facts.is_root:
+    labels |= {ANCESTOR_LABEL_PREFIX + each.namespace: "" for each in (tenant, *ancestors)}
+    if tenant.is_root:
         labels[NO_DELETE_LABEL] = "true"
-    metadata: Object = {"name": facts.namespace, "labels": labels}
+    metadata: Object = {"name": tenant.namespace, "labels": labels}
     if inherited.gateway:
         labels[GATEWAY_LABEL] = inherited.gateway
         metadata["annotations"] = {GATEWAY_ATTACHED_BY_ANNOTATION: None}
@@ -127,7 +127,7 @@ def _said(key: str, value: str | None) -> str | None:
 def helm_patch(desired: Object, current: Object) -> Object:
     """What we write on a Namespace that Helm manages: what is missing, and the gateway label that is not Helm's but the
     gateway part's."""
-    added = additions(desired, current)
+    added = missing_fields(desired, current)
     if desired["metadata"]["labels"].get(GATEWAY_LABEL) and _is_attached(current):
         metadata = added.setdefault("metadata", {})
         metadata["labels"] = {**metadata.get("labels", {}), GATEWAY_LABEL: desired["metadata"]["labels"][GATEWAY_LABEL]}
@@ -135,84 +135,88 @@ def helm_patch(desired: Object, current: Object) -> Object:
     return added
 
 
-def obstacle(observed: ObservedTenant) -> Finding | None:
+def blocking_finding(observed: ObservedTenant) -> Finding | None:
     """What keeps us from writing the Namespace at present. Its end is an event that leads back here."""
-    facts = observed.facts
+    tenant = observed.tenant
     if observed.shares_namespace:
-        return Finding(READY, "False", "NamespaceConflict", f'namespace "{facts.namespace}" is an older tenant\'s')
+        return Finding(
+            NAMESPACE_READY, "False", "NamespaceConflict", f'namespace "{tenant.namespace}" is an older tenant\'s'
+        )
     if observed.namespace is not None and is_terminating(observed.namespace):
-        return Finding(READY, "False", "NamespaceTerminating", f'namespace "{facts.namespace}" is being deleted')
-    if is_of_former_tenant(observed.namespace, facts):
-        why = f'namespace "{facts.namespace}" is a former tenant\'s, and is about to be deleted'
-        return Finding(READY, "False", "NamespaceOfFormerTenant", why)
-    if facts.is_root:
+        return Finding(
+            NAMESPACE_READY, "False", "NamespaceTerminating", f'namespace "{tenant.namespace}" is being deleted'
+        )
+    if is_of_former_tenant(observed.namespace, tenant):
+        why = f'namespace "{tenant.namespace}" is a former tenant\'s, and is about to be deleted'
+        return Finding(NAMESPACE_READY, "False", "NamespaceOfFormerTenant", why)
+    if tenant.is_root:
         return None
     if not observed.ancestors:
-        why = f'namespace "{facts.key.namespace}" is not the workload namespace of a tenant'
-        return Finding(READY, "False", "ParentNotFound", why)
+        why = f'namespace "{tenant.key.namespace}" is not the workload namespace of a tenant'
+        return Finding(NAMESPACE_READY, "False", "ParentNotFound", why)
     if observed.parent_namespace is None or is_terminating(observed.parent_namespace):
-        why = f'namespace "{facts.key.namespace}" does not exist, or is being deleted'
-        return Finding(READY, "False", "ParentNamespaceNotReady", why)
+        why = f'namespace "{tenant.key.namespace}" does not exist, or is being deleted'
+        return Finding(NAMESPACE_READY, "False", "ParentNamespaceNotReady", why)
     return None
 
 
 class _NamespaceOwner:
-    def __init__(self, facts: TenantFacts) -> None:
-        self._facts = facts
+    def __init__(self, tenant: TenantSummary) -> None:
+        self._facts = tenant
 
     def refusal(self, current: Object) -> str:
-        return conflict(self._facts) if ownership(current, self._facts) is Ownership.FOREIGN else ""
+        return conflict_message(self._facts) if ownership(current, self._facts) is Ownership.FOREIGN else ""
 
 
 class NamespaceStep:
     """Findings: NamespaceReady, and while they hold, NamespaceConflict and ChartConflict."""
 
     name = "namespace"
-    condition = READY
+    condition = NAMESPACE_READY
 
     def __init__(
-        self, *, apply: Apply, now: Callable[[], datetime], chart: Callable[[], Chart] = lambda: "none"
+        self, *, writer: ClusterWriter, now: Callable[[], datetime], chart: Callable[[], ChartMode] = lambda: "none"
     ) -> None:
-        self._apply = apply
+        self._writer = writer
         self._now = now
         self._chart = chart
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
-        if (found := obstacle(observed)) is not None:
+        if (found := blocking_finding(observed)) is not None:
             return _refused(found)
-        facts = observed.facts
-        owner = _NamespaceOwner(facts)
+        tenant = observed.tenant
+        owner = _NamespaceOwner(tenant)
         try:
-            await self._apply.ensure(
+            await self._writer.ensure(
                 NAMESPACES, partial(self._desire, observed), observed=observed.namespace, owner=owner
             )
         except ForeignObject as e:
-            return _refused(Finding(READY, "False", "NamespaceConflict", str(e)))
-        ready = Finding(READY, "True", "Reconciled", f'namespace "{facts.namespace}" is as wanted')
+            return _refused(Finding(NAMESPACE_READY, "False", "NamespaceConflict", str(e)))
+        ready = Finding(NAMESPACE_READY, "True", "Reconciled", f'namespace "{tenant.namespace}" is as wanted')
         return [ready, *_scheduling(observed), *_chart(observed)]
 
     def _desire(self, observed: ObservedTenant, current: Object | None) -> Object:
-        facts, desired = observed.facts, _render(observed, current)
-        if current is not None and ownership(current, facts) is Ownership.HELM:
+        tenant, desired = observed.tenant, _render(observed, current)
+        if current is not None and ownership(current, tenant) is Ownership.HELM:
             return helm_patch(desired, current)
-        if current is None and not facts.is_root:
+        if current is None and not tenant.is_root:
             annotations = desired["metadata"].get("annotations", {})
-            desired["metadata"]["annotations"] = {**annotations, **record_annotations(facts, self._now())}
+            desired["metadata"]["annotations"] = {**annotations, **record_annotations(tenant, self._now())}
         # what was adopted, and the root, must not go with a release
-        if self._chart() == "flux" and not facts.is_root and (current is None or may_be_deleted(current)):
-            return managed(desired, tenant_release(facts))
+        if self._chart() == "flux" and not tenant.is_root and (current is None or may_be_deleted(current)):
+            return with_manager_labels(desired, tenant_release(tenant))
         return desired
 
 
 def _render(observed: ObservedTenant, current: Object | None) -> Object:
-    inherited = Inherited(
+    inherited = InheritedSettings(
         host=observed.host,
         services=observed.services,
         gateway=observed.gateway.namespace,
         scheduling_class=observed.scheduling_class,
     )
     return render_namespace(
-        observed.facts, observed.ancestors, inherited, parent=observed.parent_namespace, current=current
+        observed.tenant, observed.ancestors, inherited, parent=observed.parent_namespace, current=current
     )
 
 
@@ -232,7 +236,7 @@ def _scheduling(observed: ObservedTenant) -> Sequence[Finding]:
 def _chart(observed: ObservedTenant) -> Sequence[Finding]:
     """Of a Namespace that Helm manages we write only what Helm does not: a difference is told, not fought over."""
     current = observed.namespace
-    if current is None or ownership(current, observed.facts) is not Ownership.HELM:
+    if current is None or ownership(current, observed.tenant) is not Ownership.HELM:
         return []
     labels = conflicting_labels(_render(observed, current), current)
     if not labels:

@@ -9,7 +9,7 @@ from apiserver.meta.resource import Key, Object
 from registry.cluster.object_store import ObjectLister
 from registry.names import release_name
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree, effective_gateway, effective_host
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 
@@ -19,9 +19,9 @@ class ObservedTenant:
     """`ancestors` are nearest first. `shares_host` tells whether another Tenant has the same effective host,
     `shares_namespace` whether an older one has the same workload namespace."""
 
-    facts: TenantFacts
+    tenant: TenantSummary
     release: Object
-    ancestors: Sequence[TenantFacts]
+    ancestors: Sequence[TenantSummary]
     host: EffectiveHost | None
     gateway: EffectiveGateway
     shares_host: bool
@@ -32,7 +32,7 @@ class ObservedTenant:
     scheduling_class: str = ""
 
 
-class Observer:
+class TenantObserver:
     def __init__(self, *, tree: TenantTree, releases: ObjectLister, namespaces: ObjectLister) -> None:
         """`releases` are HelmReleases by their own keys, status included; `namespaces` are by ('', name)."""
         self._tree = tree
@@ -41,22 +41,22 @@ class Observer:
 
     def observe(self, key: Key) -> ObservedTenant | None:
         """None for a Tenant that does not exist."""
-        facts = self._tree.get(key)
+        tenant = self._tree.get(key)
         release = self._releases.get(Key(key.namespace, release_name(key.name)))
-        if facts is None or release is None:
+        if tenant is None or release is None:
             return None
-        host = effective_host(self._tree, facts)
-        owner, ancestors = self._tree.by_namespace(facts.namespace), self._tree.ancestors(facts)
+        host = effective_host(self._tree, tenant)
+        owner, ancestors = self._tree.by_namespace(tenant.namespace), self._tree.ancestors(tenant)
         return ObservedTenant(
-            facts=facts,
+            tenant=tenant,
             release=release,
             ancestors=ancestors,
             host=host,
-            gateway=effective_gateway(self._tree, facts),
+            gateway=effective_gateway(self._tree, tenant),
             shares_host=host is not None and len(self._tree.tenants_with_host(host.value)) > 1,
             shares_namespace=owner is not None and owner.key != key,
-            namespace=self._namespaces.get(Key("", facts.namespace)),
-            parent_namespace=None if facts.is_root else self._namespaces.get(Key("", key.namespace)),
-            services=effective_services(facts, ancestors),
-            scheduling_class=effective_scheduling_class(facts, ancestors),
+            namespace=self._namespaces.get(Key("", tenant.namespace)),
+            parent_namespace=None if tenant.is_root else self._namespaces.get(Key("", key.namespace)),
+            services=effective_services(tenant, ancestors),
+            scheduling_class=effective_scheduling_class(tenant, ancestors),
         )

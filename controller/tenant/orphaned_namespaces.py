@@ -12,8 +12,8 @@ from typing import Protocol
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import Apply
-from controller.tenant.namespace_ownership import may_be_deleted, record
+from controller.runtime.apply import ClusterWriter
+from controller.tenant.namespace_ownership import may_be_deleted, read_record
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient, is_terminating
 from registry.names import release_name
 from registry.tenant.tree import TenantTree
@@ -29,28 +29,28 @@ class RecordedNamespaces(Protocol):
 
 class OrphanedNamespaceCleanup:
     def __init__(
-        self, *, apply: Apply, cluster: ClusterClient, tree: TenantTree, namespaces: RecordedNamespaces
+        self, *, writer: ClusterWriter, cluster: ClusterClient, tree: TenantTree, namespaces: RecordedNamespaces
     ) -> None:
-        self._apply = apply
+        self._writer = writer
         self._cluster = cluster
         self._tree = tree
         self._namespaces = namespaces
 
-    async def run(self, tenant: Key) -> None:
+    async def run(self, key: Key) -> None:
         """Raises the host's StatusError, NotLeading."""
-        for namespace in self._namespaces.recorded(tenant):
-            written = record(namespace)
+        for namespace in self._namespaces.recorded(key):
+            written = read_record(namespace)
             if written is None or is_terminating(namespace) or not may_be_deleted(namespace):
                 continue
-            facts = self._tree.get(tenant)
-            if (facts is not None and facts.uid == written.uid) or await self._exists(tenant, written.uid):
+            tenant = self._tree.get(key)
+            if (tenant is not None and tenant.uid == written.uid) or await self._exists(key, written.uid):
                 continue
-            _logger.info("deleting namespace %s: its tenant %s/%s is gone", namespace["metadata"]["name"], *tenant)
-            await self._apply.delete(NAMESPACES, namespace)
+            _logger.info("deleting namespace %s: its tenant %s/%s is gone", namespace["metadata"]["name"], *key)
+            await self._writer.delete(NAMESPACES, namespace)
 
-    async def _exists(self, tenant: Key, uid: str) -> bool:
+    async def _exists(self, key: Key, uid: str) -> bool:
         try:
-            release = await self._cluster.get(HELMRELEASES, tenant.namespace, release_name(tenant.name))
+            release = await self._cluster.get(HELMRELEASES, key.namespace, release_name(key.name))
         except StatusError as e:
             # any other 404 says that HelmReleases are not served at all, and nothing about this one
             if e.code == 404 and e.reason == "NotFound" and (e.details or {}).get("name"):

@@ -11,32 +11,32 @@ from typing import Any
 from apiserver.meta.resource import Object
 from controller.runtime.conditions import Finding
 from controller.tenant.helm_ownership import tenant_release
-from controller.tenant.managed_objects import ContentWriter, Marks, Part
-from controller.tenant.observe import Observed
+from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
+from controller.tenant.observe import ObservedTenant
 from registry import quantity
 from registry.cluster.interface import LIMITRANGES, RESOURCEQUOTAS
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 
 QUOTA, LIMITS = "tenant-quota", "tenant-range-limits"
 
-Limits = Mapping[str, Mapping[str, str]]
+ContainerLimits = Mapping[str, Mapping[str, str]]
 """`default` and `defaultRequest` of containers, by resource."""
 
 
-def render_quota(facts: TenantFacts, current: Object | None = None) -> Object:
+def render_quota(tenant: TenantSummary, current: Object | None = None) -> Object:
     """The ResourceQuota as a merge patch. The host writes quantities in a form of its own, and keeps that."""
     held = _hard(current) if current is not None else {}
-    hard: Object = {key: None for key in held if key not in facts.quotas}
-    for key, value in sorted(facts.quotas.items()):
+    hard: Object = {key: None for key in held if key not in tenant.quotas}
+    for key, value in sorted(tenant.quotas.items()):
         same = key in held and _amount(held[key]) == _amount(value)
         hard[key] = held[key] if same else str(value)
-    return {"metadata": {"name": QUOTA, "namespace": facts.namespace}, "spec": {"hard": hard}}
+    return {"metadata": {"name": QUOTA, "namespace": tenant.namespace}, "spec": {"hard": hard}}
 
 
-def render_limits(facts: TenantFacts, limits: Limits, current: Object | None = None) -> Object:
+def render_limit_range(tenant: TenantSummary, limits: ContainerLimits, current: Object | None = None) -> Object:
     """The LimitRange. A list is written whole or not at all."""
     desired: Object = {
-        "metadata": {"name": LIMITS, "namespace": facts.namespace},
+        "metadata": {"name": LIMITS, "namespace": tenant.namespace},
         "spec": {"limits": [{"type": "Container", **{kind: dict(values) for kind, values in limits.items()}}]},
     }
     if current is not None and _limits(current) == _limits(desired):
@@ -75,8 +75,10 @@ def _limit(limit: Mapping[str, Any]) -> object:
     }
 
 
-QUOTA_PART = Part(resource=RESOURCEQUOTAS, essence=_quota, belongs=lambda namespace, name: name == QUOTA)
-LIMITS_PART = Part(resource=LIMITRANGES, essence=_limits, belongs=lambda namespace, name: name == LIMITS)
+MANAGED_QUOTA = ManagedKind(resource=RESOURCEQUOTAS, normalize=_quota, selects=lambda namespace, name: name == QUOTA)
+MANAGED_LIMIT_RANGE = ManagedKind(
+    resource=LIMITRANGES, normalize=_limits, selects=lambda namespace, name: name == LIMITS
+)
 
 
 class QuotaStep:
@@ -85,20 +87,27 @@ class QuotaStep:
     name = "quota"
     condition = "QuotaReady"
 
-    def __init__(self, *, writer: ContentWriter, quotas: Marks, ranges: Marks, limits: Callable[[], Limits]) -> None:
-        self._writer = writer
+    def __init__(
+        self,
+        *,
+        contents: ContentWriter,
+        quotas: ObjectDigests,
+        ranges: ObjectDigests,
+        limits: Callable[[], ContainerLimits],
+    ) -> None:
+        self._writer = contents
         self._quotas = quotas
         self._ranges = ranges
         self._limits = limits
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
-        facts, limits, release = observed.facts, self._limits(), tenant_release(observed.facts)
-        if not facts.quotas:
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
+        tenant, limits, release = observed.tenant, self._limits(), tenant_release(observed.tenant)
+        if not tenant.quotas:
             return [
-                *await self._writer.remove(self._quotas, facts.namespace, QUOTA),
-                *await self._writer.remove(self._ranges, facts.namespace, LIMITS),
+                *await self._writer.remove(self._quotas, tenant.namespace, QUOTA),
+                *await self._writer.remove(self._ranges, tenant.namespace, LIMITS),
             ]
         return [
-            *await self._writer.ensure(self._ranges, lambda held: render_limits(facts, limits, held), release),
-            *await self._writer.ensure(self._quotas, lambda held: render_quota(facts, held), release),
+            *await self._writer.ensure(self._ranges, lambda held: render_limit_range(tenant, limits, held), release),
+            *await self._writer.ensure(self._quotas, lambda held: render_quota(tenant, held), release),
         ]

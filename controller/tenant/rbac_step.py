@@ -9,11 +9,11 @@ from functools import partial
 from apiserver.meta.resource import Object
 from controller.runtime.conditions import Finding
 from controller.tenant.helm_ownership import tenant_release
-from controller.tenant.managed_objects import ContentWriter, Marks, Part
-from controller.tenant.observe import Observed
+from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
+from controller.tenant.observe import ObservedTenant
 from registry.cluster.interface import ROLEBINDINGS, SERVICEACCOUNTS
 from registry.rbac import role_index as rbac
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 
 LEVELS = ("view", "use", "admin", "super-admin")
 """Each may what those before it may."""
@@ -21,20 +21,20 @@ ROLE = "cozy:tenant"
 ROLES = (ROLE, *(f"{ROLE}:{level}" for level in LEVELS))
 
 
-def render_account(facts: TenantFacts) -> Object:
-    return {"metadata": {"name": facts.namespace, "namespace": facts.namespace}}
+def render_service_account(tenant: TenantSummary) -> Object:
+    return {"metadata": {"name": tenant.namespace, "namespace": tenant.namespace}}
 
 
-def render_binding(role: str, facts: TenantFacts, ancestors: Sequence[TenantFacts]) -> Object:
+def render_role_binding(role: str, tenant: TenantSummary, ancestors: Sequence[TenantSummary]) -> Object:
     """The RoleBinding of one of ROLES, and of that name."""
     level = role.removeprefix(ROLE).removeprefix(":")
     levels = LEVELS[LEVELS.index(level) :] if level else LEVELS
-    groups = [{"kind": "Group", "name": f"{facts.namespace}-{each}", "apiGroup": rbac.GROUP} for each in levels]
+    groups = [{"kind": "Group", "name": f"{tenant.namespace}-{each}", "apiGroup": rbac.GROUP} for each in levels]
     accounts = [
-        {"kind": "ServiceAccount", "name": each.namespace, "namespace": each.namespace} for each in (facts, *ancestors)
+        {"kind": "ServiceAccount", "name": each.namespace, "namespace": each.namespace} for each in (tenant, *ancestors)
     ]
     return {
-        "metadata": {"name": role, "namespace": facts.namespace},
+        "metadata": {"name": role, "namespace": tenant.namespace},
         "roleRef": {"apiGroup": rbac.GROUP, "kind": "ClusterRole", "name": role},
         "subjects": [*groups, *accounts],
     }
@@ -54,32 +54,34 @@ def _role(binding: Object) -> list[object]:
     return [reference.get("kind"), reference.get("name")]
 
 
-ACCOUNT_PART = Part(resource=SERVICEACCOUNTS, essence=lambda obj: "", belongs=lambda namespace, name: name == namespace)
-BINDING_PART = Part(
+MANAGED_SERVICE_ACCOUNT = ManagedKind(
+    resource=SERVICEACCOUNTS, normalize=lambda obj: "", selects=lambda namespace, name: name == namespace
+)
+MANAGED_ROLE_BINDING = ManagedKind(
     resource=ROLEBINDINGS,
-    essence=_binding,
-    belongs=lambda namespace, name: name in ROLES,
+    normalize=_binding,
+    selects=lambda namespace, name: name in ROLES,
     must_be_replaced=lambda current, desired: _role(current) != _role(desired),
 )
 
 
-class AccessStep:
+class RbacStep:
     """Findings: ChartConflict."""
 
     name = "access"
     condition = "AccessReady"
 
-    def __init__(self, *, writer: ContentWriter, accounts: Marks, bindings: Marks) -> None:
-        self._writer = writer
+    def __init__(self, *, contents: ContentWriter, accounts: ObjectDigests, bindings: ObjectDigests) -> None:
+        self._writer = contents
         self._accounts = accounts
         self._bindings = bindings
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
-        facts, release = observed.facts, tenant_release(observed.facts)
-        account = render_account(facts)
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
+        tenant, release = observed.tenant, tenant_release(observed.tenant)
+        account = render_service_account(tenant)
         findings = [*await self._writer.ensure(self._accounts, lambda current: account, release)]
         for role in ROLES:
-            binding = render_binding(role, facts, observed.ancestors)
+            binding = render_role_binding(role, tenant, observed.ancestors)
             findings += await self._writer.ensure(self._bindings, partial(_whatever_is_there, binding), release)
         return findings
 

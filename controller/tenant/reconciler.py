@@ -9,14 +9,14 @@ from typing import Protocol
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key
 from controller.runtime.conditions import Finding
-from controller.tenant.finalizer import Lifecycle
-from controller.tenant.helm_ownership import joined
-from controller.tenant.namespace_step import READY
-from controller.tenant.observe import Observed, Observer
-from controller.tenant.orphaned_namespaces import Cleanup
-from controller.tenant.status import StatusWriter
-from controller.tenant.watches import NamespaceEvents
-from registry.cluster.interface import is_namespace_ending
+from controller.tenant.finalizer import TenantFinalizer
+from controller.tenant.helm_ownership import merge_chart_conflicts
+from controller.tenant.namespace_step import NAMESPACE_READY
+from controller.tenant.observe import ObservedTenant, TenantObserver
+from controller.tenant.orphaned_namespaces import OrphanedNamespaceCleanup
+from controller.tenant.status import TenantStatusWriter
+from controller.tenant.watches import NamespaceEventHandler
+from registry.cluster.interface import is_namespace_terminating_error
 from registry.tenant.tree import TenantTree
 
 
@@ -29,7 +29,7 @@ class Step(Protocol):
         """The type of the condition that says so when the host refuses what the step writes."""
         ...
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         """What was found. Raises StatusError, NotLeading."""
         ...
 
@@ -43,18 +43,18 @@ class TenantReconciler:
     def __init__(
         self,
         *,
-        cleanup: Cleanup,
-        observer: Observer,
-        lifecycle: Lifecycle,
+        cleanup: OrphanedNamespaceCleanup,
+        observer: TenantObserver,
+        finalizer: TenantFinalizer,
         steps: Sequence[Step],
-        inside: Sequence[Step] = (),
-        status: StatusWriter,
+        content_steps: Sequence[Step] = (),
+        status: TenantStatusWriter,
     ) -> None:
         self._cleanup = cleanup
         self._observer = observer
-        self._lifecycle = lifecycle
+        self._lifecycle = finalizer
         self._steps = tuple(steps)
-        self._inside = tuple(inside)
+        self._inside = tuple(content_steps)
         self._status = status
 
     async def reconcile(self, key: Key) -> None:
@@ -62,24 +62,24 @@ class TenantReconciler:
         observed = self._observer.observe(key)
         if observed is None:
             return
-        if observed.facts.terminating:
-            await self._lifecycle.end(observed)
+        if observed.tenant.terminating:
+            await self._lifecycle.finalize(observed)
             return
-        if not await self._lifecycle.begin(observed):
+        if not await self._lifecycle.ensure(observed):
             return
         findings, refusals = await _take(self._steps, observed)
-        if any(each.type == READY and each.status == "True" for each in findings):
+        if any(each.type == NAMESPACE_READY and each.status == "True" for each in findings):
             if observed.namespace is None and self._inside:
                 # just made: the event that tells so leads back here, after the others that wait for their Namespaces
                 return
             found, refused = await _take(self._inside, observed)
             findings, refusals = [*findings, *found], [*refusals, *refused]
-        await self._status.write(observed, joined(findings))
+        await self._status.write(observed, merge_chart_conflicts(findings))
         if refusals:
-            raise min(refusals, key=is_namespace_ending)
+            raise min(refusals, key=is_namespace_terminating_error)
 
 
-async def _take(steps: Sequence[Step], observed: Observed) -> tuple[list[Finding], list[StatusError]]:
+async def _take(steps: Sequence[Step], observed: ObservedTenant) -> tuple[list[Finding], list[StatusError]]:
     """What the steps found, and what the host refused, which is among it."""
     findings: list[Finding] = []
     refusals: list[StatusError] = []
@@ -99,6 +99,6 @@ def _is_refusal(error: StatusError) -> bool:
     return 400 <= error.code < 500 and error.code not in (401, 404, 409, 410, 429)
 
 
-def every_tenant(tree: TenantTree, namespaces: NamespaceEvents) -> Iterable[Key]:
+def all_tenant_keys(tree: TenantTree, namespaces: NamespaceEventHandler) -> Iterable[Key]:
     """The keys to begin with: the Tenants that exist, and those whose Namespaces are left."""
-    return dict.fromkeys(chain((facts.key for facts in tree), namespaces.tenants()))
+    return dict.fromkeys(chain((tenant.key for tenant in tree), namespaces.tenants()))

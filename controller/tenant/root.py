@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import Event
-from controller.runtime.apply import Apply, ForeignObject
-from controller.tenant.namespace_step import Inherited, render_namespace
+from controller.runtime.apply import ClusterWriter, ForeignObject
+from controller.tenant.namespace_step import InheritedSettings, render_namespace
 from controller.tenant.watches import Enqueue
 from registry.cluster.event_handlers import NoOpEventHandler
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterClient, is_terminating
 from registry.cluster.object_store import ObjectLister
 from registry.names import ROOT_NAME, ROOT_NAMESPACE, release_name
-from registry.tenant.convert import NotATenant, key_of, shown_spec, to_release
+from registry.tenant.convert import NotATenant, spec_from_values, tenant_key, to_release
 from registry.tenant.inheritance import effective_services
 from registry.tenant.release_settings import ReleaseSettings
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
 from registry.tenant.types import EffectiveHost
 
@@ -29,12 +29,12 @@ ROOT = Key(ROOT_NAMESPACE, ROOT_NAME)
 
 def render_root_namespace(root_host: str) -> Object:
     host = EffectiveHost(value=root_host, namespace=ROOT_NAMESPACE) if root_host else None
-    root = TenantFacts(key=ROOT, namespace=ROOT_NAMESPACE)
-    return render_namespace(root, (), Inherited(host=host, services=effective_services(root, ())))
+    root = TenantSummary(key=ROOT, namespace=ROOT_NAMESPACE)
+    return render_namespace(root, (), InheritedSettings(host=host, services=effective_services(root, ())))
 
 
 def render_root_release(settings: ReleaseSettings) -> Object:
-    tenant = {"metadata": {"name": ROOT_NAME, "namespace": ROOT_NAMESPACE}, "spec": shown_spec(None)}
+    tenant = {"metadata": {"name": ROOT_NAME, "namespace": ROOT_NAMESPACE}, "spec": spec_from_values(None)}
     return to_release(tenant, None, settings)
 
 
@@ -44,13 +44,13 @@ class RootReconciler:
     def __init__(
         self,
         *,
-        apply: Apply,
+        writer: ClusterWriter,
         cluster: ClusterClient,
         tree: TenantTree,
         namespaces: ObjectLister,
         settings: Callable[[], ReleaseSettings],
     ) -> None:
-        self._apply = apply
+        self._writer = writer
         self._cluster = cluster
         self._tree = tree
         self._namespaces = namespaces
@@ -65,7 +65,7 @@ class RootReconciler:
 
     async def _make_namespace(self) -> Object:
         try:
-            return await self._apply.create(NAMESPACES, render_root_namespace(self._tree.root_host))
+            return await self._writer.create(NAMESPACES, render_root_namespace(self._tree.root_host))
         except StatusError as e:
             if e.reason != "AlreadyExists":
                 raise
@@ -73,7 +73,7 @@ class RootReconciler:
 
     async def _make_release(self) -> None:
         try:
-            await self._apply.create(HELMRELEASES, render_root_release(self._settings()))
+            await self._writer.create(HELMRELEASES, render_root_release(self._settings()))
         except StatusError as e:
             if e.reason != "AlreadyExists":
                 raise
@@ -83,7 +83,7 @@ class RootReconciler:
         """The cache may not have it yet. Raises ForeignObject if it is no Tenant's."""
         name = release_name(ROOT_NAME)
         try:
-            key_of(await self._cluster.get(HELMRELEASES, ROOT_NAMESPACE, name))
+            tenant_key(await self._cluster.get(HELMRELEASES, ROOT_NAMESPACE, name))
         except NotATenant as e:
             why = f"HelmRelease {ROOT_NAMESPACE}/{name} exists without the labels of a tenant; add them, or delete it"
             raise ForeignObject(why) from e

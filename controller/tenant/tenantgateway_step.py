@@ -17,7 +17,7 @@ from controller.tenant.observe import ObservedTenant
 from registry.names import MAX_LABEL_VALUE
 from registry.tenantgateway.types import GROUP, KIND, TENANTGATEWAYS, TenantGatewaySpec
 
-NAME = "cozystack"
+TENANTGATEWAY_NAME = "cozystack"
 MISSING = "TenantGatewayMissing"
 # Of the chart that makes it: a release of its own, in the Tenant's Namespace.
 _RELEASE = "gateway"
@@ -30,7 +30,7 @@ def render_tenantgateway(namespace: str, spec: Object, current: Object | None = 
         wanted: Object = {}
     else:
         wanted = _exactly(spec, held)
-    return {"metadata": {"name": NAME, "namespace": namespace}, "spec": wanted}
+    return {"metadata": {"name": TENANTGATEWAY_NAME, "namespace": namespace}, "spec": wanted}
 
 
 def _exactly(wanted: Object, held: Object) -> Object:
@@ -41,7 +41,7 @@ def _exactly(wanted: Object, held: Object) -> Object:
     return patch
 
 
-def obstacle(observed: ObservedTenant) -> Finding | None:
+def missing_apex_finding(observed: ObservedTenant) -> Finding | None:
     """Why a Tenant that asks for a Gateway of its own has none: its domain is that of the Gateway."""
     host = observed.host
     if host_label(host):
@@ -64,7 +64,9 @@ def _essence(obj: Object) -> object:
         return spec
 
 
-PART = ManagedKind(resource=TENANTGATEWAYS, essence=_essence, belongs=lambda namespace, name: name == NAME)
+MANAGED_TENANTGATEWAY = ManagedKind(
+    resource=TENANTGATEWAYS, normalize=_essence, selects=lambda namespace, name: name == TENANTGATEWAY_NAME
+)
 
 
 class TenantGatewayStep:
@@ -79,22 +81,22 @@ class TenantGatewayStep:
     def __init__(
         self,
         *,
-        writer: ContentWriter,
-        marks: ObjectDigests,
+        contents: ContentWriter,
+        digests: ObjectDigests,
         spec: Callable[[str], Object],
         served: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._writer = writer
-        self._marks = marks
+        self._writer = contents
+        self._marks = digests
         self._spec = spec
         self._served = served
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
-        facts = observed.facts
-        found = obstacle(observed) if facts.gateway else None
+        tenant = observed.tenant
+        found = missing_apex_finding(observed) if tenant.gateway else None
         apex = host_label(observed.host)
-        if not facts.gateway or not apex:
-            removed = await self._writer.remove(self._marks, facts.namespace, NAME)
+        if not tenant.gateway or not apex:
+            removed = await self._writer.remove(self._marks, tenant.namespace, TENANTGATEWAY_NAME)
             return [*removed, *([found] if found is not None else [])]
         if not self._served():
             why = f"the host has no CustomResourceDefinition of {KIND} ({TENANTGATEWAYS.plural}.{GROUP})"
@@ -102,6 +104,6 @@ class TenantGatewayStep:
         spec = self._spec(apex)
         return await self._writer.ensure(
             self._marks,
-            lambda current: render_tenantgateway(facts.namespace, spec, current),
-            Key(facts.namespace, _RELEASE),
+            lambda current: render_tenantgateway(tenant.namespace, spec, current),
+            Key(tenant.namespace, _RELEASE),
         )

@@ -15,17 +15,17 @@ import yaml
 
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
-from controller.tenant.helm_ownership import Manager, manager, tenant_release
-from controller.tenant.managed_objects import ContentWriter, Marks, Part
+from controller.tenant.helm_ownership import ObjectManager, object_manager, tenant_release
+from controller.tenant.managed_objects import ContentWriter, ManagedKind, ObjectDigests
 from controller.tenant.namespace_step import host_label, scheduling_class_label
-from controller.tenant.observe import Observed
-from registry.cluster.event_handlers import Taker
+from controller.tenant.observe import ObservedTenant
+from registry.cluster.event_handlers import SyncingHandler
 from registry.cluster.interface import SECRETS
 from registry.names import ROOT_NAMESPACE
 
-NAME = "cozystack-values"
+SECRET_NAME = "cozystack-values"
 KEY = "values.yaml"
-READY = "ValuesReady"
+VALUES_READY = "ValuesReady"
 WATCH_LABEL = "reconcile.fluxcd.io/watch"
 
 _CLUSTER, _NAMESPACE = "_cluster", "_namespace"
@@ -36,11 +36,11 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-class Malformed(ValueError):
+class MalformedValues(ValueError):
     """The text is no YAML document of the form that charts read."""
 
 
-def namespace_values(observed: Observed) -> Mapping[str, str]:
+def namespace_values(observed: ObservedTenant) -> Mapping[str, str]:
     """`_namespace`: what the labels of the Namespace say."""
     values = {
         **observed.services.by_name(),
@@ -52,7 +52,7 @@ def namespace_values(observed: Observed) -> Mapping[str, str]:
     return values
 
 
-def render_text(cluster: Mapping[str, str], namespace: Mapping[str, str], inherited: str) -> str:
+def render_values(cluster: Mapping[str, str], namespace: Mapping[str, str], inherited: str) -> str:
     """values.yaml. `inherited` is YAML with a `_cluster`: its other keys are kept, and of the root's own text
     everything else as well. Raises Malformed."""
     document = _parse(inherited)
@@ -67,13 +67,13 @@ def render_text(cluster: Mapping[str, str], namespace: Mapping[str, str], inheri
 
 def render_secret(namespace: str, text: str) -> Object:
     return {
-        "metadata": {"name": NAME, "namespace": namespace, "labels": {WATCH_LABEL: "Enabled"}},
+        "metadata": {"name": SECRET_NAME, "namespace": namespace, "labels": {WATCH_LABEL: "Enabled"}},
         "type": "Opaque",
         "data": {KEY: base64.b64encode(text.encode()).decode()},
     }
 
 
-def text_of(secret: Object) -> str:
+def values_text(secret: Object) -> str:
     """values.yaml of a Secret, empty if there is none, or it is damaged."""
     encoded = (secret.get("data") or {}).get(KEY)
     try:
@@ -89,8 +89,8 @@ def cluster_block(text: str) -> str:
 
 
 def _essence(secret: Object) -> object:
-    text = text_of(secret)
-    if manager(secret) is Manager.HELM:
+    text = values_text(secret)
+    if object_manager(secret) is ObjectManager.HELM:
         # a chart lays out the same values in its own way; what we write has one layout
         text = _in_our_layout(text)
     return [text, (secret["metadata"].get("labels") or {}).get(WATCH_LABEL)]
@@ -99,7 +99,7 @@ def _essence(secret: Object) -> object:
 def _in_our_layout(text: str) -> str:
     try:
         document = dict(_parse(text))
-    except Malformed:
+    except MalformedValues:
         return text
     blocks = [{key: document.pop(key)} for key in (_CLUSTER, _NAMESPACE) if key in document]
     return "".join(_dump(block) for block in (*blocks, document) if block)
@@ -109,35 +109,35 @@ def _is_fixed(current: Object, desired: Object) -> bool:
     return bool(current.get("immutable")) or current.get("type") != desired["type"]
 
 
-PART = Part(
+MANAGED_VALUES_SECRET = ManagedKind(
     resource=SECRETS,
-    essence=_essence,
-    belongs=lambda namespace, name: name == NAME,
+    normalize=_essence,
+    selects=lambda namespace, name: name == SECRET_NAME,
     must_be_replaced=_is_fixed,
 )
 
 
-class ClusterValues(Taker):
+class InheritedValues(SyncingHandler):
     """A handler of the informer of these Secrets: what children inherit of each. All Secrets share one text.
 
     `heirs` is told the Namespace of a Secret whose children inherit something else from now on.
     """
 
-    def __init__(self, *, heirs: Callable[[str], None]) -> None:
-        self._heirs = heirs
+    def __init__(self, *, enqueue_heirs: Callable[[str], None]) -> None:
+        self._heirs = enqueue_heirs
         self._held: dict[str, str] = {}
 
     def get(self, namespace: str) -> str | None:
         """YAML: the block `_cluster` of a Secret, or the whole of the root's. None if there is no such Secret."""
         return self._held.get(namespace)
 
-    def written(self, secret: Object) -> None:
+    def record_written(self, secret: Object) -> None:
         self._put(secret["metadata"]["namespace"], _held(secret))
 
-    def _known(self) -> Iterable[Key]:
-        return (Key(namespace, NAME) for namespace in self._held)
+    def _known_keys(self) -> Iterable[Key]:
+        return (Key(namespace, SECRET_NAME) for namespace in self._held)
 
-    def _take(self, key: Key, obj: Object | None) -> None:
+    def _sync(self, key: Key, obj: Object | None) -> None:
         self._put(key.namespace, None if obj is None else _held(obj))
 
     def _put(self, namespace: str, text: str | None) -> None:
@@ -154,41 +154,41 @@ class ValuesStep:
     """Findings: ValuesReady, while it is False, and ChartConflict. `cluster` gives the keys of the settings."""
 
     name = "values"
-    condition = READY
+    condition = VALUES_READY
 
     def __init__(
         self,
         *,
-        writer: ContentWriter,
-        marks: Marks,
-        inherited: ClusterValues,
+        contents: ContentWriter,
+        digests: ObjectDigests,
+        inherited: InheritedValues,
         cluster: Callable[[], Mapping[str, str]],
     ) -> None:
-        self._writer = writer
-        self._marks = marks
+        self._writer = contents
+        self._marks = digests
         self._inherited = inherited
         self._cluster = cluster
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
-        facts = observed.facts
-        source = facts.namespace if facts.is_root else facts.key.namespace
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
+        tenant = observed.tenant
+        source = tenant.namespace if tenant.is_root else tenant.key.namespace
         inherited = self._inherited.get(source)
-        if inherited is None and not facts.is_root:
-            why = f'namespace "{source}" has no Secret {NAME} yet'
-            return [Finding(READY, "False", "ParentValuesMissing", why)]
+        if inherited is None and not tenant.is_root:
+            why = f'namespace "{source}" has no Secret {SECRET_NAME} yet'
+            return [Finding(VALUES_READY, "False", "ParentValuesMissing", why)]
         try:
-            text = render_text(self._cluster(), namespace_values(observed), inherited or "")
-        except Malformed as e:
-            why = f'{KEY} of the Secret {NAME} in namespace "{source}" cannot be read: {e}'
-            return [Finding(READY, "False", "Malformed", why)]
-        desired = render_secret(facts.namespace, text)
+            text = render_values(self._cluster(), namespace_values(observed), inherited or "")
+        except MalformedValues as e:
+            why = f'{KEY} of the Secret {SECRET_NAME} in namespace "{source}" cannot be read: {e}'
+            return [Finding(VALUES_READY, "False", "Malformed", why)]
+        desired = render_secret(tenant.namespace, text)
         # the root's is no part of its chart
-        release = None if facts.is_root else tenant_release(facts)
+        release = None if tenant.is_root else tenant_release(tenant)
         return await self._writer.ensure(self._marks, lambda current: desired, release)
 
 
 def _held(secret: Object) -> str:
-    text = text_of(secret)
+    text = values_text(secret)
     return text if secret["metadata"]["namespace"] == ROOT_NAMESPACE else sys.intern(cluster_block(text))
 
 
@@ -206,10 +206,10 @@ def _parse(text: str) -> Mapping[str, Any]:
     except yaml.YAMLError as error:
         # the text may hold what is nobody else's business; where it is damaged is enough
         mark = getattr(error, "problem_mark", None)
-        raise Malformed(f"no YAML at line {mark.line + 1}" if mark is not None else "no YAML") from error
+        raise MalformedValues(f"no YAML at line {mark.line + 1}" if mark is not None else "no YAML") from error
     cluster = document.get(_CLUSTER) if isinstance(document, dict) else None
     if not isinstance(document, dict | None) or not isinstance(cluster, dict | None):
-        raise Malformed(f"{_CLUSTER} is not a mapping")
+        raise MalformedValues(f"{_CLUSTER} is not a mapping")
     return document or {}
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import Event
-from controller.tenant.namespace_ownership import record
+from controller.tenant.namespace_ownership import read_record
 from registry.cluster.event_handlers import NoOpEventHandler, SyncingHandler
 from registry.cluster.object_store import ObjectLister
 from registry.multimap import Multimap
 from registry.tenant.inheritance import NO_SERVICES, Services, effective_scheduling_class, effective_services
-from registry.tenant.summary import TenantFacts, facts_of
+from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import TenantTree, effective_gateway, effective_host
 
 Enqueue = Callable[[Key], None]
@@ -44,40 +44,40 @@ class TenantEventHandler:
     def on_event(self, event: Event) -> None:
         key = event.object.key
         self._enqueue(key)
-        facts = self._tree.get(key)
-        if facts is None:
-            namespace = facts_of(event.object.object()).namespace
+        tenant = self._tree.get(key)
+        if tenant is None:
+            namespace = summarize(event.object.object()).namespace
             self._forget(key)
             heir = self._tree.by_namespace(namespace)
             if heir is not None:
                 self._enqueue(heir.key)
             self._refresh(self._below(namespace))
-        elif self._update(facts):
-            self._refresh(self._tree.descendants(facts))
+        elif self._update(tenant):
+            self._refresh(self._tree.descendants(tenant))
 
-    def _below(self, namespace: str) -> Iterable[TenantFacts]:
+    def _below(self, namespace: str) -> Iterable[TenantSummary]:
         for child in self._tree.children(namespace):
             yield child
             yield from self._tree.descendants(child)
 
-    def _refresh(self, tenants: Iterable[TenantFacts]) -> None:
-        for facts in tenants:
-            if self._update(facts):
-                self._enqueue(facts.key)
+    def _refresh(self, tenants: Iterable[TenantSummary]) -> None:
+        for tenant in tenants:
+            if self._update(tenant):
+                self._enqueue(tenant.key)
 
-    def _update(self, facts: TenantFacts) -> bool:
+    def _update(self, tenant: TenantSummary) -> bool:
         """Take down what the Tenant inherits; whether that is new."""
-        host = effective_host(self._tree, facts)
-        ancestors = self._tree.ancestors(facts)
+        host = effective_host(self._tree, tenant)
+        ancestors = self._tree.ancestors(tenant)
         now = _Inherited(
             host.value if host is not None else "",
-            effective_gateway(self._tree, facts).namespace,
-            effective_services(facts, ancestors),
-            effective_scheduling_class(facts, ancestors),
+            effective_gateway(self._tree, tenant).namespace,
+            effective_services(tenant, ancestors),
+            effective_scheduling_class(tenant, ancestors),
             tuple(each.namespace for each in ancestors),
         )
-        before = self._seen.get(facts.key, _NOTHING)
-        self._seen[facts.key] = now
+        before = self._seen.get(tenant.key, _NOTHING)
+        self._seen[tenant.key] = now
         if before.host != now.host:
             self._enqueue_holders(before.host, now.host)
         return before != now
@@ -112,10 +112,10 @@ class NamespaceEventHandler(SyncingHandler):
         """Every Tenant that a record names, whether or not it exists."""
         return iter(self._recorded)
 
-    def _known(self) -> Iterable[Key]:
+    def _known_keys(self) -> Iterable[Key]:
         return (Key("", name) for name in self._tenant_of)
 
-    def _take(self, key: Key, obj: Object | None) -> None:
+    def _sync(self, key: Key, obj: Object | None) -> None:
         name = key.name
         # children refer to their parent's Namespace by its uid: only its coming and going concerns them
         children = obj is None or name not in self._tenant_of
@@ -124,7 +124,7 @@ class NamespaceEventHandler(SyncingHandler):
             self._index(name, None)
             self._tenant_of.pop(name, None)
             return
-        written = record(obj)
+        written = read_record(obj)
         self._index(name, written.tenant if written is not None else None)
         self._concern(name, children=False)
 
@@ -157,14 +157,14 @@ class TenantGatewayServedHandler(NoOpEventHandler):
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         self._tell()
 
-    def unreachable(self, error: StatusError | None) -> None:
+    def set_cluster_error(self, error: StatusError | None) -> None:
         if error is None:
             self._tell()
 
     def _tell(self) -> None:
-        for facts in self._tree:
-            if facts.gateway:
-                self._enqueue(facts.key)
+        for tenant in self._tree:
+            if tenant.gateway:
+                self._enqueue(tenant.key)
 
 
 class TenantEnqueuer:
@@ -172,18 +172,18 @@ class TenantEnqueuer:
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
         self.tree = tree
-        self.enqueue = enqueue
+        self.add = enqueue
 
-    def concern(self, namespace: str) -> None:
+    def enqueue_owner(self, namespace: str) -> None:
         """The Tenant whose workload namespace it is."""
         owner = self.tree.by_namespace(namespace)
         if owner is not None:
-            self.enqueue(owner.key)
+            self.add(owner.key)
 
     def enqueue_heirs(self, namespace: str) -> None:
         """The children of that Tenant; of the root, whose Secret is what it carries on itself, the root as well."""
         owner = self.tree.by_namespace(namespace)
         if owner is not None and owner.is_root:
-            self.enqueue(owner.key)
+            self.add(owner.key)
         for child in self.tree.children(namespace):
-            self.enqueue(child.key)
+            self.add(child.key)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from apiserver.meta.resource import Object
-from controller.runtime.conditions import Finding, listed
-from controller.tenant.observe import Observed
-from registry.cluster.event_handlers import ByNamespace
+from controller.runtime.conditions import Finding, join_limited
+from controller.tenant.observe import ObservedTenant
+from registry.cluster.event_handlers import ProjectionByNamespace
 from registry.cluster.interface import ClusterResource
 
 WORKLOADS_READY = "WorkloadsReady"
@@ -29,12 +29,12 @@ def is_operational(monitor: Object) -> bool | None:
     return said if isinstance(said, bool) else None
 
 
-class Workloads:
+class WorkloadIndex:
     """The index of Services with an external address, and of WorkloadMonitors where the host has that kind."""
 
     def __init__(self, *, concern: Callable[[str], None]) -> None:
-        self.services = ByNamespace(lambda service: has_external_address(service) or None, concern=concern)
-        self.monitors = ByNamespace(_operational, concern=concern)
+        self.services = ProjectionByNamespace(lambda service: has_external_address(service) or None, on_change=concern)
+        self.monitors = ProjectionByNamespace(_operational, on_change=concern)
 
     def external_ips(self, namespace: str) -> int:
         return len(self.services.values(namespace))
@@ -50,24 +50,24 @@ def workloads_finding(monitors: Mapping[str, str]) -> Finding | None:
         return None
     failing = sorted(name for name, operational in monitors.items() if operational == "False")
     if failing:
-        return Finding(WORKLOADS_READY, "False", "WorkloadsNotOperational", f"not operational: {listed(failing)}")
+        return Finding(WORKLOADS_READY, "False", "WorkloadsNotOperational", f"not operational: {join_limited(failing)}")
     waiting = sorted(name for name, operational in monitors.items() if operational == "Unknown")
     if waiting:
-        return Finding(WORKLOADS_READY, "Unknown", "Pending", f"not known yet: {listed(waiting)}")
+        return Finding(WORKLOADS_READY, "Unknown", "Pending", f"not known yet: {join_limited(waiting)}")
     return Finding(WORKLOADS_READY, "True", "WorkloadsOperational", "all workloads are operational")
 
 
-class WorkloadsStep:
+class WorkloadsReadyStep:
     """Finding: WorkloadsReady. It writes nothing."""
 
     name = "workloads"
     condition = WORKLOADS_READY
 
-    def __init__(self, *, workloads: Workloads) -> None:
+    def __init__(self, *, workloads: WorkloadIndex) -> None:
         self._workloads = workloads
 
-    async def run(self, observed: Observed) -> Sequence[Finding]:
-        found = self._workloads.finding(observed.facts.namespace)
+    async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
+        found = self._workloads.finding(observed.tenant.namespace)
         return [found] if found is not None else []
 
 

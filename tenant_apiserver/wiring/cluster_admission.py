@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from prometheus_client import CollectorRegistry
 
 from admission.chain import Plugin
-from admission.matching.match_rules import Equivalents, single_version
+from admission.matching.match_rules import EquivalentResources, single_version
 from admission.namespace_source import NamespaceSource
 from apiserver.authorization.authorizer import Authorizer
 from registry.cluster.informer import Informer
@@ -27,7 +27,7 @@ class ClusterAdmission:
         return *self.policies.informers, *self.webhooks.informers
 
     def plugins(
-        self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: Equivalents = single_version
+        self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: EquivalentResources = single_version
     ) -> Sequence[Plugin]:
         """To be put behind all others of a chain, where mutating plugins come first (WIRE-H1)."""
         mutating, validating = self.webhooks.plugins(

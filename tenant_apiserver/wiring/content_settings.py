@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from controller.platform.chart_values import cluster_values, tenantgateway_spec
-from controller.platform.settings import Settings
+from controller.platform.settings import SettingsSource
 from controller.tenant.namespace_content_steps import ContentSettings
 from registry.tenant.tree import TenantTree
 
 
-def content_settings(settings: Settings, tree: TenantTree) -> ContentSettings:
+def content_settings(settings: SettingsSource, tree: TenantTree) -> ContentSettings:
     return ContentSettings(
         chart=lambda: settings.current.tenants.chart,
         cluster=lambda: cluster_values(settings.current, tree.root_host),

@@ -7,12 +7,12 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from admission.matching.match_rules import Equivalents, Target, single_version, target_of
+from admission.matching.match_rules import EquivalentResources, Target, single_version, target_of
 from admission.namespace_source import NamespaceSource
 from admission.policy.compiled_policy import ParamKind
 from admission.policy.params import ConfigurationError, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
-from admission.policy.policy_source import HeldPolicies
+from admission.policy.policy_source import PolicySource
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupResource, Key, Object, Resource
@@ -37,7 +37,7 @@ class DiscoverableCluster(ClusterClient, Protocol):
         ...
 
 
-class _Followed:
+class _ParamInformer:
     """The objects of a kind of parameters: ParamObjects, once `synced`."""
 
     def __init__(self, cluster: ClusterClient, informer: Informer) -> None:
@@ -66,16 +66,16 @@ class _Followed:
             raise
 
 
-class _Kind:
+class _ParamKindInformer:
     """One kind of parameters, from the time that a policy names it: looked up, then followed."""
 
     def __init__(self, cluster: DiscoverableCluster, kind: ParamKind) -> None:
         self._cluster = cluster
         self._kind = kind
         self._looked_up = asyncio.Event()
-        self._followed: _Followed | None = None
+        self._followed: _ParamInformer | None = None
 
-    async def objects(self) -> _Followed:
+    async def objects(self) -> _ParamInformer:
         """Raises UnknownParamKind, ConfigurationError."""
         try:
             async with asyncio.timeout(_SYNC_SECONDS):
@@ -103,7 +103,7 @@ class _Kind:
                 self._looked_up.set()
             if resource is not None:
                 informer = Informer(self._cluster, resource)
-                self._followed = _Followed(self._cluster, informer)
+                self._followed = _ParamInformer(self._cluster, informer)
                 await informer.run()
             await asyncio.sleep(backoff.next())
 
@@ -121,17 +121,17 @@ class _Kind:
         return None
 
 
-class FollowedParams:
+class InformerParamSource:
     """A ParamSource that follows the kinds that policies name, and no others."""
 
-    def __init__(self, cluster: DiscoverableCluster, held: HeldPolicies) -> None:
+    def __init__(self, cluster: DiscoverableCluster, held: PolicySource) -> None:
         self._cluster = cluster
         self._held = held
-        self._kinds: dict[ParamKind, _Kind] = {}
+        self._kinds: dict[ParamKind, _ParamKindInformer] = {}
         self._changed = asyncio.Event()
         held.subscribe(self._changed.set)
 
-    async def objects(self, kind: ParamKind) -> _Followed:
+    async def objects(self, kind: ParamKind) -> _ParamInformer:
         return await self._known(kind).objects()
 
     async def run(self) -> None:
@@ -148,27 +148,27 @@ class FollowedParams:
                     self._kinds.pop(kind, None)
                 await self._changed.wait()
 
-    def _known(self, kind: ParamKind) -> _Kind:
-        return self._kinds.setdefault(kind, _Kind(self._cluster, kind))
+    def _known(self, kind: ParamKind) -> _ParamKindInformer:
+        return self._kinds.setdefault(kind, _ParamKindInformer(self._cluster, kind))
 
 
 class ClusterPolicies:
     """`informers` and `params` are to be run; `plugin` gives the plugin of a chain."""
 
     def __init__(self, cluster: DiscoverableCluster) -> None:
-        policies = Informer(cluster, VALIDATINGADMISSIONPOLICIES, keep=False)
-        bindings = Informer(cluster, VALIDATINGADMISSIONPOLICYBINDINGS, keep=False)
+        policies = Informer(cluster, VALIDATINGADMISSIONPOLICIES, store_objects=False)
+        bindings = Informer(cluster, VALIDATINGADMISSIONPOLICYBINDINGS, store_objects=False)
         self.informers: Sequence[Informer] = (policies, bindings)
-        self.held = HeldPolicies(synced=[each.synced for each in self.informers])
+        self.held = PolicySource(synced=[each.synced for each in self.informers])
         policies.add_handler(self.held.policies)
         bindings.add_handler(self.held.bindings)
-        self.params = FollowedParams(cluster, self.held)
+        self.params = InformerParamSource(cluster, self.held)
 
     def plugin(
-        self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: Equivalents = single_version
+        self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: EquivalentResources = single_version
     ) -> ValidatingPolicies:
         return ValidatingPolicies(
-            held=self.held,
+            source=self.held,
             params=self.params,
             namespaces=namespaces,
             authorizer=authorizer,
@@ -181,7 +181,7 @@ class ClusterPolicies:
         return f"expressions that do not compile in: {', '.join(broken)}" if broken else ""
 
 
-def equivalents_of(resources: Iterable[Resource]) -> Equivalents:
+def equivalents_of(resources: Iterable[Resource]) -> EquivalentResources:
     """Of the versions in which these resources are served."""
     versions: dict[GroupResource, dict[str, Target]] = {}
     for each in resources:

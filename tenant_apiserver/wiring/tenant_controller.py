@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from functools import partial
 
 from apiserver.meta.resource import Key
-from controller.platform.settings import Settings
-from controller.runtime.apply import Apply
+from controller.platform.settings import SettingsSource
+from controller.runtime.apply import ClusterWriter
 from controller.runtime.event_recorder import Recorder
 from controller.runtime.manager import Controller
 from controller.runtime.workqueue import WorkQueue
@@ -18,17 +18,17 @@ from controller.tenant.finalizer import ParentDeletionHandler, TenantFinalizer
 from controller.tenant.gateway_ready_step import GatewayReadyStep
 from controller.tenant.host_conflict_step import HostConflictStep
 from controller.tenant.managed_objects import ContentWriter
-from controller.tenant.namespace_content_steps import inside
+from controller.tenant.namespace_content_steps import content_steps
 from controller.tenant.namespace_step import NamespaceStep
-from controller.tenant.observe import Observer
+from controller.tenant.observe import TenantObserver
 from controller.tenant.orphaned_namespaces import OrphanedNamespaceCleanup
 from controller.tenant.reconciler import TenantReconciler, all_tenant_keys
-from controller.tenant.release_adopted_namespace import Leavings
-from controller.tenant.status import StatusWriter
+from controller.tenant.release_adopted_namespace import AdoptedNamespaceCleanup
+from controller.tenant.status import TenantStatusWriter
 from controller.tenant.watches import Enqueue, NamespaceEventHandler, TenantEnqueuer, TenantEventHandler
 from controller.tenant.workloads_ready_step import WorkloadsReadyStep
 from registry.cluster.event_handlers import EventHandler
-from registry.cluster.informer_factory import Informers
+from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import ClusterClient, ClusterResource
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tenant_apiserver.wiring.content_settings import content_settings
@@ -42,26 +42,26 @@ def tenant_controller(
     *,
     cluster: ClusterClient,
     tenants: TenantApi,
-    settings: Settings,
-    informers: Informers,
-    apply: Apply,
+    settings: SettingsSource,
+    informers: InformerFactory,
+    writer: ClusterWriter,
     queues: WorkQueueMetrics,
     recorder: Recorder,
 ) -> Controller[Key]:
     """To be made before the informers run: it listens to them."""
-    queue = WorkQueue[Key](metrics=queues.of(NAME))
+    queue = WorkQueue[Key](metrics=queues.for_queue(NAME))
     queues.track(NAME, queue)
     namespaces = NamespaceEventHandler(tree=tenants.tree, namespaces=tenants.namespaces.store, enqueue=queue.add)
-    tenants.namespaces.add_handler(namespaces, behind=True)
+    tenants.namespaces.add_handler(namespaces, late=True)
     for listener in (TenantEventHandler, ParentDeletionHandler):
         tenants.cache.subscribe(listener(tree=tenants.tree, enqueue=queue.add).on_event)
     reconciler = _reconciler(
-        cleanup=OrphanedNamespaceCleanup(apply=apply, cluster=cluster, tree=tenants.tree, namespaces=namespaces),
+        cleanup=OrphanedNamespaceCleanup(writer=writer, cluster=cluster, tree=tenants.tree, namespaces=namespaces),
         cluster=cluster,
         tenants=tenants,
         settings=settings,
         informers=informers,
-        apply=apply,
+        writer=writer,
         recorder=recorder,
         enqueue=queue.add,
     )
@@ -74,7 +74,7 @@ def tenant_controller(
             queue.add(key)
 
     settings.subscribe(enqueue_everyone)
-    return Controller(name=NAME, queue=queue, reconciler=reconciler, seed=everyone)
+    return Controller(name=NAME, queue=queue, reconciler=reconciler, initial_keys=everyone)
 
 
 def _reconciler(
@@ -82,45 +82,54 @@ def _reconciler(
     cleanup: OrphanedNamespaceCleanup,
     cluster: ClusterClient,
     tenants: TenantApi,
-    settings: Settings,
-    informers: Informers,
-    apply: Apply,
+    settings: SettingsSource,
+    informers: InformerFactory,
+    writer: ClusterWriter,
     recorder: Recorder,
     enqueue: Enqueue,
 ) -> TenantReconciler:
     tree, releases = tenants.tree, tenants.releases.store
     contents, events = content_settings(settings, tree), TenantEnqueuer(tree=tree, enqueue=enqueue)
-    state = tenant_state(informers=informers, apply=apply, tree=tree, enqueue=enqueue, concern=events.concern)
-    writer = ContentWriter(apply=apply, cluster=cluster, chart=contents.chart)
-    leavings = Leavings(apply=apply, writer=writer, listen=partial(_listen, informers))
+    state = tenant_state(informers=informers, writer=writer, tree=tree, enqueue=enqueue, concern=events.enqueue_owner)
+    content_writer = ContentWriter(writer=writer, cluster=cluster, chart=contents.chart)
+    adopted_namespaces = AdoptedNamespaceCleanup(
+        writer=writer, contents=content_writer, add_handler=partial(_listen, informers)
+    )
     external_ips = state.workloads.external_ips
-    status = StatusWriter(apply=apply, now=_now, chart=contents.chart, external_ips=external_ips, recorder=recorder)
+    status = TenantStatusWriter(
+        writer=writer, now=_now, chart=contents.chart, external_ips=external_ips, recorder=recorder
+    )
     return TenantReconciler(
         cleanup=cleanup,
-        observer=Observer(tree=tree, releases=releases, namespaces=tenants.namespaces.store),
-        lifecycle=TenantFinalizer(
-            apply=apply, tree=tree, releases=releases, gateways=state.gateways, leavings=leavings, status=status
+        observer=TenantObserver(tree=tree, releases=releases, namespaces=tenants.namespaces.store),
+        finalizer=TenantFinalizer(
+            writer=writer,
+            tree=tree,
+            releases=releases,
+            gateways=state.gateways,
+            adopted_namespaces=adopted_namespaces,
+            status=status,
         ),
         steps=(
-            NamespaceStep(apply=apply, now=_now, chart=contents.chart),
+            NamespaceStep(writer=writer, now=_now, chart=contents.chart),
             HostConflictStep(),
             GatewayReadyStep(gateways=state.gateways),
             WorkloadsReadyStep(workloads=state.workloads),
         ),
-        inside=inside(
-            writer=writer,
-            events=events,
-            listen=leavings.listen,
-            settings=replace(contents, served=lambda: informers.has(TENANTGATEWAYS)),
+        content_steps=content_steps(
+            contents=content_writer,
+            enqueuer=events,
+            add_handler=adopted_namespaces.add_handler,
+            settings=replace(contents, served=lambda: informers.is_served(TENANTGATEWAYS)),
         ),
         status=status,
     )
 
 
-def _listen(informers: Informers, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
+def _listen(informers: InformerFactory, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
     """Handlers keep what they need: the objects are not kept beside that."""
     selector = f"metadata.name={name}" if name else ""
-    informers.get(resource, field_selector=selector, keep=False).add_handler(handler, behind=True)
+    informers.get(resource, field_selector=selector, store_objects=False).add_handler(handler, late=True)
 
 
 def _now() -> datetime:

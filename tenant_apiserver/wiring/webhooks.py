@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry
 
-from admission.matching.match_rules import Equivalents
+from admission.matching.match_rules import EquivalentResources
 from admission.namespace_source import NamespaceSource
 from admission.webhook.client import WebhookClient
-from admission.webhook.configuration_source import HeldWebhooks
-from admission.webhook.dispatcher import Surroundings
+from admission.webhook.configuration_source import WebhookSource
+from admission.webhook.dispatcher import WebhookDependencies
 from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
@@ -24,27 +24,29 @@ class ClusterWebhooks:
     """`informers` are to be run, and `close` is to be called in the end; made on the event loop."""
 
     def __init__(self, cluster: ClusterClient, registry: CollectorRegistry) -> None:
-        mutating = Informer(cluster, MUTATINGWEBHOOKCONFIGURATIONS, keep=False)
-        validating = Informer(cluster, VALIDATINGWEBHOOKCONFIGURATIONS, keep=False)
+        mutating = Informer(cluster, MUTATINGWEBHOOKCONFIGURATIONS, store_objects=False)
+        validating = Informer(cluster, VALIDATINGWEBHOOKCONFIGURATIONS, store_objects=False)
         self.informers: Sequence[Informer] = (mutating, validating)
-        self._mutating = HeldWebhooks(synced=mutating.synced)
-        self._validating = HeldWebhooks(synced=validating.synced)
+        self._mutating = WebhookSource(synced=mutating.synced)
+        self._validating = WebhookSource(synced=validating.synced)
         mutating.add_handler(self._mutating.configurations)
         validating.add_handler(self._validating.configurations)
         self._client = WebhookClient(cluster, proxy=environment_proxy)
         self._metrics = WebhookMetrics(registry)
 
     def plugins(
-        self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: Equivalents
+        self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: EquivalentResources
     ) -> tuple[MutatingWebhooks, ValidatingWebhooks]:
-        surroundings = Surroundings(
+        webhook_dependencies = WebhookDependencies(
             caller=self._client,
             namespaces=namespaces,
             authorizer=authorizer,
             metrics=self._metrics,
             equivalents=equivalents,
         )
-        return MutatingWebhooks(self._mutating, surroundings), ValidatingWebhooks(self._validating, surroundings)
+        return MutatingWebhooks(self._mutating, webhook_dependencies), ValidatingWebhooks(
+            self._validating, webhook_dependencies
+        )
 
     def describe(self) -> str:
         """Webhooks with conditions that do not compile, for readyz; empty if all do. Their texts are not for all."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from controller.runtime.apply import without_none
+from controller.runtime.apply import drop_nulls
 
 _FILES = Path(__file__).parent / "golden"
 
@@ -16,7 +16,7 @@ _FILES = Path(__file__).parent / "golden"
 def assert_golden(name: str, rendered: Any) -> None:
     """`rendered`, as a new object has it, is what the file says. With UPDATE_GOLDEN=1 the file is written instead."""
     path = _FILES / f"{name}.yaml"
-    text = yaml.safe_dump(without_none(rendered), sort_keys=False)
+    text = yaml.safe_dump(drop_nulls(rendered), sort_keys=False)
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text)
     assert yaml.safe_load(path.read_text()) == yaml.safe_load(text)

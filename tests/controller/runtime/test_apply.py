@@ -6,7 +6,15 @@ import pytest
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
-from controller.runtime.apply import Apply, ControllerOwner, ForeignObject, additions, covers, owner_references, patch
+from controller.runtime.apply import (
+    ClusterWriter,
+    ControllerOwner,
+    ForeignObject,
+    covers,
+    merge_owner_references,
+    merge_patch,
+    missing_fields,
+)
 from controller.runtime.write_gate import LeaseGate, NotLeading, OpenGate
 from registry.cluster.interface import CONFIGMAPS
 from tests.fakes import FakeCluster
@@ -25,31 +33,33 @@ def stored(cluster: FakeCluster) -> Object:
 
 
 @pytest.fixture
-def apply(cluster: FakeCluster) -> Apply:
-    return Apply(cluster=cluster, gate=OpenGate())
+def writer(cluster: FakeCluster) -> ClusterWriter:
+    return ClusterWriter(cluster=cluster, gate=OpenGate())
 
 
-async def ensure(apply: Apply, data: dict[str, Any], observed: Object | None) -> Object:
-    return await apply.ensure(CONFIGMAPS, lambda current: desired(data), observed=observed, owner=OWNER)
+async def ensure(writer: ClusterWriter, data: dict[str, Any], observed: Object | None) -> Object:
+    return await writer.ensure(CONFIGMAPS, lambda current: desired(data), observed=observed, owner=OWNER)
 
 
-async def test_what_is_missing_is_created_without_what_must_not_be_there(cluster: FakeCluster, apply: Apply) -> None:
-    await ensure(apply, {"a": "1", "b": None}, None)
+async def test_what_is_missing_is_created_without_what_must_not_be_there(
+    cluster: FakeCluster, writer: ClusterWriter
+) -> None:
+    await ensure(writer, {"a": "1", "b": None}, None)
 
     created = stored(cluster)
     assert (created["apiVersion"], created["kind"], created["data"]) == ("v1", "ConfigMap", {"a": "1"})
     assert [write.field_manager for write in cluster.writes] == ["tenant-controller"]
 
 
-async def test_a_second_pass_writes_nothing(cluster: FakeCluster, apply: Apply) -> None:
-    observed = await ensure(apply, {"a": "1", "b": None}, None)
+async def test_a_second_pass_writes_nothing(cluster: FakeCluster, writer: ClusterWriter) -> None:
+    observed = await ensure(writer, {"a": "1", "b": None}, None)
     cluster.forget_writes()
 
-    assert await ensure(apply, {"a": "1", "b": None}, observed) == observed
-    assert (cluster.writes, apply.writes) == ([], 1)
+    assert await ensure(writer, {"a": "1", "b": None}, observed) == observed
+    assert (cluster.writes, writer.writes) == ([], 1)
 
 
-async def test_a_change_keeps_what_others_wrote(cluster: FakeCluster, apply: Apply) -> None:
+async def test_a_change_keeps_what_others_wrote(cluster: FakeCluster, writer: ClusterWriter) -> None:
     foreign = {"name": "cm", "namespace": "ns", "labels": {"theirs": "x"}, "finalizers": ["theirs/f"]}
     reference = {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "u2"}
     cluster.add(
@@ -57,7 +67,7 @@ async def test_a_change_keeps_what_others_wrote(cluster: FakeCluster, apply: App
         {"metadata": {**foreign, "ownerReferences": [reference, OWNER.reference()]}, "data": {"a": "0", "z": "9"}},
     )
 
-    await ensure(apply, {"a": "1"}, stored(cluster))
+    await ensure(writer, {"a": "1"}, stored(cluster))
 
     after = stored(cluster)
     assert after["data"] == {"a": "1", "z": "9"}
@@ -66,80 +76,80 @@ async def test_a_change_keeps_what_others_wrote(cluster: FakeCluster, apply: App
     assert after["metadata"]["ownerReferences"] == [reference, OWNER.reference()]
 
 
-async def test_a_foreign_object_is_never_touched(cluster: FakeCluster, apply: Apply) -> None:
+async def test_a_foreign_object_is_never_touched(cluster: FakeCluster, writer: ClusterWriter) -> None:
     cluster.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
 
     with pytest.raises(ForeignObject, match="ConfigMap cm exists and is not owned by Thing mine; rename or delete it"):
-        await ensure(apply, {"a": "1"}, stored(cluster))
+        await ensure(writer, {"a": "1"}, stored(cluster))
 
     assert cluster.writes == []
 
 
 async def test_a_foreign_object_that_the_cache_does_not_know_yet_is_not_touched_either(
-    cluster: FakeCluster, apply: Apply
+    cluster: FakeCluster, writer: ClusterWriter
 ) -> None:
     cluster.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
 
     with pytest.raises(ForeignObject):
-        await ensure(apply, {"a": "1"}, None)
+        await ensure(writer, {"a": "1"}, None)
 
     assert stored(cluster)["data"] == {"a": "0"}
 
 
 async def test_our_own_object_that_the_cache_does_not_know_yet_is_brought_up_to_date(
-    cluster: FakeCluster, apply: Apply
+    cluster: FakeCluster, writer: ClusterWriter
 ) -> None:
     cluster.add(CONFIGMAPS, desired({"a": "0"}))
 
-    await ensure(apply, {"a": "1"}, None)
+    await ensure(writer, {"a": "1"}, None)
 
     assert stored(cluster)["data"] == {"a": "1"}
 
 
-async def test_a_stale_observation_is_a_conflict(cluster: FakeCluster, apply: Apply) -> None:
+async def test_a_stale_observation_is_a_conflict(cluster: FakeCluster, writer: ClusterWriter) -> None:
     cluster.add(CONFIGMAPS, desired({"a": "0"}))
     observed = stored(cluster)
     cluster.add(CONFIGMAPS, {**desired({"a": "5"}), "metadata": {**observed["metadata"]}})
 
     with pytest.raises(StatusError) as refused:
-        await ensure(apply, {"a": "1"}, observed)
+        await ensure(writer, {"a": "1"}, observed)
 
     assert (refused.value.code, stored(cluster)["data"]) == (409, {"a": "5"})
 
 
 async def test_a_closed_gate_lets_nothing_through(cluster: FakeCluster) -> None:
-    apply = Apply(cluster=cluster, gate=LeaseGate())
+    writer = ClusterWriter(cluster=cluster, gate=LeaseGate())
     cluster.add(CONFIGMAPS, desired({"a": "0"}))
 
     for write in (
-        apply.create(CONFIGMAPS, desired({})),
-        apply.patch(CONFIGMAPS, stored(cluster), {}),
-        apply.delete(CONFIGMAPS, stored(cluster)),
+        writer.create(CONFIGMAPS, desired({})),
+        writer.patch(CONFIGMAPS, stored(cluster), {}),
+        writer.delete(CONFIGMAPS, stored(cluster)),
     ):
         with pytest.raises(NotLeading):
             await write
-    assert (cluster.writes, apply.writes) == ([], 0)
+    assert (cluster.writes, writer.writes) == ([], 0)
 
 
-async def test_a_deletion_holds_for_the_observed_state_only(cluster: FakeCluster, apply: Apply) -> None:
+async def test_a_deletion_holds_for_the_observed_state_only(cluster: FakeCluster, writer: ClusterWriter) -> None:
     cluster.add(CONFIGMAPS, desired({"a": "0"}))
     observed = stored(cluster)
-    await ensure(apply, {"a": "1"}, observed)
+    await ensure(writer, {"a": "1"}, observed)
 
     with pytest.raises(StatusError) as refused:
-        await apply.delete(CONFIGMAPS, observed)
+        await writer.delete(CONFIGMAPS, observed)
     assert refused.value.code == 409
 
-    await apply.delete(CONFIGMAPS, stored(cluster))
+    await writer.delete(CONFIGMAPS, stored(cluster))
     assert cluster.peek(CONFIGMAPS, "ns", "cm") is None
 
 
-async def test_deleting_what_is_gone_is_done(cluster: FakeCluster, apply: Apply) -> None:
+async def test_deleting_what_is_gone_is_done(cluster: FakeCluster, writer: ClusterWriter) -> None:
     cluster.add(CONFIGMAPS, desired({}))
     observed = stored(cluster)
-    await apply.delete(CONFIGMAPS, observed)
+    await writer.delete(CONFIGMAPS, observed)
 
-    await apply.delete(CONFIGMAPS, observed)
+    await writer.delete(CONFIGMAPS, observed)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +172,7 @@ async def test_deleting_what_is_gone_is_done(cluster: FakeCluster, apply: Apply)
     ],
 )
 def test_the_smallest_patch(current: Object, wanted: Object, expected: Object) -> None:
-    assert patch(current, wanted) == expected
+    assert merge_patch(current, wanted) == expected
 
 
 def test_an_absent_field_covers_none_only() -> None:
@@ -175,36 +185,38 @@ def test_a_former_owner_of_the_same_name_makes_way() -> None:
     other = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other"}
     wanted = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "new"}
 
-    assert owner_references([former, other], [wanted]) == [other, wanted]
+    assert merge_owner_references([former, other], [wanted]) == [other, wanted]
 
 
 def test_a_reference_that_is_there_keeps_what_it_says() -> None:
     held = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u", "blockOwnerDeletion": True}
 
-    assert owner_references([held], [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u"}]) == [held]
+    assert merge_owner_references([held], [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u"}]) == [
+        held
+    ]
 
 
 def test_additions_change_nothing_that_is_there() -> None:
     wanted = {"labels": {"a": "1", "b": "2", "c": None}, "list": [1], "other": "x"}
     current = {"labels": {"a": "9"}, "list": [2]}
 
-    assert additions(wanted, current) == {"labels": {"b": "2"}, "other": "x"}
+    assert missing_fields(wanted, current) == {"labels": {"b": "2"}, "other": "x"}
 
 
 async def test_a_status_is_written_by_its_subresource_and_for_the_observed_state_only(
-    cluster: FakeCluster, apply: Apply
+    cluster: FakeCluster, writer: ClusterWriter
 ) -> None:
-    observed = await ensure(apply, {"a": "1"}, None)
-    written = await apply.write_status(CONFIGMAPS, observed, {"phase": "good"})
+    observed = await ensure(writer, {"a": "1"}, None)
+    written = await writer.write_status(CONFIGMAPS, observed, {"phase": "good"})
     assert written is not None
     assert (written["status"], written["data"]) == ({"phase": "good"}, {"a": "1"})
     assert cluster.writes[-1].subresource == "status"
     with pytest.raises(StatusError) as raised:
-        await apply.write_status(CONFIGMAPS, observed, {"phase": "outdated"})
+        await writer.write_status(CONFIGMAPS, observed, {"phase": "outdated"})
     assert raised.value.code == 409
 
 
-async def test_the_status_of_what_is_gone_is_nobodys_business(cluster: FakeCluster, apply: Apply) -> None:
-    observed = await ensure(apply, {"a": "1"}, None)
+async def test_the_status_of_what_is_gone_is_nobodys_business(cluster: FakeCluster, writer: ClusterWriter) -> None:
+    observed = await ensure(writer, {"a": "1"}, None)
     await cluster.delete(CONFIGMAPS, "ns", "cm")
-    assert await apply.write_status(CONFIGMAPS, observed, {"phase": "late"}) is None
+    assert await writer.write_status(CONFIGMAPS, observed, {"phase": "late"}) is None

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.runtime.conditions import Finding, condition, conditions
+from controller.runtime.conditions import Finding, build_conditions, find_condition
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 
@@ -10,7 +10,7 @@ THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 def test_conditions_are_sorted_by_type_and_complete() -> None:
     found = [Finding("Z", "True", "Fine"), Finding("A", "False", "Broken", "it is")]
 
-    assert conditions(found, None, generation=7, now=NOW) == [
+    assert build_conditions(found, None, generation=7, now=NOW) == [
         {
             "type": "A",
             "status": "False",
@@ -40,19 +40,21 @@ def test_conditions_are_sorted_by_type_and_complete() -> None:
     ],
 )
 def test_the_transition_time_moves_only_with_the_status(finding: Finding, expected: str) -> None:
-    before = conditions([Finding("A", "True", "Fine")], [], generation=1, now=THEN)
+    before = build_conditions([Finding("A", "True", "Fine")], [], generation=1, now=THEN)
 
-    assert conditions([finding], before, generation=2, now=NOW)[0]["lastTransitionTime"] == expected
+    assert build_conditions([finding], before, generation=2, now=NOW)[0]["lastTransitionTime"] == expected
 
 
 @pytest.mark.parametrize("damaged", ["x", {"a": 1}, [None, "x", {"type": 3}, {"type": "A", "status": "True"}]])
 def test_damage_is_passed_over(damaged: object) -> None:
-    assert conditions([Finding("A", "True", "Fine")], damaged, generation=1, now=NOW)[0]["lastTransitionTime"] == NOW
+    assert (
+        build_conditions([Finding("A", "True", "Fine")], damaged, generation=1, now=NOW)[0]["lastTransitionTime"] == NOW
+    )
 
 
 def test_a_condition_is_found_by_type() -> None:
     held = [{"type": "Ready", "status": "True"}, {"type": "Released", "status": "False"}]
 
-    assert condition(held, "Released") == {"type": "Released", "status": "False"}
-    assert condition(held, "Other") is None
-    assert condition(None, "Ready") is None
+    assert find_condition(held, "Released") == {"type": "Released", "status": "False"}
+    assert find_condition(held, "Other") is None
+    assert find_condition(None, "Ready") is None

@@ -8,10 +8,10 @@ import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
-from controller.runtime.apply import Apply
-from controller.runtime.event_recorder import EventRecorder, Occurrence, Regarding
+from controller.runtime.apply import ClusterWriter
+from controller.runtime.event_recorder import Event, EventRecorder, Regarding
 from controller.runtime.write_gate import LeaseGate, OpenGate, WriteGate
-from controller.tenant.event_messages import occurrences
+from controller.tenant.event_messages import events_for_conditions
 from registry.cluster.interface import EVENTS, ClusterResource
 from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
@@ -19,7 +19,7 @@ from tests.virtual_time import virtual
 ALPHA = Regarding(
     api_version="apps.cozystack.io/v1alpha1", kind="Tenant", namespace="tenant-root", name="alpha", uid="uid"
 )
-BAD = Occurrence("Warning", "NamespaceConflict", "Reconcile", "it is somebody else's")
+BAD = Event("Warning", "NamespaceConflict", "Reconcile", "it is somebody else's")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -28,7 +28,7 @@ class Running:
         self.cluster = cluster or FakeCluster()
         loop = asyncio.get_running_loop()
         self.recorder = EventRecorder(
-            apply=Apply(cluster=self.cluster, gate=gate or OpenGate()),
+            writer=ClusterWriter(cluster=self.cluster, gate=gate or OpenGate()),
             controller="apps.cozystack.io/tenant-controller",
             instance="here",
             now=lambda: NOW,
@@ -95,7 +95,7 @@ async def test_a_loop_that_runs_hot_writes_one_event_and_a_series_once_a_minute(
 async def test_one_object_has_no_more_than_its_share() -> None:
     async with Running() as running:
         for number in range(200):
-            running.recorder.record(ALPHA, Occurrence("Warning", "X", "Reconcile", f"note {number}"))
+            running.recorder.record(ALPHA, Event("Warning", "X", "Reconcile", f"note {number}"))
         other = Regarding(api_version="v1", kind="Tenant", namespace="tenant-root", name="bob", uid="bob")
         running.recorder.record(other, BAD)
         await asyncio.sleep(10)
@@ -145,7 +145,7 @@ async def test_nothing_is_written_while_the_gate_is_closed() -> None:
 @virtual
 async def test_a_long_note_is_shortened_by_bytes() -> None:
     async with Running() as running:
-        running.recorder.record(ALPHA, Occurrence("Warning", "X", "Reconcile", "ä" * 1000))
+        running.recorder.record(ALPHA, Event("Warning", "X", "Reconcile", "ä" * 1000))
         await asyncio.sleep(1)
         [event] = await running.events()
     assert len(event["note"].encode()) <= 1024
@@ -185,4 +185,4 @@ READY = condition("Ready", "True", "Reconciled")
 def test_what_of_conditions_is_told(
     before: object, after: list[dict[str, Any]], expected: list[tuple[str, str]]
 ) -> None:
-    assert [(each.type, each.reason) for each in occurrences(before, after)] == expected
+    assert [(each.type, each.reason) for each in events_for_conditions(before, after)] == expected

@@ -11,7 +11,7 @@ import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
-from controller.runtime.leader_election import Candidate, LeaderElector, LeaseTimes, micro_time
+from controller.runtime.leader_election import Candidate, LeaderElector, LeaseTimes, format_micro_time
 from controller.runtime.write_gate import LeaseGate, NotLeading
 from registry.cluster.interface import LEASES, ClusterClient, ClusterResource
 from tests.fakes import FakeCluster
@@ -139,7 +139,7 @@ async def test_a_leader_that_is_cut_off_stops_before_another_one_starts(way: str
         first = min(time for time, who in log if who == "new")
         assert last <= 29.5 + 10
         assert last < first <= 29.5 + 20
-        assert not old.elector.leads
+        assert not old.elector.is_leader
         setattr(cut, way, False)
         await asyncio.sleep(30)
         assert old.elector.leader == "new"
@@ -188,9 +188,9 @@ async def test_the_deadline_counts_from_before_the_request_that_renews() -> None
     async with replica.running():
         await asyncio.sleep(6.5)
         cluster.unreachable = True
-        assert replica.elector.leads
+        assert replica.elector.is_leader
         await asyncio.sleep(4)
-        assert not replica.elector.leads
+        assert not replica.elector.is_leader
 
 
 @virtual
@@ -216,7 +216,7 @@ async def test_a_frozen_leader_finds_its_gate_closed() -> None:
 
     task = asyncio.create_task(elector.run(lead))
     await asyncio.sleep(1)
-    assert elector.leads
+    assert elector.is_leader
     skipped = 20.0
     with pytest.raises(NotLeading):
         async with gate.writing():
@@ -237,7 +237,7 @@ async def test_a_lease_that_somebody_else_takes_is_lost_at_once() -> None:
         stolen["spec"]["holderIdentity"] = "thief"
         await host.update(LEASES, stolen)
         await asyncio.sleep(2.5)
-        assert not replica.elector.leads
+        assert not replica.elector.is_leader
         assert replica.elector.leader == "thief"
 
 
@@ -251,7 +251,7 @@ async def test_a_foreign_change_of_the_lease_does_not_cost_the_lead() -> None:
         touched["metadata"]["annotations"] = {"note": "x"}
         await host.update(LEASES, touched)
         await asyncio.sleep(20)
-        assert replica.elector.leads
+        assert replica.elector.is_leader
         kept = host.peek(LEASES, *NAME)
         assert kept is not None
         assert kept["metadata"]["annotations"] == {"note": "x"}
@@ -330,4 +330,4 @@ def test_times_that_contradict_each_other_are_refused() -> None:
 def test_a_micro_time_is_utc() -> None:
     there = datetime(2026, 1, 1, 2, 0, 0, 5, tzinfo=timezone(timedelta(hours=2)))
 
-    assert micro_time(there) == "2026-01-01T00:00:00.000005Z"
+    assert format_micro_time(there) == "2026-01-01T00:00:00.000005Z"

@@ -11,7 +11,7 @@ import pytest
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource
 from controller.runtime.apply import ForeignObject
-from controller.runtime.manager import Controller, Manager
+from controller.runtime.manager import Controller, ControllerManager
 from controller.runtime.workqueue import RateLimiter, WorkQueue
 from controller.runtime.write_gate import NotLeading
 from tests.virtual_time import run_virtual, virtual
@@ -43,7 +43,7 @@ class Recorder:
 def controller(reconciler: Recorder, *seed: str, workers: int = 2) -> tuple[Controller[str], WorkQueue[str]]:
     queue = WorkQueue[str](limiter=RateLimiter(jitter=lambda: 0.0))
     return (
-        Controller(name="test", queue=queue, reconciler=reconciler, seed=lambda: seed, workers=workers),
+        Controller(name="test", queue=queue, reconciler=reconciler, initial_keys=lambda: seed, workers=workers),
         queue,
     )
 
@@ -134,7 +134,7 @@ async def test_work_without_a_pause_does_not_keep_others_waiting() -> None:
 
     reconciler = Instant()
     queue = WorkQueue[int]()
-    each = Controller(name="test", queue=queue, reconciler=reconciler, seed=lambda: range(1000), workers=1)
+    each = Controller(name="test", queue=queue, reconciler=reconciler, initial_keys=lambda: range(1000), workers=1)
     async with running(each.run()):
         for _ in range(5):
             await asyncio.sleep(0)
@@ -153,7 +153,7 @@ def test_one_controller_that_fails_ends_them_all() -> None:
         reconciler = Recorder()
         each, _ = controller(reconciler)
         with pytest.raises(ExceptionGroup) as ended:
-            await Manager(controllers=[each, Broken()]).run()
+            await ControllerManager(controllers=[each, Broken()]).run()
         assert isinstance(ended.value.exceptions[0], LookupError)
 
     run_virtual(main)
@@ -172,7 +172,7 @@ def test_with_an_elector_controllers_run_only_while_it_says_so() -> None:
         reconciler = Recorder()
         each, queue = controller(reconciler, "seed")
         queue.add("early")
-        task = asyncio.create_task(Manager(controllers=[each], elector=Term()).run())
+        task = asyncio.create_task(ControllerManager(controllers=[each], elector=Term()).run())
         await asyncio.sleep(4)
         assert reconciler.done == []
         await task

@@ -77,15 +77,15 @@ def test_a_key_that_fails_comes_back_later_each_time_until_it_is_forgotten() -> 
 def test_the_wait_is_bounded_however_often_a_key_failed() -> None:
     each = limiter()
 
-    waits = [each.next("a") for _ in range(5000)]
+    waits = [each.next_delay("a") for _ in range(5000)]
 
     assert max(waits) == 1000.0
     assert each.failures("a") == 5000
-    assert each.next("b") == 0.005
+    assert each.next_delay("b") == 0.005
 
 
 def test_jitter_adds_up_to_a_tenth() -> None:
-    assert RateLimiter[str](jitter=lambda: 1.0).next("a") == pytest.approx(0.0055)
+    assert RateLimiter[str](jitter=lambda: 1.0).next_delay("a") == pytest.approx(0.0055)
 
 
 async def test_a_get_that_is_cancelled_loses_no_key() -> None:
@@ -104,7 +104,7 @@ def test_metrics_have_the_names_and_values_that_kubernetes_gives_them() -> None:
     async def main() -> CollectorRegistry:
         registry = CollectorRegistry()
         families = WorkQueueMetrics(registry)
-        queue = WorkQueue[str](limiter=limiter(), metrics=families.of("tenant"))
+        queue = WorkQueue[str](limiter=limiter(), metrics=families.for_queue("tenant"))
         families.track("tenant", queue)
         queue.add("a")
         queue.add("b")

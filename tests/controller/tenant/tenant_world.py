@@ -15,25 +15,25 @@ import yaml
 
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.watch_cache import WatchCache
-from controller.runtime.apply import Apply
-from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
-from controller.runtime.manager import Controller, Manager
+from controller.runtime.apply import ClusterWriter
+from controller.runtime.event_recorder import Event, Recorder, Regarding
+from controller.runtime.manager import Controller, ControllerManager
 from controller.runtime.workqueue import WorkQueue
 from controller.runtime.write_gate import OpenGate
 from controller.tenant.finalizer import ParentDeletionHandler, TenantFinalizer
 from controller.tenant.gateway_ready_step import GATEWAYS, GatewayIndex, GatewayReadyStep
-from controller.tenant.helm_ownership import Chart
+from controller.tenant.helm_ownership import ChartMode
 from controller.tenant.host_conflict_step import HostConflictStep
 from controller.tenant.managed_objects import ContentWriter
 from controller.tenant.namespace_content_steps import ContentSettings
-from controller.tenant.namespace_content_steps import inside as inside_steps
+from controller.tenant.namespace_content_steps import content_steps as inside_steps
 from controller.tenant.namespace_step import NamespaceStep
-from controller.tenant.observe import Observer
+from controller.tenant.observe import TenantObserver
 from controller.tenant.orphaned_namespaces import OrphanedNamespaceCleanup
 from controller.tenant.reconciler import Step, TenantReconciler, all_tenant_keys
-from controller.tenant.release_adopted_namespace import Leavings
+from controller.tenant.release_adopted_namespace import AdoptedNamespaceCleanup
 from controller.tenant.root import ROOT, RootEventHandler, RootReconciler
-from controller.tenant.status import StatusWriter
+from controller.tenant.status import TenantStatusWriter
 from controller.tenant.watches import NamespaceEventHandler, TenantEnqueuer, TenantEventHandler
 from controller.tenant.workloads_ready_step import WORKLOADMONITORS, WorkloadIndex, WorkloadsReadyStep
 from registry.cluster.event_handlers import EventHandler
@@ -62,7 +62,7 @@ LIMITS = {
 class PlatformOfTests:
     """Settings that a test changes, and then looks at the tenants again."""
 
-    chart: Chart = "none"
+    chart: ChartMode = "none"
     cluster: dict[str, str] = field(default_factory=lambda: {"root-host": ROOT_HOST, "solver": "http01"})
     gateway_class: str = "cilium"
     served: bool = True
@@ -93,7 +93,7 @@ class Told(Recorder):
     def __init__(self) -> None:
         self.occurrences: list[tuple[str, str, str, str]] = []
 
-    def record(self, regarding: Regarding, occurrence: Occurrence) -> None:
+    def record(self, regarding: Regarding, occurrence: Event) -> None:
         self.occurrences.append((regarding.name, occurrence.type, occurrence.reason, occurrence.note))
 
     def of(self, name: str) -> list[tuple[str, str]]:
@@ -114,10 +114,10 @@ class World:
         self.tree = TenantTree(root_host=ROOT_HOST)
         self.queue = WorkQueue[Key]()
         roots = WorkQueue[Key]()
-        self.apply = Apply(cluster=self.cluster, gate=OpenGate())
+        self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate())
         self.handlers: list[EventHandler] = []
-        self._writer = ContentWriter(apply=self.apply, cluster=self.cluster, chart=lambda: self.platform.chart)
-        self._leavings = Leavings(apply=self.apply, writer=self._writer, listen=self._listen)
+        self._writer = ContentWriter(writer=self.writer, cluster=self.cluster, chart=lambda: self.platform.chart)
+        self._leavings = AdoptedNamespaceCleanup(writer=self.writer, contents=self._writer, add_handler=self._listen)
         self.told = Told()
         self.now = NOW
         self._contents: dict[tuple[ClusterResource, str], Informer] = {}
@@ -132,14 +132,14 @@ class World:
         self._releases.add_handler(TenantFeed(resource=resource, cache=self.cache))
         self._namespaces.add_handler(namespaces)
         self._namespaces.add_handler(root_events)
-        gateways = GatewayIndex(apply=self.apply, tree=self.tree, enqueue=self.queue.add)
-        workloads = WorkloadIndex(concern=TenantEnqueuer(tree=self.tree, enqueue=self.queue.add).concern)
+        gateways = GatewayIndex(writer=self.writer, tree=self.tree, enqueue=self.queue.add)
+        workloads = WorkloadIndex(concern=TenantEnqueuer(tree=self.tree, enqueue=self.queue.add).enqueue_owner)
         self._listen(TENANTGATEWAYS, gateways.tenantgateways)
         self._listen(GATEWAYS, gateways.gateways)
         self._listen(SERVICES, workloads.services)
         self._listen(WORKLOADMONITORS, workloads.monitors)
-        status = StatusWriter(
-            apply=self.apply,
+        status = TenantStatusWriter(
+            writer=self.writer,
             now=lambda: self.now,
             chart=lambda: self.platform.chart,
             external_ips=workloads.external_ips,
@@ -147,32 +147,32 @@ class World:
         )
         reconciler = TenantReconciler(
             cleanup=OrphanedNamespaceCleanup(
-                apply=self.apply, cluster=self.cluster, tree=self.tree, namespaces=namespaces
+                writer=self.writer, cluster=self.cluster, tree=self.tree, namespaces=namespaces
             ),
-            observer=Observer(
+            observer=TenantObserver(
                 tree=self.tree,
                 releases=self._releases.store,
                 namespaces=self._namespaces.store,
             ),
-            lifecycle=TenantFinalizer(
-                apply=self.apply,
+            finalizer=TenantFinalizer(
+                writer=self.writer,
                 tree=self.tree,
                 releases=self._releases.store,
                 gateways=gateways,
-                leavings=self._leavings,
+                adopted_namespaces=self._leavings,
                 status=status,
             ),
             steps=[
-                NamespaceStep(apply=self.apply, now=lambda: NOW, chart=lambda: self.platform.chart),
+                NamespaceStep(writer=self.writer, now=lambda: NOW, chart=lambda: self.platform.chart),
                 HostConflictStep(),
                 GatewayReadyStep(gateways=gateways),
                 WorkloadsReadyStep(workloads=workloads),
             ],
-            inside=self._inside() if inside else (),
+            content_steps=self._inside() if inside else (),
             status=status,
         )
         root = RootReconciler(
-            apply=self.apply,
+            writer=self.writer,
             cluster=self.cluster,
             tree=self.tree,
             namespaces=self._namespaces.store,
@@ -183,23 +183,23 @@ class World:
                 name="tenant",
                 queue=self.queue,
                 reconciler=reconciler,
-                seed=lambda: all_tenant_keys(self.tree, namespaces),
+                initial_keys=lambda: all_tenant_keys(self.tree, namespaces),
             ),
-            Controller(name="root-tenant", queue=roots, reconciler=root, seed=lambda: [ROOT], workers=1),
+            Controller(name="root-tenant", queue=roots, reconciler=root, initial_keys=lambda: [ROOT], workers=1),
         ]
 
     def _inside(self) -> Sequence[Step]:
         return inside_steps(
-            writer=self._writer,
-            events=TenantEnqueuer(tree=self.tree, enqueue=self.queue.add),
-            listen=self._leavings.listen,
+            contents=self._writer,
+            enqueuer=TenantEnqueuer(tree=self.tree, enqueue=self.queue.add),
+            add_handler=self._leavings.add_handler,
             settings=self.platform.contents(),
         )
 
     def _listen(self, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
         selector = f"metadata.name={name}" if name else ""
         informer = self._contents.setdefault(
-            (resource, name), Informer(self.cluster, resource, field_selector=selector, keep=False)
+            (resource, name), Informer(self.cluster, resource, field_selector=selector, store_objects=False)
         )
         informer.add_handler(handler)
         self.handlers.append(handler)
@@ -210,7 +210,7 @@ class World:
         watched = (self._releases, self._namespaces, *self._contents.values())
         informers = [asyncio.create_task(each.run()) for each in watched]
         await asyncio.gather(*(each.synced.wait() for each in watched))
-        tasks = [*informers, asyncio.create_task(Manager(controllers=self.controllers).run())]
+        tasks = [*informers, asyncio.create_task(ControllerManager(controllers=self.controllers).run())]
         try:
             await self.settle()
             yield

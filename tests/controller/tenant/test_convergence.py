@@ -188,11 +188,11 @@ async def test_with_the_charts_namespace_there_is_no_war_of_writes() -> None:
         assert labels["tenant.cozystack.io/tenant-root"] == ""
         assert world.conditions("alpha")["ChartConflict"] == ("True", "LabelsDiffer")
         assert world.conditions("alpha")["NamespaceReady"] == ("True", "Reconciled")
-        ours = world.apply.writes
+        ours = world.writer.writes
         for _ in range(20):
             await world.edit_namespace("tenant-alpha", chart)
             await world.again()
-        assert world.apply.writes == ours
+        assert world.writer.writes == ours
         await world.delete("alpha")
     assert world.labels("tenant-alpha") == labels
 
@@ -289,10 +289,10 @@ async def test_nothing_is_written_for_a_tenant_that_is_being_deleted() -> None:
         )
         await world.delete("alpha")
         await world.settle()
-        ours = world.apply.writes
+        ours = world.writer.writes
         await world.edit_namespace("tenant-alpha", {"labels": {"namespace.cozystack.io/host": None}})
         await world.again()
-    assert world.apply.writes == ours
+    assert world.writer.writes == ours
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is not None
 
 

@@ -361,16 +361,16 @@ def namespace(*, uid: str = "uid", made: bool = True, **metadata: Any) -> Object
             NamespaceDisposition.DELETED,
             id="made by us for a chart",
         ),
-        pytest.param(namespace(uid="other"), NamespaceDisposition.KEPT, id="made for a former tenant"),
-        pytest.param(namespace(made=False), NamespaceDisposition.KEPT, id="made by somebody else"),
+        pytest.param(namespace(uid="other"), NamespaceDisposition.RETAINED, id="made for a former tenant"),
+        pytest.param(namespace(made=False), NamespaceDisposition.RETAINED, id="made by somebody else"),
         pytest.param(
             namespace(annotations={"apps.cozystack.io/adopt": "tenant-root/alpha"}),
-            NamespaceDisposition.KEPT,
+            NamespaceDisposition.RETAINED,
             id="adopted",
         ),
         pytest.param(
             namespace(annotations={"apps.cozystack.io/tenant-namespace-made": "2020-01-01T00:00:00Z"}),
-            NamespaceDisposition.KEPT,
+            NamespaceDisposition.RETAINED,
             id="a copied record",
         ),
         pytest.param(

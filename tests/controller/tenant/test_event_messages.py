@@ -175,10 +175,10 @@ class Inside:
         self.enqueued: list[str] = []
         events = TenantEnqueuer(tree=tree, enqueue=lambda key: self.enqueued.append(key.name))
         part = ManagedKind(
-            resource=SECRETS, essence=lambda obj: obj.get("data"), belongs=lambda _, name: name == "cozystack-values"
+            resource=SECRETS, normalize=lambda obj: obj.get("data"), selects=lambda _, name: name == "cozystack-values"
         )
-        self.marks = ObjectDigests(part, concern=events.concern)
-        self.values = InheritedValues(heirs=events.enqueue_heirs)
+        self.marks = ObjectDigests(part, concern=events.enqueue_owner)
+        self.values = InheritedValues(enqueue_heirs=events.enqueue_heirs)
 
     def told(self, call: Callable[[], None]) -> list[str]:
         self.enqueued.clear()
@@ -204,7 +204,7 @@ def test_what_changes_in_a_namespace_concerns_its_tenant_once() -> None:
 
 def test_what_we_wrote_is_no_news() -> None:
     inside = Inside()
-    inside.marks.written(secret("tenant-alpha", "x"))
+    inside.marks.record_written(secret("tenant-alpha", "x"))
 
     assert inside.told(lambda: inside.marks.apply("ADDED", secret("tenant-alpha", "x"), 1)) == []
     assert inside.marks.get("tenant-alpha", "cozystack-values") is not None
@@ -212,7 +212,7 @@ def test_what_we_wrote_is_no_news() -> None:
 
 def test_a_change_of_who_manages_an_object_is_news() -> None:
     inside = Inside()
-    inside.marks.written(secret("tenant-alpha"))
+    inside.marks.record_written(secret("tenant-alpha"))
     helm = secret("tenant-alpha", labels={"app.kubernetes.io/managed-by": "Helm"})
 
     assert inside.told(lambda: inside.marks.apply("MODIFIED", helm, 1)) == ["alpha"]
@@ -221,7 +221,7 @@ def test_a_change_of_who_manages_an_object_is_news() -> None:
 def test_of_a_new_list_only_the_differences_are_news() -> None:
     inside = Inside()
     for namespace in ("tenant-alpha", "tenant-alpha-beta", "tenant-aside"):
-        inside.marks.written(secret(namespace, "same"))
+        inside.marks.record_written(secret(namespace, "same"))
 
     items = [secret("tenant-alpha", "same"), secret("tenant-alpha-beta", "other")]
 

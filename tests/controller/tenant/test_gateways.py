@@ -128,7 +128,7 @@ async def test_a_kind_that_the_host_comes_to_have_is_picked_up() -> None:
         await world.settle()
         world.platform.served = True
         for handler in world.handlers:
-            handler.unreachable(None)
+            handler.set_cluster_error(None)
         await world.settle()
     assert world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")
     assert "TenantGatewayMissing" not in world.conditions("alpha")
@@ -157,9 +157,9 @@ async def test_the_gateway_parts_label_is_left_alone_until_the_tree_gives_an_own
         }
         await world.edit_namespace("tenant-alpha", attach)
         await world.settle()
-        ours = world.apply.writes
+        ours = world.writer.writes
         await world.again()
-        assert world.apply.writes == ours
+        assert world.writer.writes == ours
         assert world.services("tenant-alpha")["gateway"] == "tenant-bob"
         await world.change("alpha", gateway=True)
         await world.settle()

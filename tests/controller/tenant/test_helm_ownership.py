@@ -81,11 +81,11 @@ async def test_with_the_tenants_chart_there_is_no_war_of_writes(chart: Any) -> N
         quota = world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")
         assert quota["spec"]["hard"] == {"cpu": "9", CERTIFICATES: "10"}
         assert world.services("tenant-alpha")["gateway"] == "tenant-alpha"
-        ours = world.apply.writes
+        ours = world.writer.writes
         for _ in range(20):
             await _helm(world)
             await world.again()
-        assert world.apply.writes == ours
+        assert world.writer.writes == ours
 
 
 def _assert_kept(found: Any, chart: Any) -> None:
@@ -102,9 +102,9 @@ async def test_where_flux_installs_charts_what_we_make_is_for_helm_to_take_over(
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
         await world.settle()
-        ours = world.apply.writes
+        ours = world.writer.writes
         await world.again()
-        assert world.apply.writes == ours
+        assert world.writer.writes == ours
     for res, name in _chart(world):
         metadata = world.content(res, "tenant-alpha" if res.namespaced else "", name)["metadata"]
         assert metadata["labels"]["app.kubernetes.io/managed-by"] == "Helm"
@@ -131,9 +131,9 @@ async def test_what_we_made_is_handed_over_when_the_chart_comes() -> None:
         assert secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "tenant-controller"
         world.platform.chart = "flux"
         await world.again()
-        ours = world.apply.writes
+        ours = world.writer.writes
         await world.again()
-        assert world.apply.writes == ours
+        assert world.writer.writes == ours
     for res, name in ((NAMESPACES, "tenant-alpha"), (SECRETS, "cozystack-values")):
         metadata = world.content(res, "tenant-alpha" if res.namespaced else "", name)["metadata"]
         assert metadata["labels"]["app.kubernetes.io/managed-by"] == "Helm"

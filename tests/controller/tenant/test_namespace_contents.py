@@ -129,10 +129,10 @@ async def test_what_is_edited_comes_back_with_one_write(res: ClusterResource, na
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
         await world.settle()
         before = _content(world, res, name)
-        ours = world.apply.writes
+        ours = world.writer.writes
         await world.edit(res, "tenant-alpha", name, edit)
         await world.settle()
-        assert world.apply.writes == ours + 1
+        assert world.writer.writes == ours + 1
     assert _content(world, res, name) == before
 
 
@@ -327,12 +327,12 @@ async def test_what_a_stale_view_would_create_is_only_read() -> None:
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.settle()
-        ours = world.apply.writes
+        ours = world.writer.writes
         for handler in world.handlers:
             await handler.replace([], 0)
         await world.again()
         # each was tried to be made, and found to be there
-        assert world.apply.writes > ours
+        assert world.writer.writes > ours
         world.cluster.forget_writes()
         await world.again()
     assert world.writes() == []

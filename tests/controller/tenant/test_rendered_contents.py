@@ -9,28 +9,34 @@ import pytest
 import yaml
 
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import additions
+from controller.runtime.apply import missing_fields
 from controller.runtime.conditions import Finding
 from controller.tenant import quota_step as quota
 from controller.tenant import rbac_step as access
 from controller.tenant import tenantgateway_step as tenantgateway
 from controller.tenant import values_secret_step as values
-from controller.tenant.helm_ownership import Manager, joined, managed, manager, tenant_release
+from controller.tenant.helm_ownership import (
+    ObjectManager,
+    merge_chart_conflicts,
+    object_manager,
+    tenant_release,
+    with_manager_labels,
+)
 from controller.tenant.namespace_step import (
-    Inherited,
-    contradictions,
-    helm_additions,
+    InheritedSettings,
+    conflicting_labels,
+    helm_patch,
     render_namespace,
     scheduling_class_label,
 )
-from controller.tenant.observe import Observed
+from controller.tenant.observe import ObservedTenant
 from controller.tenant.values_secret_step import (
-    Malformed,
+    MalformedValues,
     cluster_block,
     namespace_values,
     render_secret,
-    render_text,
-    text_of,
+    render_values,
+    values_text,
 )
 from registry.tenant.inheritance import Services
 from registry.tenant.types import EffectiveGateway, EffectiveHost
@@ -43,12 +49,12 @@ BAR = facts("bar", "tenant-foo", spec={"etcd": True, "gateway": True, "resourceQ
 PARENT: Object = {"metadata": {"name": "tenant-foo", "uid": "u-foo"}}
 SERVICES = Services(etcd="tenant-foo-bar", ingress="tenant-root", monitoring="tenant-foo", seaweedfs="tenant-root")
 HOST = EffectiveHost(value="bar.foo.example.org", namespace="tenant-root")
-INHERITED = Inherited(host=HOST, services=SERVICES, gateway="tenant-foo-bar", scheduling_class="gold")
+INHERITED = InheritedSettings(host=HOST, services=SERVICES, gateway="tenant-foo-bar", scheduling_class="gold")
 GATEWAY = "namespace.cozystack.io/gateway"
 ATTACHED_BY = "cozystack.io/gateway-attached-by"
 
 
-def observed(**changes: Any) -> Observed:
+def observed(**changes: Any) -> ObservedTenant:
     known: dict[str, Any] = {
         "facts": BAR,
         "release": release("bar", "tenant-foo"),
@@ -62,7 +68,7 @@ def observed(**changes: Any) -> Observed:
         "namespace": None,
         "parent_namespace": PARENT,
     }
-    return Observed(**known | changes)
+    return ObservedTenant(**known | changes)
 
 
 def namespace(labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> Object:
@@ -93,7 +99,7 @@ def test_the_gateway_label(
 ) -> None:
     current = namespace(labels, annotations)
 
-    metadata = render_namespace(BAR, (FOO, root()), Inherited(gateway=owner), current=current)["metadata"]
+    metadata = render_namespace(BAR, (FOO, root()), InheritedSettings(gateway=owner), current=current)["metadata"]
 
     assert metadata["labels"].get(GATEWAY, "absent") == label
     assert metadata.get("annotations", {}).get(ATTACHED_BY, "absent") == annotation
@@ -134,19 +140,19 @@ def test_the_gateway_label_of_a_namespace_that_helm_manages(
     labels: dict[str, str], annotations: dict[str, str], added: dict[str, str], contradicted: list[str]
 ) -> None:
     current = namespace({**HELM, **labels}, annotations)
-    desired = render_namespace(BAR, (), Inherited(gateway="tenant-foo-bar"), current=current)
+    desired = render_namespace(BAR, (), InheritedSettings(gateway="tenant-foo-bar"), current=current)
 
-    metadata = helm_additions(desired, current)["metadata"]
+    metadata = helm_patch(desired, current)["metadata"]
 
     assert {key: value for key, value in metadata["labels"].items() if key == GATEWAY} == added
-    assert contradictions(desired, current) == contradicted
+    assert conflicting_labels(desired, current) == contradicted
 
 
 def test_an_empty_label_of_the_charts_is_as_good_as_none() -> None:
     """The chart writes every label, empty where there is no owner (R-070)."""
     current = namespace({**HELM, GATEWAY: "", "namespace.cozystack.io/etcd": ""})
 
-    assert contradictions(render_namespace(BAR, (), Inherited(), current=current), current) == []
+    assert conflicting_labels(render_namespace(BAR, (), InheritedSettings(), current=current), current) == []
 
 
 CLUSTER = {"root-host": "example.org", "solver": "http01", "dns01-provider": "cloudflare"}
@@ -155,14 +161,14 @@ INHERITED_TEXT = "_cluster:\n  bundle-name: isp-full\n  dns01-route53-region: x\
 
 def test_the_rendered_secret() -> None:
     """R-069: `_namespace` says what the labels say."""
-    text = render_text(CLUSTER, namespace_values(observed()), INHERITED_TEXT)
+    text = render_values(CLUSTER, namespace_values(observed()), INHERITED_TEXT)
 
     assert_golden("cozystack-values", render_secret("tenant-foo-bar", text))
     assert_golden("cozystack-values-decoded", yaml.safe_load(text))
 
 
 def test_values_are_texts_also_where_yaml_has_another_type_for_them() -> None:
-    text = render_text({"gateway-enabled": "true", "n": "1"}, {"host": "1.0", "etcd": ""}, "")
+    text = render_values({"gateway-enabled": "true", "n": "1"}, {"host": "1.0", "etcd": ""}, "")
 
     assert yaml.safe_load(text) == {
         "_cluster": {"gateway-enabled": "true", "n": "1"},
@@ -198,7 +204,7 @@ def test_without_a_class_that_a_label_holds_charts_read_none(name: str) -> None:
 
 
 def test_a_charts_layout_of_the_same_values_is_no_difference() -> None:
-    ours = render_secret("tenant-foo", render_text({"solver": "http01"}, {"host": "x.example", "etcd": ""}, ""))
+    ours = render_secret("tenant-foo", render_values({"solver": "http01"}, {"host": "x.example", "etcd": ""}, ""))
     text = '_namespace:\n  host: "x.example"\n  etcd: ""\n_cluster:\n    solver: "http01"\n'
     theirs = {
         **render_secret("tenant-foo", text),
@@ -206,16 +212,16 @@ def test_a_charts_layout_of_the_same_values_is_no_difference() -> None:
     }
     other = {**theirs, "data": render_secret("tenant-foo", text.replace("x.", "y."))["data"]}
 
-    assert values.PART.digest(theirs) == values.PART.digest(ours)
-    assert values.PART.digest(other) != values.PART.digest(ours)
+    assert values.MANAGED_VALUES_SECRET.digest(theirs) == values.MANAGED_VALUES_SECRET.digest(ours)
+    assert values.MANAGED_VALUES_SECRET.digest(other) != values.MANAGED_VALUES_SECRET.digest(ours)
     damaged = {**theirs, "data": render_secret("tenant-foo", "[")["data"]}
-    assert values.PART.digest(damaged) != values.PART.digest(ours)
+    assert values.MANAGED_VALUES_SECRET.digest(damaged) != values.MANAGED_VALUES_SECRET.digest(ours)
 
 
 def test_of_the_roots_own_text_everything_else_is_kept() -> None:
     text = "_cluster: {bundle: x, solver: old}\n_namespace: {extra: y, host: old}\nothers: [1]\n"
 
-    rendered = yaml.safe_load(render_text({"solver": "http01"}, {"host": "example.org"}, text))
+    rendered = yaml.safe_load(render_values({"solver": "http01"}, {"host": "example.org"}, text))
 
     assert rendered == {
         "_cluster": {"bundle": "x", "solver": "http01"},
@@ -223,7 +229,8 @@ def test_of_the_roots_own_text_everything_else_is_kept() -> None:
         "others": [1],
     }
     assert (
-        yaml.safe_load(render_text({"solver": "http01"}, {"host": "example.org"}, yaml.safe_dump(rendered))) == rendered
+        yaml.safe_load(render_values({"solver": "http01"}, {"host": "example.org"}, yaml.safe_dump(rendered)))
+        == rendered
     )
 
 
@@ -237,8 +244,8 @@ def test_of_the_roots_own_text_everything_else_is_kept() -> None:
     ],
 )
 def test_what_cannot_be_read_is_not_written_over(text: str) -> None:
-    with pytest.raises(Malformed):
-        render_text({}, {}, text)
+    with pytest.raises(MalformedValues):
+        render_values({}, {}, text)
 
 
 @pytest.mark.parametrize(
@@ -268,7 +275,7 @@ def test_the_block_that_children_take_over(text: str, block: str) -> None:
     ],
 )
 def test_the_text_of_a_secret(data: dict[str, str] | None, text: str) -> None:
-    assert text_of({"metadata": {}, "data": data}) == text
+    assert values_text({"metadata": {}, "data": data}) == text
 
 
 QUOTAS: dict[str, str | int] = {"cpu": 4, "count/certificates.cert-manager.io": "10", "requests.storage": "1Ti"}
@@ -284,7 +291,7 @@ def test_the_rendered_quota() -> None:
 
 
 def test_the_rendered_limits() -> None:
-    assert_golden("tenant-range-limits", quota.render_limits(LIMITED, LIMITS))
+    assert_golden("tenant-range-limits", quota.render_limit_range(LIMITED, LIMITS))
 
 
 def hard(**quantities: str) -> Object:
@@ -320,11 +327,11 @@ def test_a_quota_from_what_is_there(
     ],
 )
 def test_which_quotas_are_the_same(one: Object, other: Object, same: bool) -> None:
-    assert (quota.QUOTA_PART.digest(one) == quota.QUOTA_PART.digest(other)) is same
+    assert (quota.MANAGED_QUOTA.digest(one) == quota.MANAGED_QUOTA.digest(other)) is same
 
 
 def test_limits_are_written_whole_or_not_at_all() -> None:
-    wanted = quota.render_limits(LIMITED, LIMITS)
+    wanted = quota.render_limit_range(LIMITED, LIMITS)
     respelled = {
         "metadata": {},
         "spec": {"limits": [{**wanted["spec"]["limits"][0], "default": {**LIMITS["default"]}}]},
@@ -332,20 +339,20 @@ def test_limits_are_written_whole_or_not_at_all() -> None:
     respelled["spec"]["limits"][0]["default"]["cpu"] = "0.25"
     with_more: Object = {"metadata": {}, "spec": {"limits": [{**wanted["spec"]["limits"][0], "max": {"cpu": "1"}}]}}
 
-    assert quota.render_limits(LIMITED, LIMITS, respelled)["spec"] == {}
-    assert quota.render_limits(LIMITED, LIMITS, with_more)["spec"] == {
+    assert quota.render_limit_range(LIMITED, LIMITS, respelled)["spec"] == {}
+    assert quota.render_limit_range(LIMITED, LIMITS, with_more)["spec"] == {
         "limits": [{**wanted["spec"]["limits"][0], "max": None}]
     }
 
 
 def test_the_rendered_service_account() -> None:
-    assert_golden("tenant-serviceaccount", access.render_account(BAR))
+    assert_golden("tenant-serviceaccount", access.render_service_account(BAR))
 
 
 @pytest.mark.parametrize("role", access.ROLES)
 def test_the_rendered_role_bindings(role: str) -> None:
     """R-024: ClusterRoles cozy:tenant*, bound in the tenant's own namespace."""
-    rendered = access.render_binding(role, BAR, (FOO, root()))
+    rendered = access.render_role_binding(role, BAR, (FOO, root()))
 
     assert rendered["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     assert rendered["metadata"]["namespace"] == "tenant-foo-bar"
@@ -364,7 +371,7 @@ def test_the_rendered_role_bindings(role: str) -> None:
 )
 def test_whom_a_role_is_bound_to(role: str, levels: list[str]) -> None:
     """R-026: the service accounts of all ancestors, and of no descendant."""
-    subjects = access.render_binding(role, BAR, (FOO, root()))["subjects"]
+    subjects = access.render_role_binding(role, BAR, (FOO, root()))["subjects"]
 
     assert [each["name"] for each in subjects if each["kind"] == "Group"] == [
         f"tenant-foo-bar-{each}" for each in levels
@@ -374,18 +381,18 @@ def test_whom_a_role_is_bound_to(role: str, levels: list[str]) -> None:
 
 
 def test_defaults_of_the_host_make_no_other_binding() -> None:
-    wanted = access.render_binding("cozy:tenant", BAR, ())
+    wanted = access.render_role_binding("cozy:tenant", BAR, ())
     stored = {**wanted, "subjects": [{**each, "apiGroup": each.get("apiGroup", "")} for each in wanted["subjects"]]}
 
-    assert access.BINDING_PART.digest(stored) == access.BINDING_PART.digest(wanted)
+    assert access.MANAGED_ROLE_BINDING.digest(stored) == access.MANAGED_ROLE_BINDING.digest(wanted)
     turned = {**wanted, "subjects": wanted["subjects"][::-1]}
-    assert access.BINDING_PART.digest(turned) == access.BINDING_PART.digest(wanted)
-    assert access.BINDING_PART.digest({**wanted, "subjects": turned["subjects"][1:]}) != access.BINDING_PART.digest(
-        wanted
-    )
-    assert not access.BINDING_PART.must_be_replaced(stored, wanted)
+    assert access.MANAGED_ROLE_BINDING.digest(turned) == access.MANAGED_ROLE_BINDING.digest(wanted)
+    assert access.MANAGED_ROLE_BINDING.digest(
+        {**wanted, "subjects": turned["subjects"][1:]}
+    ) != access.MANAGED_ROLE_BINDING.digest(wanted)
+    assert not access.MANAGED_ROLE_BINDING.must_be_replaced(stored, wanted)
     other = {**wanted, "roleRef": {**wanted["roleRef"], "name": "cluster-admin"}}
-    assert access.BINDING_PART.must_be_replaced(other, wanted)
+    assert access.MANAGED_ROLE_BINDING.must_be_replaced(other, wanted)
 
 
 SPEC: Object = {
@@ -442,7 +449,7 @@ def test_a_tenantgateway_from_what_is_there(held: Object, rendered: Object) -> N
     ],
 )
 def test_why_there_is_no_tenantgateway(host: EffectiveHost | None, reason: str | None) -> None:
-    found = tenantgateway.obstacle(observed(host=host))
+    found = tenantgateway.missing_apex_finding(observed(host=host))
 
     assert (found.reason if found else None) == reason
 
@@ -450,18 +457,18 @@ def test_why_there_is_no_tenantgateway(host: EffectiveHost | None, reason: str |
 @pytest.mark.parametrize(
     ("labels", "expected"),
     [
-        pytest.param(None, Manager.OTHER, id="none"),
-        pytest.param({"app.kubernetes.io/managed-by": "Helm"}, Manager.HELM, id="Helm"),
-        pytest.param({"app.kubernetes.io/managed-by": "tenant-controller"}, Manager.OURS, id="ours"),
-        pytest.param({"app.kubernetes.io/managed-by": "argocd"}, Manager.OTHER, id="another"),
+        pytest.param(None, ObjectManager.OTHER, id="none"),
+        pytest.param({"app.kubernetes.io/managed-by": "Helm"}, ObjectManager.HELM, id="Helm"),
+        pytest.param({"app.kubernetes.io/managed-by": "tenant-controller"}, ObjectManager.OURS, id="ours"),
+        pytest.param({"app.kubernetes.io/managed-by": "argocd"}, ObjectManager.OTHER, id="another"),
     ],
 )
-def test_who_manages_an_object(labels: dict[str, str] | None, expected: Manager) -> None:
-    assert manager({"metadata": {"labels": labels}}) is expected
+def test_who_manages_an_object(labels: dict[str, str] | None, expected: ObjectManager) -> None:
+    assert object_manager({"metadata": {"labels": labels}}) is expected
 
 
 def test_what_is_made_where_flux_installs_charts_is_for_helm_to_take_over() -> None:
-    made = managed({"metadata": {"name": "x", "labels": {"a": "b"}}, "data": {}}, tenant_release(FOO))
+    made = with_manager_labels({"metadata": {"name": "x", "labels": {"a": "b"}}, "data": {}}, tenant_release(FOO))
 
     assert made == {
         "metadata": {
@@ -486,26 +493,39 @@ def test_what_is_made_where_flux_installs_charts_is_for_helm_to_take_over() -> N
     ],
 )
 def test_what_is_added_to_an_object_of_helms(current: Object, expected: Object) -> None:
-    assert additions({"a": "x", "l": [1], "n": None}, current) == expected
+    assert missing_fields({"a": "x", "l": [1], "n": None}, current) == expected
 
 
 def test_all_differences_from_a_chart_are_one_condition() -> None:
     one, two = (Finding("ChartConflict", "True", "ObjectsDiffer", text) for text in ("one", "two"))
     other = Finding("NamespaceReady", "True", "Reconciled")
 
-    assert joined([one, other]) == [other, one]
-    assert joined([one, other, two]) == [other, Finding("ChartConflict", "True", "ObjectsDiffer", "one; two")]
+    assert merge_chart_conflicts([one, other]) == [other, one]
+    assert merge_chart_conflicts([one, other, two]) == [
+        other,
+        Finding("ChartConflict", "True", "ObjectsDiffer", "one; two"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("part", "mine", "theirs"),
     [
-        pytest.param(values.PART, ("tenant-foo", "cozystack-values"), ("tenant-foo", "other"), id="Secret"),
-        pytest.param(access.ACCOUNT_PART, ("tenant-foo", "tenant-foo"), ("tenant-foo", "default"), id="ServiceAccount"),
-        pytest.param(access.BINDING_PART, ("tenant-foo", "cozy:tenant:use"), ("tenant-foo", "x"), id="RoleBinding"),
-        pytest.param(quota.QUOTA_PART, ("tenant-foo", "tenant-quota"), ("tenant-foo", "x"), id="ResourceQuota"),
-        pytest.param(quota.LIMITS_PART, ("tenant-foo", "tenant-range-limits"), ("tenant-foo", "x"), id="LimitRange"),
-        pytest.param(tenantgateway.PART, ("tenant-foo", "cozystack"), ("tenant-foo", "x"), id="TenantGateway"),
+        pytest.param(
+            values.MANAGED_VALUES_SECRET, ("tenant-foo", "cozystack-values"), ("tenant-foo", "other"), id="Secret"
+        ),
+        pytest.param(
+            access.MANAGED_SERVICE_ACCOUNT, ("tenant-foo", "tenant-foo"), ("tenant-foo", "default"), id="ServiceAccount"
+        ),
+        pytest.param(
+            access.MANAGED_ROLE_BINDING, ("tenant-foo", "cozy:tenant:use"), ("tenant-foo", "x"), id="RoleBinding"
+        ),
+        pytest.param(quota.MANAGED_QUOTA, ("tenant-foo", "tenant-quota"), ("tenant-foo", "x"), id="ResourceQuota"),
+        pytest.param(
+            quota.MANAGED_LIMIT_RANGE, ("tenant-foo", "tenant-range-limits"), ("tenant-foo", "x"), id="LimitRange"
+        ),
+        pytest.param(
+            tenantgateway.MANAGED_TENANTGATEWAY, ("tenant-foo", "cozystack"), ("tenant-foo", "x"), id="TenantGateway"
+        ),
     ],
 )
 def test_which_objects_are_looked_at(part: Any, mine: tuple[str, str], theirs: tuple[str, str]) -> None:

@@ -10,25 +10,31 @@ from hypothesis import strategies as st
 
 from apiserver.meta.resource import Key, Object
 from controller.runtime.conditions import Finding
-from controller.tenant.helm_ownership import Chart
-from controller.tenant.host_conflict_step import host_findings
+from controller.tenant.helm_ownership import ChartMode
+from controller.tenant.host_conflict_step import host_conflict_findings
 from controller.tenant.namespace_ownership import (
     Ownership,
-    Record,
-    annotations_of_record,
-    is_of_former,
+    TenantRecord,
+    is_of_former_tenant,
     may_be_deleted,
     ownership,
-    record,
+    read_record,
+    record_annotations,
 )
-from controller.tenant.namespace_step import Inherited, contradictions, host_label, obstacle, render_namespace
-from controller.tenant.observe import Observed
+from controller.tenant.namespace_step import (
+    InheritedSettings,
+    blocking_finding,
+    conflicting_labels,
+    host_label,
+    render_namespace,
+)
+from controller.tenant.observe import ObservedTenant
 from controller.tenant.root import render_root_namespace, render_root_release
 from controller.tenant.status import render_status
 from registry.names import FINDINGS_ANNOTATION
 from registry.tenant.convert import to_tenant
 from registry.tenant.release_settings import ReleaseSettings
-from registry.tenant.summary import facts_of
+from registry.tenant.summary import summarize
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 from tests.tenant_objects import ROOT_HOST, facts, release, root
 
@@ -43,7 +49,7 @@ def namespace(**metadata: Any) -> Object:
     return {"metadata": {"name": "tenant-alpha", "uid": "u", "creationTimestamp": "2026-01-01T00:00:03Z", **metadata}}
 
 
-def observed(**changes: Any) -> Observed:
+def observed(**changes: Any) -> ObservedTenant:
     known: dict[str, Any] = {
         "facts": ALPHA,
         "release": release("alpha"),
@@ -55,10 +61,10 @@ def observed(**changes: Any) -> Observed:
         "namespace": None,
         "parent_namespace": PARENT,
     }
-    return Observed(**known | changes)
+    return ObservedTenant(**known | changes)
 
 
-RECORD = annotations_of_record(ALPHA, NOW)
+RECORD = record_annotations(ALPHA, NOW)
 HELM_LABEL = {"app.kubernetes.io/managed-by": "Helm"}
 
 
@@ -72,7 +78,7 @@ def helm(name: str, home: str = "tenant-root") -> Object:
 
 
 def test_a_new_namespace() -> None:
-    assert render_namespace(ALPHA, (root(),), Inherited(host=HOST), parent=PARENT) == {
+    assert render_namespace(ALPHA, (root(),), InheritedSettings(host=HOST), parent=PARENT) == {
         "metadata": {
             "name": "tenant-alpha",
             "labels": {
@@ -101,7 +107,7 @@ def test_the_namespace_that_is_made_is_the_one_that_is_told(chain: list[str]) ->
             continue
         shown = to_tenant(release(name, parent))
         told = shown["status"]["namespace"]
-        made = render_namespace(facts_of(shown), (), Inherited())["metadata"]["name"]
+        made = render_namespace(summarize(shown), (), InheritedSettings())["metadata"]["name"]
         assert told == made == (f"tenant-{name}" if parent == "tenant-root" else f"{parent}-{name}")
         parent = told
 
@@ -109,7 +115,7 @@ def test_the_namespace_that_is_made_is_the_one_that_is_told(chain: list[str]) ->
 def test_ancestor_labels_that_name_others_go() -> None:
     current = namespace(labels={"tenant.cozystack.io/tenant-evil": "", "theirs": "x"})
 
-    labels = render_namespace(ALPHA, (root(),), Inherited(), current=current)["metadata"]["labels"]
+    labels = render_namespace(ALPHA, (root(),), InheritedSettings(), current=current)["metadata"]["labels"]
 
     assert labels["tenant.cozystack.io/tenant-evil"] is None
     assert labels["namespace.cozystack.io/host"] is None
@@ -134,7 +140,7 @@ def test_contradictions_are_values_of_others_that_are_not_ours() -> None:
     desired: Object = {"metadata": {"labels": {"a": "1", "b": "2", "c": "3", "d": None}}}
     current = namespace(labels={"a": "1", "b": "9", "d": "x", "e": "y"})
 
-    assert contradictions(desired, current) == ["b", "d"]
+    assert conflicting_labels(desired, current) == ["b", "d"]
 
 
 @pytest.mark.parametrize(
@@ -207,20 +213,20 @@ def test_what_may_be_deleted(found: Object, expected: bool) -> None:
     ],
 )
 def test_half_a_record_is_none(annotations: dict[str, str]) -> None:
-    assert record(namespace(annotations=annotations)) is None
+    assert read_record(namespace(annotations=annotations)) is None
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    assert record(namespace(annotations=RECORD)) == Record(Key("tenant-root", "alpha"), ALPHA.uid)
+    assert read_record(namespace(annotations=RECORD)) == TenantRecord(Key("tenant-root", "alpha"), ALPHA.uid)
 
 
 def test_a_former_tenants_namespace_is_told_from_a_copy() -> None:
     former = {**RECORD, "apps.cozystack.io/tenant-uid": "former"}
 
-    assert is_of_former(namespace(annotations=former), ALPHA)
-    assert not is_of_former(namespace(annotations=former, creationTimestamp="2026-02-01T00:00:00Z"), ALPHA)
-    assert not is_of_former(namespace(annotations=RECORD), ALPHA)
-    assert not is_of_former(None, ALPHA)
+    assert is_of_former_tenant(namespace(annotations=former), ALPHA)
+    assert not is_of_former_tenant(namespace(annotations=former, creationTimestamp="2026-02-01T00:00:00Z"), ALPHA)
+    assert not is_of_former_tenant(namespace(annotations=RECORD), ALPHA)
+    assert not is_of_former_tenant(None, ALPHA)
 
 
 @pytest.mark.parametrize(
@@ -245,7 +251,7 @@ def test_a_former_tenants_namespace_is_told_from_a_copy() -> None:
     ],
 )
 def test_what_keeps_a_namespace_from_being_written(changes: dict[str, Any], reason: str | None) -> None:
-    found = obstacle(observed(**changes))
+    found = blocking_finding(observed(**changes))
 
     assert (found.reason if found else None) == reason
     assert found is None or found.status == "False"
@@ -264,7 +270,7 @@ def test_what_keeps_a_namespace_from_being_written(changes: dict[str, Any], reas
     ],
 )
 def test_what_is_wrong_with_a_host(changes: dict[str, Any], types: list[str]) -> None:
-    assert [each.type for each in host_findings(observed(**changes))] == types
+    assert [each.type for each in host_conflict_findings(observed(**changes))] == types
 
 
 READY = Finding("NamespaceReady", "True", "Reconciled", "fine")
@@ -301,7 +307,7 @@ def test_the_status_is_what_the_tenant_shows() -> None:
     ],
 )
 def test_whose_word_ready_is(
-    chart: Chart, finding: Finding, helm_says: str | None, expected: tuple[str, str] | None
+    chart: ChartMode, finding: Finding, helm_says: str | None, expected: tuple[str, str] | None
 ) -> None:
     found = release("alpha")
     if helm_says:

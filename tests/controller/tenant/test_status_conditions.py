@@ -9,9 +9,9 @@ import pytest
 from apiserver.meta.resource import Key, Object
 from controller.tenant.gateway_ready_step import (
     GATEWAYS,
+    ConditionState,
     GatewayState,
-    Listener,
-    State,
+    ListenerState,
     gateway_finding,
     hostname_owners,
 )
@@ -29,13 +29,13 @@ from tests.controller.tenant.tenant_world import World
 from tests.tenant_objects import facts, names, release, tree_of
 from tests.virtual_time import virtual
 
-ACCEPTED = State("True", "Accepted", "")
+ACCEPTED = ConditionState("True", "Accepted", "")
 OWN = {"alpha.example.org", "*.alpha.example.org", "harbor.alpha.example.org"}
 
 
 def observed(owner: str, namespace: str = "tenant-alpha") -> ObservedTenant:
     return ObservedTenant(
-        facts=facts(namespace.removeprefix("tenant-")),
+        tenant=facts(namespace.removeprefix("tenant-")),
         release=release("alpha"),
         ancestors=(),
         host=None,
@@ -47,9 +47,11 @@ def observed(owner: str, namespace: str = "tenant-alpha") -> ObservedTenant:
     )
 
 
-def state(ready: State | None = None, accepted: State | None = ACCEPTED, **listeners: bool) -> GatewayState:
+def state(
+    ready: ConditionState | None = None, accepted: ConditionState | None = ACCEPTED, **listeners: bool
+) -> GatewayState:
     held = [
-        Listener(
+        ListenerState(
             hostname=f"{name}.alpha.example.org" if name != "other" else "x.beta.example.org", ready=ok, reason="Late"
         )
         for name, ok in listeners.items()
@@ -62,35 +64,37 @@ def state(ready: State | None = None, accepted: State | None = ACCEPTED, **liste
     [
         pytest.param("", state(), ("False", "NoGateway"), id="nobody has one"),
         pytest.param("tenant-alpha", GatewayState(), ("Unknown", "Pending"), id="its own is not there yet"),
-        pytest.param("tenant-alpha", state(State("True", "Reconciled", "")), ("True", "Reconciled"), id="its own is"),
+        pytest.param(
+            "tenant-alpha", state(ConditionState("True", "Reconciled", "")), ("True", "Reconciled"), id="its own is"
+        ),
         pytest.param(
             "tenant-alpha",
-            state(State("False", "ReconcileError", "x")),
+            state(ConditionState("False", "ReconcileError", "x")),
             ("False", "ReconcileError"),
             id="its own fails",
         ),
         pytest.param(
             "tenant-alpha",
-            state(State("False", "ListenersNotReady", "x"), other=False),
+            state(ConditionState("False", "ListenersNotReady", "x"), other=False),
             ("True", "Reconciled"),
             id="its own waits for an heir's listener",
         ),
         pytest.param(
             "tenant-alpha",
-            state(State("False", "ListenersNotReady", "x"), harbor=False),
+            state(ConditionState("False", "ListenersNotReady", "x"), harbor=False),
             ("False", "ListenersNotReady"),
             id="its own waits for its own listener",
         ),
         pytest.param("tenant-root", GatewayState(), ("Unknown", "Pending"), id="the ancestor's is not there yet"),
         pytest.param(
             "tenant-root",
-            state(accepted=State("False", "Invalid", "x")),
+            state(accepted=ConditionState("False", "Invalid", "x")),
             ("False", "GatewayNotAccepted"),
             id="the ancestor's is not accepted",
         ),
         pytest.param(
             "tenant-root",
-            state(State("False", "ReconcileError", "x"), other=False),
+            state(ConditionState("False", "ReconcileError", "x"), other=False),
             ("True", "Reconciled"),
             id="a neighbour's fault",
         ),
