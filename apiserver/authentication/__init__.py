@@ -1,0 +1,1 @@
+"""Authenticators: front proxy headers, client certificates and bearer tokens, tried in order."""

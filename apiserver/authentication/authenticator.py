@@ -1,4 +1,4 @@
-"""Who asks: authenticators, and the union that tries them in order (WIRE-A1 to WIRE-A5)."""
+"""The Authenticator protocol, and the union that tries authenticators in order (WIRE-A1 to WIRE-A5)."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ UNAUTHENTICATED = "system:unauthenticated"
 
 
 class AuthenticationError(Exception):
-    """A credential was shown and is not good. Another one may be; if none is, the answer is a 401 (WIRE-A2)."""
+    """A credential is invalid. The request fails with a 401 unless another of its credentials is valid (WIRE-A2)."""
 
 
 class Authenticator(Protocol):
     async def authenticate(self, context: RequestContext) -> User | None:
-        """The caller, or None if the request shows no credential of this kind.
+        """Returns the caller, or None if the request has no credential of this kind.
 
-        Raises AuthenticationError for a credential that is not good, StatusError to end the request at once.
+        Raises AuthenticationError for an invalid credential, StatusError to end the request at once.
         """
         ...
 
 
 class UnionAuthenticator:
-    """The first authenticator that knows the caller decides; nobody's credentials at all make them anonymous."""
+    """Tries authenticators in order; the first that returns a user wins. Without any credential it is anonymous."""
 
     def __init__(self, authenticators: Sequence[Authenticator]) -> None:
         self._authenticators = tuple(authenticators)
 
     async def authenticate(self, context: RequestContext) -> User:
-        """Raises Unauthorized if there were credentials and none was good."""
+        """Raises Unauthorized if there are credentials and none of them is valid."""
         failed = False
         for authenticator in self._authenticators:
             try:
@@ -49,7 +49,7 @@ class UnionAuthenticator:
 
 
 def with_authenticated_group(user: User) -> User:
-    """WIRE-A3."""
+    """Adds system:authenticated to the groups of an authenticated user (WIRE-A3)."""
     if user.name == ANONYMOUS.name or AUTHENTICATED in user.groups or UNAUTHENTICATED in user.groups:
         return user
     return replace(user, groups=(*user.groups, AUTHENTICATED))

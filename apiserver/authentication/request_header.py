@@ -1,5 +1,5 @@
-"""Users vouched for by a front proxy: X-Remote-* headers, believed with its client certificate only (WIRE-A11 to
-WIRE-A19)."""
+"""Authentication by the X-Remote-* headers of a front proxy, which are trusted only together with the proxy's client
+certificate (WIRE-A11 to WIRE-A19)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 
 @dataclass(frozen=True, kw_only=True)
 class RequestHeaderConfig:
-    """The cluster's request-header settings (WIRE-A6). No `allowed_names` means any name that the CA vouches for.
+    """The cluster's request-header settings (WIRE-A6). Without `allowed_names` any certificate of the CA is allowed.
 
-    `uid_headers` stay empty unless the cluster names some (WIRE-A8).
+    `uid_headers` is empty unless the cluster configures some (WIRE-A8).
     """
 
     ca_pem: bytes = b""
@@ -38,7 +38,7 @@ class RequestHeaderConfig:
 
     @cached_property
     def identity_headers(self) -> frozenset[str]:
-        """Lower-case names of headers that tell who the user is: those configured, and the standard ones."""
+        """Lower-case names of the headers that carry an identity: the configured and the standard ones."""
         return frozenset({*_STANDARD, *_lower(self.username_headers, self.uid_headers, self.group_headers)})
 
     @cached_property
@@ -49,8 +49,8 @@ class RequestHeaderConfig:
 class RequestHeaderAuthenticator:
     """Authenticates by request headers.
 
-    Identity headers without a verified front proxy behind them are a bad credential: a 401, unless another one of the
-    request's is good (ATTACK-01).
+    Identity headers from anyone but a verified front proxy are an invalid credential: the request fails with a 401
+    unless another of its credentials is valid (ATTACK-01).
     """
 
     def __init__(
@@ -61,17 +61,17 @@ class RequestHeaderAuthenticator:
         self._verifier = verifier
 
     async def authenticate(self, context: RequestContext) -> User | None:
-        """Raises BadRequest if the proxy names more than one user."""
+        """Raises BadRequest if the proxy sends more than one username."""
         config = self._config()
         headers = context.http.headers
-        if not self._from_proxy(context, config):
+        if not self._is_from_proxy(context, config):
             if has_identity_headers(headers, config):
                 raise AuthenticationError("identity headers without the certificate of a front proxy")
             return None
         return _user(headers, config)
 
-    def _from_proxy(self, context: RequestContext, config: RequestHeaderConfig) -> bool:
-        peer = self._peers.of(context.http)
+    def _is_from_proxy(self, context: RequestContext, config: RequestHeaderConfig) -> bool:
+        peer = self._peers.get(context.http)
         if peer is None or not self._verifier.verify(peer):
             return False
         if config.allowed_names and peer.common_name not in config.allowed_names:
@@ -80,7 +80,8 @@ class RequestHeaderAuthenticator:
 
 
 def has_identity_headers(names: Iterable[str], config: RequestHeaderConfig) -> bool:
-    """Whether a header name is one that a front proxy sends. Some proxies take `_` for `-`, so both count."""
+    """True if a front proxy would send one of these headers. Some proxies turn `_` into `-`, so both spellings
+    match."""
     exact, prefixes = config.identity_headers, config.identity_prefixes
     for name in names:
         canonical = name.lower().replace("_", "-")
@@ -92,10 +93,10 @@ def has_identity_headers(names: Iterable[str], config: RequestHeaderConfig) -> b
 def _user(headers: Headers, config: RequestHeaderConfig) -> User | None:
     name = ""
     for header in config.username_headers:
-        given = headers.getall(header, [])
-        if len(given) > 1:
-            raise BadRequest(f"the header {header} is given {len(given)} times")
-        name = name or "".join(given)
+        values = headers.getall(header, [])
+        if len(values) > 1:
+            raise BadRequest(f"the header {header} occurs {len(values)} times")
+        name = name or "".join(values)
     if not name:
         return None
     uids = [value for header in config.uid_headers for value in headers.getall(header, []) if value]
@@ -120,7 +121,7 @@ def _extra(headers: Headers, prefixes: Sequence[str]) -> dict[str, tuple[str, ..
 
 
 def is_valid_utf8(user: User) -> bool:
-    """Whether all of it is UTF-8: what headers hold need not be, and no review could carry anything else."""
+    """True if all strings of `user` are valid UTF-8. Header values may not be, and reviews can carry nothing else."""
     values = (value for each in user.extra.values() for value in each)
     try:
         "".join((user.name, user.uid, *user.groups, *user.extra, *values)).encode()
@@ -130,7 +131,7 @@ def is_valid_utf8(user: User) -> bool:
 
 
 def decode_extra_key(key: str) -> str:
-    """WIRE-A16: percent-decoded, or as it is where that fails."""
+    """Percent-decodes the key of an extra value; a key with an invalid escape is returned unchanged (WIRE-A16)."""
     for position, character in enumerate(key):
         digits = key[position + 1 : position + 3]
         if character == "%" and (len(digits) < 2 or not _HEX.issuperset(digits)):

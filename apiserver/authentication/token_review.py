@@ -1,4 +1,4 @@
-"""Bearer tokens, judged by the host's TokenReview (WIRE-A25 to WIRE-A29)."""
+"""Authentication of bearer tokens by the cluster's TokenReview API (WIRE-A25 to WIRE-A29)."""
 
 from __future__ import annotations
 
@@ -16,32 +16,31 @@ from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.errors import StatusError
 from apiserver.request.context import RequestContext, User
 
-STALE_WARNING = "the host cannot be reached: the token is accepted as it was the last time it was checked"
+STALE_WARNING = "the cluster cannot be reached: the token is accepted because it was valid when it was last checked"
 _EXTRA_SPACE = "the provided Authorization header contains extra space before the bearer token, and is ignored"
 
 TokenReviewResult = User | str
-"""A user, or why the host refused the token."""
+"""The user of a token, or the reason why the cluster rejected it."""
 
 _CACHE_SECONDS = 10.0
 
 
 class InvalidToken(AuthenticationError):
-    """The host looked at the token and refused it; that is kept like an acceptance (WIRE-A29)."""
+    """The cluster reviewed the token and rejected it. The rejection is cached like an acceptance (WIRE-A29)."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenReviewer:
-    """Asks the host whose a token is. `audiences`, if any, must be among those that the token is for."""
+    """Creates TokenReviews. If `audiences` are set, the token must be issued for at least one of them."""
 
     post: review.ReviewCall
     audiences: tuple[str, ...] = ()
     backoff: ReviewBackoff = field(default_factory=ReviewBackoff)
 
     async def __call__(self, token: str) -> User:
-        """Raises InvalidToken if the host refuses it, AuthenticationError or StatusError if the host cannot tell.
+        """Raises InvalidToken if the cluster rejects the token, AuthenticationError or StatusError if the review fails.
 
-        What the host says of our own right to ask is not for the caller (ATTACK-02): it is a credential that is not
-        good.
+        A 403 for the server's own account is not passed on to the caller (ATTACK-02): the token counts as invalid.
         """
         spec: dict[str, Any] = {"token": token}
         if self.audiences:
@@ -52,12 +51,12 @@ class TokenReviewer:
         except StatusError as error:
             if error.code >= 500 or error.code == 429:
                 raise
-            raise AuthenticationError(f"the host does not review the token: {error.message}") from error
+            raise AuthenticationError(f"the cluster does not review the token: {error.message}") from error
         return _user(answer.get("status") or {}, self.audiences)
 
 
 class BearerTokenAuthenticator:
-    """Authenticates by `Authorization: Bearer`. Only a keyed hash of a token is kept."""
+    """Authenticates by `Authorization: Bearer`. The cache keys are keyed hashes, so that no token stays in memory."""
 
     def __init__(
         self,
@@ -70,33 +69,35 @@ class BearerTokenAuthenticator:
         self._review = review
         self._on_stale = on_stale
         self._secret = secrets.token_bytes(32)
-        self._verdicts = cache or DecisionCache(ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_accepted)
+        self._decisions = cache or DecisionCache(
+            ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_is_accepted
+        )
 
     async def authenticate(self, context: RequestContext) -> User | None:
-        """Raises AuthenticationError, and ServiceUnavailable if the host is away and the token is not known."""
+        """Raises AuthenticationError; ServiceUnavailable if the cluster is unreachable and the token is not cached."""
         token = bearer_token(context)
         if not token:
             return None
         if not token.isascii():
             raise InvalidToken("invalid bearer token")
         key = hmac.digest(self._secret, token.encode(), hashlib.sha256)
-        verdict = await self._verdicts.get_or_fetch(key, lambda: self._ask(token))
-        if isinstance(verdict.value, str):
-            raise InvalidToken(verdict.value)
-        if verdict.stale:
+        decision = await self._decisions.get_or_fetch(key, lambda: self._review_token(token))
+        if isinstance(decision.value, str):
+            raise InvalidToken(decision.value)
+        if decision.stale:
             context.warn(STALE_WARNING)
             self._on_stale()
-        return verdict.value
+        return decision.value
 
-    async def _ask(self, token: str) -> TokenReviewResult:
+    async def _review_token(self, token: str) -> TokenReviewResult:
         try:
             return await self._review(token)
-        except InvalidToken as refusal:
-            return str(refusal)
+        except InvalidToken as rejection:
+            return str(rejection)
 
 
 def bearer_token(context: RequestContext) -> str:
-    """The request's token, empty if it has none (WIRE-A25, WIRE-A26)."""
+    """Returns the request's bearer token, empty if it has none (WIRE-A25, WIRE-A26)."""
     header = context.http.headers.get("Authorization", "").strip()
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer":
@@ -106,8 +107,8 @@ def bearer_token(context: RequestContext) -> str:
     return token.partition(" ")[0]
 
 
-def _accepted(verdict: TokenReviewResult) -> bool:
-    return isinstance(verdict, User)
+def _is_accepted(result: TokenReviewResult) -> bool:
+    return isinstance(result, User)
 
 
 def _user(status: Any, audiences: tuple[str, ...]) -> User:

@@ -1,5 +1,5 @@
-"""Client certificates: what the peer showed, whether a CA vouches for it now, and whom it names (WIRE-A20,
-WIRE-A21)."""
+"""Authentication by client certificates: the certificate of a connection, its verification against the client CA, and
+the user that it names (WIRE-A20, WIRE-A21)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from apiserver.tls.transport import client_chain
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
 _UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
 _CACHE_SIZE = 1024
-# A refusal can end without the CA changing: a certificate may become valid.
-_REFUSAL_SECONDS = 60.0
+# A failure is cached briefly: a certificate may become valid without a change of the CA.
+_FAILURE_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class PeerCertificate:
-    """What the peer showed in the TLS handshake, DER; `intermediates` are the rest of its chain, unverified."""
+    """The certificate from the TLS handshake, in DER; `intermediates` are the rest of its chain. Nothing is
+    verified."""
 
     der: bytes
     intermediates: tuple[bytes, ...] = ()
@@ -43,12 +44,12 @@ class PeerCertificate:
 
     @cached_property
     def common_name(self) -> str:
-        """The last one, as Go has it; empty if there is none."""
+        """The last common name of the subject, as in Go; empty if there is none."""
         return "".join(_subject(self.certificate, NameOID.COMMON_NAME)[-1:])
 
     @cached_property
     def user(self) -> User | None:
-        """Whom the certificate names, None without a common name."""
+        """The user that the certificate names, None without a common name."""
         if not self.common_name:
             return None
         return User(
@@ -60,53 +61,55 @@ class PeerCertificate:
 
 
 class PeerCertificates:
-    """The peer certificate of a request's connection, read once a connection."""
+    """Gets the peer certificate of a request's connection. It is read once per connection."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Any, PeerCertificate] = WeakKeyDictionary()
+        self._by_connection: WeakKeyDictionary[Any, PeerCertificate] = WeakKeyDictionary()
 
-    def of(self, http: web.Request) -> PeerCertificate | None:
+    def get(self, http: web.Request) -> PeerCertificate | None:
         tls = _tls(http)
         if tls is None:
             return None
-        known = self._known.get(tls)
-        if known is None:
+        peer = self._by_connection.get(tls)
+        if peer is None:
             chain = client_chain(tls)
             if not chain:
                 return None
-            known = self._known[tls] = PeerCertificate(chain[0], chain[1:])
-        return known
+            peer = self._by_connection[tls] = PeerCertificate(chain[0], chain[1:])
+        return peer
 
 
 def has_client_certificate(http: web.Request) -> bool:
-    """Whether the client sent one at all, good or bad."""
+    """True if the client sent a certificate, valid or not."""
     tls = _tls(http)
     return tls is not None and bool(client_chain(tls))
 
 
 class Verifier(Protocol):
     def verify(self, peer: PeerCertificate) -> bool:
-        """Whether there is a CA to ask at all. Raises AuthenticationError if it does not vouch for the peer."""
+        """Returns False if no CA is configured. Raises AuthenticationError if the CA did not issue the certificate."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _Verification:
+    """The result for a chain and a CA bundle, valid until `until`; `error` is empty for a trusted chain."""
+
     ca: bytes
     until: float
-    problem: str
+    error: str
 
 
 class CertificateVerifier:
-    """Verifies chains against the CA bundle (PEM, empty for none) that `ca` has at the time of the request.
+    """Verifies chains against the CA bundle (PEM, empty for none) that `ca` returns at the time of the request.
 
-    Outcomes are kept by chain until the bundle changes or a certificate of the chain expires.
+    Results are cached by chain until the bundle changes or a certificate of the chain expires.
     """
 
     def __init__(self, ca: Callable[[], bytes], *, clock: Callable[[], float] = time.time) -> None:
         self._ca = ca
         self._clock = clock
-        self._outcomes: OrderedDict[PeerCertificate, _Outcome] = OrderedDict()
+        self._verifications: OrderedDict[PeerCertificate, _Verification] = OrderedDict()
         self._bundle: tuple[bytes, Store | None] = (b"", None)
 
     def verify(self, peer: PeerCertificate) -> bool:
@@ -114,21 +117,21 @@ class CertificateVerifier:
         if not ca:
             return False
         now = self._clock()
-        outcome = self._outcomes.get(peer)
-        if outcome is None or outcome.ca != ca or now >= outcome.until:
-            outcome = self._outcomes[peer] = self._judge(peer, ca, now)
-            if len(self._outcomes) > _CACHE_SIZE:
-                self._outcomes.popitem(last=False)
-        if outcome.problem:
-            raise AuthenticationError(outcome.problem)
+        verification = self._verifications.get(peer)
+        if verification is None or verification.ca != ca or now >= verification.until:
+            verification = self._verifications[peer] = self._verify_chain(peer, ca, now)
+            if len(self._verifications) > _CACHE_SIZE:
+                self._verifications.popitem(last=False)
+        if verification.error:
+            raise AuthenticationError(verification.error)
         return True
 
-    def _judge(self, peer: PeerCertificate, ca: bytes, now: float) -> _Outcome:
+    def _verify_chain(self, peer: PeerCertificate, ca: bytes, now: float) -> _Verification:
         try:
             chain = _verified_chain(peer, self._store(ca), now)
         except (VerificationError, ValueError, x509.UnsupportedGeneralNameType) as error:
-            return _Outcome(ca, now + _REFUSAL_SECONDS, f"x509: {error}")
-        return _Outcome(ca, min(each.not_valid_after_utc.timestamp() for each in chain), "")
+            return _Verification(ca, now + _FAILURE_SECONDS, f"x509: {error}")
+        return _Verification(ca, min(each.not_valid_after_utc.timestamp() for each in chain), "")
 
     def _store(self, ca: bytes) -> Store | None:
         if self._bundle[0] != ca:
@@ -145,7 +148,7 @@ class ClientCertificateAuthenticator:
         self._verifier = verifier
 
     async def authenticate(self, context: RequestContext) -> User | None:
-        peer = self._peers.of(context.http)
+        peer = self._peers.get(context.http)
         if peer is None or not self._verifier.verify(peer):
             return None
         return peer.user
@@ -153,7 +156,7 @@ class ClientCertificateAuthenticator:
 
 def _verified_chain(peer: PeerCertificate, store: Store | None, now: float) -> list[x509.Certificate]:
     if store is None:
-        raise ValueError("the CA bundle holds no certificate")
+        raise ValueError("the CA bundle contains no certificate")
     verifier = (
         PolicyBuilder()
         .store(store)
@@ -166,7 +169,7 @@ def _verified_chain(peer: PeerCertificate, store: Store | None, now: float) -> l
 
 
 def _allows_clients(policy: Policy, certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None) -> None:
-    """No extended key usage at all allows everything, as Go has it."""
+    """Raises ValueError unless the usage includes client authentication. As in Go, no extended usage allows all."""
     allowed = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
     if usage is not None and not any(each in allowed for each in usage):
         raise ValueError("certificate specifies an incompatible key usage")
@@ -182,7 +185,8 @@ def _signs_certificates(policy: Policy, certificate: x509.Certificate, usage: x5
         raise ValueError("the issuer may not sign certificates")
 
 
-# Those of the web PKI ask for a subjectAltName and an authorityKeyIdentifier, which cluster certificates often lack.
+# The policies of the web PKI require a subjectAltName and an authorityKeyIdentifier, which cluster certificates often
+# lack.
 _CLIENT_POLICY = ExtensionPolicy.permit_all().may_be_present(
     x509.ExtendedKeyUsage, Criticality.AGNOSTIC, _allows_clients
 )
@@ -199,5 +203,5 @@ def _subject(certificate: x509.Certificate, oid: x509.ObjectIdentifier) -> list[
 
 
 def _tls(http: web.Request) -> Any:
-    """OpenSSL's connection of a request, None if it came without TLS or the client is gone."""
+    """Returns OpenSSL's connection of a request, None without TLS or after the client disconnected."""
     return http.transport.get_extra_info("ssl_object") if http.transport is not None else None

@@ -1,5 +1,5 @@
-"""Who may do what: the question, authorizers that answer it, and the 403 that follows (WIRE-B1 to WIRE-B6, WIRE-B12 to
-WIRE-B15)."""
+"""Authorization: access attributes, authorizers that decide on them, and the 403 of a denial (WIRE-B1 to WIRE-B6,
+WIRE-B12 to WIRE-B15)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from apiserver.request.request_info import Query, RequestInfo
 
 MASTERS = "system:masters"
 HEALTH_PATHS = ("/healthz", "/livez", "/readyz")
-STALE_WARNING = "the host cannot be reached: access is allowed as it was the last time it was checked"
+STALE_WARNING = "the cluster cannot be reached: access is allowed because it was allowed when it was last checked"
 
-_SELECTING = ("list", "watch", "deletecollection")
+_VERBS_WITH_SELECTORS = ("list", "watch", "deletecollection")
 _ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 _Parse = Callable[[str], LabelSelector | FieldSelector]
@@ -33,7 +33,7 @@ _Parse = Callable[[str], LabelSelector | FieldSelector]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessAttributes:
-    """May `user` do `verb`: on a resource, or, where there is none, on `path`."""
+    """The action to authorize: `user` does `verb` on a resource, or on `path` for a non-resource request."""
 
     user: User
     verb: str
@@ -54,7 +54,8 @@ class AccessAttributes:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Neither `allowed` nor `denied` is no opinion. `stale` means that it could not be checked just now."""
+    """The authorizer has no opinion if neither `allowed` nor `denied` is set. `stale` marks a decision from the cache
+    that could not be checked again because the cluster is unreachable."""
 
     allowed: bool = False
     denied: bool = False
@@ -67,12 +68,12 @@ NO_OPINION = Decision()
 
 class Authorizer(Protocol):
     async def authorize(self, attributes: AccessAttributes) -> Decision:
-        """Raises StatusError if it cannot tell."""
+        """Raises StatusError if no decision is possible."""
         ...
 
 
 class UnionAuthorizer:
-    """The first authorizer with an opinion decides; none of them having one is a denial."""
+    """The first authorizer with an opinion decides. If none has one, the decision has no opinion either."""
 
     def __init__(self, authorizers: Sequence[Authorizer]) -> None:
         self._authorizers = tuple(authorizers)
@@ -89,7 +90,7 @@ class UnionAuthorizer:
 
 
 class PrivilegedGroups:
-    """Members of these groups may do everything, with no one asked."""
+    """Allows everything to members of the groups, without a call to the cluster."""
 
     def __init__(self, groups: Collection[str] = (MASTERS,)) -> None:
         self._groups = frozenset(groups)
@@ -99,7 +100,7 @@ class PrivilegedGroups:
 
 
 class AlwaysAllowPaths:
-    """Exact non-resource paths that are open to everybody (WIRE-B2)."""
+    """Allows everybody a fixed set of non-resource paths, matched exactly (WIRE-B2)."""
 
     def __init__(self, paths: Collection[str] = HEALTH_PATHS) -> None:
         self._paths = frozenset(paths)
@@ -110,7 +111,7 @@ class AlwaysAllowPaths:
 
 
 class DenyAnonymous:
-    """Nobody unknown gets past the paths above, whatever the host's RBAC grants to them."""
+    """Denies unauthenticated users everything else, whatever the cluster's RBAC grants to them."""
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         user = attributes.user
@@ -119,17 +120,17 @@ class DenyAnonymous:
 
 
 def standard_authorizer(inner: Authorizer) -> UnionAuthorizer:
-    """The order of WIRE-B1, before `inner`."""
+    """Returns the authorizers in the order of WIRE-B1, followed by `inner`."""
     return UnionAuthorizer((PrivilegedGroups(), AlwaysAllowPaths(), DenyAnonymous(), inner))
 
 
 def request_attributes(user: User, info: RequestInfo, query: Query) -> AccessAttributes:
-    """The question that a request asks. A selector that does not parse is left out: its 400 comes later (WIRE-B8)."""
+    """Returns the attributes of a request. An invalid selector is omitted: its 400 is raised later (WIRE-B8)."""
     if not info.is_resource:
         return AccessAttributes(user=user, verb=info.verb, path=info.path)
     fields: tuple[Requirement, ...] = ()
     labels: tuple[Requirement, ...] = ()
-    if info.verb in _SELECTING:
+    if info.verb in _VERBS_WITH_SELECTORS:
         fields = _requirements(_any_field, query.get("fieldSelector"))
         labels = _requirements(parse_label_selector, query.get("labelSelector"))
     return AccessAttributes(
@@ -149,8 +150,8 @@ def request_attributes(user: User, info: RequestInfo, query: Query) -> AccessAtt
 async def authorize_request(
     context: RequestContext, authorizer: Authorizer, *, verb: str = "", name: str | None = None
 ) -> Decision:
-    """The decision on the request, with another verb or name if given (WIRE-B15). Raises Denied, and what the
-    authorizer raises."""
+    """Authorizes the request, optionally for another verb or name (WIRE-B15). Raises AccessDenied, and the errors of
+    the authorizer."""
     attributes = request_attributes(context.user, context.info, context.query)
     if verb:
         attributes = replace(attributes, verb=verb)
@@ -162,7 +163,7 @@ async def authorize_request(
 async def authorize_attributes(
     context: RequestContext, authorizer: Authorizer, attributes: AccessAttributes
 ) -> Decision:
-    """The decision on any question that comes up in a request. Raises Denied, and what the authorizer raises."""
+    """Authorizes any attributes on behalf of a request. Raises AccessDenied, and the errors of the authorizer."""
     decision = await authorizer.authorize(attributes)
     if not decision.allowed:
         raise AccessDenied(attributes, decision.reason)
@@ -172,11 +173,11 @@ async def authorize_attributes(
 
 
 class AccessDenied(StatusError):
-    """The 403 of authorization, in the words of WIRE-B12 to WIRE-B14. `why` is the reason that the authorizer gave."""
+    """The 403 of authorization, with the texts of WIRE-B12 to WIRE-B14."""
 
     def __init__(self, attributes: AccessAttributes, reason: str = "") -> None:
         self.authorizer_reason = reason
-        why = _refusal(attributes) + (f": {reason}" if reason else "")
+        why = _denial_text(attributes) + (f": {reason}" if reason else "")
         if not attributes.is_resource:
             super().__init__(403, "Forbidden", f"forbidden: {why}", details={})
             return
@@ -191,7 +192,7 @@ class AccessDenied(StatusError):
         )
 
 
-def _refusal(attributes: AccessAttributes) -> str:
+def _denial_text(attributes: AccessAttributes) -> str:
     user = f"User {_quoted(attributes.user.name)} cannot {attributes.verb}"
     if not attributes.is_resource:
         return f"{user} path {_quoted(attributes.path)}".translate(_ESCAPES)

@@ -1,4 +1,4 @@
-"""Authorization by the host's SubjectAccessReview (WIRE-B7 to WIRE-B11)."""
+"""Authorization by the cluster's SubjectAccessReview API (WIRE-B7 to WIRE-B11)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _LABEL_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 class SubjectAccessReviewAuthorizer:
-    """Asks the host. While that is away, what it allowed at most `tolerance` seconds ago is still allowed.
+    """Creates a SubjectAccessReview for each decision that is not cached.
 
+    While the cluster is unreachable, access that was allowed at most `tolerance` seconds ago stays allowed, and
     `on_stale` is called for every such decision.
     """
 
@@ -37,23 +38,23 @@ class SubjectAccessReviewAuthorizer:
         self._post = post
         self._on_stale = on_stale
         self._backoff = backoff or ReviewBackoff()
-        self._verdicts = cache or DecisionCache(ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_allowed)
+        self._decisions = cache or DecisionCache(ttl=_CACHE_SECONDS, tolerance=tolerance, usable_when_stale=_is_allowed)
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
-        """Raises ServiceUnavailable if the host is away and the decision is not known, StatusError of the host."""
-        key = _key(attributes)
+        """Raises the cluster's StatusError; ServiceUnavailable if it is unreachable and the decision is not cached."""
+        key = _cache_key(attributes)
         if key is None:
-            return await self._ask(attributes)
-        known = self._verdicts.get_fresh(key)
-        if known is not None:
-            return known
-        verdict = await self._verdicts.get_or_fetch(key, lambda: self._ask(attributes))
-        if verdict.stale:
+            return await self._review(attributes)
+        fresh = self._decisions.get_fresh(key)
+        if fresh is not None:
+            return fresh
+        cached = await self._decisions.get_or_fetch(key, lambda: self._review(attributes))
+        if cached.stale:
             self._on_stale()
-            return replace(verdict.value, stale=True)
-        return verdict.value
+            return replace(cached.value, stale=True)
+        return cached.value
 
-    async def _ask(self, attributes: AccessAttributes) -> Decision:
+    async def _review(self, attributes: AccessAttributes) -> Decision:
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -63,7 +64,7 @@ class SubjectAccessReviewAuthorizer:
         status = answer.get("status") or {}
         denied = bool(status.get("denied"))
         return Decision(
-            # only the boolean allows, and a denial outweighs it
+            # only the boolean true allows, and a denial takes precedence
             allowed=status.get("allowed") is True and not denied,
             denied=denied,
             reason=str(status.get("reason") or ""),
@@ -71,7 +72,7 @@ class SubjectAccessReviewAuthorizer:
 
 
 def subject_access_review_spec(attributes: AccessAttributes) -> Object:
-    """The spec of the SubjectAccessReview that asks for `attributes`; what is empty is left out (WIRE-B7, WIRE-B8)."""
+    """Returns the SubjectAccessReview spec of `attributes`, without empty fields (WIRE-B7, WIRE-B8)."""
     user = attributes.user
     spec: Object = {
         "user": user.name,
@@ -87,7 +88,7 @@ def subject_access_review_spec(attributes: AccessAttributes) -> Object:
 
 
 def _resource_attributes(attributes: AccessAttributes) -> dict[str, Any]:
-    given: dict[str, Any] = {
+    review: dict[str, Any] = {
         "namespace": attributes.namespace,
         "verb": attributes.verb,
         "group": attributes.group,
@@ -98,21 +99,21 @@ def _resource_attributes(attributes: AccessAttributes) -> dict[str, Any]:
     }
     labels = [each for each in attributes.label_requirements if each.operator in _LABEL_OPERATORS]
     if attributes.field_requirements:
-        given["fieldSelector"] = {"requirements": [_requirement(each) for each in attributes.field_requirements]}
+        review["fieldSelector"] = {"requirements": [_requirement(each) for each in attributes.field_requirements]}
     if labels:
-        given["labelSelector"] = {"requirements": [_requirement(each) for each in labels]}
-    return {key: value for key, value in given.items() if value}
+        review["labelSelector"] = {"requirements": [_requirement(each) for each in labels]}
+    return {key: value for key, value in review.items() if value}
 
 
 def _requirement(requirement: Requirement) -> dict[str, Any]:
-    described: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
+    review: dict[str, Any] = {"key": requirement.key, "operator": requirement.operator}
     if requirement.values:
-        described["values"] = list(requirement.values)
-    return described
+        review["values"] = list(requirement.values)
+    return review
 
 
-def _key(attributes: AccessAttributes) -> Hashable | None:
-    """What the decision depends on, None where it is too long to keep (WIRE-B11)."""
+def _cache_key(attributes: AccessAttributes) -> Hashable | None:
+    """Returns the cache key of a decision, None if the attributes are too long to be cached (WIRE-B11)."""
     texts = (
         attributes.verb,
         attributes.group,
@@ -125,12 +126,12 @@ def _key(attributes: AccessAttributes) -> Hashable | None:
     )
     if sum(map(len, texts)) >= _CACHEABLE_LENGTH:
         return None
-    return (texts, _identity(attributes.user), attributes.field_requirements, attributes.label_requirements)
+    return (texts, _user_key(attributes.user), attributes.field_requirements, attributes.label_requirements)
 
 
-def _identity(user: User) -> Hashable:
+def _user_key(user: User) -> Hashable:
     return (user.name, user.uid, user.groups, tuple(sorted(user.extra.items())) if user.extra else ())
 
 
-def _allowed(decision: Decision) -> bool:
+def _is_allowed(decision: Decision) -> bool:
     return decision.allowed

@@ -1,0 +1,1 @@
+"""Calls of the review endpoints of the cluster, and the cache of their decisions."""

@@ -1,4 +1,5 @@
-"""Verdicts of the host's reviews, remembered: briefly as they are, longer for when the host cannot be reached."""
+"""A cache of the decisions of reviews: fresh for a short time, and usable for longer while the cluster is
+unreachable."""
 
 from __future__ import annotations
 
@@ -14,15 +15,16 @@ from apiserver.meta.errors import ServiceUnavailable, StatusError
 V = TypeVar("V")
 
 _RETRY_AFTER = 1
-# While the host is known to be away, one request a second finds out whether it is back.
-_AWAY_PAUSE = 1.0
-_PATIENCE = 1.0
-_CALL_LIMIT = 30.0
+# While the cluster is unreachable, one call a second probes it.
+_PROBE_INTERVAL = 1.0
+# A caller that has a stale decision waits this long for a fresh one.
+_STALE_WAIT = 1.0
+_CALL_TIMEOUT = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class CachedDecision(Generic[V]):
-    """`stale` tells that the host could not be asked and this is what it said last."""
+    """`stale` means that the cluster is unreachable and `value` is its last known decision."""
 
     value: V
     stale: bool = False
@@ -35,10 +37,10 @@ class _Entry(Generic[V]):
 
 
 class DecisionCache(Generic[V]):
-    """An LRU of verdicts. Concurrent questions with the same key share one call; failed calls are not cached.
+    """An LRU cache of decisions. Concurrent callers with the same key share one call; failed calls are not cached.
 
-    A verdict is used as it is for `ttl` seconds. If `lasting` says so, it is also used for up to `tolerance` seconds
-    (0 turns that off) while the host is away, that is, while calls end in a 503.
+    A decision is fresh for `ttl` seconds. If `usable_when_stale` returns True for it, it is also used for up to
+    `tolerance` seconds (0 disables this) while the cluster is unreachable, that is, while calls fail with a 503.
     """
 
     def __init__(
@@ -57,36 +59,39 @@ class DecisionCache(Generic[V]):
         self._clock = clock
         self._entries: OrderedDict[Hashable, _Entry[V]] = OrderedDict()
         self._calls: dict[Hashable, asyncio.Task[V]] = {}
-        self._away_until = 0.0
+        self._unreachable_until = 0.0
 
     def get_fresh(self, key: Hashable) -> V | None:
-        """The verdict, if there is one that needs no call."""
+        """Returns the decision if it is fresh, so that no call is needed."""
         entry = self._entries.get(key)
         if entry is None or self._clock() - entry.since >= self._ttl:
             return None
         self._entries.move_to_end(key)
         return entry.value
 
-    async def get_or_fetch(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> CachedDecision[V]:
-        """The verdict, by `ask` if need be. Raises what `ask` raises; ServiceUnavailable if the host is away."""
+    async def get_or_fetch(self, key: Hashable, fetch: Callable[[], Awaitable[V]]) -> CachedDecision[V]:
+        """Returns the cached decision, or the one that `fetch` returns.
+
+        Raises the errors of `fetch`; ServiceUnavailable if the cluster is unreachable.
+        """
         value = self.get_fresh(key)
         if value is not None:
             return CachedDecision(value)
         fallback = self._fallback(key)
-        if fallback is not None and self._clock() < self._away_until:
+        if fallback is not None and self._clock() < self._unreachable_until:
             return CachedDecision(fallback, stale=True)
-        call = self._calls.get(key) or self._start(key, ask)
+        call = self._calls.get(key) or self._start_call(key, fetch)
         if fallback is not None:
-            # a host that swallows packets must not hold up requests whose verdict is known
-            await asyncio.wait({call}, timeout=_PATIENCE)
+            # a cluster that does not answer must not delay requests that have a stale decision
+            await asyncio.wait({call}, timeout=_STALE_WAIT)
             if not call.done():
-                self._away_until = self._clock() + _AWAY_PAUSE
+                self._unreachable_until = self._clock() + _PROBE_INTERVAL
                 return CachedDecision(fallback, stale=True)
         try:
-            # one caller's disconnection is no reason to fail the others
+            # shielded, so that a caller that disconnects does not cancel the call of the others
             return CachedDecision(await asyncio.shield(call))
         except ServiceUnavailable:
-            self._away_until = self._clock() + _AWAY_PAUSE
+            self._unreachable_until = self._clock() + _PROBE_INTERVAL
             if fallback is None:
                 raise
             return CachedDecision(fallback, stale=True)
@@ -97,43 +102,43 @@ class DecisionCache(Generic[V]):
             return None
         return entry.value
 
-    def _start(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
-        call = asyncio.create_task(self._call(key, ask), name="review")
+    def _start_call(self, key: Hashable, fetch: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
+        call = asyncio.create_task(self._call(key, fetch), name="review")
         self._calls[key] = call
-        call.add_done_callback(_consume)
+        call.add_done_callback(_retrieve_exception)
         return call
 
-    async def _call(self, key: Hashable, ask: Callable[[], Awaitable[V]]) -> V:
+    async def _call(self, key: Hashable, fetch: Callable[[], Awaitable[V]]) -> V:
         try:
-            async with asyncio.timeout(_CALL_LIMIT):
-                value = await _available(ask)
+            async with asyncio.timeout(_CALL_TIMEOUT):
+                value = await _with_unavailable_errors(fetch)
             self._store(key, value)
             return value
         except TimeoutError as error:
-            raise ServiceUnavailable("the host does not answer", retry_after=_RETRY_AFTER) from error
+            raise ServiceUnavailable("the cluster does not answer", retry_after=_RETRY_AFTER) from error
         finally:
             del self._calls[key]
 
     def _store(self, key: Hashable, value: V) -> None:
         self._entries[key] = _Entry(value, self._clock())
         self._entries.move_to_end(key)
-        self._away_until = 0.0
+        self._unreachable_until = 0.0
         while len(self._entries) > self._size:
             self._entries.popitem(last=False)
 
 
-async def _available(ask: Callable[[], Awaitable[V]]) -> V:
-    """A failure of the host, whatever its code, means that it cannot be asked now."""
+async def _with_unavailable_errors(fetch: Callable[[], Awaitable[V]]) -> V:
+    """Calls `fetch` and turns every failure of the cluster (5xx, 429) into ServiceUnavailable."""
     try:
-        return await ask()
+        return await fetch()
     except StatusError as error:
         if error.code < 500 and error.code != 429:
             raise
-        message = f"the host cannot be asked: {error.message}"
+        message = f"the cluster is unavailable: {error.message}"
         raise ServiceUnavailable(message, retry_after=error.retry_after or _RETRY_AFTER) from error
 
 
-def _consume(call: asyncio.Task[V]) -> None:
-    """Every caller may have gone by the time the call fails; then nobody is to be told."""
+def _retrieve_exception(call: asyncio.Task[V]) -> None:
+    """Marks the exception as retrieved: when the call fails, all its callers may have disconnected."""
     if not call.cancelled():
         call.exception()

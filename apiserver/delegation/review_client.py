@@ -1,5 +1,4 @@
-"""Calls of the host's review endpoints (TokenReview, SubjectAccessReview): attempts, time-outs and pauses
-(WIRE-A28)."""
+"""Calls of the cluster's review endpoints (TokenReview, SubjectAccessReview) with timeouts and retries (WIRE-A28)."""
 
 from __future__ import annotations
 
@@ -12,7 +11,7 @@ from apiserver.meta.errors import ServiceUnavailable, StatusError
 from apiserver.meta.resource import Object
 
 ReviewCall = Callable[[Object], Awaitable[Object]]
-"""Posts a review and gives back the host's answer. Raises StatusError."""
+"""Posts a review and returns the response of the cluster. Raises StatusError."""
 
 _RETRIED = (429, 500, 504)
 _CREATED = 201
@@ -20,7 +19,8 @@ _CREATED = 201
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewBackoff:
-    """`steps` attempts of `attempt` seconds each; the pause between them grows from `start` by `factor`."""
+    """`steps` attempts of `attempt_timeout` seconds each; the delay between them grows from `initial_delay` by
+    `factor`."""
 
     attempt_timeout: float = 10.0
     initial_delay: float = 0.5
@@ -30,7 +30,7 @@ class ReviewBackoff:
 
 
 def count_responses(review: ReviewCall, count: Callable[[int | None], None]) -> ReviewCall:
-    """The same review; `count` is told the code of each answer, None if there was none."""
+    """Wraps `review` so that `count` is called with the status code of each response, None if there was none."""
 
     async def post_and_count(body: Object) -> Object:
         code: int | None = None
@@ -50,21 +50,21 @@ def count_responses(review: ReviewCall, count: Callable[[int | None], None]) -> 
 
 
 async def post_with_retries(review: ReviewCall, body: Object, backoff: ReviewBackoff) -> Object:
-    """The host's answer. Raises StatusError; ServiceUnavailable if there was none in time.
+    """Posts a review, with retries. Raises StatusError; ServiceUnavailable if an attempt times out.
 
-    A 503 is not tried again here: the caller may know the verdict of before, and the client is told when to come back.
+    A 503 is not retried: the caller may have a cached decision, and otherwise the client gets a Retry-After.
     """
-    pause = backoff.initial_delay
+    delay = backoff.initial_delay
     for left in reversed(range(backoff.steps)):
         try:
             async with asyncio.timeout(backoff.attempt_timeout):
                 return await review(body)
         except TimeoutError as error:
-            raise ServiceUnavailable("the host does not answer", retry_after=1) from error
+            raise ServiceUnavailable("the cluster does not answer", retry_after=1) from error
         except StatusError as error:
             if error.code not in _RETRIED or not left:
                 raise
-            wait = max(pause, float(error.retry_after))
+            wait = max(delay, float(error.retry_after))
         await asyncio.sleep(wait * (1 + random.random() * backoff.jitter))
-        pause *= backoff.factor
+        delay *= backoff.factor
     raise ValueError("a backoff needs at least one step")

@@ -1,0 +1,1 @@
+"""JSON values: comparison, nesting limits, and parsing of deeply nested documents."""

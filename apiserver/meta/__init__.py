@@ -1,0 +1,1 @@
+"""API errors, resources, ObjectMeta, labels and selectors (k8s.io/apimachinery)."""

@@ -99,8 +99,8 @@ class Resource:
     `preserve_unknown_fields` keeps other top-level fields as they are.
     `precheck` gets the object as the client sent it, before unknown fields are pruned, and raises BadRequest for
     content that clients may not send.
-    `default` sets defaults that the schema cannot express, in place, before the object is pruned. The fields it sets
-    are owned by the field manager of the request.
+    `default` sets defaults that the schema cannot express, in place. It runs on every object that a client sends, so
+    the field manager of the request owns the fields it sets.
     `columns` stand between Name and Age in a Table, those with a priority after Age; with `replaces_default_columns`
     the Table has no other columns. `cells` returns their values for an object, in the same order.
     `protobuf` describes Kubernetes' protobuf encoding of the kind; without it protobuf bodies are rejected (WIRE-E18).

@@ -1,0 +1,1 @@
+"""The request: its context, RequestInfo, query parameters and options."""

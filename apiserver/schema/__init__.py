@@ -1,0 +1,1 @@
+"""Structural schemas: pruning, defaulting and validation (apiextensions-apiserver/pkg/apiserver/schema)."""

@@ -1,0 +1,1 @@
+"""Decoding of request bodies: JSON, YAML and protobuf (apimachinery/pkg/runtime/serializer)."""

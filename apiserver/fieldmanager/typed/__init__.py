@@ -1,0 +1,1 @@
+"""Values typed by a schema: merge, compare, validate (structured-merge-diff/typed)."""

@@ -1,4 +1,4 @@
-"""Identities that a front proxy vouches for, and attempts to forge them (ATTACK-01)."""
+"""Identities in the headers of a front proxy, and attempts to forge them (ATTACK-01)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def review(token: str) -> User:
 
 
 def union() -> UnionAuthenticator:
-    """All authenticators of a server behind an aggregator."""
+    """The authenticators of a server behind the kube-aggregator."""
     config = RequestHeaderConfig(ca_pem=PROXY_CA.certificate, allowed_names=("front-proxy-client",))
     peers = PeerCertificates()
     verifier = CertificateVerifier(lambda: CLIENT_CA.certificate)
@@ -53,7 +53,7 @@ def union() -> UnionAuthenticator:
     )
 
 
-async def test_all_of_an_identity_is_taken_over() -> None:
+async def test_name_uid_groups_and_extra_come_from_the_proxy_headers() -> None:
     headers = [
         ("x-remote-user", "alice"),
         ("X-Remote-Uid", "7"),
@@ -62,37 +62,37 @@ async def test_all_of_an_identity_is_taken_over() -> None:
         ("X-Remote-Group", "a"),
         ("X-Remote-Extra-Acme.com%2fScope", "one"),
         ("x-remote-extra-acme.com%2Fscope", "two"),
-        ("X-Remote-Extra-100%", "as it is"),
+        ("X-Remote-Extra-100%", "unchanged"),
     ]
     user = await proxy(uid_headers=("X-Remote-Uid",)).authenticate(make_context(headers=headers, tls=Tls(PROXY)))
     assert user == User(
         name="alice",
         uid="7",
         groups=("b,c", "a", "a"),
-        extra={"acme.com/scope": ("one", "two"), "100%": ("as it is",)},
+        extra={"acme.com/scope": ("one", "two"), "100%": ("unchanged",)},
     )
 
 
-async def test_a_uid_header_that_is_not_configured_is_not_read() -> None:
+async def test_a_uid_header_that_is_not_configured_is_ignored() -> None:
     context = make_context(headers=[*ROOT, ("X-Remote-Uid", "7")], tls=Tls(PROXY))
     user = await proxy().authenticate(context)
     assert user is not None
     assert user.uid == ""
 
 
-async def test_the_first_configured_header_that_is_there_names_the_user() -> None:
+async def test_the_first_configured_username_header_with_a_value_names_the_user() -> None:
     headers = [("X-Remote-User", "second"), ("X-First", "")]
-    judge = proxy(username_headers=("X-First", "X-Remote-User"))
-    user = await judge.authenticate(make_context(headers=headers, tls=Tls(PROXY)))
+    authenticator = proxy(username_headers=("X-First", "X-Remote-User"))
+    user = await authenticator.authenticate(make_context(headers=headers, tls=Tls(PROXY)))
     assert user is not None
     assert user.name == "second"
 
 
-async def test_a_proxy_that_names_nobody_is_no_credential() -> None:
+async def test_a_proxy_request_without_a_username_has_no_credential() -> None:
     assert await proxy().authenticate(make_context(tls=Tls(PROXY))) is None
 
 
-async def test_two_users_at_a_time_are_refused() -> None:
+async def test_a_repeated_username_header_is_a_bad_request() -> None:
     context = make_context(headers=[("X-Remote-User", "alice"), ("X-Remote-User", "root")], tls=Tls(PROXY))
     with pytest.raises(BadRequest):
         await proxy().authenticate(context)
@@ -108,15 +108,15 @@ async def test_two_users_at_a_time_are_refused() -> None:
         pytest.param(User("a", extra={"k": ("\udcff",)}), id="extra value"),
     ],
 )
-def test_bytes_that_are_no_utf_8_are_no_identity(user: User) -> None:
+def test_an_identity_that_is_not_utf8_is_invalid(user: User) -> None:
     assert not is_valid_utf8(user)
 
 
-def test_any_script_is_an_identity() -> None:
+def test_an_identity_may_use_any_script() -> None:
     assert is_valid_utf8(User("älice", uid="7", groups=("опс",), extra={"k": ("値",)}))
 
 
-async def test_a_name_that_is_not_allowed_is_refused() -> None:
+async def test_a_proxy_certificate_whose_name_is_not_allowed_is_rejected() -> None:
     context = make_context(headers=ROOT, tls=Tls(make_client(PROXY_CA, "somebody")))
     with pytest.raises(AuthenticationError, match=r"^x509: subject with cn=somebody is not in the allowed list$"):
         await proxy(allowed_names=("front-proxy-client",)).authenticate(context)
@@ -127,13 +127,13 @@ SPOOFS = [
     pytest.param([("x-rEMOTE-uSER", "root")], id="mixed case"),
     pytest.param([("X_Remote_User", "root")], id="underscores"),
     pytest.param([("X-Remote-User", "root"), ("X-Remote-User", "root")], id="twice"),
-    pytest.param([("X-Remote-Group", "system:masters")], id="a group alone"),
-    pytest.param([("X-Remote-Extra-Scopes", "all")], id="an extra alone"),
-    pytest.param([("X-Remote-Uid", "0")], id="a uid alone"),
+    pytest.param([("X-Remote-Group", "system:masters")], id="only a group"),
+    pytest.param([("X-Remote-Extra-Scopes", "all")], id="only an extra"),
+    pytest.param([("X-Remote-Uid", "0")], id="only a uid"),
 ]
 PEERS = [
     pytest.param(None, id="no certificate"),
-    pytest.param(make_client(CLIENT_CA, "front-proxy-client"), id="the client CA's"),
+    pytest.param(make_client(CLIENT_CA, "front-proxy-client"), id="a certificate of the client CA"),
     pytest.param(make_client(PROXY_CA, "somebody"), id="a name that is not allowed"),
 ]
 
@@ -146,7 +146,7 @@ async def test_identity_headers_without_a_certificate_are_a_401(headers: list[tu
 
 @pytest.mark.parametrize("headers", SPOOFS)
 @pytest.mark.parametrize("pair", PEERS)
-async def test_identity_headers_never_lead_to_the_identity_that_they_claim(
+async def test_forged_identity_headers_never_yield_the_claimed_identity(
     headers: list[tuple[str, str]], pair: KeyPair | None
 ) -> None:
     context = make_context(headers=headers, tls=Tls(pair) if pair else None)
@@ -154,27 +154,27 @@ async def test_identity_headers_never_lead_to_the_identity_that_they_claim(
         user = await union().authenticate(context)
     except Unauthorized:
         return
-    # a client certificate of its own is another credential, and counts
+    # the client certificate is a valid credential of its own
     assert user.name == "front-proxy-client"
     assert user.groups == ("system:authenticated",)
 
 
-async def test_forged_headers_are_ignored_beside_a_good_token() -> None:
+async def test_forged_headers_are_ignored_if_the_token_is_valid() -> None:
     user = await union().authenticate(make_context(headers=[*ROOT, ("Authorization", "Bearer t")]))
     assert user == User(name="owner of t", groups=("system:authenticated",))
 
 
-async def test_a_proxy_comes_before_a_token() -> None:
+async def test_a_front_proxy_takes_precedence_over_a_token() -> None:
     context = make_context(headers=[*ROOT, ("Authorization", "Bearer t")], tls=Tls(PROXY))
     assert (await union().authenticate(context)).name == "root"
 
 
-async def test_a_client_certificate_comes_before_a_token() -> None:
+async def test_a_client_certificate_takes_precedence_over_a_token() -> None:
     context = make_context(headers=[("Authorization", "Bearer t")], tls=Tls(make_client(CLIENT_CA, "carol")))
     assert (await union().authenticate(context)).name == "carol"
 
 
-async def test_a_token_comes_to_the_rescue_of_a_certificate_that_is_not_good() -> None:
+async def test_a_valid_token_authenticates_despite_an_untrusted_certificate() -> None:
     stranger = make_client(make_ca("another-ca"), "carol")
     with pytest.raises(Unauthorized):
         await union().authenticate(make_context(tls=Tls(stranger)))
@@ -182,11 +182,11 @@ async def test_a_token_comes_to_the_rescue_of_a_certificate_that_is_not_good() -
     assert (await union().authenticate(context)).name == "owner of t"
 
 
-async def test_nobody_s_credentials_are_anonymous() -> None:
+async def test_a_request_without_credentials_is_anonymous() -> None:
     assert await union().authenticate(make_context()) is ANONYMOUS
 
 
-async def test_a_group_of_unauthenticated_users_stays_alone() -> None:
+async def test_unauthenticated_users_do_not_join_system_authenticated() -> None:
     headers = [("X-Remote-User", "system:anonymous"), ("X-Remote-Group", "system:unauthenticated")]
     user = await union().authenticate(make_context(headers=headers, tls=Tls(PROXY)))
     assert user.groups == ("system:unauthenticated",)
@@ -197,16 +197,16 @@ async def test_a_group_of_unauthenticated_users_stays_alone() -> None:
     [
         pytest.param("acme.com%2fscope", "acme.com/scope", id="escaped"),
         pytest.param("plain", "plain", id="plain"),
-        pytest.param("50%", "50%", id="a broken escape at the end"),
-        pytest.param("%zz%41", "%zz%41", id="a broken escape spoils all"),
+        pytest.param("50%", "50%", id="an invalid escape at the end"),
+        pytest.param("%zz%41", "%zz%41", id="one invalid escape disables decoding"),
         pytest.param("%c3%a4", "ä", id="UTF-8"),
     ],
 )
-def test_extra_keys_are_decoded_if_they_can_be(key: str, decoded: str) -> None:
+def test_extra_keys_are_percent_decoded_if_valid(key: str, decoded: str) -> None:
     assert decode_extra_key(key) == decoded
 
 
-def test_renamed_headers_count_as_identity_headers_too() -> None:
+def test_configured_header_names_count_as_identity_headers() -> None:
     config = RequestHeaderConfig(username_headers=("X-User",), extra_prefixes=("X-More-",))
     assert has_identity_headers(["x-user"], config)
     assert has_identity_headers(["X-More-Things"], config)

@@ -51,7 +51,7 @@ def bearer(cluster: FakeReviews, **kwargs: Any) -> BearerTokenAuthenticator:
     return BearerTokenAuthenticator(TokenReviewer(cluster), on_stale=lambda: None, **kwargs)
 
 
-async def test_the_host_says_whose_a_token_is() -> None:
+async def test_the_token_review_status_becomes_the_user() -> None:
     cluster = FakeReviews()
     context = make_context(headers={"Authorization": "bEARER secret"})
     user = await bearer(cluster).authenticate(context)
@@ -65,19 +65,19 @@ async def test_the_host_says_whose_a_token_is() -> None:
     "header",
     [
         pytest.param("", id="empty"),
-        pytest.param("Bearer", id="a scheme alone"),
+        pytest.param("Bearer", id="only a scheme"),
         pytest.param("Bearer ", id="an empty token"),
         pytest.param("Bearer    ", id="spaces"),
         pytest.param("Basic YTpi", id="another scheme"),
     ],
 )
-async def test_no_token_is_no_credential(header: str) -> None:
+async def test_a_header_without_a_bearer_token_has_no_credential(header: str) -> None:
     cluster = FakeReviews()
     assert await bearer(cluster).authenticate(make_context(headers={"Authorization": header})) is None
     assert cluster.bodies == []
 
 
-async def test_an_extra_space_is_warned_of() -> None:
+async def test_an_extra_space_before_the_token_causes_a_warning() -> None:
     context = make_context(headers={"Authorization": "Bearer  secret"})
     assert await bearer(FakeReviews()).authenticate(context) is None
     assert context.warnings == [
@@ -89,12 +89,12 @@ async def test_an_extra_space_is_warned_of() -> None:
     "status",
     [
         pytest.param({"authenticated": False, "user": {"username": "root"}}, id="a user that is not authenticated"),
-        pytest.param({"authenticated": True, "user": {}}, id="nobody"),
+        pytest.param({"authenticated": True, "user": {}}, id="no username"),
         pytest.param({"authenticated": "true", "user": {"username": "root"}}, id="not a boolean"),
-        pytest.param({}, id="nothing"),
+        pytest.param({}, id="an empty status"),
     ],
 )
-async def test_a_refused_token_is_kept_as_refused(status: dict[str, Any]) -> None:
+async def test_a_rejected_token_is_cached(status: dict[str, Any]) -> None:
     cluster = FakeReviews(status)
     authenticator = bearer(cluster)
     for _ in range(2):
@@ -103,7 +103,7 @@ async def test_a_refused_token_is_kept_as_refused(status: dict[str, Any]) -> Non
     assert len(cluster.bodies) == 1
 
 
-async def test_an_error_of_the_review_is_not_kept() -> None:
+async def test_a_failed_review_is_not_cached() -> None:
     cluster = FakeReviews({"error": "webhook failed", "authenticated": True, "user": {"username": "root"}})
     authenticator = bearer(cluster)
     for _ in range(2):
@@ -112,7 +112,7 @@ async def test_an_error_of_the_review_is_not_kept() -> None:
     assert len(cluster.bodies) == 2
 
 
-async def test_a_token_that_is_no_ascii_is_refused_unasked() -> None:
+async def test_a_non_ascii_token_is_rejected_without_a_review() -> None:
     cluster = FakeReviews()
     with pytest.raises(InvalidToken):
         await bearer(cluster).authenticate(make_context(headers={"Authorization": "Bearer tökén"}))
@@ -120,13 +120,13 @@ async def test_a_token_that_is_no_ascii_is_refused_unasked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "good"),
-    [pytest.param(["us", "them"], True, id="ours among them"), pytest.param(["them"], False, id="not ours")],
+    ("audiences", "accepted"),
+    [pytest.param(["us", "them"], True, id="one is accepted"), pytest.param(["them"], False, id="none is accepted")],
 )
-async def test_a_token_must_be_for_our_audience(given: list[str], good: bool) -> None:
-    cluster = FakeReviews({**ALICE, "audiences": given})
+async def test_a_token_must_be_issued_for_an_accepted_audience(audiences: list[str], accepted: bool) -> None:
+    cluster = FakeReviews({**ALICE, "audiences": audiences})
     reviewer = TokenReviewer(cluster, audiences=("us",))
-    if good:
+    if accepted:
         assert (await reviewer("t")).name == "alice"
     else:
         with pytest.raises(InvalidToken):
@@ -134,12 +134,12 @@ async def test_a_token_must_be_for_our_audience(given: list[str], good: bool) ->
     assert cluster.bodies[0]["spec"]["audiences"] == ["us"]
 
 
-async def test_a_known_token_is_accepted_while_the_host_is_away() -> None:
+async def test_a_cached_token_is_accepted_while_the_cluster_is_unreachable() -> None:
     clock, reviews, stale = Clock(), FakeReviews(), []
-    verdicts: DecisionCache[TokenReviewResult] = DecisionCache(
-        ttl=10, tolerance=300, usable_when_stale=lambda verdict: isinstance(verdict, User), clock=clock
+    decisions: DecisionCache[TokenReviewResult] = DecisionCache(
+        ttl=10, tolerance=300, usable_when_stale=lambda result: isinstance(result, User), clock=clock
     )
-    authenticator = BearerTokenAuthenticator(TokenReviewer(reviews), on_stale=lambda: stale.append(1), cache=verdicts)
+    authenticator = BearerTokenAuthenticator(TokenReviewer(reviews), on_stale=lambda: stale.append(1), cache=decisions)
     await authenticator.authenticate(make_context(headers={"Authorization": "Bearer known"}))
     clock.now = 100
     reviews.error = ServiceUnavailable("connection refused")
@@ -153,7 +153,7 @@ async def test_a_known_token_is_accepted_while_the_host_is_away() -> None:
         await authenticator.authenticate(make_context(headers={"Authorization": "Bearer unknown"}))
 
 
-async def test_a_failing_host_is_asked_again() -> None:
+async def test_a_review_that_fails_with_500_is_retried() -> None:
     cluster = FakeReviews()
     cluster.error = StatusError(500, "InternalError", "etcd")
     with pytest.raises(StatusError):
@@ -162,7 +162,7 @@ async def test_a_failing_host_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("code", [401, 403, 404])
-async def test_a_host_that_does_not_let_us_ask_is_no_verdict_on_the_caller(code: int) -> None:
+async def test_a_review_that_the_server_may_not_create_fails_and_is_not_cached(code: int) -> None:
     cluster = FakeReviews()
     cluster.error = StatusError(code, "Forbidden", "the server's own account may not create tokenreviews")
     authenticator = bearer(cluster)

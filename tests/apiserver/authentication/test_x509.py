@@ -1,4 +1,4 @@
-"""Client certificates: which CA vouches for them, and for how long that is believed."""
+"""Client certificates: which ones are trusted, and how long their verification is cached."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def authenticator(ca: bytes = CA.certificate, clock: Clock | None = None) -> Cli
 
 
 def issue(ca: KeyPair, name: str, *, is_ca: bool, attribute: crypto.ObjectIdentifier = NameOID.COMMON_NAME) -> KeyPair:
-    """A certificate without any extended key usage, as small cluster tools make them."""
+    """A certificate without extended key usage, as some cluster tools create them."""
     issuer = parse_bundle(ca.certificate)[0]
     signer = load_pem_private_key(ca.key, password=None)
     assert isinstance(signer, ec.EllipticCurvePrivateKey)
@@ -61,7 +61,7 @@ def issue(ca: KeyPair, name: str, *, is_ca: bool, attribute: crypto.ObjectIdenti
     return KeyPair(builder.sign(signer, hashes.SHA256()).public_bytes(Encoding.PEM), private)
 
 
-async def test_the_subject_becomes_the_user() -> None:
+async def test_the_certificate_subject_becomes_the_user() -> None:
     pair = make_client(CA, "alice", ["devs", "ops"], now=NOW)
     user = await authenticator().authenticate(make_context(tls=Tls(pair)))
     assert user is not None
@@ -70,11 +70,11 @@ async def test_the_subject_becomes_the_user() -> None:
     assert user.extra == {"authentication.kubernetes.io/credential-id": (f"X509SHA256={digest}",)}
 
 
-async def test_no_certificate_is_no_credential() -> None:
+async def test_a_connection_without_a_certificate_has_no_credential() -> None:
     assert await authenticator().authenticate(make_context()) is None
 
 
-async def test_without_a_ca_certificates_are_no_credential() -> None:
+async def test_certificates_are_ignored_without_a_client_ca() -> None:
     assert await authenticator(b"").authenticate(make_context(tls=Tls(make_client(CA, "alice", now=NOW)))) is None
 
 
@@ -86,22 +86,24 @@ async def test_without_a_ca_certificates_are_no_credential() -> None:
         pytest.param(make_client(CA, "alice", now=NOW - timedelta(days=400)), id="expired"),
         pytest.param(make_client(CA, "alice", now=NOW + timedelta(days=1)), id="not valid yet"),
         pytest.param(make_serving(CA, ["alice"], now=NOW), id="a serving certificate"),
-        pytest.param(make_client(make_client(CA, "mallory", now=NOW), "alice", now=NOW), id="self-made"),
+        pytest.param(
+            make_client(make_client(CA, "mallory", now=NOW), "alice", now=NOW), id="issued by a leaf certificate"
+        ),
     ],
 )
-async def test_a_certificate_that_nobody_vouches_for_is_refused(pair: KeyPair) -> None:
+async def test_an_untrusted_certificate_is_rejected(pair: KeyPair) -> None:
     with pytest.raises(AuthenticationError):
         await authenticator().authenticate(make_context(tls=Tls(pair)))
 
 
-async def test_a_leaf_cannot_vouch_for_another_certificate() -> None:
+async def test_a_leaf_certificate_cannot_issue_another_one() -> None:
     mallory = make_client(CA, "mallory", now=NOW)
     forged = make_client(mallory, "alice", now=NOW)
     with pytest.raises(AuthenticationError):
         await authenticator().authenticate(make_context(tls=Tls(forged, [mallory])))
 
 
-async def test_an_intermediate_that_the_client_sends_is_used() -> None:
+async def test_an_intermediate_sent_by_the_client_completes_the_chain() -> None:
     intermediate = issue(CA, "intermediate", is_ca=True)
     tls = Tls(issue(intermediate, "alice", is_ca=False), [intermediate])
     user = await authenticator().authenticate(make_context(tls=tls))
@@ -109,47 +111,47 @@ async def test_an_intermediate_that_the_client_sends_is_used() -> None:
     assert user.name == "alice"
 
 
-async def test_a_verdict_ends_with_the_certificate() -> None:
+async def test_a_cached_verification_ends_when_the_certificate_expires() -> None:
     clock = Clock()
-    judge = authenticator(clock=clock)
+    verified = authenticator(clock=clock)
     context = make_context(tls=Tls(make_client(CA, "alice", now=NOW, lifetime=timedelta(hours=1))))
-    assert await judge.authenticate(context) is not None
+    assert await verified.authenticate(context) is not None
     clock.now += 3601
     with pytest.raises(AuthenticationError):
-        await judge.authenticate(context)
+        await verified.authenticate(context)
 
 
-async def test_a_verdict_ends_with_its_ca() -> None:
+async def test_a_cached_verification_ends_when_the_ca_bundle_changes() -> None:
     bundles = [CA.certificate]
     peers = PeerCertificates()
-    judge = ClientCertificateAuthenticator(
+    verified = ClientCertificateAuthenticator(
         peers=peers, verifier=CertificateVerifier(lambda: bundles[-1], clock=Clock())
     )
     context = make_context(tls=Tls(make_client(CA, "alice", now=NOW)))
-    assert await judge.authenticate(context) is not None
+    assert await verified.authenticate(context) is not None
     bundles.append(OTHER_CA.certificate)
     with pytest.raises(AuthenticationError):
-        await judge.authenticate(context)
+        await verified.authenticate(context)
     bundles.append(OTHER_CA.certificate + CA.certificate)
-    assert await judge.authenticate(context) is not None
+    assert await verified.authenticate(context) is not None
 
 
-async def test_a_refusal_is_looked_at_again_after_a_minute() -> None:
+async def test_a_failed_verification_is_repeated_after_a_minute() -> None:
     clock = Clock()
-    judge = authenticator(clock=clock)
+    verified = authenticator(clock=clock)
     context = make_context(tls=Tls(make_client(CA, "alice", now=NOW + timedelta(minutes=5, seconds=30))))
     with pytest.raises(AuthenticationError):
-        await judge.authenticate(context)
+        await verified.authenticate(context)
     clock.now += 61
-    assert await judge.authenticate(context) is not None
+    assert await verified.authenticate(context) is not None
 
 
-async def test_a_certificate_without_a_common_name_is_nobody() -> None:
+async def test_a_certificate_without_a_common_name_names_no_user() -> None:
     nameless = issue(CA, "devs", is_ca=False, attribute=NameOID.ORGANIZATION_NAME)
     assert await authenticator().authenticate(make_context(tls=Tls(nameless))) is None
 
 
-def test_a_connection_s_certificate_is_read_once() -> None:
+def test_the_certificate_of_a_connection_is_read_once() -> None:
     tls = Tls(make_client(CA, "alice", now=NOW))
     peers = PeerCertificates()
-    assert peers.of(make_context(tls=tls).http) is peers.of(make_context(tls=tls).http)
+    assert peers.get(make_context(tls=tls).http) is peers.get(make_context(tls=tls).http)

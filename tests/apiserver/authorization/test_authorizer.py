@@ -1,4 +1,4 @@
-"""The question that a request asks, the order of authorizers, and the words of a 403 (WIRE-B1 to WIRE-B15)."""
+"""Attributes of requests, the order of authorizers, and the text of a 403 (WIRE-B1 to WIRE-B15)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ WIDGET = AccessAttributes(
 )
 
 
-class Recorded:
+class RecordingAuthorizer:
     def __init__(self, decision: Decision = NO_OPINION) -> None:
         self.decision = decision
-        self.asked: list[AccessAttributes] = []
+        self.authorized: list[AccessAttributes] = []
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
-        self.asked.append(attributes)
+        self.authorized.append(attributes)
         return self.decision
 
 
@@ -51,7 +51,7 @@ class Recorded:
             "RBAC: nothing",
             'widgets.example.org is forbidden: User "bob" cannot list resource "widgets" in API group '
             '"example.org" at the cluster scope: RBAC: nothing',
-            id="a collection of the cluster, with a reason",
+            id="a collection at cluster scope, with a reason",
         ),
         pytest.param(
             {"group": "", "resource": "pods", "subresource": "log"},
@@ -64,11 +64,11 @@ class Recorded:
             "",
             'widgets.example.org "w" is forbidden: User "&lt;b&gt;\\"&amp;" cannot get resource "widgets" in API '
             'group "example.org" in the namespace "ns"',
-            id="a hostile name",
+            id="a username with HTML",
         ),
     ],
 )
-def test_a_denial_says_what_is_denied(changes: dict[str, Any], reason: str, message: str) -> None:
+def test_a_denial_has_the_message_of_kubernetes(changes: dict[str, Any], reason: str, message: str) -> None:
     assert AccessDenied(replace(WIDGET, **changes), reason).message == message
 
 
@@ -85,34 +85,38 @@ def test_a_denial_of_a_path_has_empty_details() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "user", "allowed", "asked"),
+    ("target", "user", "allowed", "reviews"),
     [
-        pytest.param("/healthz", ANONYMOUS, True, 0, id="anybody's health"),
-        pytest.param("/readyz?verbose", ANONYMOUS, True, 0, id="with a query"),
+        pytest.param("/healthz", ANONYMOUS, True, 0, id="a health path"),
+        pytest.param("/readyz?verbose", ANONYMOUS, True, 0, id="a health path with a query"),
         pytest.param("/livez/ping", ANONYMOUS, False, 0, id="a single check"),
-        pytest.param("/healthz/", ANONYMOUS, False, 0, id="a slash too many"),
-        pytest.param("/version", ANONYMOUS, False, 0, id="anonymous gets nothing else"),
-        pytest.param("/apis/healthz/v1/readyz", ANONYMOUS, False, 0, id="a resource that sounds like health"),
-        pytest.param("/apis/g/v1/widgets", User("x", groups=("system:unauthenticated",)), False, 0, id="by its group"),
+        pytest.param("/healthz/", ANONYMOUS, False, 0, id="a trailing slash"),
+        pytest.param("/version", ANONYMOUS, False, 0, id="anonymous on any other path"),
+        pytest.param("/apis/healthz/v1/readyz", ANONYMOUS, False, 0, id="a resource named like a health path"),
+        pytest.param(
+            "/apis/g/v1/widgets", User("x", groups=("system:unauthenticated",)), False, 0, id="unauthenticated by group"
+        ),
         pytest.param("/apis/g/v1/widgets", User("x", groups=("system:masters",)), True, 0, id="masters"),
-        pytest.param("/apis/g/v1/widgets", ALICE, False, 1, id="others are asked for"),
+        pytest.param("/apis/g/v1/widgets", ALICE, False, 1, id="anybody else is reviewed"),
     ],
 )
-async def test_who_gets_through_without_a_review(target: str, user: User, allowed: bool, asked: int) -> None:
-    inner = Recorded()
+async def test_masters_and_health_paths_are_allowed_without_a_review(
+    target: str, user: User, allowed: bool, reviews: int
+) -> None:
+    inner = RecordingAuthorizer()
     context = make_context(target=target, user=user)
     decision = await standard_authorizer(inner).authorize(request_attributes(user, context.info, context.query))
     assert decision.allowed is allowed
-    assert len(inner.asked) == asked
+    assert len(inner.authorized) == reviews
 
 
-def test_a_path_has_no_resource() -> None:
+def test_a_non_resource_request_is_authorized_by_path_and_verb() -> None:
     context = make_context("POST", "/version/", user=ALICE)
     attributes = request_attributes(ALICE, context.info, context.query)
     assert attributes == AccessAttributes(user=ALICE, verb="post", path="/version/")
 
 
-def test_selectors_are_part_of_the_question() -> None:
+def test_selectors_become_requirements_of_the_attributes() -> None:
     target = "/apis/g/v1/namespaces/ns/widgets?watch=1&fieldSelector=metadata.name%3Dx&labelSelector=a+in+(b),!c"
     context = make_context(target=target)
     attributes = request_attributes(ALICE, context.info, context.query)
@@ -124,29 +128,29 @@ def test_selectors_are_part_of_the_question() -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        pytest.param("/apis/g/v1/widgets?labelSelector=a=(", id="one that does not parse"),
-        pytest.param("/apis/g/v1/namespaces/ns/widgets/w?labelSelector=a=b", id="one on an object"),
+        pytest.param("/apis/g/v1/widgets?labelSelector=a=(", id="an invalid selector"),
+        pytest.param("/apis/g/v1/namespaces/ns/widgets/w?labelSelector=a=b", id="a selector for one object"),
     ],
 )
-def test_some_selectors_are_left_out(target: str) -> None:
+def test_invalid_and_irrelevant_selectors_are_omitted(target: str) -> None:
     context = make_context(target=target)
     assert request_attributes(ALICE, context.info, context.query).label_requirements == ()
 
 
-async def test_another_verb_can_be_required() -> None:
-    authorizer = Recorded(Decision(allowed=True))
+async def test_a_request_can_be_authorized_for_another_verb() -> None:
+    authorizer = RecordingAuthorizer(Decision(allowed=True))
     context = make_context("PATCH", user=ALICE)
     await authorize_request(context, authorizer, verb="create")
-    assert (authorizer.asked[0].verb, authorizer.asked[0].name) == ("create", "w")
+    assert (authorizer.authorized[0].verb, authorizer.authorized[0].name) == ("create", "w")
 
 
-async def test_no_opinion_is_a_denial() -> None:
+async def test_a_decision_without_an_opinion_is_a_denial() -> None:
     with pytest.raises(AccessDenied) as raised:
-        await authorize_request(make_context(user=ALICE), Recorded(Decision(reason="no rule")))
+        await authorize_request(make_context(user=ALICE), RecordingAuthorizer(Decision(reason="no rule")))
     assert raised.value.authorizer_reason == "no rule"
 
 
-async def test_a_stale_decision_is_warned_of() -> None:
+async def test_a_stale_decision_causes_a_warning() -> None:
     context = make_context(user=ALICE)
-    await authorize_request(context, Recorded(Decision(allowed=True, stale=True)))
+    await authorize_request(context, RecordingAuthorizer(Decision(allowed=True, stale=True)))
     assert context.warnings == [STALE_WARNING]

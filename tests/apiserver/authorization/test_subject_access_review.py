@@ -1,4 +1,5 @@
-"""SubjectAccessReviews: what is asked, what is kept, and what holds while the host is away (WIRE-B7 to WIRE-B11)."""
+"""SubjectAccessReviews: their content, caching, and decisions while the cluster is unreachable (WIRE-B7 to
+WIRE-B11)."""
 
 from __future__ import annotations
 
@@ -25,16 +26,16 @@ class FakeReviews:
     def __init__(self, **status: Any) -> None:
         self.status = status
         self.error: StatusError | None = None
-        self.asked = 0
+        self.calls = 0
 
     async def __call__(self, body: Object) -> Object:
-        self.asked += 1
+        self.calls += 1
         if self.error is not None:
             raise self.error
         return {**body, "status": self.status}
 
 
-def test_the_question_holds_the_user_and_the_resource() -> None:
+def test_the_review_names_the_user_and_the_resource() -> None:
     assert subject_access_review_spec(WIDGET) == {
         "user": "alice",
         "uid": "7",
@@ -51,21 +52,21 @@ def test_the_question_holds_the_user_and_the_resource() -> None:
     }
 
 
-def test_the_question_about_a_path_is_short() -> None:
+def test_the_review_of_a_path_has_non_resource_attributes_only() -> None:
     assert subject_access_review_spec(AccessAttributes(user=User("bob"), verb="get", path="/metrics")) == {
         "user": "bob",
         "nonResourceAttributes": {"path": "/metrics", "verb": "get"},
     }
 
 
-def test_selectors_that_a_review_knows_are_asked_for() -> None:
-    asked = replace(
+def test_the_review_carries_the_selectors_it_supports() -> None:
+    listed = replace(
         WIDGET,
         verb="list",
         field_requirements=(Requirement("metadata.name", "In", ("w",)),),
         label_requirements=(Requirement("a", "Exists"), Requirement("n", "Gt", ("1",))),
     )
-    attributes = subject_access_review_spec(asked)["resourceAttributes"]
+    attributes = subject_access_review_spec(listed)["resourceAttributes"]
     assert attributes["fieldSelector"] == {
         "requirements": [{"key": "metadata.name", "operator": "In", "values": ["w"]}]
     }
@@ -80,10 +81,10 @@ def test_selectors_that_a_review_knows_are_asked_for() -> None:
         pytest.param({"allowed": False, "denied": True}, Decision(denied=True), id="denied"),
         pytest.param({"allowed": True, "denied": True}, Decision(denied=True), id="denied and allowed"),
         pytest.param({"allowed": "false"}, Decision(), id="not a boolean"),
-        pytest.param({}, Decision(), id="nothing"),
+        pytest.param({}, Decision(), id="an empty status"),
     ],
 )
-async def test_what_the_host_says_is_the_decision(status: dict[str, Any], decision: Decision) -> None:
+async def test_the_review_status_becomes_the_decision(status: dict[str, Any], decision: Decision) -> None:
     assert (
         await SubjectAccessReviewAuthorizer(FakeReviews(**status), on_stale=lambda: None).authorize(WIDGET) == decision
     )
@@ -103,23 +104,23 @@ async def test_what_the_host_says_is_the_decision(status: dict[str, Any], decisi
         pytest.param(replace(WIDGET, label_requirements=(Requirement("a", "Exists"),)), id="a selector"),
     ],
 )
-async def test_a_decision_holds_for_the_same_question_only(other: AccessAttributes) -> None:
+async def test_a_cached_decision_is_used_for_equal_attributes_only(other: AccessAttributes) -> None:
     cluster = FakeReviews(allowed=True)
     authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
     for attributes in (WIDGET, replace(WIDGET), other, other):
         await authorizer.authorize(attributes)
-    assert cluster.asked == 2
+    assert cluster.calls == 2
 
 
-async def test_a_question_that_is_too_long_is_not_kept() -> None:
+async def test_a_decision_on_very_long_attributes_is_not_cached() -> None:
     cluster = FakeReviews(allowed=True)
     authorizer = SubjectAccessReviewAuthorizer(cluster, on_stale=lambda: None)
     for _ in range(2):
         await authorizer.authorize(replace(WIDGET, name="x" * 10_000))
-    assert cluster.asked == 2
+    assert cluster.calls == 2
 
 
-async def test_what_was_allowed_stays_allowed_while_the_host_is_away() -> None:
+async def test_a_cached_allow_is_used_while_the_cluster_is_unreachable() -> None:
     now = [0.0]
     stale: list[int] = []
     cluster = FakeReviews(allowed=True)

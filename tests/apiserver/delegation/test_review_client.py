@@ -1,4 +1,4 @@
-"""Attempts at the host's review endpoints (WIRE-A28)."""
+"""Retries and timeouts of calls of the review endpoints (WIRE-A28)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from apiserver.delegation.review_client import ReviewBackoff
 from apiserver.meta.errors import ServiceUnavailable, StatusError, TooManyRequests
 from apiserver.meta.resource import Object
 
-AT_ONCE = ReviewBackoff(initial_delay=0, jitter=0)
+WITHOUT_DELAY = ReviewBackoff(initial_delay=0, jitter=0)
 
 
 class FakeReviews:
-    """Fails with each of `errors` in turn, then answers."""
+    """Raises each of `errors` in turn, then succeeds."""
 
     def __init__(self, *errors: StatusError) -> None:
         self.errors = list(errors)
-        self.asked = 0
+        self.calls = 0
 
     async def __call__(self, body: Object) -> Object:
-        self.asked += 1
+        self.calls += 1
         if self.errors:
             raise self.errors.pop(0)
         return body
@@ -33,41 +33,41 @@ def failure(code: int) -> StatusError:
     return StatusError(code, "", "failed")
 
 
-async def test_passing_failures_are_got_over() -> None:
+async def test_transient_failures_are_retried() -> None:
     cluster = FakeReviews(failure(500), failure(504), failure(429))
-    assert await review.post_with_retries(cluster, {"a": 1}, AT_ONCE) == {"a": 1}
-    assert cluster.asked == 4
+    assert await review.post_with_retries(cluster, {"a": 1}, WITHOUT_DELAY) == {"a": 1}
+    assert cluster.calls == 4
 
 
-@pytest.mark.parametrize("code", [pytest.param(403, id="refused"), pytest.param(503, id="the host is away")])
-async def test_other_failures_are_told_at_once(code: int) -> None:
+@pytest.mark.parametrize("code", [pytest.param(403, id="rejected"), pytest.param(503, id="unreachable")])
+async def test_other_failures_are_raised_at_once(code: int) -> None:
     cluster = FakeReviews(failure(code))
     with pytest.raises(StatusError) as raised:
-        await review.post_with_retries(cluster, {}, AT_ONCE)
+        await review.post_with_retries(cluster, {}, WITHOUT_DELAY)
     assert raised.value.code == code
-    assert cluster.asked == 1
+    assert cluster.calls == 1
 
 
-async def test_the_last_failure_is_told() -> None:
+async def test_the_last_failure_is_raised() -> None:
     cluster = FakeReviews(*[failure(500)] * 9)
     with pytest.raises(StatusError):
-        await review.post_with_retries(cluster, {}, AT_ONCE)
-    assert cluster.asked == 5
+        await review.post_with_retries(cluster, {}, WITHOUT_DELAY)
+    assert cluster.calls == 5
 
 
-async def test_pauses_grow_and_heed_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: list[float] = []
+async def test_delays_grow_and_respect_retry_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    delays: list[float] = []
 
     async def sleep(seconds: float) -> None:
-        pauses.append(seconds)
+        delays.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     cluster = FakeReviews(failure(500), failure(500), TooManyRequests("later", retry_after=7), failure(500))
     await review.post_with_retries(cluster, {}, ReviewBackoff(jitter=0))
-    assert pauses == [0.5, 0.75, 7, 1.6875]
+    assert delays == [0.5, 0.75, 7, 1.6875]
 
 
-async def test_no_answer_in_time_is_a_503() -> None:
+async def test_an_attempt_that_times_out_is_a_503() -> None:
     async def silent(body: Object) -> Object:
         await asyncio.Event().wait()
         return body
@@ -79,20 +79,20 @@ async def test_no_answer_in_time_is_a_503() -> None:
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        pytest.param(None, 201, id="an answer"),
-        pytest.param(failure(403), 403, id="a refusal"),
-        pytest.param(ServiceUnavailable("the host is away"), None, id="no host"),
+        pytest.param(None, 201, id="a response"),
+        pytest.param(failure(403), 403, id="a rejection"),
+        pytest.param(ServiceUnavailable("the cluster is unreachable"), None, id="no response"),
     ],
 )
-async def test_each_call_is_counted_by_its_answer(error: StatusError | None, code: int | None) -> None:
+async def test_each_call_is_counted_by_its_status_code(error: StatusError | None, code: int | None) -> None:
     codes: list[int | None] = []
-    asked = review.count_responses(FakeReviews(*[error] if error else []), codes.append)
+    counted = review.count_responses(FakeReviews(*[error] if error else []), codes.append)
     with contextlib.suppress(StatusError):
-        assert await asked({"a": 1}) == {"a": 1}
+        assert await counted({"a": 1}) == {"a": 1}
     assert codes == [code]
 
 
-async def test_a_call_that_is_cut_is_counted_as_unanswered() -> None:
+async def test_a_call_that_times_out_is_counted_without_a_status_code() -> None:
     async def silent(body: Object) -> Object:
         await asyncio.Event().wait()
         return body

@@ -74,7 +74,7 @@ def client_tls(tmp_path: Path, pair: KeyPair | None = None, *, verify: bool = Tr
 
 
 async def name_of_peer(http: web.Request) -> web.Response:
-    peer = PeerCertificates().of(http)
+    peer = PeerCertificates().get(http)
     return web.Response(text=peer.common_name if peer else "")
 
 
