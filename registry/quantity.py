@@ -20,7 +20,7 @@ _SMALLEST = Fraction(1, 10**9)
 _LONGEST = 128
 _EXPONENT_LIMIT = 256
 
-RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+FORMAT_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
 def parse(quantity: str | int) -> Fraction:
@@ -32,7 +32,7 @@ def parse(quantity: str | int) -> Fraction:
         return max(-_LARGEST, min(_LARGEST, Fraction(quantity)))
     match = _QUANTITY.fullmatch(quantity) if len(quantity) <= _LONGEST else None
     if match is None:
-        raise ValueError(RULE)
+        raise ValueError(FORMAT_ERROR)
     number = Fraction(match["number"].rstrip(".") or "0") * _scale(match["suffix"], match["exponent"])
     number = min(_LARGEST, math.ceil(number / _SMALLEST) * _SMALLEST)
     return -number if match["sign"] == "-" else number
@@ -64,11 +64,11 @@ def _with_suffix(value: Fraction, factor: int, suffixes: Sequence[str]) -> str:
     while value and power + 1 < len(suffixes) and (value / factor ** (power + 1)).denominator == 1:
         power += 1
     if not power:
-        return text(value)
+        return to_text(value)
     return f"{(value / factor**power).numerator}{suffixes[power]}"
 
 
-def text(value: Fraction) -> str:
+def to_text(value: Fraction) -> str:
     """A quantity of this value, in decimal form and exact: whole, or in m, u or n."""
     for suffix, factor in (("", 1), ("m", 10**3), ("u", 10**6), ("n", 10**9)):
         scaled = value * factor

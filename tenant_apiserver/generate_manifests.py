@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from apiserver.meta.resource import Object
-from registry.rbac.role_index import Rule, rule_document
+from registry.rbac.role_index import RbacRule, to_policy_rule
 from registry.tenant.cluster_roles import TENANT_ROLES, TENANTS_VISIBLE, TENANTS_VISIBLE_RULES
 from registry.tenantgateway.types import tenantgateway_crd
 
@@ -27,12 +27,12 @@ def generated() -> Mapping[str, str]:
     return {path: _HEADER + yaml.safe_dump(each, sort_keys=False, width=120) for path, each in documents.items()}
 
 
-def _cluster_role(name: str, rules: Sequence[Rule]) -> Object:
+def _cluster_role(name: str, rules: Sequence[RbacRule]) -> Object:
     return {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": {"name": name},
-        "rules": [rule_document(rule) for rule in rules],
+        "rules": [to_policy_rule(rule) for rule in rules],
     }
 
 

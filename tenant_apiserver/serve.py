@@ -31,14 +31,19 @@ from tenant_apiserver import log_format as logs
 from tenant_apiserver import process as assembly
 from tenant_apiserver.certificates import delegated_authentication as delegation
 from tenant_apiserver.certificates.cluster_secret import ServiceReference, ServingCertificate
-from tenant_apiserver.certificates.delegated_authentication import Delegation, TrustedCallers
-from tenant_apiserver.certificates.local_pki import Pki, PkiUnusable
-from tenant_apiserver.certificates.sources import CertificateSource, GivenFiles, OwnDirectory, SecretCertificate
-from tenant_apiserver.options.command_line import Serve
-from tenant_apiserver.options.settings_file import ConfigFile, load
+from tenant_apiserver.certificates.delegated_authentication import ClusterAuthenticationInfo, DelegatedAuthentication
+from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable
+from tenant_apiserver.certificates.sources import (
+    CertificateSource,
+    FileCertificate,
+    SecretCertificate,
+    SelfManagedCertificate,
+)
+from tenant_apiserver.options.command_line import ServeOptions
+from tenant_apiserver.options.settings_file import SettingsFile, load
 from tenant_apiserver.process import Process
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
-from tenant_apiserver.wiring.controllers import Controllers, Platform
+from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
 from tenant_apiserver.wiring.tenant_api import tenant_api
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
@@ -47,7 +52,7 @@ API_SERVICES = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
 _logger = logging.getLogger("tenant_apiserver")
 
 
-def serve(options: Serve) -> int:
+def serve(options: ServeOptions) -> int:
     """The exit status: 0 after a signal, 1 if there is no host to serve for, 2 for settings that are wrong."""
     logs.configure(form=options.log_format, verbosity=options.v)
     try:
@@ -58,7 +63,7 @@ def serve(options: Serve) -> int:
     return uvloop.run(_serve(options, config))
 
 
-async def _serve(options: Serve, config: PlatformSettings) -> int:
+async def _serve(options: ServeOptions, config: PlatformSettings) -> int:
     # endpoints of a Service take a moment to follow readyz
     process = Process(stages=assembly.stages(delay=1.0))
     try:
@@ -85,7 +90,7 @@ class _CannotStart(Exception):
 class _Server:
     def __init__(
         self,
-        options: Serve,
+        options: ServeOptions,
         config: PlatformSettings,
         cluster: HttpClusterClient,
         admission: ClusterAdmission,
@@ -95,7 +100,7 @@ class _Server:
         self._cluster = cluster
         self._process = process
         settings, metrics = ReloadableSettings(config), self._process.metrics
-        self._config = ConfigFile(options.config, settings)
+        self._config = SettingsFile(options.config, settings)
         access_review = self._access_review()
         self._authorizer = standard_authorizer(access_review)
         self._admission = admission
@@ -113,13 +118,13 @@ class _Server:
         )
         for cache in self._tenants.caches:
             metrics.track_cache(cache)
-        self._delegation = Delegation(fixed=_fixed(options), on_change=self._trust)
+        self._delegation = DelegatedAuthentication(fixed=_fixed(options), on_change=self._trust)
         self._callers = Informer(
             cluster, CONFIGMAPS, namespace=delegation.NAMESPACE, field_selector=f"metadata.name={delegation.NAME}"
         )
         self._callers.add_handler(self._delegation)
         self._controllers = Controllers(
-            Platform(
+            ControllerContext(
                 cluster=cluster,
                 tenants=self._tenants,
                 settings=settings,
@@ -133,7 +138,7 @@ class _Server:
 
     async def run(self) -> None:
         with ended_by_signals(self._process.stop):
-            tls = await assembly.unless_stopped(self._process, self._prepare())
+            tls = await assembly.run_unless_stopped(self._process, self._prepare())
             if tls is not None:
                 await self._run(tls)
 
@@ -143,7 +148,7 @@ class _Server:
 
     async def _look_up_callers(self) -> None:
         """Who may not read the ConfigMap would answer everybody with a 401 for ever, and does not start (WIRE-A10)."""
-        if self._options.authentication_tolerate_lookup_failure or self._delegation.fixed_in_full:
+        if self._options.authentication_tolerate_lookup_failure or self._delegation.set_in_full_by_flags:
             return
         try:
             found = await self._cluster.get(CONFIGMAPS, delegation.NAMESPACE, delegation.NAME)
@@ -184,13 +189,13 @@ class _Server:
         assembly.add_config_check(process, self._config)
         assembly.add_admission_checks(process, self._admission)
         work: dict[str, Callable[[], Awaitable[None]]] = {
-            **assembly.informer_work(self._tenants, (*self._admission.informers, self._callers)),
+            **assembly.informer_tasks(self._tenants, (*self._admission.informers, self._callers)),
             "serving-certificate": partial(self._certificate.follow, tls),
             "controllers": self._controllers.run,
             "config": self._config.follow,
             "policy-params": self._admission.policies.params.run,
-            "memory": partial(memory.spare, informers),
-            "unused-memory": memory.give_back,
+            "memory": partial(memory.freeze_gc, informers),
+            "unused-memory": memory.trim_malloc,
             **self._followed_cas(),
         }
         try:
@@ -234,8 +239,8 @@ class _Server:
         """CA files that flags name, read again when they change."""
         options, callers = self._options, self._delegation
         followed = {
-            "client-ca": (options.client_ca_file, callers.fix_client_ca),
-            "requestheader-ca": (options.requestheader_client_ca_file, callers.fix_proxy_ca),
+            "client-ca": (options.client_ca_file, callers.reload_client_ca),
+            "requestheader-ca": (options.requestheader_client_ca_file, callers.reload_request_header_ca),
         }
         return {
             f"follow-{name}": partial(follow_file, path, changed)
@@ -251,10 +256,10 @@ class _Server:
                 _logger.warning("the CAs of clients are not usable, the old ones stay: %s", error)
 
 
-def _fixed(options: Serve) -> TrustedCallers:
+def _fixed(options: ServeOptions) -> ClusterAuthenticationInfo:
     """What flags say of callers. Raises OSError if a file is gone."""
     client_ca, proxy_ca = options.client_ca_file, options.requestheader_client_ca_file
-    return TrustedCallers(
+    return ClusterAuthenticationInfo(
         client_ca=client_ca.read_bytes() if client_ca else b"",
         request_header=RequestHeaderConfig(
             ca_pem=proxy_ca.read_bytes() if proxy_ca else b"",
@@ -267,10 +272,10 @@ def _fixed(options: Serve) -> TrustedCallers:
     )
 
 
-def _certificate(options: Serve, cluster: HttpClusterClient) -> CertificateSource:
+def _certificate(options: ServeOptions, cluster: HttpClusterClient) -> CertificateSource:
     service = ServiceReference(namespace=options.service_namespace, name=options.service_name)
     if options.tls_cert_file is not None and options.tls_private_key_file is not None:
-        return GivenFiles(options.tls_cert_file, options.tls_private_key_file)
+        return FileCertificate(options.tls_cert_file, options.tls_private_key_file)
     if options.cert_dir is not None:
-        return OwnDirectory(Pki(options.cert_dir), service.dns_names)
+        return SelfManagedCertificate(LocalPki(options.cert_dir), service.dns_names)
     return SecretCertificate(ServingCertificate(cluster=cluster, service=service, api_services=API_SERVICES))

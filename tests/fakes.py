@@ -141,7 +141,7 @@ class FakeCluster:
             items = items[:limit]
         return {"apiVersion": res.api_version, "kind": f"{res.kind}List", "metadata": metadata, "items": items}
 
-    async def each(
+    async def each_list_item(
         self,
         res: ClusterResource,
         namespace: str = "",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from registry.rbac.role_index import Rule
+from registry.rbac.role_index import RbacRule
 
 
-def random_rule(rng: random.Random, places: Sequence[str]) -> Rule:
+def random_rule(rng: random.Random, places: Sequence[str]) -> RbacRule:
     """A rule that may be about tenants or namespaces, and may name some of `places`."""
-    return Rule(
+    return RbacRule(
         verbs=rng.choice([("get",), ("get",), ("list", "watch"), ("*",), ("get", "update"), ("GET",)]),
         groups=rng.choice([("apps.cozystack.io",), ("",), ("*",), ("", "apps.cozystack.io"), ("*",), ("apps",)]),
         resources=rng.choice(

@@ -14,7 +14,7 @@ from apiserver.request.request_info import Query, RequestInfo
 from registry.names import workload_namespace
 from registry.tenant.convert import to_release
 from registry.tenant.release_settings import ReleaseSettings
-from registry.tenant.summary import TenantFacts, facts_of
+from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import TenantTree
 from registry.tenant.types import tenant_resource
 
@@ -48,15 +48,15 @@ def tenant(
     }
 
 
-def facts(name: str, namespace: str = "tenant-root", **options: Any) -> TenantFacts:
-    return facts_of(tenant(name, namespace, **options))
+def facts(name: str, namespace: str = "tenant-root", **options: Any) -> TenantSummary:
+    return summarize(tenant(name, namespace, **options))
 
 
-def root(**spec: Any) -> TenantFacts:
+def root(**spec: Any) -> TenantSummary:
     return facts("root", spec=spec)
 
 
-def tree_of(*tenants: TenantFacts, root_host: str = ROOT_HOST) -> TenantTree:
+def tree_of(*tenants: TenantSummary, root_host: str = ROOT_HOST) -> TenantTree:
     """A tree with a root, and these."""
     given = {each.key for each in tenants}
     return TenantTree([*([] if ROOT in given else [root()]), *tenants], root_host=root_host)
@@ -97,7 +97,7 @@ def release(
     return to_release(wanted, None, ReleaseSettings(finalizer=finalizer))
 
 
-def names(tenants: Sequence[TenantFacts]) -> list[str]:
+def names(tenants: Sequence[TenantSummary]) -> list[str]:
     return [each.key.name for each in tenants]
 
 

@@ -1,6 +1,6 @@
-"""CEL as Kubernetes knows it: expressions are compiled once, and evaluated with the values of a request.
+"""CEL environments as Kubernetes declares them: expressions are compiled once and evaluated for each request.
 
-What the library lacks does not compile; docs/admission.md says function by function what it has.
+A function that the CEL library lacks does not compile; docs/admission.md lists the functions that are supported.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any
 
 from cel_expr_python import cel
 
-from admission.cel.error_messages import is_selection, kubernetes_words, selection_words
+from admission.cel.error_messages import is_field_selection_error, missing_field_message, to_kubernetes_message
 from admission.cel.library import authz as authorization
 from admission.cel.library import formats, lists, urls
 from admission.cel.library import ip_and_cidr as addresses
 from admission.cel.library import quantity_and_semver as comparables
 from admission.cel.library import regex as regexes
 from admission.cel.library.opaque_types import STRINGS, Type
-from admission.cel.tokenizer import calls, fields_of, mentions, select_chains, within_limits
+from admission.cel.tokenizer import calls, fields_of, mentions, rewrite_unsupported_calls, select_chains
 
 BOOL, STRING, NULL = Type.BOOL, Type.STRING, Type.NULL
 
@@ -61,16 +61,16 @@ _TYPED: Mapping[str, Mapping[str, Type]] = {
 }
 _ROOTS = ("object", "oldObject", "request", "namespaceObject", "params", "authorizer")
 _ABSENT = 'No value with name "'
-# these compile, and fail when they are evaluated: the function behind them is not there
+# these macros compile but fail when evaluated: the library does not bind the functions behind them
 _UNBOUND = ("transformMap", "transformMapEntry")
 
 
 class CompileError(Exception):
-    """The expression is wrong, or needs what the library lacks."""
+    """The expression is invalid, or uses a function that the library lacks."""
 
 
 class EvaluationError(Exception):
-    """In Kubernetes' words. `unset_variable` is the field of `variables` that was read and has no value."""
+    """Carries Kubernetes' message. `unset_variable` names the field of `variables` that was read but has no value."""
 
     def __init__(self, text: str, *, unset_variable: str = "") -> None:
         super().__init__(text)
@@ -79,24 +79,25 @@ class EvaluationError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """`variables` are the names that are read from `variables`; `reads` are what else is read of `flattened` values."""
+    """A compiled expression: `variables` lists the fields of `variables` that it reads, `reads` the other keys of the
+    activation (see `flatten_typed_fields`)."""
 
     expression: str
     compiled: cel.Expression
     returns: Type
     variables: tuple[str, ...]
     reads: frozenset[str]
-    is_truth: bool
-    """Its value is true or false, or an error: there is no need to look at its type."""
+    is_bool: bool
+    """The static type is bool, so the type of a result need not be checked."""
 
     @property
-    def authorizes(self) -> bool:
-        """Whether it is asked what somebody may do."""
+    def reads_authorizer(self) -> bool:
+        """Whether the expression uses `authorizer`."""
         return "authorizer" in self.reads
 
 
 class Activation:
-    """The values of a request; those of `variables` are added when an expression needs them."""
+    """The values that expressions of one request read; fields of `variables` are added on first use."""
 
     def __init__(self, env: cel.Env, values: Mapping[str, Any], check: cel.Function | None) -> None:
         self._env = env
@@ -120,9 +121,9 @@ class Activation:
 
 
 class Environment:
-    """The variables object, oldObject, request and namespaceObject, and those that are asked for.
+    """Declares object, oldObject, request and namespaceObject, and optionally params, authorizer and variables.
 
-    `variables` are the fields of the variable of that name with their types; None if there is no such variable.
+    `variables` maps the fields of the CEL variable `variables` to their types; None declares no such variable.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Environment:
         self._env = _shared_env(params, authorizer) if not variables else _env(params, authorizer, variables)
 
     def compile(self, expression: str, returns: Sequence[Type] = ()) -> Program:
-        """`returns` are the types that the expression may have; none for any. Raises CompileError."""
+        """`returns` lists the accepted result types; empty accepts any. Raises CompileError."""
         used = fields_of("variables", expression) if self._variables is not None else []
         if missing := [name for name in used if name not in (self._variables or {})]:
             raise CompileError(f"compilation failed: ERROR: <input>: undefined field '{missing[0]}'")
@@ -149,17 +150,17 @@ class Environment:
             if calls(macro, expression):
                 raise CompileError(f"compilation failed: the macro '{macro}' is not available")
         try:
-            return self._env.compile(within_limits(expression))
+            return self._env.compile(rewrite_unsupported_calls(expression))
         except (RuntimeError, ValueError, LookupError) as error:
-            raise CompileError(f"compilation failed: {_compile_words(error)}") from error
+            raise CompileError(f"compilation failed: {_compile_error_message(error)}") from error
 
     def activation(self, values: Mapping[str, Any], check: cel.Function | None = None) -> Activation:
-        """`check` answers `authorizer…check(verb)`; without it there must be no such call."""
+        """`check` implements `authorizer…check(verb)`; without it no evaluated expression may call it."""
         return Activation(self._env, values, check)
 
 
-def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
-    """`values` and, by their paths, the fields whose types are known."""
+def flatten_typed_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns `values`, with an additional entry `root.path` for each field whose type is declared."""
     found = dict(values)
     for root, fields in _TYPED.items():
         for path in fields:
@@ -169,48 +170,48 @@ def flattened(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def evaluate(program: Program, activation: Activation) -> Any:
-    """The value, as plain Python. Raises EvaluationError."""
+    """Returns the result as a plain Python value. Raises EvaluationError."""
     try:
         result = program.compiled.eval(activation.native)
-        if program.is_truth and isinstance(truth := result.plain_value(), bool):
+        if program.is_bool and isinstance(truth := result.plain_value(), bool):
             return truth
         found = result.type()
         if found == NULL:
-            # reading it would take away a reference to None that is not the library's
+            # plain_value() would release a reference to None that the library does not own
             return None
         value = result.plain_value()
     except (RuntimeError, ValueError, LookupError, TypeError) as error:
-        raise EvaluationError(kubernetes_words(str(error))) from error
+        raise EvaluationError(to_kubernetes_message(str(error))) from error
     if found == Type.ERROR:
-        if is_selection(value):
-            raise EvaluationError(selection_words(program.expression, activation.values))
+        if is_field_selection_error(value):
+            raise EvaluationError(missing_field_message(program.expression, activation.values))
         raise _evaluation_error(value)
     if isinstance(value, list | dict):
-        _give_back_nones(value)
+        _restore_none_references(value)
     return value
 
 
 def _evaluation_error(status: str) -> EvaluationError:
-    """A field of request or namespaceObject that is not there is a variable that is not set, too."""
+    """The error for a status. A missing field of request or namespaceObject is also reported as an unset variable."""
     _, unset, rest = status.partition(_ABSENT)
     if not unset:
-        return EvaluationError(kubernetes_words(status))
+        return EvaluationError(to_kubernetes_message(status))
     root, _, path = rest.partition('"')[0].partition(".")
     name = path.rpartition(".")[2]
     return EvaluationError(f"no such key: {name}", unset_variable=name if root == "variables" else "")
 
 
-def _give_back_nones(value: Any) -> None:
-    """The library (0.1.3) puts None into lists and maps without taking a reference, and the interpreter ends when
-    there are none left."""
+def _restore_none_references(value: Any) -> None:
+    """Adds the references to None that the library (0.1.3) forgets to take when it puts None into lists and maps. The
+    interpreter aborts when None has no references left."""
     if value is None:
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(None))
     elif isinstance(value, list):
         for each in value:
-            _give_back_nones(each)
+            _restore_none_references(each)
     elif isinstance(value, dict):
         for each in value.values():
-            _give_back_nones(each)
+            _restore_none_references(each)
 
 
 @functools.cache
@@ -248,7 +249,7 @@ _LIBRARIES: tuple[Callable[[], Sequence[cel.FunctionDecl]], ...] = (
 
 
 def _reads(expression: str) -> frozenset[str]:
-    """Handing a value over takes time, needed or not."""
+    """The values that the expression reads: only these are converted for the library, because conversion is slow."""
     found = {root for root in _ROOTS if mentions(root, expression)}
     for root, fields in select_chains(expression):
         typed = _TYPED.get(root, {})
@@ -263,7 +264,7 @@ def _at(value: Any, path: str) -> Any:
     return value
 
 
-def _compile_words(error: Exception) -> str:
+def _compile_error_message(error: Exception) -> str:
     return str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
 
 

@@ -1,5 +1,4 @@
-"""What the caller and the audit log are told of the policies' denials, byte for byte as Kubernetes does (WIRE-H21,
-WIRE-H23)."""
+"""Reports policy denials to the caller and the audit log, byte for byte as Kubernetes does (WIRE-H21, WIRE-H23)."""
 
 from __future__ import annotations
 
@@ -8,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from admission.matching.go_json import go_json
-from admission.plugin_rule import name_in_refusal
-from admission.policy.compiled_policy import Binding, Policy
-from admission.policy.validator import Denial, Result
+from admission.plugin_rule import name_for_errors
+from admission.policy.compiled_policy import CompiledPolicy, PolicyBinding
+from admission.policy.validator import Denial, PolicyResult
 from apiserver.admission import Attributes
 from apiserver.meta.errors import Forbidden, StatusError
 
@@ -20,31 +19,31 @@ _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413, "
 
 
 @dataclass
-class Report:
-    """Gathers what all policies say to one request."""
+class DenialReport:
+    """Collects the decisions of all policies on one request."""
 
     attributes: Attributes
     denied: StatusError | None = None
     _failures: list[dict[str, Any]] = field(default_factory=list)
     _annotations: dict[str, list[str]] = field(default_factory=dict)
 
-    def misconfigured(self, policy: Policy, binding: Binding | None, why: str) -> None:
+    def add_configuration_error(self, policy: CompiledPolicy, binding: PolicyBinding | None, why: str) -> None:
         if policy.ignores_errors:
             return
-        what = "policy" if binding is None else "binding"
-        self._deny(policy, binding, Denial(f"failed to configure {what}: {why}"))
+        subject = "policy" if binding is None else "binding"
+        self._deny(policy, binding, Denial(f"failed to configure {subject}: {why}"))
 
-    def add(self, policy: Policy, binding: Binding, results: Iterable[Result]) -> None:
+    def add(self, policy: CompiledPolicy, binding: PolicyBinding, results: Iterable[PolicyResult]) -> None:
         for result in results:
             for denial in result.denials:
-                self._act(policy, binding, denial)
+                self._enforce(policy, binding, denial)
             for key, value in result.annotations:
                 values = self._annotations.setdefault(f"{policy.name}/{key}", [])
                 if value not in values:
                     values.append(value)
 
     def publish(self) -> None:
-        """Raises the first denial."""
+        """Writes the audit annotations, then raises the first denial, if there is one."""
         annotations = self.attributes.context.annotations
         for key, values in self._annotations.items():
             annotations[key] = ", ".join(values)
@@ -53,8 +52,8 @@ class Report:
         if self.denied is not None:
             raise self.denied
 
-    def _act(self, policy: Policy, binding: Binding, denial: Denial) -> None:
-        if not denial.binds:
+    def _enforce(self, policy: CompiledPolicy, binding: PolicyBinding, denial: Denial) -> None:
+        if not denial.follows_actions:
             self._deny(policy, binding, denial)
             return
         for action in binding.actions:
@@ -67,22 +66,24 @@ class Report:
                 case "Audit":
                     self._failures.append(_failure(policy, binding, denial))
 
-    def _deny(self, policy: Policy, binding: Binding | None, denial: Denial) -> None:
+    def _deny(self, policy: CompiledPolicy, binding: PolicyBinding | None, denial: Denial) -> None:
         if self.denied is None:
-            self.denied = _refusal(self.attributes, policy, binding, denial)
+            self.denied = _denial_error(self.attributes, policy, binding, denial)
 
 
-def _refusal(attributes: Attributes, policy: Policy, binding: Binding | None, denial: Denial) -> StatusError:
+def _denial_error(
+    attributes: Attributes, policy: CompiledPolicy, binding: PolicyBinding | None, denial: Denial
+) -> StatusError:
     bound = f" with binding '{binding.name}'" if binding is not None else ""
     message = f"ValidatingAdmissionPolicy '{policy.name}'{bound} denied request: {denial.message}"
     resource = attributes.resource.group_resource
-    refused = Forbidden(resource, name_in_refusal(attributes), message, causes=[{"message": message}])
-    refused.reason = denial.reason
-    refused.code = _CODES.get(denial.reason, 422)
-    return refused
+    error = Forbidden(resource, name_for_errors(attributes), message, causes=[{"message": message}])
+    error.reason = denial.reason
+    error.code = _CODES.get(denial.reason, 422)
+    return error
 
 
-def _failure(policy: Policy, binding: Binding, denial: Denial) -> dict[str, Any]:
+def _failure(policy: CompiledPolicy, binding: PolicyBinding, denial: Denial) -> dict[str, Any]:
     return {
         "message": denial.message,
         "policy": policy.name,

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies of the host, judged for every write (WIRE-H13 to WIRE-H25)."""
+"""Evaluates the cluster's ValidatingAdmissionPolicies for every write (WIRE-H13 to WIRE-H25)."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from admission.cel.authorizer_bridge import Asking
+from admission.cel.authorizer_bridge import AuthorizerBridge
 from admission.cel.library.authz import check_function
-from admission.matching.match_rules import Equivalents, Match, Target, request_namespace, single_version
-from admission.matching.request_match import Lookup
+from admission.matching.match_rules import EquivalentResources, MatchCriteria, Target, request_namespace, single_version
+from admission.matching.request_match import RequestMatcher
 from admission.namespace_source import NamespaceSource
-from admission.policy.compiled_policy import Binding, Policy
-from admission.policy.denial_report import Report
+from admission.policy.compiled_policy import CompiledPolicy, PolicyBinding
+from admission.policy.denial_report import DenialReport
 from admission.policy.params import ConfigurationError, ParamSource, UnknownParamKind, find_params
-from admission.policy.policy_source import HeldPolicies, Hook
-from admission.policy.validator import Result, evaluate_policy
+from admission.policy.policy_source import BoundPolicy, PolicySource
+from admission.policy.validator import PolicyResult, evaluate_policy
 from apiserver.admission import Attributes
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 
-# Policies that could refuse the removal of themselves could not be removed; and a review changes nothing.
+# A policy that rejects its own deletion could never be removed; and reviews change nothing.
 _EXEMPT_GROUPS = frozenset(("admissionregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"))
 
 
 class ValidatingPolicies:
-    """A Validating plugin: behind the built-in ones, before webhooks."""
+    """A validating plugin that runs after the built-in ones and before webhooks."""
 
     name = "ValidatingAdmissionPolicy"
 
     def __init__(
         self,
         *,
-        held: HeldPolicies,
+        source: PolicySource,
         params: ParamSource,
         namespaces: NamespaceSource,
         authorizer: Authorizer,
-        equivalents: Equivalents = single_version,
+        equivalents: EquivalentResources = single_version,
     ) -> None:
-        self._held = held
+        self._source = source
         self._params = params
         self._namespaces = namespaces
         self._authorizer = authorizer
@@ -51,66 +51,75 @@ class ValidatingPolicies:
         return attributes.resource.group not in _EXEMPT_GROUPS
 
     async def validate(self, attributes: Attributes) -> None:
-        """Raises ServiceUnavailable while it is not known which policies there are: none are waved through."""
-        if not self._held.synced:
+        """Raises ServiceUnavailable until the policies are synced: no write bypasses a policy that is not known yet."""
+        if not self._source.synced:
             raise errors.ServiceUnavailable("admission policies are not yet synced", retry_after=1)
-        hooks = self._held.hooks
-        if not hooks:
+        bound_policies = self._source.bound_policies
+        if not bound_policies:
             return
-        lookup = Lookup(attributes, self._namespaces, self._equivalents(attributes.resource))
-        report = Report(attributes)
-        for hook in hooks:
-            await self._judge(hook, lookup, report)
+        matcher = RequestMatcher(attributes, self._namespaces, self._equivalents(attributes.resource))
+        report = DenialReport(attributes)
+        for bound in bound_policies:
+            await self._evaluate(bound, matcher, report)
         report.publish()
 
-    async def _judge(self, hook: Hook, lookup: Lookup, report: Report) -> None:
-        policy = hook.policy
+    async def _evaluate(self, bound: BoundPolicy, matcher: RequestMatcher, report: DenialReport) -> None:
+        policy = bound.policy
         try:
-            target = await _target(lookup, policy.match)
+            target = await _matching_target(matcher, policy.match)
         except ConfigurationError as error:
-            report.misconfigured(policy, None, str(error))
+            report.add_configuration_error(policy, None, str(error))
             return
         if target is None:
             return
-        for binding in hook.bindings:
+        for binding in bound.bindings:
             try:
-                if await _target(lookup, binding.match) is None:
+                if await _matching_target(matcher, binding.match) is None:
                     continue
-                params = await self._find(policy, binding, lookup)
+                params = await self._find_params(policy, binding, matcher)
             except UnknownParamKind as error:
-                report.misconfigured(policy, None, str(error))
+                report.add_configuration_error(policy, None, str(error))
                 return
             except ConfigurationError as error:
-                report.misconfigured(policy, binding, str(error))
+                report.add_configuration_error(policy, binding, str(error))
                 continue
             if params:
-                report.add(policy, binding, await self._results(policy, params, await lookup.values(target), lookup))
+                values = await matcher.variables(target)
+                report.add(policy, binding, await self._evaluate_params(policy, params, values, matcher))
 
-    async def _find(self, policy: Policy, binding: Binding, lookup: Lookup) -> Sequence[Object | None]:
+    async def _find_params(
+        self, policy: CompiledPolicy, binding: PolicyBinding, matcher: RequestMatcher
+    ) -> Sequence[Object | None]:
         if policy.param_kind is None:
             return (None,)
-        namespace = request_namespace(lookup.attributes)
+        namespace = request_namespace(matcher.attributes)
         return await find_params(self._params, policy.param_kind, binding.param_ref, namespace)
 
-    async def _results(
-        self, policy: Policy, params: Sequence[Object | None], values: Mapping[str, Any], lookup: Lookup
-    ) -> list[Result]:
-        given = [{**values, "params": each} if policy.param_kind is not None else values for each in params]
-        if not policy.authorizes:
-            return [evaluate_policy(policy, each) for each in given]
-        asking = Asking(self._authorizer, end=lookup.attributes.context.deadline)
-        check = check_function(lookup.attributes.user, asking.ask)
+    async def _evaluate_params(
+        self,
+        policy: CompiledPolicy,
+        params: Sequence[Object | None],
+        values: Mapping[str, Any],
+        matcher: RequestMatcher,
+    ) -> list[PolicyResult]:
+        values_by_param = [{**values, "params": each} if policy.param_kind is not None else values for each in params]
+        if not policy.reads_authorizer:
+            return [evaluate_policy(policy, each) for each in values_by_param]
+        bridge = AuthorizerBridge(self._authorizer, deadline=matcher.attributes.context.deadline)
+        check = check_function(matcher.attributes.user, bridge.authorize)
         try:
-            return [await asyncio.to_thread(partial(evaluate_policy, policy, each, check=check)) for each in given]
+            return [
+                await asyncio.to_thread(partial(evaluate_policy, policy, each, check=check)) for each in values_by_param
+            ]
         finally:
-            asking.give_up()
+            bridge.cancel()
 
 
-async def _target(lookup: Lookup, match: Match) -> Target | None:
-    """Raises ConfigurationError where the request would be matched and the namespace cannot be had."""
+async def _matching_target(matcher: RequestMatcher, match: MatchCriteria) -> Target | None:
+    """Raises ConfigurationError if the criteria are invalid or the namespace that they need cannot be read."""
     if match.error:
         raise ConfigurationError(match.error)
     try:
-        return await lookup.target(match)
+        return await matcher.target(match)
     except StatusError as error:
         raise ConfigurationError(error.message) from error

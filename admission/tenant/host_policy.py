@@ -1,13 +1,13 @@
-"""The tenant host policy: who may set or change `spec.host` (R-241 to R-252)."""
+"""The tenant host policy: only trusted groups may set or change `spec.host` (R-241 to R-252)."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from admission.plugin_rule import TENANTS, WRITES, Rule, name_in_refusal
+from admission.plugin_rule import TENANTS, WRITES, PluginRule, name_for_errors
 from apiserver.admission import Attributes
 from apiserver.meta import errors
-from registry.tenant.summary import facts_of
+from registry.tenant.summary import summarize
 
 POLICY = "cozystack-tenant-host-policy"
 TRUSTED_GROUPS = (
@@ -19,10 +19,10 @@ TRUSTED_GROUPS = (
 )
 
 
-def refusal(old_host: str, new_host: str, groups: Collection[str]) -> str:
-    """Why a caller in `groups` may not make the host `new_host`; empty if it may.
+def host_change_denial(old_host: str, new_host: str, groups: Collection[str]) -> str:
+    """The reason why a caller in `groups` may not change the host; empty if it may.
 
-    On create, the old host is empty. Any other spelling is a change, and so is clearing (R-243, FACT-5).
+    On create, the old host is empty. Another spelling is a change, and so is removing the host (R-243, FACT-5).
     """
     if new_host == old_host or not frozenset(TRUSTED_GROUPS).isdisjoint(groups):
         return ""
@@ -34,15 +34,15 @@ def refusal(old_host: str, new_host: str, groups: Collection[str]) -> str:
 
 class TenantHostPolicy:
     name = "TenantHostPolicy"
-    _rule = Rule(TENANTS, WRITES)
+    _rule = PluginRule(TENANTS, WRITES)
 
     def handles(self, attributes: Attributes) -> bool:
         return self._rule.matches(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
         assert attributes.object is not None
-        old = facts_of(attributes.old_object).host if attributes.old_object is not None else ""
-        why = refusal(old, facts_of(attributes.object).host, attributes.user.groups)
+        old = summarize(attributes.old_object).host if attributes.old_object is not None else ""
+        why = host_change_denial(old, summarize(attributes.object).host, attributes.user.groups)
         if why:
             cause = {"reason": "FieldValueForbidden", "message": why, "field": "spec.host"}
-            raise errors.Forbidden(TENANTS, name_in_refusal(attributes), why, causes=[cause])
+            raise errors.Forbidden(TENANTS, name_for_errors(attributes), why, causes=[cause])

@@ -1,16 +1,17 @@
-"""Where a Tenant may be created: in the workload namespace of a Tenant that stays."""
+"""Restricts creation of Tenants to workload namespaces of Tenants that are not being deleted."""
 
 from __future__ import annotations
 
-from admission.plugin_rule import TENANTS, Rule, name_in_refusal
+from admission.plugin_rule import TENANTS, PluginRule, name_for_errors
 from apiserver.admission import Attributes
 from apiserver.meta import errors
-from registry.tenant.summary import TenantFacts
-from registry.tenant.tree import Tree
+from registry.tenant.summary import TenantSummary
+from registry.tenant.tree import BaseTenantTree
 
 
-def refusal(namespace: str, owner: TenantFacts | None) -> str:
-    """Why no Tenant can be created in `namespace`, whose Tenant is `owner`; empty if one can."""
+def placement_denial(namespace: str, owner: TenantSummary | None) -> str:
+    """The reason why no Tenant can be created in `namespace`; empty if one can. `owner` is the Tenant whose workload
+    namespace it is."""
     if owner is None:
         return (
             "a tenant can be created only in the workload namespace of an existing tenant, "
@@ -23,14 +24,14 @@ def refusal(namespace: str, owner: TenantFacts | None) -> str:
 
 class TenantPlacement:
     name = "TenantPlacement"
-    _rule = Rule(TENANTS, frozenset(("CREATE",)))
+    _rule = PluginRule(TENANTS, frozenset(("CREATE",)))
 
-    def __init__(self, *, tree: Tree) -> None:
+    def __init__(self, *, tree: BaseTenantTree) -> None:
         self._tree = tree
 
     def handles(self, attributes: Attributes) -> bool:
         return self._rule.matches(attributes)
 
     async def validate(self, attributes: Attributes) -> None:
-        if why := refusal(attributes.namespace, self._tree.by_namespace(attributes.namespace)):
-            raise errors.Forbidden(TENANTS, name_in_refusal(attributes), why)
+        if why := placement_denial(attributes.namespace, self._tree.by_namespace(attributes.namespace)):
+            raise errors.Forbidden(TENANTS, name_for_errors(attributes), why)

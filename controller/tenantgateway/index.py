@@ -8,48 +8,48 @@ from functools import partial
 from typing import NamedTuple
 
 from apiserver.meta.resource import Key, Object
-from controller.tenantgateway import parse as facts
-from controller.tenantgateway.model import GatewayFacts, Heir, Route, RouteId, RouteKind
+from controller.tenantgateway import parse
+from controller.tenantgateway.model import InheritingNamespace, Route, RouteId, RouteKind, TenantGateway
 from controller.tenantgateway.names import redirect_name
-from controller.tenantgateway.parse import Asked
-from registry.cluster.event_handlers import Follower
+from controller.tenantgateway.parse import ParsedTenantGateway
+from registry.cluster.event_handlers import ProjectionStore
 from registry.multimap import Multimap
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL
 
 Enqueue = Callable[[Key], None]
-Attach = Callable[[str], None]
+EnqueueNamespace = Callable[[str], None]
 
 
-class TenantGateways:
-    """All TenantGateways: by key, by namespace, and by the namespaces that they ask to have attached.
+class TenantGatewayIndex:
+    """All TenantGatewayIndex: by key, by namespace, and by the namespaces that they ask to have attached.
 
-    `attach` is told a namespace, once who asks for it has changed.
+    `enqueue_namespace` is told a namespace, once who asks for it has changed.
     """
 
-    def __init__(self, *, enqueue: Enqueue, attach: Attach) -> None:
+    def __init__(self, *, enqueue: Enqueue, enqueue_namespace: EnqueueNamespace) -> None:
         self._enqueue = enqueue
-        self._attach = attach
+        self._enqueue_namespace = enqueue_namespace
         self._written: dict[Key, Object] = {}
-        self._asked: dict[Key, Asked] = {}
+        self._asked: dict[Key, ParsedTenantGateway] = {}
         self._in_namespace: Multimap[str, Key] = Multimap()
         self._claimants: Multimap[str, Key] = Multimap()
-        self.handler = Follower[Object](view=lambda obj: obj, changed=self._changed)
+        self.handler = ProjectionStore[Object](project=lambda obj: obj, on_change=self._changed)
 
     def get(self, key: Key) -> Object | None:
         """As the host had it last, or as this process has just written it. Not to be changed."""
         held, written = self.handler.get(key), self._written.get(key)
         return written if held is not None and written is not None else held
 
-    def wrote(self, obj: Object) -> None:
+    def record_write(self, obj: Object) -> None:
         self._written[Key(obj["metadata"]["namespace"], obj["metadata"]["name"])] = obj
 
-    def asked(self, key: Key) -> Asked | None:
+    def parsed(self, key: Key) -> ParsedTenantGateway | None:
         return self._asked.get(key)
 
-    def serves(self, key: Key) -> bool:
+    def is_active(self, key: Key) -> bool:
         """Whether there is a TenantGateway that speaks for the Gateway of this name."""
-        asked = self._asked.get(key)
-        return asked is not None and not asked.facts.terminating
+        parsed = self._asked.get(key)
+        return parsed is not None and not parsed.gateway.terminating
 
     def __iter__(self) -> Iterator[Key]:
         return iter(tuple(self._asked))
@@ -57,11 +57,11 @@ class TenantGateways:
     def in_namespace(self, namespace: str) -> Collection[Key]:
         return self._in_namespace[namespace]
 
-    def claimants(self, namespace: str) -> Sequence[GatewayFacts]:
+    def claimants(self, namespace: str) -> Sequence[TenantGateway]:
         """Those that ask for a namespace to be attached."""
-        return [self._asked[key].facts for key in sorted(self._claimants[namespace])]
+        return [self._asked[key].gateway for key in sorted(self._claimants[namespace])]
 
-    def claimed(self) -> Iterable[str]:
+    def listed_namespaces(self) -> Iterable[str]:
         return iter(self._claimants)
 
     def _changed(self, key: Key, before: Object | None, now: Object | None) -> None:
@@ -69,87 +69,89 @@ class TenantGateways:
         if written is not None and (now is None or _version(now) >= _version(written)):
             del self._written[key]
         former = self._asked.pop(key, None)
-        asked = facts.tenantgateway(now) if now is not None else None
-        if asked is not None:
-            self._asked[key] = asked
+        parsed = parse.tenantgateway(now) if now is not None else None
+        if parsed is not None:
+            self._asked[key] = parsed
             self._in_namespace.add(key.namespace, key)
         else:
             self._in_namespace.discard(key.namespace, key)
-        self._claim(key, former, asked)
+        self._claim(key, former, parsed)
         self._enqueue(key)
 
-    def _claim(self, key: Key, former: Asked | None, asked: Asked | None) -> None:
-        before, now = _claims(former), _claims(asked)
+    def _claim(self, key: Key, former: ParsedTenantGateway | None, parsed: ParsedTenantGateway | None) -> None:
+        before, now = _claims(former), _claims(parsed)
         for namespace in before - now:
             self._claimants.discard(namespace, key)
         for namespace in now - before:
             self._claimants.add(namespace, key)
         for namespace in before ^ now:
-            self._attach(namespace)
+            self._enqueue_namespace(namespace)
 
 
-def _claims(asked: Asked | None) -> frozenset[str]:
-    return frozenset(asked.facts.attached) if asked is not None and not asked.facts.terminating else frozenset()
+def _claims(parsed: ParsedTenantGateway | None) -> frozenset[str]:
+    return frozenset(parsed.gateway.attached) if parsed is not None and not parsed.gateway.terminating else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class _Mention:
+class _RouteReferences:
     """What matters of a route: what it is to each Gateway that it refers to, and what its status says in our name.
 
     `version` counts where the object as a whole does: that of a redirect, and of what we have written to.
     """
 
     routes: Mapping[Key, Route]
-    judged: frozenset[Key]
+    status_gateways: frozenset[Key]
     version: str
 
 
-_NO_MENTION = _Mention({}, frozenset(), "")
+_NO_REFERENCES = _RouteReferences({}, frozenset(), "")
 
 
-class Routes:
+class RouteIndex:
     """HTTPRoutes and TLSRoutes, by the Gateways that they refer to or that their status names."""
 
-    def __init__(self, *, tenantgateways: TenantGateways, enqueue: Enqueue) -> None:
+    def __init__(self, *, tenantgateways: TenantGatewayIndex, enqueue: Enqueue) -> None:
         self._tenantgateways = tenantgateways
         self._enqueue = enqueue
         self._routes: dict[Key, dict[RouteId, Route]] = {}
-        self._judged: Multimap[Key, RouteId] = Multimap()
+        self._with_status: Multimap[Key, RouteId] = Multimap()
         self.httproutes = self._follower("HTTPRoute")
         self.tlsroutes = self._follower("TLSRoute")
 
-    def of(self, gateway: Key) -> Sequence[Route]:
+    def referring_to(self, gateway: Key) -> Sequence[Route]:
         """The routes that refer to a Gateway."""
         return tuple(self._routes.get(gateway, {}).values())
 
-    def judged(self, gateway: Key) -> Collection[RouteId]:
+    def with_status_of(self, gateway: Key) -> Collection[RouteId]:
         """The routes whose status says something of a Gateway that this controller wrote."""
-        return self._judged[gateway]
+        return self._with_status[gateway]
 
-    def judged_for(self) -> Iterable[Key]:
+    def gateways_with_status(self) -> Iterable[Key]:
         """All Gateways of which something is said: nobody may speak for them any more."""
-        return iter(self._judged)
+        return iter(self._with_status)
 
-    def _follower(self, kind: RouteKind) -> Follower[_Mention]:
-        return Follower(view=partial(_mention, kind=kind), changed=partial(self._changed, kind))
+    def _follower(self, kind: RouteKind) -> ProjectionStore[_RouteReferences]:
+        return ProjectionStore(project=partial(_route_references, kind=kind), on_change=partial(self._changed, kind))
 
-    def _changed(self, kind: RouteKind, key: Key, before: _Mention | None, now: _Mention | None) -> None:
+    def _changed(
+        self, kind: RouteKind, key: Key, before: _RouteReferences | None, now: _RouteReferences | None
+    ) -> None:
         identity = RouteId(key.namespace, key.name, kind)
-        old, new = before or _NO_MENTION, now or _NO_MENTION
+        old, new = before or _NO_REFERENCES, now or _NO_REFERENCES
         for gateway in old.routes.keys() - new.routes.keys():
             self._drop(gateway, identity)
         for gateway, route in new.routes.items():
             self._routes.setdefault(gateway, {})[identity] = route
-        for gateway in old.judged - new.judged:
-            self._judged.discard(gateway, identity)
-        for gateway in new.judged - old.judged:
-            self._judged.add(gateway, identity)
-        judged = old.judged | new.judged
-        for gateway in judged | old.routes.keys() | new.routes.keys():
-            if gateway in judged or self._tenantgateways.serves(gateway):
+        for gateway in old.status_gateways - new.status_gateways:
+            self._with_status.discard(gateway, identity)
+        for gateway in new.status_gateways - old.status_gateways:
+            self._with_status.add(gateway, identity)
+        status_gateways = old.status_gateways | new.status_gateways
+        for gateway in status_gateways | old.routes.keys() | new.routes.keys():
+            if gateway in status_gateways or self._tenantgateways.is_active(gateway):
                 self._enqueue(gateway)
         if kind == "HTTPRoute" and key.name.endswith(redirect_name("")):
-            concern(self._tenantgateways, self._enqueue, key)
+            enqueue_related(self._tenantgateways, self._enqueue, key)
 
     def _drop(self, gateway: Key, route: RouteId) -> None:
         held = self._routes[gateway]
@@ -158,92 +160,96 @@ class Routes:
             del self._routes[gateway]
 
 
-def _mention(obj: Object, *, kind: RouteKind) -> _Mention | None:
+def _route_references(obj: Object, *, kind: RouteKind) -> _RouteReferences | None:
     metadata = obj["metadata"]
-    judged = frozenset(facts.judged_by(obj))
-    whole = judged or metadata["name"].endswith(redirect_name(""))
-    found = _Mention(facts.routes(obj, kind), judged, str(metadata["resourceVersion"]) if whole else "")
+    status_gateways = frozenset(parse.gateways_in_status(obj))
+    whole = status_gateways or metadata["name"].endswith(redirect_name(""))
+    found = _RouteReferences(
+        parse.routes_by_gateway(obj, kind), status_gateways, str(metadata["resourceVersion"]) if whole else ""
+    )
     return found if found.routes or whole else None
 
 
-class _Place(NamedTuple):
+class _NamespaceLabels(NamedTuple):
     """What matters of a Namespace: whose heir it is, and the marks of an attachment."""
 
     owner: str
-    heir: Heir | None
+    inheriting_namespace: InheritingNamespace | None
     label: str
     attached_by: str
 
 
-_NOWHERE = _Place("", None, "", "")
+_NO_LABELS = _NamespaceLabels("", None, "", "")
 
 
-class Namespaces:
+class NamespaceIndex:
     """Namespaces by the owner of the Gateway that their label names (R-104, R-105, GW-1)."""
 
-    def __init__(self, *, tenantgateways: TenantGateways, enqueue: Enqueue, attach: Attach) -> None:
+    def __init__(
+        self, *, tenantgateways: TenantGatewayIndex, enqueue: Enqueue, enqueue_namespace: EnqueueNamespace
+    ) -> None:
         self._tenantgateways = tenantgateways
         self._enqueue = enqueue
-        self._attach = attach
-        self._heirs: dict[str, dict[str, Heir]] = {}
-        self.handler = Follower[_Place](view=_place, changed=self._changed)
+        self._enqueue_namespace = enqueue_namespace
+        self._inheriting: dict[str, dict[str, InheritingNamespace]] = {}
+        self.handler = ProjectionStore[_NamespaceLabels](project=_namespace_labels, on_change=self._changed)
 
-    def heirs(self, owner: str) -> Sequence[Heir]:
-        return [heir for _, heir in sorted(self._heirs.get(owner, {}).items())]
+    def inheriting(self, owner: str) -> Sequence[InheritingNamespace]:
+        return [inheriting_namespace for _, inheriting_namespace in sorted(self._inheriting.get(owner, {}).items())]
 
     def attached(self) -> Iterable[str]:
         """The Namespaces that say that this controller attached them."""
         return [key.name for key, place in self.handler.items() if place.attached_by]
 
-    def _changed(self, key: Key, before: _Place | None, now: _Place | None) -> None:
+    def _changed(self, key: Key, before: _NamespaceLabels | None, now: _NamespaceLabels | None) -> None:
         if _inheritance(before) != _inheritance(now):
             for place in (before, now):
-                self._concern(place)
-            if before is not None and before.heir is not None:
+                self._enqueue_owners(place)
+            if before is not None and before.inheriting_namespace is not None:
                 self._drop(before.owner, key.name)
-            if now is not None and now.heir is not None:
-                self._heirs.setdefault(now.owner, {})[key.name] = now.heir
-        self._attach(key.name)
+            if now is not None and now.inheriting_namespace is not None:
+                self._inheriting.setdefault(now.owner, {})[key.name] = now.inheriting_namespace
+        self._enqueue_namespace(key.name)
 
-    def _concern(self, place: _Place | None) -> None:
-        if place is not None and place.heir is not None:
+    def _enqueue_owners(self, place: _NamespaceLabels | None) -> None:
+        if place is not None and place.inheriting_namespace is not None:
             for gateway in self._tenantgateways.in_namespace(place.owner):
                 self._enqueue(gateway)
 
     def _drop(self, owner: str, namespace: str) -> None:
-        held = self._heirs[owner]
+        held = self._inheriting[owner]
         del held[namespace]
         if not held:
-            del self._heirs[owner]
+            del self._inheriting[owner]
 
 
-def _place(namespace: Object) -> _Place:
-    owner, heir = facts.heir(namespace) or ("", None)
+def _namespace_labels(namespace: Object) -> _NamespaceLabels:
+    owner, inheriting_namespace = parse.inheriting_namespace(namespace) or ("", None)
     metadata = namespace["metadata"]
     label = (metadata.get("labels") or {}).get(GATEWAY_LABEL)
     annotation = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
-    place = _Place(owner, heir, str(label or ""), str(annotation or ""))
+    place = _NamespaceLabels(owner, inheriting_namespace, str(label or ""), str(annotation or ""))
     # most of ten thousand Namespaces have nothing of a Gateway: one value for all of them
-    return place if place != _NOWHERE else _NOWHERE
+    return place if place != _NO_LABELS else _NO_LABELS
 
 
-def _inheritance(place: _Place | None) -> tuple[str, Heir | None]:
-    return (place.owner, place.heir) if place is not None else ("", None)
+def _inheritance(place: _NamespaceLabels | None) -> tuple[str, InheritingNamespace | None]:
+    return (place.owner, place.inheriting_namespace) if place is not None else ("", None)
 
 
 @dataclass(slots=True)
-class Derived:
-    """Of a kind that is made from TenantGateways: what each of them owns, by uid."""
+class OwnedObjectIndex:
+    """Of a kind that is made from TenantGatewayIndex: what each of them owns, by uid."""
 
-    tenantgateways: TenantGateways
+    tenantgateways: TenantGatewayIndex
     enqueue: Enqueue
     _owned: Multimap[str, Key] = field(default_factory=Multimap)
-    handler: Follower[tuple[str, frozenset[str]]] = field(init=False)
+    handler: ProjectionStore[tuple[str, frozenset[str]]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.handler = Follower(view=_owners, changed=self._changed)
+        self.handler = ProjectionStore(project=_owners, on_change=self._changed)
 
-    def owned(self, uid: str) -> Sequence[Key]:
+    def owned_by(self, uid: str) -> Sequence[Key]:
         return sorted(self._owned[uid])
 
     def _changed(
@@ -254,7 +260,7 @@ class Derived:
             self._owned.discard(uid, key)
         for uid in new - old:
             self._owned.add(uid, key)
-        concern(self.tenantgateways, self.enqueue, key)
+        enqueue_related(self.tenantgateways, self.enqueue, key)
 
 
 def _owners(obj: Object) -> tuple[str, frozenset[str]]:
@@ -263,7 +269,7 @@ def _owners(obj: Object) -> tuple[str, frozenset[str]]:
     return str(metadata["resourceVersion"]), owners
 
 
-def concern(tenantgateways: TenantGateways, enqueue: Enqueue, key: Key) -> None:
+def enqueue_related(tenantgateways: TenantGatewayIndex, enqueue: Enqueue, key: Key) -> None:
     """Whose object it is, or would be if it were not somebody else's: its name begins with the TenantGateway's."""
     for gateway in tenantgateways.in_namespace(key.namespace):
         if key.name == gateway.name or key.name.startswith(f"{gateway.name}-"):

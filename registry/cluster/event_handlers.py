@@ -97,10 +97,10 @@ class ProjectionStore(SyncingHandler, Generic[V]):
     def items(self) -> Sequence[tuple[Key, V]]:
         return tuple(self._held.items())
 
-    def _known(self) -> Iterable[Key]:
+    def _known_keys(self) -> Iterable[Key]:
         return self._held
 
-    def _take(self, key: Key, obj: Object | None) -> None:
+    def _sync(self, key: Key, obj: Object | None) -> None:
         before, now = self._held.get(key), None if obj is None else self._view(obj)
         if before == now:
             return
@@ -139,10 +139,10 @@ class ProjectionByNamespace(SyncingHandler, Generic[V]):
             del self._values[key.namespace]
         return True
 
-    def _known(self) -> Iterable[Key]:
+    def _known_keys(self) -> Iterable[Key]:
         return (Key(namespace, name) for namespace, values in self._values.items() for name in values)
 
-    def _take(self, key: Key, obj: Object | None) -> None:
+    def _sync(self, key: Key, obj: Object | None) -> None:
         if self.put(key, None if obj is None else self._value(obj)):
             self._concern(key.namespace)
 

@@ -8,13 +8,18 @@ from dataclasses import dataclass, replace
 from apiserver import rest
 from apiserver.meta.resource import Resource, field_at, fields_at
 from apiserver.storage.watch_cache import WatchCache
-from registry.embedded.kinds.control_plane import CONTROL_KINDS
+from registry.embedded.kinds.control_plane import CONTROL_PLANE_KINDS
 from registry.embedded.kinds.core import CORE_KINDS, EVENT, NAMESPACE, REFERENCE_FIELDS
-from registry.embedded.kinds.event_conversion import EventsForm
+from registry.embedded.kinds.event_conversion import EventsV1Conversion
 from registry.embedded.kinds.kind import Kind
 from registry.embedded.kinds.platform import PLATFORM_KINDS
-from registry.embedded.storage.escalation_check import BindingGuard, RoleGuard
-from registry.embedded.storage.storages import Guard, GuardedStore, NamespaceStorage, SubresourceStorage
+from registry.embedded.storage.escalation_check import BindingEscalationCheck, RoleEscalationCheck
+from registry.embedded.storage.storages import (
+    EscalationCheck,
+    EscalationCheckingStore,
+    NamespaceStorage,
+    SubresourceStorage,
+)
 from registry.embedded.storage.strategies import KindStrategy, SubresourceStrategy
 from registry.generic.store import Store
 from registry.rbac import role_index as rbac
@@ -22,22 +27,22 @@ from registry.rbac.role_index import RoleIndex
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Database
 
-KINDS: Sequence[Kind] = (*CORE_KINDS, *CONTROL_KINDS, *PLATFORM_KINDS)
+KINDS: Sequence[Kind] = (*CORE_KINDS, *CONTROL_PLANE_KINDS, *PLATFORM_KINDS)
 
 _EVENTS = replace(
     EVENT,
     group="events.k8s.io",
-    cells=lambda event: EVENT.cells(EventsForm().store(event)),
+    cells=lambda event: EVENT.cells(EventsV1Conversion().to_stored(event)),
     selectable_fields={
         **{f"regarding.{field}": field_at(f"regarding.{field}") for field in REFERENCE_FIELDS},
         **fields_at("reason", "reportingController", "type"),
     },
-    properties=EventsForm().show(dict(EVENT.properties)),
+    properties=EventsV1Conversion().to_served(dict(EVENT.properties)),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterGroup:
+class ApiGroupVersion:
     """A version of a group, with its storages keyed 'resource' or 'resource/subresource'."""
 
     group: str
@@ -46,17 +51,21 @@ class ClusterGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class ServedVersion:
     """A version of a kind and where it is kept."""
 
     kind: Kind
     backend: SqliteBackend
 
 
-def serve_kinds(database: Database, caches: Callable[[Resource], WatchCache] = WatchCache) -> list[Served]:
+def build_served_versions(
+    database: Database, caches: Callable[[Resource], WatchCache] = WatchCache
+) -> list[ServedVersion]:
     """A backend for every version of every kind; the first of a storage is the version that is preferred."""
     served = [
-        Served(kind, _backend(database, kind, resource, caches)) for kind in KINDS for resource in kind.resources()
+        ServedVersion(kind, _backend(database, kind, resource, caches))
+        for kind in KINDS
+        for resource in kind.resources()
     ]
     for resource in _EVENTS.resources():
         backend = SqliteBackend(
@@ -64,13 +73,13 @@ def serve_kinds(database: Database, caches: Callable[[Resource], WatchCache] = W
             resource=resource,
             cache=caches(resource),
             storage=str(EVENT.group_resource),
-            form=EventsForm(),
+            conversion=EventsV1Conversion(),
         )
-        served.append(Served(_EVENTS, backend))
+        served.append(ServedVersion(_EVENTS, backend))
     return served
 
 
-def primary_backends(served: Iterable[Served]) -> dict[str, SqliteBackend]:
+def primary_backends(served: Iterable[ServedVersion]) -> dict[str, SqliteBackend]:
     """One backend for each storage."""
     backends: dict[str, SqliteBackend] = {}
     for each in served:
@@ -78,7 +87,9 @@ def primary_backends(served: Iterable[Served]) -> dict[str, SqliteBackend]:
     return backends
 
 
-def storages_of(served: Iterable[Served], index: RoleIndex) -> dict[tuple[str, str], dict[str, rest.Storage]]:
+def storages_by_group_version(
+    served: Iterable[ServedVersion], index: RoleIndex
+) -> dict[tuple[str, str], dict[str, rest.Storage]]:
     """The storages by (group, version) and 'resource[/subresource]', in the order of the kinds."""
     groups: dict[tuple[str, str], dict[str, rest.Storage]] = {}
     for each in served:
@@ -90,17 +101,17 @@ def storages_of(served: Iterable[Served], index: RoleIndex) -> dict[tuple[str, s
 def _backend(
     database: Database, kind: Kind, resource: Resource, caches: Callable[[Resource], WatchCache]
 ) -> SqliteBackend:
-    return SqliteBackend(database=database, resource=resource, cache=caches(resource), termination=kind.termination)
+    return SqliteBackend(database=database, resource=resource, cache=caches(resource), finalization=kind.termination)
 
 
-def _storages(served: Served, index: RoleIndex) -> dict[str, rest.Storage]:
+def _storages(served: ServedVersion, index: RoleIndex) -> dict[str, rest.Storage]:
     kind, backend = served.kind, served.backend
     resource, plural = backend.resource, kind.plural
     strategy = KindStrategy(kind, resource)
-    guard = _guard(resource, index)
+    check = _escalation_check(resource, index)
     store = (
-        GuardedStore(backend=backend, strategy=strategy, guard=guard)
-        if guard
+        EscalationCheckingStore(backend=backend, strategy=strategy, check=check)
+        if check
         else Store(backend=backend, strategy=strategy)
     )
     storages: dict[str, rest.Storage] = {plural: NamespaceStorage(store) if kind is NAMESPACE else store}
@@ -117,9 +128,9 @@ def _subresource(backend: SqliteBackend, field: str) -> SubresourceStorage:
     return SubresourceStorage(Store(backend=backend, strategy=strategy))
 
 
-def _guard(resource: Resource, index: RoleIndex) -> Guard | None:
+def _escalation_check(resource: Resource, index: RoleIndex) -> EscalationCheck | None:
     if resource.group != rbac.GROUP:
         return None
     if resource.plural in ("roles", "clusterroles"):
-        return RoleGuard(index, resource)
-    return BindingGuard(index, resource)
+        return RoleEscalationCheck(index, resource)
+    return BindingEscalationCheck(index, resource)

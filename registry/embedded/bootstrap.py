@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from apiserver.meta.resource import Key, Object
-from registry.embedded.auth import bootstrap_roles as systemroles
+from registry.embedded.auth import bootstrap_roles
 from registry.embedded.auth.rbac_authorizer import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLES
 from registry.embedded.kinds.core import NAMESPACE
 from registry.embedded.storage.strategies import KindStrategy
 from registry.rbac.escalation import uncovered
-from registry.rbac.role_index import parse_rules, rule_document
+from registry.rbac.role_index import parse_rules, to_policy_rule
 from registry.sqlite.backend import NAMESPACES, SqliteBackend
 
 SYSTEM_NAMESPACES = (
@@ -29,14 +29,14 @@ async def bootstrap(backends: Mapping[str, SqliteBackend], *, authentication: Ma
     """`authentication` is the data of the ConfigMap extension-apiserver-authentication: the CAs of clients and of the
     front proxy."""
     for name in SYSTEM_NAMESPACES:
-        await _ensure(backends[NAMESPACES], _namespace(name))
-    for document in systemroles.cluster_roles():
+        await _get_or_create(backends[NAMESPACES], _namespace(name))
+    for document in bootstrap_roles.cluster_roles():
         await _ensure_role(backends[CLUSTERROLES], document)
-    for document in systemroles.roles():
+    for document in bootstrap_roles.roles():
         await _ensure_role(backends[ROLES], document)
-    for document in systemroles.cluster_role_bindings():
-        await _ensure(backends[CLUSTERROLEBINDINGS], document)
-    await _ensure_authentication(backends[_CONFIGMAPS], authentication)
+    for document in bootstrap_roles.cluster_role_bindings():
+        await _get_or_create(backends[CLUSTERROLEBINDINGS], document)
+    await _ensure_authentication_configmap(backends[_CONFIGMAPS], authentication)
 
 
 def _namespace(name: str) -> Object:
@@ -45,31 +45,31 @@ def _namespace(name: str) -> Object:
     return document
 
 
-async def _ensure(backend: SqliteBackend, document: Object) -> Object | None:
+async def _get_or_create(backend: SqliteBackend, document: Object) -> Object | None:
     """The object that was there already, None if it has been made now."""
     key = Key(document["metadata"].get("namespace", ""), document["metadata"]["name"])
-    held = await backend.read(key, live=True)
-    if held is None:
+    existing = await backend.read(key, live=True)
+    if existing is None:
         await backend.create(document, dry_run=False)
-    return held
+    return existing
 
 
 async def _ensure_role(backend: SqliteBackend, document: Object) -> None:
-    held = await _ensure(backend, document)
-    annotations = held["metadata"].get("annotations") or {} if held is not None else {}
-    if held is None or "aggregationRule" in document or annotations.get(systemroles.AUTOUPDATE) != "true":
+    existing = await _get_or_create(backend, document)
+    annotations = existing["metadata"].get("annotations") or {} if existing is not None else {}
+    if existing is None or "aggregationRule" in document or annotations.get(bootstrap_roles.AUTOUPDATE) != "true":
         return
-    missing = uncovered(parse_rules(held.get("rules")), parse_rules(document["rules"]))
+    missing = uncovered(parse_rules(existing.get("rules")), parse_rules(document["rules"]))
     if missing:
-        rules = [*(held.get("rules") or ()), *(rule_document(rule) for rule in missing)]
-        await backend.update(_key(held), {**held, "rules": rules}, held, dry_run=False)
+        rules = [*(existing.get("rules") or ()), *(to_policy_rule(rule) for rule in missing)]
+        await backend.update(_key(existing), {**existing, "rules": rules}, existing, dry_run=False)
 
 
-async def _ensure_authentication(backend: SqliteBackend, data: Mapping[str, str]) -> None:
-    metadata = {"name": systemroles.AUTHENTICATION_CONFIGMAP, "namespace": "kube-system"}
-    held = await _ensure(backend, {"metadata": metadata, "data": dict(data)})
-    if held is not None and held.get("data") != data:
-        await backend.update(_key(held), {**held, "data": dict(data)}, held, dry_run=False)
+async def _ensure_authentication_configmap(backend: SqliteBackend, data: Mapping[str, str]) -> None:
+    metadata = {"name": bootstrap_roles.AUTHENTICATION_CONFIGMAP, "namespace": "kube-system"}
+    existing = await _get_or_create(backend, {"metadata": metadata, "data": dict(data)})
+    if existing is not None and existing.get("data") != data:
+        await backend.update(_key(existing), {**existing, "data": dict(data)}, existing, dry_run=False)
 
 
 def _key(obj: Object) -> Key:

@@ -13,30 +13,30 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 
 
-class Termination(Protocol):
+class Finalization(Protocol):
     """What keeps objects of a kind, and what shows that they are on their way out."""
 
-    def held(self, obj: Object) -> bool:
+    def has_finalizers(self, obj: Object) -> bool:
         """Whether something has to be done before the object may go."""
         ...
 
-    def mark(self, obj: Object) -> None:
+    def mark_terminating(self, obj: Object) -> None:
         """Called in place, once, when the deletion begins."""
         ...
 
 
-class ByFinalizers:
+class MetadataFinalizers:
     """The Termination of nearly all kinds: metadata.finalizers."""
 
-    def held(self, obj: Object) -> bool:
+    def has_finalizers(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers"))
 
-    def mark(self, obj: Object) -> None:
+    def mark_terminating(self, obj: Object) -> None:
         pass
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class DeletionOutcome:
     """The object after a DELETE. Not `changed`, it is as it was; `gone`, it has to be removed."""
 
     object: Object
@@ -44,7 +44,7 @@ class Outcome:
     gone: bool
 
 
-def delete(current: Object, options: DeleteOptions, termination: Termination, *, now: str) -> Outcome:
+def apply_delete(current: Object, options: DeleteOptions, termination: Finalization, *, now: str) -> DeletionOutcome:
     """`current` is not changed. A second DELETE of an object that is on its way out may still ask for another
     propagation, and changes nothing else (WIRE-D91)."""
     metadata = dict(current["metadata"])
@@ -55,16 +55,16 @@ def delete(current: Object, options: DeleteOptions, termination: Termination, *,
     else:
         metadata.pop("finalizers", None)
     obj = {**current, "metadata": metadata}
-    if not termination.held(obj):
-        return Outcome(obj, True, True)
+    if not termination.has_finalizers(obj):
+        return DeletionOutcome(obj, True, True)
     if "deletionTimestamp" not in metadata:
         changed = True
         metadata["deletionTimestamp"] = now
         metadata["deletionGracePeriodSeconds"] = 0
         if "generation" in metadata:
             metadata["generation"] += 1
-        termination.mark(obj)
-    return Outcome(obj, changed, False)
+        termination.mark_terminating(obj)
+    return DeletionOutcome(obj, changed, False)
 
 
 def precondition_mismatch(preconditions: Preconditions, current: Object) -> str:

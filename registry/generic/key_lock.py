@@ -11,15 +11,15 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from weakref import WeakValueDictionary
 
 
-class Turns:
+class KeyLock:
     """First come, first served, within this process; a key costs nothing once nobody is at it."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
-    def at(self, key: Hashable, *, waiting: bool) -> AbstractAsyncContextManager[None]:
+    def hold(self, key: Hashable, *, contended: bool) -> AbstractAsyncContextManager[None]:
         """Held for one try; whoever is not `waiting`, because nobody has come between yet, just goes ahead."""
-        if not waiting:
+        if not contended:
             return nullcontext()
         lock = self._locks.get(key)
         if lock is None:

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from registry.rbac.role_index import ALL, Rule, path_matches
+from registry.rbac.role_index import ALL, RbacRule, path_matches
 
-EVERYTHING = (
-    Rule(verbs=(ALL,), groups=(ALL,), resources=(ALL,)),
-    Rule(verbs=(ALL,), paths=(ALL,)),
+ALL_RULES = (
+    RbacRule(verbs=(ALL,), groups=(ALL,), resources=(ALL,)),
+    RbacRule(verbs=(ALL,), paths=(ALL,)),
 )
 """What a ClusterRole may come to hold whose rules are aggregated."""
 
 
-def uncovered(held: Sequence[Rule], wanted: Sequence[Rule]) -> list[Rule]:
+def uncovered(held: Sequence[RbacRule], wanted: Sequence[RbacRule]) -> list[RbacRule]:
     """What `wanted` allows and `held` does not: a rule for each group and resource, or path, with its verbs."""
-    missing: dict[Rule, list[str]] = {}
+    missing: dict[RbacRule, list[str]] = {}
     for rule in wanted:
         for single in _single(rule):
             if not any(_covers(holder, single) for holder in held):
-                target = Rule((), single.groups, single.resources, single.names, single.paths)
+                target = RbacRule((), single.groups, single.resources, single.names, single.paths)
                 missing.setdefault(target, []).extend(single.verbs)
     return [
-        Rule(tuple(dict.fromkeys(verbs)), target.groups, target.resources, target.names, target.paths)
+        RbacRule(tuple(dict.fromkeys(verbs)), target.groups, target.resources, target.names, target.paths)
         for target, verbs in missing.items()
     ]
 
 
-def describe(rule: Rule) -> str:
+def describe(rule: RbacRule) -> str:
     """The rule as Kubernetes prints it in a refusal."""
     fields = (
         ("APIGroups", rule.groups),
@@ -44,18 +44,18 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _single(rule: Rule) -> Iterator[Rule]:
+def _single(rule: RbacRule) -> Iterator[RbacRule]:
     """The rule in parts that are covered as a whole or not at all: one verb on one thing."""
     for verb in rule.verbs:
         for path in rule.paths:
-            yield Rule(verbs=(verb,), paths=(path,))
+            yield RbacRule(verbs=(verb,), paths=(path,))
         for group in rule.groups:
             for resource in rule.resources:
                 for name in rule.names or ("",):
-                    yield Rule((verb,), (group,), (resource,), (name,) if name else ())
+                    yield RbacRule((verb,), (group,), (resource,), (name,) if name else ())
 
 
-def _covers(holder: Rule, single: Rule) -> bool:
+def _covers(holder: RbacRule, single: RbacRule) -> bool:
     if not _has(holder.verbs, single.verbs[0]):
         return False
     if single.paths:

@@ -23,7 +23,7 @@ _SHARED = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class RbacRule:
     """A PolicyRule. It is about resources, or about `paths`."""
 
     verbs: tuple[str, ...]
@@ -47,7 +47,7 @@ class Rule:
 # There are many of these for each tenant, and the garbage collector, which stops everybody, passes strings by.
 
 Subject = NewType("Subject", str)
-"""As whom a binding means a user: `subject` makes it, `kind_and_name` takes it apart."""
+"""As whom a binding means a user: `subject` makes it, `split_subject` takes it apart."""
 
 RoleKey = NewType("RoleKey", str)
 """Which Role or ClusterRole: `role` makes it, `place` takes it apart."""
@@ -56,7 +56,7 @@ BindingKey = NewType("BindingKey", str)
 """Which RoleBinding or ClusterRoleBinding: `binding` makes it, `place` takes it apart."""
 
 
-class Binding(NamedTuple):
+class RbacBinding(NamedTuple):
     key: BindingKey
     role: RoleKey
     subjects: tuple[Subject, ...]
@@ -64,15 +64,15 @@ class Binding(NamedTuple):
     @property
     def namespace(self) -> str:
         """Empty for a ClusterRoleBinding."""
-        return place(self.key).namespace
+        return split_key(self.key).namespace
 
 
 class Grant(NamedTuple):
     """What a user holds by one binding, through one of its subjects."""
 
-    binding: Binding
+    binding: RbacBinding
     subject: Subject
-    rules: Sequence[Rule]
+    rules: Sequence[RbacRule]
 
 
 class RoleIndex:
@@ -80,19 +80,19 @@ class RoleIndex:
     does not count."""
 
     def __init__(self) -> None:
-        self._rules: dict[RoleKey, tuple[Rule, ...]] = {}
+        self._rules: dict[RoleKey, tuple[RbacRule, ...]] = {}
         # their roles and subjects
         self._bindings: dict[BindingKey, tuple[RoleKey, tuple[Subject, ...]]] = {}
         self._by_subject: Multimap[Subject, BindingKey] = Multimap()
         self._by_role: Multimap[RoleKey, BindingKey] = Multimap()
 
-    def put_role(self, key: RoleKey, rules: Iterable[Rule]) -> None:
+    def put_role(self, key: RoleKey, rules: Iterable[RbacRule]) -> None:
         self._rules[key] = tuple(rules)
 
     def drop_role(self, key: RoleKey) -> None:
         self._rules.pop(key, None)
 
-    def rules_of(self, key: RoleKey) -> Sequence[Rule] | None:
+    def rules_of(self, key: RoleKey) -> Sequence[RbacRule] | None:
         """None if there is no such role."""
         return self._rules.get(key)
 
@@ -104,7 +104,7 @@ class RoleIndex:
     def bindings(self) -> Iterable[BindingKey]:
         return self._bindings.keys()
 
-    def put_binding(self, binding: Binding) -> None:
+    def put_binding(self, binding: RbacBinding) -> None:
         self.drop_binding(binding.key)
         self._bindings[binding.key] = binding.role, binding.subjects
         for subject in binding.subjects:
@@ -118,18 +118,18 @@ class RoleIndex:
         if role is not None:
             self._by_role.discard(role, key)
 
-    def binding(self, key: BindingKey) -> Binding | None:
-        return Binding(key, *self._bindings[key]) if key in self._bindings else None
+    def binding(self, key: BindingKey) -> RbacBinding | None:
+        return RbacBinding(key, *self._bindings[key]) if key in self._bindings else None
 
-    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterator[Binding]:
+    def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterator[RbacBinding]:
         """All of a subject, or those in one namespace, '' for those of the cluster."""
         within = "" if namespace is None else f"{namespace}/"
         for key in self._by_subject[subject]:
             if key.startswith(within):
-                yield Binding(key, *self._bindings[key])
+                yield RbacBinding(key, *self._bindings[key])
 
-    def bound_to(self, role: RoleKey) -> Iterator[Binding]:
-        return (Binding(key, *self._bindings[key]) for key in self._by_role[role])
+    def bindings_of_role(self, role: RoleKey) -> Iterator[RbacBinding]:
+        return (RbacBinding(key, *self._bindings[key]) for key in self._by_role[role])
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """What `user` holds in the whole cluster, then what they hold in `namespace`, if one is given."""
@@ -140,7 +140,7 @@ class RoleIndex:
                     if (rules := self._rules.get(binding.role)) is not None:
                         yield Grant(binding, subject, rules)
 
-    def rules_for(self, user: User, namespace: str) -> list[Rule]:
+    def rules_for(self, user: User, namespace: str) -> list[RbacRule]:
         """Every rule that counts for `user` in a namespace, '' for the cluster alone; each once."""
         return list(dict.fromkeys(rule for grant in self.grants(user, namespace) for rule in grant.rules))
 
@@ -154,27 +154,27 @@ class RoleIndex:
 
 
 @lru_cache(maxsize=_SHARED)
-def subject(kind: str, name: str) -> Subject:
+def make_subject(kind: str, name: str) -> Subject:
     """`kind` is User or Group. A ServiceAccount is the user that it acts as."""
     return Subject(f"{kind}:{name}")
 
 
-def kind_and_name(subject: Subject) -> tuple[str, str]:
+def split_subject(subject: Subject) -> tuple[str, str]:
     kind, _, name = subject.partition(":")
     return kind, name
 
 
-def role(namespace: str, name: str) -> RoleKey:
+def make_role_key(namespace: str, name: str) -> RoleKey:
     """A ClusterRole's namespace is empty."""
     return RoleKey(f"{namespace}/{name}")
 
 
-def binding(namespace: str, name: str) -> BindingKey:
+def make_binding_key(namespace: str, name: str) -> BindingKey:
     """A ClusterRoleBinding's namespace is empty."""
     return BindingKey(f"{namespace}/{name}")
 
 
-def place(key: RoleKey | BindingKey) -> Key:
+def split_key(key: RoleKey | BindingKey) -> Key:
     namespace, _, name = key.partition("/")
     return Key(namespace, name)
 
@@ -192,32 +192,32 @@ def path_matches(pattern: str, path: str) -> bool:
     return path.startswith(pattern[:-1]) if pattern.endswith(ALL) else path == pattern
 
 
-def parse_rules(document: object) -> tuple[Rule, ...]:
+def parse_rules(document: object) -> tuple[RbacRule, ...]:
     """The rules of a Role or ClusterRole. What is not well-formed grants nothing."""
     items = document if isinstance(document, list) else []
     return tuple(_rule(item) for item in items if isinstance(item, dict))
 
 
-def role_key(reference: Mapping[str, Any], namespace: str) -> RoleKey | None:
+def resolve_role_ref(reference: Mapping[str, Any], namespace: str) -> RoleKey | None:
     """The role that a roleRef names, seen from a binding in `namespace`; None if no role can be meant."""
     name, kind = reference.get("name"), reference.get("kind")
     if reference.get("apiGroup", GROUP) != GROUP or not isinstance(name, str):
         return None
     if kind == "ClusterRole":
         return _cluster_role(name)
-    return role(namespace, name) if kind == "Role" and namespace else None
+    return make_role_key(namespace, name) if kind == "Role" and namespace else None
 
 
-def parse_binding(obj: Object) -> Binding | None:
+def parse_binding(obj: Object) -> RbacBinding | None:
     """A RoleBinding or ClusterRoleBinding; None if it can grant nothing."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
-    bound = role_key(obj.get("roleRef") or {}, namespace)
+    bound = resolve_role_ref(obj.get("roleRef") or {}, namespace)
     if bound is None:
         return None
     subjects = [_subject(item, namespace) for item in obj.get("subjects") or () if isinstance(item, dict)]
     meant = tuple(dict.fromkeys(subject for subject in subjects if subject is not None))
-    return Binding(binding(namespace, metadata["name"]), bound, _shared(meant))
+    return RbacBinding(make_binding_key(namespace, metadata["name"]), bound, _shared(meant))
 
 
 def service_account_user(
@@ -228,7 +228,7 @@ def service_account_user(
     return User(name=f"{_SERVICE_ACCOUNT}:{namespace}:{name}", uid=uid, groups=groups, extra=extra or {})
 
 
-def rule_document(rule: Rule) -> Object:
+def to_policy_rule(rule: RbacRule) -> Object:
     """The rule as a PolicyRule."""
     fields = {
         "verbs": rule.verbs,
@@ -242,9 +242,9 @@ def rule_document(rule: Rule) -> Object:
 
 def subjects_of(user: User) -> Iterator[Subject]:
     """As whom bindings may mean this user."""
-    yield subject("User", user.name)
+    yield make_subject("User", user.name)
     for group in dict.fromkeys(user.groups):
-        yield subject("Group", group)
+        yield make_subject("Group", group)
 
 
 # Bindings of thousands of tenants name the same few roles, and those of one tenant the same subjects.
@@ -252,7 +252,7 @@ def subjects_of(user: User) -> Iterator[Subject]:
 
 @lru_cache(maxsize=_SHARED)
 def _cluster_role(name: str) -> RoleKey:
-    return role("", name)
+    return make_role_key("", name)
 
 
 @lru_cache(maxsize=_SHARED)
@@ -265,13 +265,13 @@ def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
     if not isinstance(name, str) or not name:
         return None
     if kind in ("User", "Group"):
-        return subject(kind, name)
+        return make_subject(kind, name)
     home = item.get("namespace") or namespace
-    return subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
+    return make_subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
 
 
-def _rule(item: Mapping[str, Any]) -> Rule:
-    return Rule(
+def _rule(item: Mapping[str, Any]) -> RbacRule:
+    return RbacRule(
         verbs=_strings(item.get("verbs")),
         groups=_strings(item.get("apiGroups")),
         resources=_strings(item.get("resources")),
@@ -289,10 +289,10 @@ def _has(values: Sequence[str], value: str) -> bool:
 
 
 def _reason(grant: Grant) -> str:
-    bound, bound_to = place(grant.binding.key), place(grant.binding.role)
+    bound, bound_to = split_key(grant.binding.key), split_key(grant.binding.role)
     bound_by = (
         f'RoleBinding "{bound.name}/{bound.namespace}"' if bound.namespace else f'ClusterRoleBinding "{bound.name}"'
     )
     role_kind = "Role" if bound_to.namespace else "ClusterRole"
-    kind, name = kind_and_name(grant.subject)
+    kind, name = split_subject(grant.subject)
     return f'RBAC: allowed by {bound_by} of {role_kind} "{bound_to.name}" to {kind} "{name}"'

@@ -13,27 +13,27 @@ from apiserver.request.context import RequestContext
 from apiserver.request.options import DeleteOptions
 from apiserver.storage.watch_cache import WatchCache
 from registry.generic import deletion
-from registry.generic.deletion import ByFinalizers, Termination
-from registry.sqlite.database import Change, Database, Refused, Write, object_of
-from registry.sqlite.statements import Place, Refusal
+from registry.generic.deletion import Finalization, MetadataFinalizers
+from registry.sqlite.database import Change, Database, Write, WriteRejected, decode_row
+from registry.sqlite.statements import RejectReason, StorageKey
 
 NAMESPACES = "namespaces"
 _NAMESPACE = GroupResource("", NAMESPACES)
 
 
-class Form(Protocol):
+class VersionConversion(Protocol):
     """How one version of a kind looks, and how it is stored. Pure; the argument is not changed."""
 
-    def show(self, stored: Object) -> Object: ...
+    def to_served(self, stored: Object) -> Object: ...
 
-    def store(self, shown: Object) -> Object: ...
+    def to_stored(self, shown: Object) -> Object: ...
 
 
-class SameForm:
-    def show(self, stored: Object) -> Object:
+class IdentityConversion:
+    def to_served(self, stored: Object) -> Object:
         return stored
 
-    def store(self, shown: Object) -> Object:
+    def to_stored(self, shown: Object) -> Object:
         return shown
 
 
@@ -48,15 +48,15 @@ class SqliteBackend:
         resource: Resource,
         cache: WatchCache,
         storage: str = "",
-        form: Form | None = None,
-        termination: Termination | None = None,
+        conversion: VersionConversion | None = None,
+        finalization: Finalization | None = None,
     ) -> None:
         self._database = database
         self.resource = resource
         self._cache = cache
         self.storage = storage or str(resource.group_resource)
-        self._form: Form = form or SameForm()
-        self._termination: Termination = termination or ByFinalizers()
+        self._form: VersionConversion = conversion or IdentityConversion()
+        self._termination: Finalization = finalization or MetadataFinalizers()
 
     @property
     def cache(self) -> WatchCache:
@@ -65,7 +65,7 @@ class SqliteBackend:
     async def load(self) -> None:
         """Fill the cache from the database, and follow it from then on; to be called once, before any write."""
         rows, revision = await self._database.rows(self.storage)
-        self._cache.replace([encode(self.resource, self._form.show(object_of(row))) for row in rows], revision)
+        self._cache.replace([encode(self.resource, self._form.to_served(decode_row(row))) for row in rows], revision)
         self._database.subscribe(self._hear)
 
     def before_read(self, context: RequestContext) -> None:
@@ -75,8 +75,8 @@ class SqliteBackend:
         if not live:
             cached = self._cache.peek(key)
             return None if cached is None else cached.object()
-        row = await self._database.row(Place(self.storage, key))
-        return None if row is None else self._shown(object_of(row))
+        row = await self._database.row(StorageKey(self.storage, key))
+        return None if row is None else self._shown(decode_row(row))
 
     async def confirm_absent(self, key: Key) -> bool:
         return True
@@ -88,10 +88,10 @@ class SqliteBackend:
         metadata.setdefault("uid", meta.new_uid())
         metadata.setdefault("creationTimestamp", meta.now_rfc3339())
         key = self._key(metadata)
-        parent = Place(NAMESPACES, Key("", key.namespace)) if self.resource.namespaced else None
+        parent = StorageKey(NAMESPACES, Key("", key.namespace)) if self.resource.namespaced else None
         write = Write(
             type="ADDED",
-            place=Place(self.storage, key),
+            place=StorageKey(self.storage, key),
             object=self._stored({**obj, "metadata": metadata}),
             parent=parent,
             dry_run=dry_run,
@@ -102,10 +102,10 @@ class SqliteBackend:
         self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext | None = None
     ) -> Object:
         """Raises Conflict, NotFound. Without its last finalizer, an object on its way out is gone (WIRE-D79)."""
-        leaving = bool(new["metadata"].get("deletionTimestamp")) and not self._termination.held(new)
+        leaving = bool(new["metadata"].get("deletionTimestamp")) and not self._termination.has_finalizers(new)
         write = Write(
             type="DELETED" if leaving else "MODIFIED",
-            place=Place(self.storage, key),
+            place=StorageKey(self.storage, key),
             object=self._stored(new),
             expected=int(current["metadata"]["resourceVersion"]),
             dry_run=dry_run,
@@ -116,12 +116,12 @@ class SqliteBackend:
         self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext | None = None
     ) -> rest.Deleted:
         """Raises Conflict, NotFound."""
-        outcome = deletion.delete(current, options, self._termination, now=meta.now_rfc3339())
+        outcome = deletion.apply_delete(current, options, self._termination, now=meta.now_rfc3339())
         if not outcome.changed:
             return rest.Deleted(current, gone=False)
         write = Write(
             type="DELETED" if outcome.gone else "MODIFIED",
-            place=Place(self.storage, key),
+            place=StorageKey(self.storage, key),
             object=self._stored(outcome.object),
             expected=int(current["metadata"]["resourceVersion"]),
             dry_run=options.dry_run,
@@ -131,35 +131,35 @@ class SqliteBackend:
     async def _write(self, write: Write) -> Object:
         try:
             return self._shown(await self._database.write(write))
-        except Refused as refused:
+        except WriteRejected as refused:
             raise self._error(refused.why, write.place.key) from refused
 
-    def _error(self, why: Refusal, key: Key) -> errors.StatusError:
+    def _error(self, why: RejectReason, key: Key) -> errors.StatusError:
         resource = self.resource.group_resource
         match why:
-            case Refusal.EXISTS | Refusal.EXISTS_DELETING:
-                return errors.AlreadyExists(resource, key.name, deleting=why is Refusal.EXISTS_DELETING)
-            case Refusal.MISSING:
+            case RejectReason.EXISTS | RejectReason.EXISTS_DELETING:
+                return errors.AlreadyExists(resource, key.name, deleting=why is RejectReason.EXISTS_DELETING)
+            case RejectReason.MISSING:
                 return errors.NotFound(resource, key.name)
-            case Refusal.MOVED:
+            case RejectReason.CONFLICT:
                 return errors.Conflict(resource, key.name)
-            case Refusal.PARENT_MISSING:
+            case RejectReason.PARENT_MISSING:
                 return errors.NotFound(_NAMESPACE, key.namespace)
-            case Refusal.PARENT_DELETING:
+            case RejectReason.PARENT_DELETING:
                 return _terminating(resource, key)
 
     def _hear(self, change: Change) -> None:
         if change.place.resource != self.storage:
             self._cache.advance(change.rv)
             return
-        self._cache.apply(change.type, encode(self.resource, self._form.show(change.object)))
+        self._cache.apply(change.type, encode(self.resource, self._form.to_served(change.object)))
 
     def _shown(self, stored: Object) -> Object:
-        shown = self._form.show(stored)
+        shown = self._form.to_served(stored)
         return {**shown, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
 
     def _stored(self, shown: Object) -> Object:
-        stored = self._form.store(shown)
+        stored = self._form.to_stored(shown)
         return {name: value for name, value in stored.items() if name not in ("apiVersion", "kind")}
 
     def _key(self, metadata: Object) -> Key:

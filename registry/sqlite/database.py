@@ -21,7 +21,7 @@ from apiserver.encoding.encoded_object import to_json
 from apiserver.meta.errors import ServiceUnavailable
 from apiserver.meta.resource import Key, Object
 from apiserver.storage.event_history import EventType
-from registry.sqlite.statements import DatabaseUnusable, Mutation, Place, Refusal, Row, Tables
+from registry.sqlite.statements import DatabaseUnusable, Mutation, RejectReason, Row, StorageKey, Tables
 
 _logger = logging.getLogger(__name__)
 # bounds how long the first of a batch waits for the last
@@ -36,10 +36,10 @@ class Write:
     """
 
     type: EventType
-    place: Place
+    place: StorageKey
     object: Object
     expected: int | None = None
-    parent: Place | None = None
+    parent: StorageKey | None = None
     dry_run: bool = False
 
 
@@ -48,13 +48,13 @@ class Change:
     """A write that was made. `object` carries the new resourceVersion and is shared: nobody may change it."""
 
     type: EventType
-    place: Place
+    place: StorageKey
     object: Object
     rv: int
 
 
-class Refused(Exception):
-    def __init__(self, why: Refusal) -> None:
+class WriteRejected(Exception):
+    def __init__(self, why: RejectReason) -> None:
         super().__init__(why.name)
         self.why = why
 
@@ -114,22 +114,22 @@ class Database:
         found: tuple[Sequence[Row], int] = await self._call(lambda tables: (tables.rows(resource), tables.revision))
         return found
 
-    async def row(self, place: Place) -> Row | None:
+    async def row(self, place: StorageKey) -> Row | None:
         """The stored object, later than every write that was asked for before."""
         found: Row | None = await self._call(lambda tables: tables.row(place))
         return found
 
-    async def holds(self, uid: str) -> bool:
+    async def contains_uid(self, uid: str) -> bool:
         """Whether any object has this uid."""
-        found: bool = await self._call(lambda tables: tables.holds(uid))
+        found: bool = await self._call(lambda tables: tables.contains_uid(uid))
         return found
 
     async def write(self, write: Write) -> Object:
         """The object as stored, with its resourceVersion; as it came for a dry run. Raises Refused."""
         mutation = _mutation(write)
-        result: Object | Refusal = await self._call(lambda tables: tables.apply(mutation), write)
-        if isinstance(result, Refusal):
-            raise Refused(result)
+        result: Object | RejectReason = await self._call(lambda tables: tables.apply(mutation), write)
+        if isinstance(result, RejectReason):
+            raise WriteRejected(result)
         return result
 
     async def _call(self, work: _Work, write: Write | None = None) -> Any:
@@ -199,15 +199,15 @@ class Database:
         return stored
 
 
-def object_of(row: Row) -> Object:
+def decode_row(row: Row) -> Object:
     """The stored object with its resourceVersion; the caller's own."""
     obj: Object = orjson.loads(row.data)
     obj["metadata"]["resourceVersion"] = str(row.rv)
     return obj
 
 
-def place(resource: str, namespace: str, name: str) -> Place:
-    return Place(resource, Key(namespace, name))
+def storage_key(resource: str, namespace: str, name: str) -> StorageKey:
+    return StorageKey(resource, Key(namespace, name))
 
 
 def _mutation(write: Write) -> Mutation:

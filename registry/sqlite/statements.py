@@ -37,13 +37,13 @@ class DatabaseUnusable(Exception):
     """The file cannot be opened, is damaged, is not ours, or another process has it open."""
 
 
-class Refusal(enum.Enum):
+class RejectReason(enum.Enum):
     """Why a change was not made."""
 
     EXISTS = enum.auto()
     EXISTS_DELETING = enum.auto()
     MISSING = enum.auto()
-    MOVED = enum.auto()
+    CONFLICT = enum.auto()
     PARENT_MISSING = enum.auto()
     PARENT_DELETING = enum.auto()
 
@@ -56,7 +56,7 @@ class Row(NamedTuple):
     data: bytes
 
 
-class Place(NamedTuple):
+class StorageKey(NamedTuple):
     resource: str
     key: Key
 
@@ -69,12 +69,12 @@ class Mutation:
     deleted. `parent` must be stored and not be on its way out. A dry run is judged and not made.
     """
 
-    place: Place
+    place: StorageKey
     expected: int | None
     uid: str = ""
     data: bytes | None = None
     deleting: bool = False
-    parent: Place | None = None
+    parent: StorageKey | None = None
     dry_run: bool = False
 
 
@@ -128,15 +128,15 @@ class Tables:
         query = "SELECT namespace, name, rv, data FROM objects WHERE resource = ? ORDER BY namespace, name"
         return [Row(Key(row[0], row[1]), row[2], row[3]) for row in self._connection.execute(query, (resource,))]
 
-    def row(self, place: Place) -> Row | None:
+    def row(self, place: StorageKey) -> Row | None:
         query = "SELECT rv, data FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
         found = self._connection.execute(query, (place.resource, *place.key)).fetchone()
         return None if found is None else Row(place.key, found[0], found[1])
 
-    def holds(self, uid: str) -> bool:
+    def contains_uid(self, uid: str) -> bool:
         return self._connection.execute("SELECT 1 FROM objects WHERE uid = ?", (uid,)).fetchone() is not None
 
-    def apply(self, mutation: Mutation) -> int | Refusal:
+    def apply(self, mutation: Mutation) -> int | RejectReason:
         """The new resourceVersion; 0 for a dry run."""
         refusal = self._judge(mutation)
         if refusal is not None:
@@ -153,23 +153,23 @@ class Tables:
             self._connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", values)
         return self.revision
 
-    def _judge(self, mutation: Mutation) -> Refusal | None:
+    def _judge(self, mutation: Mutation) -> RejectReason | None:
         stored = self._state(mutation.place)
         if mutation.expected is not None:
             if stored is None:
-                return Refusal.MISSING
-            return None if stored[0] == mutation.expected else Refusal.MOVED
+                return RejectReason.MISSING
+            return None if stored[0] == mutation.expected else RejectReason.CONFLICT
         if mutation.parent is not None:
             parent = self._state(mutation.parent)
             if parent is None:
-                return Refusal.PARENT_MISSING
+                return RejectReason.PARENT_MISSING
             if parent[1]:
-                return Refusal.PARENT_DELETING
+                return RejectReason.PARENT_DELETING
         if stored is not None:
-            return Refusal.EXISTS_DELETING if stored[1] else Refusal.EXISTS
+            return RejectReason.EXISTS_DELETING if stored[1] else RejectReason.EXISTS
         return None
 
-    def _state(self, place: Place) -> tuple[int, bool] | None:
+    def _state(self, place: StorageKey) -> tuple[int, bool] | None:
         """resourceVersion, and whether the object is on its way out."""
         query = "SELECT rv, deleting FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
         found = self._connection.execute(query, (place.resource, *place.key)).fetchone()

@@ -29,7 +29,12 @@ from registry.names import (
     tenant_name,
     workload_namespace,
 )
-from registry.tenant.convert_metadata import document, shown_metadata, stored_metadata, strings
+from registry.tenant.convert_metadata import (
+    parse_json_annotation,
+    string_entries,
+    to_release_metadata,
+    to_tenant_metadata,
+)
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.types import Condition, EffectiveGateway, EffectiveHost
 
@@ -45,10 +50,10 @@ class NotATenant(ValueError):
     """The HelmRelease holds no Tenant: it lacks the labels of one, or the name."""
 
 
-def key_of(release: Object) -> Key:
+def tenant_key(release: Object) -> Key:
     """Where the Tenant is that `release` holds. Raises NotATenant."""
     metadata = release.get("metadata") or {}
-    labels = strings(metadata.get("labels"))
+    labels = string_entries(metadata.get("labels"))
     name = tenant_name(str(metadata.get("name", "")))
     ours = labels.get(APPLICATION_KIND_LABEL) == KIND and labels.get(APPLICATION_GROUP_LABEL) == GROUP
     if name is None or not ours:
@@ -58,26 +63,26 @@ def key_of(release: Object) -> Key:
 
 def to_tenant(release: Object) -> Object:
     """The Tenant that `release` holds, with the defaults of its spec (WIRE-D98). Raises NotATenant."""
-    key = key_of(release)
+    key = tenant_key(release)
     metadata = release["metadata"]
     tenant: Object = {
         "apiVersion": API_VERSION,
         "kind": KIND,
-        "metadata": shown_metadata(metadata, name=key.name),
+        "metadata": to_tenant_metadata(metadata, name=key.name),
     }
-    if app_version := strings(metadata.get("annotations")).get(APP_VERSION_ANNOTATION):
+    if app_version := string_entries(metadata.get("annotations")).get(APP_VERSION_ANNOTATION):
         tenant["appVersion"] = app_version
-    tenant["spec"] = shown_spec(_mapping(release.get("spec")).get("values"))
+    tenant["spec"] = spec_from_values(_mapping(release.get("spec")).get("values"))
     tenant["status"] = _status(release, key)
     return tenant
 
 
-def damage(release: Object) -> list[str]:
+def unreadable_paths(release: Object) -> list[str]:
     """The paths of stored values of a wrong type: they are not shown, and survive until somebody sets them."""
     values = _mapping(release.get("spec")).get("values")
     if values is not None and not isinstance(values, dict):
         return ["spec.values"]
-    stored, shown = _mapping(values), shown_spec(values)
+    stored, shown = _mapping(values), spec_from_values(values)
     fields = [field for field in (*_SPEC_DEFAULTS, "gateway") if field in stored and stored[field] is not None]
     paths = [f"spec.values.{field}" for field in fields if not _same(stored[field], shown.get(field))]
     quotas = stored.get("resourceQuotas")
@@ -92,8 +97,8 @@ def damage(release: Object) -> list[str]:
 def selectable_labels(release: Object, tenant: Object) -> dict[str, str]:
     """What label selectors see: the Tenant's labels, and under them its HelmRelease's own (API-16)."""
     shown = tenant["metadata"]
-    labels: dict[str, str] = {_NAME_LABEL: shown["name"]} | strings(release["metadata"].get("labels"))
-    return labels | strings(shown.get("labels"))
+    labels: dict[str, str] = {_NAME_LABEL: shown["name"]} | string_entries(release["metadata"].get("labels"))
+    return labels | string_entries(shown.get("labels"))
 
 
 def to_release(tenant: Object, current: Object | None, settings: ReleaseSettings) -> Object:
@@ -102,8 +107,8 @@ def to_release(tenant: Object, current: Object | None, settings: ReleaseSettings
     Neither argument is changed. Without a change of the Tenant the result equals `current`.
     """
     release = deepcopy(current) if current is not None else _new_release(tenant, settings)
-    shown = shown_spec(_mapping(release.get("spec")).get("values")) if current is not None else {}
-    release["metadata"] = stored_metadata(
+    shown = spec_from_values(_mapping(release.get("spec")).get("values")) if current is not None else {}
+    release["metadata"] = to_release_metadata(
         tenant["metadata"], release["metadata"], app_version=tenant.get("appVersion") or ""
     )
     _write_values(release.setdefault("spec", {}), tenant.get("spec") or {}, shown)
@@ -135,7 +140,7 @@ def _new_release(tenant: Object, settings: ReleaseSettings) -> Object:
     }
 
 
-def shown_spec(values: object) -> Object:
+def spec_from_values(values: object) -> Object:
     """A Tenant's spec out of Helm values: known fields of the right type, defaults for the rest."""
     stored = _mapping(values)
     spec: Object = {}
@@ -190,8 +195,8 @@ def _same(left: object, right: object) -> bool:
 
 def _status(release: Object, key: Key) -> Object:
     """What the HelmRelease says of itself, and over it what the reconciler found."""
-    annotations = strings(release["metadata"].get("annotations"))
-    findings = _mapping(document(annotations, FINDINGS_ANNOTATION))
+    annotations = string_entries(release["metadata"].get("annotations"))
+    findings = _mapping(parse_json_annotation(annotations, FINDINGS_ANNOTATION))
     own = _mapping(release.get("status"))
     status: Object = {"namespace": workload_namespace(key.namespace, key.name)}
     version = own.get("lastAttemptedRevision")

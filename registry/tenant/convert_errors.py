@@ -18,7 +18,7 @@ _RELEASE_KIND = GroupKind(HELMRELEASES.group, HELMRELEASES.kind)
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
 
 
-def for_tenant(error: StatusError, key: Key) -> StatusError:
+def to_tenant_error(error: StatusError, key: Key) -> StatusError:
     """The same refusal with the same code, of our resource. What is not about the HelmRelease stays as it is."""
     if error.reason == "ServerTimeout":
         return _timeout(error)

@@ -36,14 +36,14 @@ _AS_IT_IS = (
 )
 
 
-def strings(value: object) -> dict[str, str]:
+def string_entries(value: object) -> dict[str, str]:
     """The entries of a map of strings, whatever else is in it."""
     if not isinstance(value, dict):
         return {}
     return {key: each for key, each in value.items() if isinstance(key, str) and isinstance(each, str)}
 
 
-def document(annotations: Mapping[str, str], key: str) -> Any:
+def parse_json_annotation(annotations: Mapping[str, str], key: str) -> Any:
     """The JSON that a hidden annotation holds, None if it is missing, damaged, or nested more than any object."""
     text = annotations.get(key, "")
     try:
@@ -54,16 +54,16 @@ def document(annotations: Mapping[str, str], key: str) -> Any:
 
 
 def user_labels(metadata: Mapping[str, Any]) -> dict[str, str]:
-    return _of_user(strings(metadata.get("labels")), _long_keys(metadata, "labels"))
+    return _of_user(string_entries(metadata.get("labels")), _long_keys(metadata, "labels"))
 
 
 def user_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
-    return _of_user(strings(metadata.get("annotations")), _long_keys(metadata, "annotations"))
+    return _of_user(string_entries(metadata.get("annotations")), _long_keys(metadata, "annotations"))
 
 
 def _long_keys(metadata: Mapping[str, Any], field: str) -> dict[str, str]:
-    held = document(strings(metadata.get("annotations")), LONG_KEYS_ANNOTATION)
-    return strings(held.get(field)) if isinstance(held, dict) else {}
+    held = parse_json_annotation(string_entries(metadata.get("annotations")), LONG_KEYS_ANNOTATION)
+    return string_entries(held.get(field)) if isinstance(held, dict) else {}
 
 
 def _of_user(stored: Mapping[str, str], long_keys: Mapping[str, str]) -> dict[str, str]:
@@ -71,12 +71,12 @@ def _of_user(stored: Mapping[str, str], long_keys: Mapping[str, str]) -> dict[st
     return shown | {key: value for key, value in long_keys.items() if stored_key(key) is None}
 
 
-def shown_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, Any]:
+def to_tenant_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, Any]:
     """The metadata of the Tenant `name` that the HelmRelease with `metadata` holds. Shares nothing with that."""
     shown: dict[str, Any] = {"name": name, "namespace": metadata.get("namespace", "")}
     shown |= {field: deepcopy(metadata[field]) for field in _AS_IT_IS if metadata.get(field) not in (None, "", [])}
     finalizers = [each for each in metadata.get("finalizers") or () if each not in HIDDEN_FINALIZERS]
-    managed = document(strings(metadata.get("annotations")), MANAGED_FIELDS_ANNOTATION)
+    managed = parse_json_annotation(string_entries(metadata.get("annotations")), MANAGED_FIELDS_ANNOTATION)
     optional: dict[str, Any] = {
         "labels": user_labels(metadata),
         "annotations": user_annotations(metadata),
@@ -86,11 +86,11 @@ def shown_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, Any]:
     return shown | {field: value for field, value in optional.items() if value}
 
 
-def stored_metadata(wanted: Mapping[str, Any], current: Mapping[str, Any], *, app_version: str) -> dict[str, Any]:
+def to_release_metadata(wanted: Mapping[str, Any], current: Mapping[str, Any], *, app_version: str) -> dict[str, Any]:
     """`current`, metadata of a HelmRelease, with what the Tenant's metadata `wanted` owns of it, and nothing else."""
     metadata = dict(current)
-    labels, long_labels = _to_store(strings(wanted.get("labels")))
-    annotations, long_annotations = _to_store(strings(wanted.get("annotations")))
+    labels, long_labels = _to_store(string_entries(wanted.get("labels")))
+    annotations, long_annotations = _to_store(string_entries(wanted.get("annotations")))
     metadata["labels"] = _foreign(current.get("labels")) | labels
     metadata["annotations"] = _foreign(current.get("annotations")) | annotations
     both = (("annotations", long_annotations), ("labels", long_labels))
@@ -109,7 +109,7 @@ def stored_metadata(wanted: Mapping[str, Any], current: Mapping[str, Any], *, ap
 
 
 def _foreign(stored: object) -> dict[str, str]:
-    return {key: value for key, value in strings(stored).items() if user_key(key) is None}
+    return {key: value for key, value in string_entries(stored).items() if user_key(key) is None}
 
 
 def _to_store(wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class Services:
 NO_SERVICES = Services()
 
 
-def effective_services(facts: TenantFacts, ancestors: Sequence[TenantFacts]) -> Services:
+def effective_services(facts: TenantSummary, ancestors: Sequence[TenantSummary]) -> Services:
     """The nearest of the Tenant and its ancestors that runs the service; the root runs all of them, whatever it says
     (R-063 to R-067). `ancestors` are nearest first."""
     line = (facts, *ancestors)
@@ -36,10 +36,10 @@ def effective_services(facts: TenantFacts, ancestors: Sequence[TenantFacts]) -> 
     )
 
 
-def _owner(service: str, line: Sequence[TenantFacts]) -> str:
+def _owner(service: str, line: Sequence[TenantSummary]) -> str:
     return next((each.namespace for each in line if each.is_root or service in each.flags), "")
 
 
-def effective_scheduling_class(facts: TenantFacts, ancestors: Sequence[TenantFacts]) -> str:
+def effective_scheduling_class(facts: TenantSummary, ancestors: Sequence[TenantSummary]) -> str:
     """The class of the farthest ancestor that has one: a parent's wins over the child's. Empty if nobody has one."""
     return next((each.scheduling_class for each in reversed((facts, *ancestors)) if each.scheduling_class), "")

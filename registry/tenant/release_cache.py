@@ -20,7 +20,7 @@ class Seen(Protocol):
     def get(self, key: Key) -> Object | None: ...
 
 
-class Releases:
+class ReleaseCache:
     """What the informer saw last, and beside it what a few recent calls brought, which may be newer.
 
     Status and managedFields are left out: a PUT keeps the stored ones of both.
@@ -30,14 +30,14 @@ class Releases:
         self._seen = seen
         self._recent: OrderedDict[Key, bytes] = OrderedDict()
 
-    def remember(self, key: Key, release: Object) -> None:
+    def add(self, key: Key, release: Object) -> None:
         """What a read or a write at the host brought; only the most recent few are kept."""
         self._recent[key] = bytes(memoryview(deepjson.dumps(_to_write(release))))
         self._recent.move_to_end(key)
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
 
-    def at(self, key: Key, resource_version: str) -> Object | None:
+    def get(self, key: Key, resource_version: str) -> Object | None:
         """The HelmRelease of a Tenant at exactly this version, if it is held; the caller owns it."""
         seen = self._seen.get(Key(key.namespace, release_name(key.name)))
         if seen is not None and _version(seen) == resource_version:
@@ -47,7 +47,7 @@ class Releases:
         return recent if recent is not None and _version(recent) == resource_version else None
 
 
-def slim(release: Object) -> Object:
+def trim_release(release: Object) -> Object:
     """What of a HelmRelease this process looks at: for the informer to keep, and no more."""
     status = release.get("status")
     if not isinstance(status, dict):

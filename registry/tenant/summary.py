@@ -13,7 +13,7 @@ from registry.names import CASCADE_ANNOTATION, FLAGS, is_root, workload_namespac
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TenantFacts:
+class TenantSummary:
     """`namespace` is the workload namespace, `flags` the services that are turned on, `created` an RFC 3339 time.
 
     `gateway` is None where the Tenant does not say. `rv` is 0 for a Tenant that is not stored yet.
@@ -40,13 +40,13 @@ class TenantFacts:
 _NO_QUOTAS: Mapping[str, str | int] = MappingProxyType({})
 
 
-def facts_of(tenant: Object, key: Key | None = None) -> TenantFacts:
+def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
     """The facts of a Tenant, stored or about to be. Its workload namespace is the one in its status, else (on
     create) the one that it will have. Who has its key gives it: it is held for as long as the facts."""
     metadata, spec = tenant["metadata"], tenant.get("spec") or {}
     key = key or Key(metadata.get("namespace", ""), metadata.get("name", ""))
     namespace = (tenant.get("status") or {}).get("namespace")
-    return TenantFacts(
+    return TenantSummary(
         key=key,
         namespace=intern(namespace or workload_namespace(*key)),
         uid=metadata.get("uid", ""),

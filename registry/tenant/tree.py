@@ -13,11 +13,11 @@ from apiserver.meta.resource import Key
 from apiserver.storage.watch_cache import Event
 from registry.multimap import Multimap
 from registry.names import canonical_host
-from registry.tenant.summary import TenantFacts, facts_of
+from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 
 
-class Tree(ABC):
+class BaseTenantTree(ABC):
     """Tenants by where they live. Every walk ends, also in a tree that is damaged."""
 
     @property
@@ -26,30 +26,30 @@ class Tree(ABC):
         """The root's domain, where it has no host of its own."""
 
     @abstractmethod
-    def by_namespace(self, namespace: str) -> TenantFacts | None:
+    def by_namespace(self, namespace: str) -> TenantSummary | None:
         """The Tenant whose workload namespace this is."""
 
     @abstractmethod
-    def children(self, namespace: str) -> Sequence[TenantFacts]:
+    def children(self, namespace: str) -> Sequence[TenantSummary]:
         """The Tenants that live in this workload namespace, by name."""
 
-    def parent(self, facts: TenantFacts) -> TenantFacts | None:
+    def parent(self, facts: TenantSummary) -> TenantSummary | None:
         """None for the root, and for a Tenant in a namespace that is no Tenant's."""
         found = self.by_namespace(facts.key.namespace)
         return found if found is not None and found.key != facts.key else None
 
-    def ancestors(self, facts: TenantFacts) -> Sequence[TenantFacts]:
+    def ancestors(self, facts: TenantSummary) -> Sequence[TenantSummary]:
         """The parent, its parent and so on, nearest first."""
-        found: dict[Key, TenantFacts] = {}
+        found: dict[Key, TenantSummary] = {}
         parent = self.parent(facts)
         while parent is not None and parent.key not in found and parent.key != facts.key:
             found[parent.key] = parent
             parent = self.parent(parent)
         return tuple(found.values())
 
-    def descendants(self, facts: TenantFacts) -> Sequence[TenantFacts]:
+    def descendants(self, facts: TenantSummary) -> Sequence[TenantSummary]:
         """Children, their children and so on: a parent before its children, siblings by name."""
-        found: dict[Key, TenantFacts] = {facts.key: facts}
+        found: dict[Key, TenantSummary] = {facts.key: facts}
         waiting = list(reversed(self.children(facts.namespace)))
         while waiting:
             each = waiting.pop()
@@ -59,7 +59,7 @@ class Tree(ABC):
         return tuple(found.values())[1:]
 
 
-def effective_host(tree: Tree, facts: TenantFacts) -> EffectiveHost | None:
+def effective_host(tree: BaseTenantTree, facts: TenantSummary) -> EffectiveHost | None:
     """`spec.host`, else <name>.<domain of the parent>; the root's is the platform's (R-054 to R-058); canonical.
 
     None for a Tenant without an ancestor that has a domain. The result may be longer than a label holds (FACT-6).
@@ -73,11 +73,11 @@ def effective_host(tree: Tree, facts: TenantFacts) -> EffectiveHost | None:
     return None
 
 
-def _own_host(facts: TenantFacts, root_host: str) -> str:
+def _own_host(facts: TenantSummary, root_host: str) -> str:
     return canonical_host(facts.host) or (root_host if facts.is_root else "")
 
 
-def effective_gateway(tree: Tree, facts: TenantFacts) -> EffectiveGateway:
+def effective_gateway(tree: BaseTenantTree, facts: TenantSummary) -> EffectiveGateway:
     """The nearest of the Tenant and its ancestors that has `gateway: true`; false inherits like absent (PEER-09)."""
     for each in (facts, *tree.ancestors(facts)):
         if each.gateway:
@@ -85,14 +85,14 @@ def effective_gateway(tree: Tree, facts: TenantFacts) -> EffectiveGateway:
     return EffectiveGateway(value=False, namespace="")
 
 
-class TenantTree(Tree):
+class TenantTree(BaseTenantTree):
     """An index that a watch cache keeps up to date, an event at a time: `cache.subscribe(tree.on_event)`."""
 
-    def __init__(self, facts: Iterable[TenantFacts] = (), *, root_host: str = "") -> None:
+    def __init__(self, facts: Iterable[TenantSummary] = (), *, root_host: str = "") -> None:
         self._root_host = root_host
-        self._facts: dict[Key, TenantFacts] = {}
+        self._facts: dict[Key, TenantSummary] = {}
         self._owners: Multimap[str, Key] = Multimap()
-        self._children: dict[str, list[TenantFacts]] = {}
+        self._children: dict[str, list[TenantSummary]] = {}
         self._host_of: dict[Key, str] = {}
         self._by_host: Multimap[str, Key] = Multimap()
         for each in facts:
@@ -111,9 +111,9 @@ class TenantTree(Tree):
         if event.type == "DELETED":
             self.remove(event.object.key)
         else:
-            self.put(facts_of(event.object.object(), event.object.key))
+            self.put(summarize(event.object.object(), event.object.key))
 
-    def put(self, facts: TenantFacts) -> None:
+    def put(self, facts: TenantSummary) -> None:
         affected = self._forget(facts.key)
         self._facts[facts.key] = facts
         self._owners.add(facts.namespace, facts.key)
@@ -127,29 +127,29 @@ class TenantTree(Tree):
         self._set_host(key, "")
         self._update_hosts(affected)
 
-    def get(self, key: Key) -> TenantFacts | None:
+    def get(self, key: Key) -> TenantSummary | None:
         return self._facts.get(key)
 
-    def __iter__(self) -> Iterator[TenantFacts]:
+    def __iter__(self) -> Iterator[TenantSummary]:
         return iter(tuple(self._facts.values()))
 
     def __len__(self) -> int:
         return len(self._facts)
 
-    def by_namespace(self, namespace: str) -> TenantFacts | None:
+    def by_namespace(self, namespace: str) -> TenantSummary | None:
         """Should two Tenants of old have one workload namespace, it is the older one's."""
         owners = [self._facts[key] for key in self._owners[namespace]]
         return min(owners, key=lambda each: (each.created, each.key), default=None)
 
-    def children(self, namespace: str) -> Sequence[TenantFacts]:
+    def children(self, namespace: str) -> Sequence[TenantSummary]:
         # a copy: who walks it may let other events happen meanwhile
         return tuple(self._children.get(namespace, ()))
 
-    def tenants_with_host(self, host: str) -> Sequence[TenantFacts]:
+    def tenants_with_host(self, host: str) -> Sequence[TenantSummary]:
         """The Tenants whose effective host this is, in any spelling."""
         return tuple(self._facts[key] for key in sorted(self._by_host[canonical_host(host)]))
 
-    def _forget(self, key: Key) -> Sequence[TenantFacts]:
+    def _forget(self, key: Key) -> Sequence[TenantSummary]:
         """Take a Tenant out; the children that it leaves behind."""
         old = self._facts.pop(key, None)
         if old is None:
@@ -161,7 +161,7 @@ class TenantTree(Tree):
             self._children.pop(key.namespace, None)
         return self.children(old.namespace)
 
-    def _update_hosts(self, changed: Iterable[TenantFacts]) -> None:
+    def _update_hosts(self, changed: Iterable[TenantSummary]) -> None:
         """Bring the host index up to date, downwards from `changed` as far as hosts change."""
         waiting, seen = list(changed), set[Key]()
         while waiting:
@@ -184,10 +184,10 @@ class TenantTree(Tree):
         return True
 
 
-class ChangedTree(Tree):
+class ChangedTree(BaseTenantTree):
     """`tree` as it would be with one Tenant added or changed: what a write would lead to."""
 
-    def __init__(self, tree: Tree, changed: TenantFacts) -> None:
+    def __init__(self, tree: BaseTenantTree, changed: TenantSummary) -> None:
         self._tree = tree
         self._changed = changed
 
@@ -195,13 +195,13 @@ class ChangedTree(Tree):
     def root_host(self) -> str:
         return self._tree.root_host
 
-    def by_namespace(self, namespace: str) -> TenantFacts | None:
+    def by_namespace(self, namespace: str) -> TenantSummary | None:
         found = self._tree.by_namespace(namespace)
         if found is not None and found.key != self._changed.key:
             return found
         return self._changed if namespace == self._changed.namespace else None
 
-    def children(self, namespace: str) -> Sequence[TenantFacts]:
+    def children(self, namespace: str) -> Sequence[TenantSummary]:
         changed, found = self._changed, self._tree.children(namespace)
         if changed.key.namespace != namespace:
             return found
@@ -212,15 +212,15 @@ class ChangedTree(Tree):
         return siblings
 
 
-def _insert(siblings: list[TenantFacts], facts: TenantFacts) -> None:
+def _insert(siblings: list[TenantSummary], facts: TenantSummary) -> None:
     siblings.insert(bisect_left(siblings, facts.key, key=_by_key), facts)
 
 
-def _remove(siblings: list[TenantFacts], key: Key) -> None:
+def _remove(siblings: list[TenantSummary], key: Key) -> None:
     at = bisect_left(siblings, key, key=_by_key)
     if at < len(siblings) and siblings[at].key == key:
         del siblings[at]
 
 
-def _by_key(facts: TenantFacts) -> Key:
+def _by_key(facts: TenantSummary) -> Key:
     return facts.key

@@ -97,7 +97,7 @@ class TenantStatus(_Model):
     )
 
 
-def refuse_internal_keys(tenant: Object) -> None:
+def reject_internal_keys(tenant: Object) -> None:
     """Keys of `spec` with a leading underscore are the platform's own Helm values (WIRE-D98). Raises BadRequest."""
     spec = tenant.get("spec")
     internal = sorted(key for key in spec if key.startswith("_")) if isinstance(spec, dict) else []
@@ -137,5 +137,5 @@ def tenant_resource() -> Resource:
             Column("Computeplane", "boolean", description="Whether the tenant runs its own compute plane.", priority=1),
         ),
         cells=cells,
-        precheck=refuse_internal_keys,
+        precheck=reject_internal_keys,
     )

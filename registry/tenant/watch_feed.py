@@ -73,7 +73,7 @@ class TenantFeed(EventHandler):
     def bookmark(self, rv: int) -> None:
         self._cache.advance(rv)
 
-    def unreachable(self, error: StatusError | None) -> None:
+    def set_cluster_error(self, error: StatusError | None) -> None:
         self.cluster_error = error
 
     def cluster_answered(self) -> None:

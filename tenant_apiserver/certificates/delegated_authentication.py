@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apiserver.authentication.request_header import RequestHeaderConfig
-from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from apiserver.tls.certificates import parse_bundle
+from registry.cluster.event_handlers import NoOpEventHandler
 
 NAMESPACE = "kube-system"
 NAME = "extension-apiserver-authentication"
@@ -24,7 +24,7 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrustedCallers:
+class ClusterAuthenticationInfo:
     """CAs of client certificates (PEM), and the front proxies that may speak for users."""
 
     client_ca: bytes = b""
@@ -35,24 +35,24 @@ class TrustedCallers:
         return b"\n".join(part for part in (self.client_ca, self.request_header.ca_pem) if part)
 
 
-class Delegation:
+class DelegatedAuthentication(NoOpEventHandler):
     """The EventHandler of the ConfigMap's informer, and the settings in force.
 
     `fixed` is what flags set; parts that they leave empty come from the host. A CA that does not parse, or a list
     that is no JSON list of strings, leaves the old setting in place.
     """
 
-    def __init__(self, *, fixed: TrustedCallers, on_change: Callable[[bytes], None]) -> None:
+    def __init__(self, *, fixed: ClusterAuthenticationInfo, on_change: Callable[[bytes], None]) -> None:
         self._fixed = fixed
         self._on_change = on_change
         self._current = fixed
 
     @property
-    def current(self) -> TrustedCallers:
+    def current(self) -> ClusterAuthenticationInfo:
         return self._current
 
     @property
-    def fixed_in_full(self) -> bool:
+    def set_in_full_by_flags(self) -> bool:
         """Whether flags name every CA, so that the host has nothing to say."""
         return bool(self._fixed.client_ca and self._fixed.request_header.ca_pem)
 
@@ -62,51 +62,47 @@ class Delegation:
     def request_header(self) -> RequestHeaderConfig:
         return self._current.request_header
 
-    def fix_client_ca(self, pem: bytes) -> None:
+    def reload_client_ca(self, pem: bytes) -> None:
         """The file of a flag has changed. Raises ValueError, and changes nothing, if it holds no certificate."""
-        self._fix(replace(self._fixed, client_ca=_checked(pem)))
+        self._fix(replace(self._fixed, client_ca=_require_certificate(pem)))
 
-    def fix_proxy_ca(self, pem: bytes) -> None:
+    def reload_request_header_ca(self, pem: bytes) -> None:
         """Raises ValueError, as above."""
-        self._fix(replace(self._fixed, request_header=replace(self._fixed.request_header, ca_pem=_checked(pem))))
+        self._fix(
+            replace(self._fixed, request_header=replace(self._fixed.request_header, ca_pem=_require_certificate(pem)))
+        )
 
-    def _fix(self, fixed: TrustedCallers) -> None:
+    def _fix(self, fixed: ClusterAuthenticationInfo) -> None:
         self._fixed = fixed
-        self._put(_overlaid(fixed, self._current))
+        self._put(_overlay_flags(fixed, self._current))
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         for item in items:
-            self._take(item)
+            self._apply_configmap(item)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         if type != "DELETED":
-            self._take(obj)
+            self._apply_configmap(obj)
 
-    def bookmark(self, rv: int) -> None:
-        pass
-
-    def unreachable(self, error: StatusError | None) -> None:
-        pass
-
-    def _take(self, configmap: Object) -> None:
+    def _apply_configmap(self, configmap: Object) -> None:
         data = configmap.get("data") or {}
         try:
             told = from_configmap(data)
         except ValueError as error:
             _logger.warning("%s/%s is not usable, the old settings stay: %s", NAMESPACE, NAME, error)
             return
-        self._put(_overlaid(self._fixed, told))
+        self._put(_overlay_flags(self._fixed, told))
 
-    def _put(self, settings: TrustedCallers) -> None:
+    def _put(self, settings: ClusterAuthenticationInfo) -> None:
         if settings != self._current:
             self._current = settings
             self._on_change(settings.bundle())
 
 
-def from_configmap(data: Mapping[str, Any]) -> TrustedCallers:
+def from_configmap(data: Mapping[str, Any]) -> ClusterAuthenticationInfo:
     """The settings in the ConfigMap's data. Raises ValueError if a part of it cannot be read."""
     client_ca, proxy_ca = _ca(data, "client-ca-file"), _ca(data, "requestheader-client-ca-file")
-    return TrustedCallers(
+    return ClusterAuthenticationInfo(
         client_ca=client_ca,
         request_header=RequestHeaderConfig(
             ca_pem=proxy_ca,
@@ -119,7 +115,7 @@ def from_configmap(data: Mapping[str, Any]) -> TrustedCallers:
     )
 
 
-def _overlaid(fixed: TrustedCallers, told: TrustedCallers) -> TrustedCallers:
+def _overlay_flags(fixed: ClusterAuthenticationInfo, told: ClusterAuthenticationInfo) -> ClusterAuthenticationInfo:
     """Flags go before the host, a CA with all that belongs to it."""
     return replace(
         told,
@@ -135,7 +131,7 @@ def _ca(data: Mapping[str, Any], key: str) -> bytes:
     return pem
 
 
-def _checked(pem: bytes) -> bytes:
+def _require_certificate(pem: bytes) -> bytes:
     if not parse_bundle(pem):
         raise ValueError("it holds no certificate")
     return pem

@@ -56,7 +56,7 @@ class Seen:
         assert rv >= self.version
         self.version = rv
 
-    def unreachable(self, error: StatusError | None) -> None:
+    def set_cluster_error(self, error: StatusError | None) -> None:
         pass
 
 

@@ -78,4 +78,4 @@ def test_anything_else_is_refused_in_kubernetes_words(text: str) -> None:
 @given(st.integers(-(10**27), 10**27))
 def test_the_text_of_a_value_parses_to_it(nanos: int) -> None:
     value = Fraction(nanos, 10**9)
-    assert quantity.parse(quantity.text(value)) == value
+    assert quantity.parse(quantity.to_text(value)) == value

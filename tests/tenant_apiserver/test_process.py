@@ -13,10 +13,10 @@ from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import UnionAuthorizer
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
 from apiserver.metrics import Metrics
-from registry.cluster.event_handlers import Listed
+from registry.cluster.event_handlers import RelistListener
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES
-from tenant_apiserver.process import Process, add_checks, informer_work, stages
+from tenant_apiserver.process import Process, add_checks, informer_tasks, stages
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tests.apiserver.endpoints.request_contexts import make_context
 from tests.fakes import FakeCluster
@@ -91,9 +91,9 @@ async def test_a_server_that_has_not_seen_everything_is_not_ready() -> None:
 async def test_controllers_are_told_once_the_server_is_ready_or_takes_too_long(last_comes: bool) -> None:
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     first, second, last = (Informer(FakeCluster(), kind) for kind in (NAMESPACES, HELMRELEASES, CONFIGMAPS))
-    first.add_handler(Listed(told.set), behind=True)
+    first.add_handler(RelistListener(told.set), late=True)
     tenants = SimpleNamespace(informers=(first, second), visibility=SimpleNamespace(informers=()))
-    work = informer_work(cast(TenantApi, tenants), [last])
+    work = informer_tasks(cast(TenantApi, tenants), [last])
     running = [asyncio.ensure_future(work[f"informer-{kind.plural}"]()) for kind in (NAMESPACES, HELMRELEASES)]
     await second.synced.wait()
     await asyncio.sleep(5)

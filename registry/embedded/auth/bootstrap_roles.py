@@ -9,8 +9,8 @@ from apiserver.authentication.authenticator import AUTHENTICATED, UNAUTHENTICATE
 from apiserver.authorization.authorizer import MASTERS
 from apiserver.meta.resource import Object
 from registry.rbac import role_index as rbac
-from registry.rbac.escalation import EVERYTHING
-from registry.rbac.role_index import Rule, rule_document
+from registry.rbac.escalation import ALL_RULES
+from registry.rbac.role_index import RbacRule, to_policy_rule
 from registry.tenant.cluster_roles import TENANT_ROLES, TENANTS_VISIBLE, TENANTS_VISIBLE_RULES
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
@@ -28,18 +28,18 @@ _DISCOVERY = (*_PUBLIC, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/open
 class SystemRole:
     """`aggregates` names the role that this one adds to, `aggregated` is set if others add to this one."""
 
-    rules: Sequence[Rule] = ()
-    aggregates: str = ""
-    aggregated: bool = False
+    rules: Sequence[RbacRule] = ()
+    aggregate_to: str = ""
+    is_aggregated: bool = False
 
 
 _ROLES: Mapping[str, SystemRole] = {
-    "cluster-admin": SystemRole(rules=EVERYTHING),
-    "system:discovery": SystemRole(rules=(Rule(verbs=("get",), paths=_DISCOVERY),)),
-    "system:public-info-viewer": SystemRole(rules=(Rule(verbs=("get",), paths=_PUBLIC),)),
+    "cluster-admin": SystemRole(rules=ALL_RULES),
+    "system:discovery": SystemRole(rules=(RbacRule(verbs=("get",), paths=_DISCOVERY),)),
+    "system:public-info-viewer": SystemRole(rules=(RbacRule(verbs=("get",), paths=_PUBLIC),)),
     "system:monitoring": SystemRole(
         rules=(
-            Rule(
+            RbacRule(
                 verbs=("get",),
                 paths=("/healthz", "/healthz/*", "/livez", "/livez/*", "/metrics", "/readyz", "/readyz/*"),
             ),
@@ -47,43 +47,43 @@ _ROLES: Mapping[str, SystemRole] = {
     ),
     "system:basic-user": SystemRole(
         rules=(
-            Rule(
+            RbacRule(
                 verbs=("create",),
                 groups=("authorization.k8s.io",),
                 resources=("selfsubjectaccessreviews", "selfsubjectrulesreviews"),
             ),
-            Rule(verbs=("create",), groups=("authentication.k8s.io",), resources=("selfsubjectreviews",)),
+            RbacRule(verbs=("create",), groups=("authentication.k8s.io",), resources=("selfsubjectreviews",)),
         )
     ),
     "system:auth-delegator": SystemRole(
         rules=(
-            Rule(verbs=("create",), groups=("authentication.k8s.io",), resources=("tokenreviews",)),
-            Rule(verbs=("create",), groups=("authorization.k8s.io",), resources=("subjectaccessreviews",)),
+            RbacRule(verbs=("create",), groups=("authentication.k8s.io",), resources=("tokenreviews",)),
+            RbacRule(verbs=("create",), groups=("authorization.k8s.io",), resources=("subjectaccessreviews",)),
         )
     ),
     "system:aggregate-to-view": SystemRole(
-        rules=(Rule(verbs=_READ, groups=("",), resources=_VIEWED),), aggregates="view"
+        rules=(RbacRule(verbs=_READ, groups=("",), resources=_VIEWED),), aggregate_to="view"
     ),
     "system:aggregate-to-edit": SystemRole(
         rules=(
-            Rule(verbs=_READ, groups=("",), resources=("secrets",)),
-            Rule(verbs=_WRITE, groups=("",), resources=_EDITED),
-            Rule(verbs=("create",), groups=("",), resources=("serviceaccounts/token",)),
-            Rule(verbs=("impersonate",), groups=("",), resources=("serviceaccounts",)),
-            Rule(verbs=(*_READ, *_WRITE), groups=("coordination.k8s.io",), resources=("leases",)),
+            RbacRule(verbs=_READ, groups=("",), resources=("secrets",)),
+            RbacRule(verbs=_WRITE, groups=("",), resources=_EDITED),
+            RbacRule(verbs=("create",), groups=("",), resources=("serviceaccounts/token",)),
+            RbacRule(verbs=("impersonate",), groups=("",), resources=("serviceaccounts",)),
+            RbacRule(verbs=(*_READ, *_WRITE), groups=("coordination.k8s.io",), resources=("leases",)),
         ),
-        aggregates="edit",
+        aggregate_to="edit",
     ),
     "system:aggregate-to-admin": SystemRole(
         rules=(
-            Rule(verbs=("create",), groups=("authorization.k8s.io",), resources=("localsubjectaccessreviews",)),
-            Rule(verbs=(*_READ, *_WRITE), groups=(rbac.GROUP,), resources=("roles", "rolebindings")),
+            RbacRule(verbs=("create",), groups=("authorization.k8s.io",), resources=("localsubjectaccessreviews",)),
+            RbacRule(verbs=(*_READ, *_WRITE), groups=(rbac.GROUP,), resources=("roles", "rolebindings")),
         ),
-        aggregates="admin",
+        aggregate_to="admin",
     ),
-    "view": SystemRole(aggregated=True, aggregates="edit"),
-    "edit": SystemRole(aggregated=True, aggregates="admin"),
-    "admin": SystemRole(aggregated=True),
+    "view": SystemRole(is_aggregated=True, aggregate_to="edit"),
+    "edit": SystemRole(is_aggregated=True, aggregate_to="admin"),
+    "admin": SystemRole(is_aggregated=True),
     **{name: SystemRole(rules=rules) for name, rules in TENANT_ROLES.items()},
     TENANTS_VISIBLE: SystemRole(rules=tuple(TENANTS_VISIBLE_RULES)),
 }
@@ -97,7 +97,9 @@ _BINDINGS: Mapping[str, Sequence[str]] = {
     TENANTS_VISIBLE: (AUTHENTICATED,),
 }
 AUTHENTICATION_CONFIGMAP = "extension-apiserver-authentication"
-_AUTHENTICATION_READER = Rule(verbs=_READ, groups=("",), resources=("configmaps",), names=(AUTHENTICATION_CONFIGMAP,))
+_AUTHENTICATION_READER = RbacRule(
+    verbs=_READ, groups=("",), resources=("configmaps",), names=(AUTHENTICATION_CONFIGMAP,)
+)
 
 
 def cluster_roles() -> list[Object]:
@@ -111,15 +113,15 @@ def cluster_role_bindings() -> list[Object]:
 def roles() -> list[Object]:
     metadata = _metadata(f"{AUTHENTICATION_CONFIGMAP}-reader")
     metadata["namespace"] = "kube-system"
-    return [{"metadata": metadata, "rules": [rule_document(_AUTHENTICATION_READER)]}]
+    return [{"metadata": metadata, "rules": [to_policy_rule(_AUTHENTICATION_READER)]}]
 
 
 def _cluster_role(name: str, role: SystemRole) -> Object:
     metadata = _metadata(name)
-    if role.aggregates:
-        metadata["labels"][f"{_AGGREGATE}{role.aggregates}"] = "true"
-    if not role.aggregated:
-        return {"metadata": metadata, "rules": [rule_document(rule) for rule in role.rules]}
+    if role.aggregate_to:
+        metadata["labels"][f"{_AGGREGATE}{role.aggregate_to}"] = "true"
+    if not role.is_aggregated:
+        return {"metadata": metadata, "rules": [to_policy_rule(rule) for rule in role.rules]}
     selectors = [{"matchLabels": {f"{_AGGREGATE}{name}": "true"}}]
     return {"metadata": metadata, "aggregationRule": {"clusterRoleSelectors": selectors}, "rules": []}
 

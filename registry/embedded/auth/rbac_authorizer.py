@@ -10,7 +10,7 @@ from registry.rbac import role_index as rbac
 from registry.rbac.role_index import RoleIndex, parse_binding, parse_rules
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Change, Database
-from registry.sqlite.statements import Place
+from registry.sqlite.statements import StorageKey
 
 ROLES = f"roles.{rbac.GROUP}"
 CLUSTERROLES = f"clusterroles.{rbac.GROUP}"
@@ -28,7 +28,7 @@ class RbacAuthorizer:
         return self._index.decide(attributes)
 
 
-class RoleFeed:
+class RoleIndexUpdater:
     """Keeps a RoleIndex as the database has it."""
 
     def __init__(self, *, database: Database, index: RoleIndex) -> None:
@@ -39,25 +39,25 @@ class RoleFeed:
         """Take in what is stored, and follow it from then on. The backends are loaded."""
         for storage in (ROLES, CLUSTERROLES, ROLEBINDINGS, CLUSTERROLEBINDINGS):
             for cached in backends[storage].cache:
-                self._put(Place(storage, cached.key), cached.object())
-        self._database.subscribe(self._hear)
+                self._put(StorageKey(storage, cached.key), cached.object())
+        self._database.subscribe(self._on_change)
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.type != "DELETED":
             self._put(change.place, change.object)
             return
         key = change.place.key
         if change.place.resource in (ROLES, CLUSTERROLES):
-            self._index.drop_role(rbac.role(*key))
+            self._index.drop_role(rbac.make_role_key(*key))
         elif change.place.resource in (ROLEBINDINGS, CLUSTERROLEBINDINGS):
-            self._index.drop_binding(rbac.binding(*key))
+            self._index.drop_binding(rbac.make_binding_key(*key))
 
-    def _put(self, place: Place, obj: Object) -> None:
+    def _put(self, place: StorageKey, obj: Object) -> None:
         if place.resource in (ROLES, CLUSTERROLES):
-            self._index.put_role(rbac.role(*place.key), parse_rules(obj.get("rules")))
+            self._index.put_role(rbac.make_role_key(*place.key), parse_rules(obj.get("rules")))
         elif place.resource in (ROLEBINDINGS, CLUSTERROLEBINDINGS):
             binding = parse_binding(obj)
             if binding is None:
-                self._index.drop_binding(rbac.binding(*place.key))
+                self._index.drop_binding(rbac.make_binding_key(*place.key))
             else:
                 self._index.put_binding(binding)

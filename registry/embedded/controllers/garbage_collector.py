@@ -10,20 +10,20 @@ from apiserver.meta.resource import GroupKind, Object
 from apiserver.request.options import DeleteOptions
 from registry.embedded.controllers.ownership_graph import (
     Action,
-    Await,
-    Collect,
-    Finish,
+    DeleteDependents,
+    DeleteObject,
     Node,
-    Orphan,
+    OrphanDependents,
     OwnerKind,
     OwnershipGraph,
-    Release,
+    RemoveFinalizer,
+    RemoveOwnerReferences,
     node_of,
 )
 from registry.embedded.worker import Worker
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Change, Database
-from registry.sqlite.statements import Place
+from registry.sqlite.statements import StorageKey
 
 
 class GarbageCollector:
@@ -45,11 +45,11 @@ class GarbageCollector:
         """Take in what is stored, and follow it from then on. The backends are loaded."""
         for storage, backend in self._backends.items():
             for cached in backend.cache:
-                self._graph.put(node_of(Place(storage, cached.key), cached.object()))
+                self._graph.put(node_of(StorageKey(storage, cached.key), cached.object()))
         for backend in self._backends.values():
             for cached in backend.cache:
                 self._worker.add(cached.uid)
-        self._database.subscribe(self._hear)
+        self._database.subscribe(self._on_change)
 
     async def run(self) -> None:
         await self._worker.run()
@@ -58,7 +58,7 @@ class GarbageCollector:
         """Until everything known so far is dealt with."""
         await self._worker.join()
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         node = node_of(change.place, change.object)
         before = self._graph.node(node.uid)
         # an owner that waits looks again whenever one of its dependents changes
@@ -70,63 +70,63 @@ class GarbageCollector:
             if node.owners or node.deleting:
                 self._worker.add(node.uid)
         if change.type == "DELETED" or node.waits_for_dependents:
-            self._add(self._graph.dependents(node.uid))
+            self._enqueue(self._graph.dependents(node.uid))
         for uid in owners:
             owner = self._graph.node(uid)
             if owner is not None and owner.deleting:
                 self._worker.add(uid)
 
-    def _add(self, nodes: Sequence[Node]) -> None:
+    def _enqueue(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             self._worker.add(node.uid)
 
     async def _process(self, uid: str) -> None:
-        action = self._graph.decide(uid)
+        action = self._graph.next_action(uid)
         node = self._graph.node(uid)
         if action is not None and node is not None:
             await self._act(node, action)
 
     async def _act(self, node: Node, action: Action) -> None:
         match action:
-            case Await(dependents):
-                self._add([each for each in dependents if not each.deleting])
-            case Orphan(dependents):
+            case DeleteDependents(dependents):
+                self._enqueue([each for each in dependents if not each.deleting])
+            case OrphanDependents(dependents):
                 for dependent in dependents:
-                    await self._detach(dependent, (node.uid,))
-            case Release(uids):
-                await self._detach(node, uids)
-            case Finish(finalizer):
-                await self._finish(node, finalizer)
-            case Collect():
-                await self._collect(node, action)
+                    await self._remove_owner_references(dependent, (node.uid,))
+            case RemoveOwnerReferences(uids):
+                await self._remove_owner_references(node, uids)
+            case RemoveFinalizer(finalizer):
+                await self._remove_finalizer(node, finalizer)
+            case DeleteObject():
+                await self._delete(node, action)
 
-    async def _collect(self, node: Node, action: Collect) -> None:
-        for uid in action.gone:
+    async def _delete(self, node: Node, action: DeleteObject) -> None:
+        for uid in action.absent_owners:
             # the graph hears of an object a moment after it is stored
-            if await self._database.holds(uid):
+            if await self._database.contains_uid(uid):
                 self._worker.add(node.uid)
                 return
         backend, current = await self._current(node)
         if current is None:
             return
-        if action.unblock:
+        if action.unblock_owners:
             references = current["metadata"].get("ownerReferences") or ()
-            freed = [{**reference, "blockOwnerDeletion": False} for reference in references]
-            current = await self._update(backend, node, current, {"ownerReferences": freed})
+            unblocked = [{**reference, "blockOwnerDeletion": False} for reference in references]
+            current = await self._update(backend, node, current, {"ownerReferences": unblocked})
         await backend.delete(node.place.key, current, DeleteOptions(propagation_policy=action.policy))
 
-    async def _detach(self, node: Node, uids: Sequence[str]) -> None:
+    async def _remove_owner_references(self, node: Node, uids: Sequence[str]) -> None:
         backend, current = await self._current(node)
         if current is not None:
             references = current["metadata"].get("ownerReferences") or ()
-            kept = [reference for reference in references if reference.get("uid") not in uids]
-            await self._update(backend, node, current, {"ownerReferences": kept})
+            remaining = [reference for reference in references if reference.get("uid") not in uids]
+            await self._update(backend, node, current, {"ownerReferences": remaining})
 
-    async def _finish(self, node: Node, finalizer: str) -> None:
+    async def _remove_finalizer(self, node: Node, finalizer: str) -> None:
         backend, current = await self._current(node)
         if current is not None:
-            kept = [each for each in current["metadata"].get("finalizers") or () if each != finalizer]
-            await self._update(backend, node, current, {"finalizers": kept})
+            remaining = [each for each in current["metadata"].get("finalizers") or () if each != finalizer]
+            await self._update(backend, node, current, {"finalizers": remaining})
 
     async def _current(self, node: Node) -> tuple[SqliteBackend, Object | None]:
         """The stored object, None if it is no longer the one that was judged."""

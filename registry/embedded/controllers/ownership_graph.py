@@ -11,17 +11,17 @@ from dataclasses import dataclass
 
 from apiserver.meta.resource import GroupKind, Object
 from registry.generic.deletion import FOREGROUND, ORPHAN
-from registry.sqlite.statements import Place
+from registry.sqlite.statements import StorageKey
 
 
 @dataclass(frozen=True, slots=True)
-class Reference:
+class OwnerReference:
     """An ownerReference."""
 
     kind: GroupKind
     name: str
     uid: str
-    blocks: bool
+    blocks_owner_deletion: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Node:
     """An object, as far as ownership goes."""
 
     uid: str
-    place: Place
-    owners: tuple[Reference, ...]
+    place: StorageKey
+    owners: tuple[OwnerReference, ...]
     deleting: bool
     finalizers: frozenset[str]
 
@@ -42,12 +42,12 @@ class Node:
     def orphans_dependents(self) -> bool:
         return self.deleting and ORPHAN in self.finalizers
 
-    def blocks(self, owner: str) -> bool:
+    def blocks_deletion_of(self, owner: str) -> bool:
         """Whether the owner of this uid must wait for this object."""
-        return any(reference.uid == owner and reference.blocks for reference in self.owners)
+        return any(reference.uid == owner and reference.blocks_owner_deletion for reference in self.owners)
 
 
-def _same(name: str) -> str:
+def _identity(name: str) -> str:
     return name
 
 
@@ -57,11 +57,11 @@ class OwnerKind:
 
     storage: str
     namespaced: bool
-    stored_name: Callable[[str], str] = _same
+    stored_name: Callable[[str], str] = _identity
 
 
-class Standing(enum.Enum):
-    """What a reference is worth: its owner is there, is gone, or is on its way out and waits for its dependents."""
+class OwnerState(enum.Enum):
+    """What a reference is worth: its owner is there, is absent, or is on its way out and waits for its dependents."""
 
     SOLID = enum.auto()
     DANGLING = enum.auto()
@@ -69,44 +69,44 @@ class Standing(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Collect:
-    """Delete the object, if none of the uids in `gone` is to be found. `unblock` keeps a circle from waiting for
+class DeleteObject:
+    """Delete the object, if none of the uids in `gone` is to be found. `unblock` keeps a cycle from waiting for
     itself."""
 
     policy: str
-    gone: tuple[str, ...] = ()
-    unblock: bool = False
+    absent_owners: tuple[str, ...] = ()
+    unblock_owners: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """Take the references to these uids off the object: their owners are gone, or let go of it."""
+class RemoveOwnerReferences:
+    """Take the references to these uids off the object: their owners are absent, or let go of it."""
 
     uids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class RemoveFinalizer:
     """The object's dependents are dealt with: take this finalizer off."""
 
     finalizer: str
 
 
 @dataclass(frozen=True, slots=True)
-class Orphan:
+class OrphanDependents:
     """Take the references to the object off these."""
 
     dependents: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Await:
+class DeleteDependents:
     """These have to go first."""
 
     dependents: tuple[Node, ...]
 
 
-Action = Collect | Release | Finish | Orphan | Await
+Action = DeleteObject | RemoveOwnerReferences | RemoveFinalizer | OrphanDependents | DeleteDependents
 
 
 class OwnershipGraph:
@@ -136,49 +136,49 @@ class OwnershipGraph:
             if not dependents:
                 self._dependents.pop(reference.uid, None)
 
-    def decide(self, uid: str) -> Action | None:
+    def next_action(self, uid: str) -> Action | None:
         """What is to be done with this object now; None for nothing."""
         node = self._nodes.get(uid)
         if node is None:
             return None
-        return self._of_owner(node) if node.deleting else self._of_dependent(node)
+        return self._action_for_owner(node) if node.deleting else self._action_for_dependent(node)
 
-    def _of_owner(self, node: Node) -> Action | None:
+    def _action_for_owner(self, node: Node) -> Action | None:
         dependents = self.dependents(node.uid)
         if node.orphans_dependents:
-            return Orphan(tuple(dependents)) if dependents else Finish(ORPHAN)
+            return OrphanDependents(tuple(dependents)) if dependents else RemoveFinalizer(ORPHAN)
         if node.waits_for_dependents:
-            blocking = any(dependent.blocks(node.uid) for dependent in dependents)
-            return Await(tuple(dependents)) if blocking else Finish(FOREGROUND)
+            blocking = any(dependent.blocks_deletion_of(node.uid) for dependent in dependents)
+            return DeleteDependents(tuple(dependents)) if blocking else RemoveFinalizer(FOREGROUND)
         return None
 
-    def _of_dependent(self, node: Node) -> Action | None:
-        standings = [(reference, self.standing(node, reference)) for reference in node.owners]
-        lost = tuple(reference.uid for reference, standing in standings if standing is not Standing.SOLID)
+    def _action_for_dependent(self, node: Node) -> Action | None:
+        states = [(reference, self.owner_state(node, reference)) for reference in node.owners]
+        lost = tuple(reference.uid for reference, owner_state in states if owner_state is not OwnerState.SOLID)
         if not lost:
             return None
-        if len(lost) < len(standings):
-            return Release(lost)
-        gone = tuple(reference.uid for reference, _ in standings if self._nodes.get(reference.uid) is None)
+        if len(lost) < len(states):
+            return RemoveOwnerReferences(lost)
+        absent = tuple(reference.uid for reference, _ in states if self._nodes.get(reference.uid) is None)
         dependents = self.dependents(node.uid)
-        if dependents and any(standing is Standing.WAITING for _, standing in standings):
-            circle = any(dependent.waits_for_dependents for dependent in dependents)
-            return Collect("Foreground", gone, unblock=circle)
-        return Collect(_own_policy(node), gone)
+        if dependents and any(owner_state is OwnerState.WAITING for _, owner_state in states):
+            cycle = any(dependent.waits_for_dependents for dependent in dependents)
+            return DeleteObject("Foreground", absent, unblock_owners=cycle)
+        return DeleteObject(_propagation_policy(node), absent)
 
-    def standing(self, node: Node, reference: Reference) -> Standing:
+    def owner_state(self, node: Node, reference: OwnerReference) -> OwnerState:
         kind = self._kinds.get(reference.kind)
         namespace = node.place.key.namespace
         if kind is None or (kind.namespaced and not namespace):
             # of a kind that is not served here nobody can tell; and nothing cluster-wide can depend on a namespace
-            return Standing.SOLID
+            return OwnerState.SOLID
         owner = self._nodes.get(reference.uid)
-        if owner is None or not _fits(owner, reference, kind, namespace):
-            return Standing.DANGLING
-        return Standing.WAITING if owner.waits_for_dependents else Standing.SOLID
+        if owner is None or not _matches(owner, reference, kind, namespace):
+            return OwnerState.DANGLING
+        return OwnerState.WAITING if owner.waits_for_dependents else OwnerState.SOLID
 
 
-def node_of(place: Place, obj: Object) -> Node:
+def node_of(place: StorageKey, obj: Object) -> Node:
     metadata = obj["metadata"]
     references = metadata.get("ownerReferences") or ()
     return Node(
@@ -190,13 +190,13 @@ def node_of(place: Place, obj: Object) -> Node:
     )
 
 
-def _reference(item: Object) -> Reference:
+def _reference(item: Object) -> OwnerReference:
     group, slash, _ = item.get("apiVersion", "").partition("/")
     kind = GroupKind(group if slash else "", item.get("kind", ""))
-    return Reference(kind, item.get("name", ""), item.get("uid", ""), item.get("blockOwnerDeletion") is True)
+    return OwnerReference(kind, item.get("name", ""), item.get("uid", ""), item.get("blockOwnerDeletion") is True)
 
 
-def _fits(owner: Node, reference: Reference, kind: OwnerKind, namespace: str) -> bool:
+def _matches(owner: Node, reference: OwnerReference, kind: OwnerKind, namespace: str) -> bool:
     key = owner.place.key
     return (
         owner.place.resource == kind.storage
@@ -205,7 +205,7 @@ def _fits(owner: Node, reference: Reference, kind: OwnerKind, namespace: str) ->
     )
 
 
-def _own_policy(node: Node) -> str:
+def _propagation_policy(node: Node) -> str:
     if ORPHAN in node.finalizers:
         return "Orphan"
     return "Foreground" if FOREGROUND in node.finalizers else "Background"

@@ -11,7 +11,7 @@ from typing import Any
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object
-from registry.embedded.kinds.kind import AnyContent
+from registry.embedded.kinds.kind import NoValidation
 
 SERVICE_ACCOUNT_TOKEN = "kubernetes.io/service-account-token"
 SERVICE_ACCOUNT_NAME = "kubernetes.io/service-account.name"
@@ -20,7 +20,7 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 NAMESPACE_FINALIZER = "kubernetes"
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
-_KEY_TEXT = (
+_KEY_MESSAGE = (
     "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
     "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
@@ -31,16 +31,16 @@ _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _BASIC_AUTH = "kubernetes.io/basic-auth"
 # one of them is enough
 _BASIC_AUTH_KEYS = ("username", "password")
-_WANTED: Mapping[str, Sequence[str]] = {
+_REQUIRED_KEYS: Mapping[str, Sequence[str]] = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
     "kubernetes.io/ssh-auth": ("ssh-privatekey",),
     "kubernetes.io/dockercfg": (".dockercfg",),
     "kubernetes.io/dockerconfigjson": (".dockerconfigjson",),
 }
-_FROZEN = "field is immutable when `immutable` is set"
+_IMMUTABLE_MESSAGE = "field is immutable when `immutable` is set"
 
 
-class SecretRules(AnyContent):
+class SecretValidation(NoValidation):
     def default(self, obj: Object) -> None:
         obj["type"] = obj.get("type") or "Opaque"
         written = obj.pop("stringData", None)
@@ -59,17 +59,17 @@ class SecretRules(AnyContent):
                 problems.append(errors.required(f"metadata.annotations[{SERVICE_ACCOUNT_NAME}]"))
         if obj["type"] == _BASIC_AUTH and any(key in data for key in _BASIC_AUTH_KEYS):
             return problems
-        wanted = _BASIC_AUTH_KEYS if obj["type"] == _BASIC_AUTH else _WANTED.get(obj["type"], ())
+        wanted = _BASIC_AUTH_KEYS if obj["type"] == _BASIC_AUTH else _REQUIRED_KEYS.get(obj["type"], ())
         return problems + [errors.required(f"data[{key}]") for key in wanted if key not in data]
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        problems = _frozen_errors(new, old, ("data",))
+        problems = _immutable_errors(new, old, ("data",))
         if new["type"] != old.get("type"):
             problems.append(errors.invalid("type", new["type"], "field is immutable"))
         return problems
 
 
-class ConfigMapRules(AnyContent):
+class ConfigMapValidation(NoValidation):
     def validate(self, obj: Object) -> list[FieldError]:
         data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
         problems = [
@@ -87,10 +87,10 @@ class ConfigMapRules(AnyContent):
         return problems
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        return _frozen_errors(new, old, ("data", "binaryData"))
+        return _immutable_errors(new, old, ("data", "binaryData"))
 
 
-class NamespaceRules(AnyContent):
+class NamespaceValidation(NoValidation):
     """The content of spec is the finalizers, which only the subresource `finalize` changes."""
 
     def initialize(self, obj: Object) -> None:
@@ -106,14 +106,14 @@ class NamespaceRules(AnyContent):
 class NamespaceTermination:
     """A Namespace is also held by spec.finalizers: `kubernetes` stands for what it contains."""
 
-    def held(self, obj: Object) -> bool:
+    def has_finalizers(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers") or (obj.get("spec") or {}).get("finalizers"))
 
-    def mark(self, obj: Object) -> None:
+    def mark_terminating(self, obj: Object) -> None:
         obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
 
 
-class ServiceRules(AnyContent):
+class ServiceValidation(NoValidation):
     def default(self, obj: Object) -> None:
         spec = obj["spec"] = dict(obj.get("spec") or {})
         spec.setdefault("type", "ClusterIP")
@@ -174,7 +174,7 @@ def _key_errors(field: str, keys: Iterable[str]) -> list[FieldError]:
         if len(key) > _MAX_KEY:
             problems.append(errors.invalid(path, key, f"must be no more than {_MAX_KEY} bytes"))
         if not _KEY.fullmatch(key):
-            problems.append(errors.invalid(path, key, _KEY_TEXT))
+            problems.append(errors.invalid(path, key, _KEY_MESSAGE))
         if key in (".", ".."):
             problems.append(errors.invalid(path, key, f"must not be '{key}'"))
     return problems
@@ -191,13 +191,15 @@ def _base64_errors(field: str, data: Mapping[str, str]) -> list[FieldError]:
     return problems
 
 
-def _frozen_errors(new: Object, old: Object, fields: Iterable[str]) -> list[FieldError]:
+def _immutable_errors(new: Object, old: Object, fields: Iterable[str]) -> list[FieldError]:
     if old.get("immutable") is not True:
         return []
     problems = []
     if new.get("immutable") is not True:
-        problems.append(errors.forbidden("immutable", _FROZEN))
+        problems.append(errors.forbidden("immutable", _IMMUTABLE_MESSAGE))
     problems += [
-        errors.forbidden(field, _FROZEN) for field in fields if (new.get(field) or {}) != (old.get(field) or {})
+        errors.forbidden(field, _IMMUTABLE_MESSAGE)
+        for field in fields
+        if (new.get(field) or {}) != (old.get(field) or {})
     ]
     return problems

@@ -17,11 +17,11 @@ _RENAMED = {
 _RESTORED = {new: old for old, new in _RENAMED.items()}
 
 
-class EventsForm:
+class EventsV1Conversion:
     """The Form of events.k8s.io/v1 over what core/v1 stores."""
 
-    def show(self, stored: Object) -> Object:
+    def to_served(self, stored: Object) -> Object:
         return {_RENAMED.get(name, name): value for name, value in stored.items()}
 
-    def store(self, shown: Object) -> Object:
+    def to_stored(self, shown: Object) -> Object:
         return {_RESTORED.get(name, name): value for name, value in shown.items()}

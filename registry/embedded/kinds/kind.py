@@ -11,11 +11,11 @@ from apiserver.meta.errors import FieldError
 from apiserver.meta.object_meta import dns1123_subdomain_errors
 from apiserver.meta.resource import Column, FieldValue, GroupResource, Object, Resource, Schema, no_cells
 from apiserver.schema.pruning_and_defaulting import schema_errors
-from registry.embedded.kinds.protobuf import table_of
-from registry.generic.deletion import ByFinalizers, Termination
+from registry.embedded.kinds.protobuf import message_table_of
+from registry.generic.deletion import Finalization, MetadataFinalizers
 
 
-class Rules(Protocol):
+class KindValidation(Protocol):
     """Defaults and validation of one kind. Called with objects whose types are as the schema says."""
 
     def initialize(self, obj: Object) -> None:
@@ -33,7 +33,7 @@ class Rules(Protocol):
         ...
 
 
-class AnyContent:
+class NoValidation:
     """The Rules of kinds whose content is nobody's business here."""
 
     def initialize(self, obj: Object) -> None:
@@ -55,8 +55,8 @@ CREATED_AT = (
 )
 """The columns, all of them, of kinds that say when instead of how long ago; `cells.created_at` fills them."""
 
-ANY_CONTENT: Rules = AnyContent()
-BY_FINALIZERS: Termination = ByFinalizers()
+NO_VALIDATION: KindValidation = NoValidation()
+BY_FINALIZERS: Finalization = MetadataFinalizers()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,15 +82,15 @@ class Kind:
     generation: bool = False
     name_errors: Callable[[str], list[str]] = dns1123_subdomain_errors
     properties: Mapping[str, Schema] = field(default_factory=dict)
-    fixed: tuple[str, ...] = ()
+    subresource_fields: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     custom: bool = False
     selectable_fields: Mapping[str, FieldValue] = field(default_factory=dict)
     columns: tuple[Column, ...] = ()
     cells: Callable[[Object], Sequence[object]] = no_cells
     replaces_default_columns: bool = False
-    rules: Rules = ANY_CONTENT
-    termination: Termination = BY_FINALIZERS
+    validation: KindValidation = NO_VALIDATION
+    termination: Finalization = BY_FINALIZERS
 
     @property
     def group_resource(self) -> GroupResource:
@@ -112,7 +112,7 @@ class Kind:
     def default(self, obj: Object) -> None:
         """In place; what is of a wrong type is left for validation."""
         if not self.schema_errors(obj):
-            self.rules.default(obj)
+            self.validation.default(obj)
 
     def _resource(self, version: str) -> Resource:
         return Resource(
@@ -130,7 +130,7 @@ class Kind:
             cells=self.cells,
             default=self.default,
             replaces_default_columns=self.replaces_default_columns,
-            protobuf=table_of(self.group, version, self.kind),
+            protobuf=message_table_of(self.group, version, self.kind),
             selectable_fields=self.selectable_fields,
             strategic_merge=not self.custom,
         )

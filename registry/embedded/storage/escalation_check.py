@@ -9,12 +9,12 @@ from apiserver.authorization.authorizer import MASTERS, AccessAttributes
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Object, Resource
 from apiserver.request.context import RequestContext, User
-from registry.rbac.escalation import EVERYTHING, describe, uncovered
-from registry.rbac.role_index import GROUP, RoleIndex, Rule, parse_binding, parse_rules, place
+from registry.rbac.escalation import ALL_RULES, describe, uncovered
+from registry.rbac.role_index import GROUP, RbacRule, RoleIndex, parse_binding, parse_rules, split_key
 
 
 @dataclass(frozen=True, slots=True)
-class RoleGuard:
+class RoleEscalationCheck:
     """Of Roles and ClusterRoles. The verb `escalate` on the role lifts it."""
 
     index: RoleIndex
@@ -22,22 +22,22 @@ class RoleGuard:
 
     def __call__(self, context: RequestContext, new: Object, old: Object | None) -> None:
         """Raises Forbidden."""
-        if old is not None and _same(new, old, ("rules", "aggregationRule")):
+        if old is not None and _fields_equal(new, old, ("rules", "aggregationRule")):
             return
         metadata = new["metadata"]
         namespace, name = metadata.get("namespace", ""), metadata["name"]
         user = context.user
-        if _may(self.index, user, "escalate", self.resource.plural, name, namespace):
+        if _is_allowed(self.index, user, "escalate", self.resource.plural, name, namespace):
             return
         wanted = list(parse_rules(new.get("rules")))
         if new.get("aggregationRule"):
             # whoever labels a ClusterRole decides what this one holds
-            wanted += EVERYTHING
-        _refuse_more(self.index, user, namespace, wanted, self.resource, name)
+            wanted += ALL_RULES
+        _reject_missing_permissions(self.index, user, namespace, wanted, self.resource, name)
 
 
 @dataclass(frozen=True, slots=True)
-class BindingGuard:
+class BindingEscalationCheck:
     """Of RoleBindings and ClusterRoleBindings. The verb `bind` on the role lifts it."""
 
     index: RoleIndex
@@ -45,22 +45,22 @@ class BindingGuard:
 
     def __call__(self, context: RequestContext, new: Object, old: Object | None) -> None:
         """Raises Forbidden, and NotFound for a role that does not exist."""
-        if old is not None and _same(new, old, ("roleRef", "subjects")):
+        if old is not None and _fields_equal(new, old, ("roleRef", "subjects")):
             return
         binding = parse_binding(new)
         if binding is None:
             return
-        role, (namespace, name), user = place(binding.role), place(binding.key), context.user
+        role, (namespace, name), user = split_key(binding.role), split_key(binding.key), context.user
         plural = "roles" if role.namespace else "clusterroles"
-        if _may(self.index, user, "bind", plural, role.name, namespace):
+        if _is_allowed(self.index, user, "bind", plural, role.name, namespace):
             return
         rules = self.index.rules_of(binding.role)
         if rules is None:
             raise errors.NotFound(GroupResource(GROUP, plural), role.name)
-        _refuse_more(self.index, user, namespace, rules, self.resource, name)
+        _reject_missing_permissions(self.index, user, namespace, rules, self.resource, name)
 
 
-def _may(index: RoleIndex, user: User, verb: str, plural: str, role: str, namespace: str) -> bool:
+def _is_allowed(index: RoleIndex, user: User, verb: str, plural: str, role: str, namespace: str) -> bool:
     if MASTERS in user.groups:
         return True
     access = AccessAttributes(
@@ -69,8 +69,8 @@ def _may(index: RoleIndex, user: User, verb: str, plural: str, role: str, namesp
     return index.decide(access).allowed
 
 
-def _refuse_more(
-    index: RoleIndex, user: User, namespace: str, wanted: Sequence[Rule], resource: Resource, name: str
+def _reject_missing_permissions(
+    index: RoleIndex, user: User, namespace: str, wanted: Sequence[RbacRule], resource: Resource, name: str
 ) -> None:
     missing = uncovered(index.rules_for(user, namespace), wanted)
     if not missing:
@@ -81,5 +81,5 @@ def _refuse_more(
     raise errors.Forbidden(resource.group_resource, name, why)
 
 
-def _same(new: Object, old: Object, fields: Sequence[str]) -> bool:
+def _fields_equal(new: Object, old: Object, fields: Sequence[str]) -> bool:
     return all(new.get(field) == old.get(field) for field in fields)

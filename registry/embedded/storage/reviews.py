@@ -15,7 +15,7 @@ from apiserver.meta.resource import Object, Resource
 from apiserver.request.context import RequestContext, User
 from apiserver.schema.pruning_and_defaulting import schema_errors
 from registry.embedded.auth.bound_tokens import AUDIENCE
-from registry.embedded.auth.token_authenticator import Bearers, InvalidBearer
+from registry.embedded.auth.token_authenticator import InvalidBearerToken, ServiceAccountTokens
 from registry.embedded.kinds.reviews import (
     LOCAL_SUBJECT_ACCESS_REVIEW,
     SELF_SUBJECT_ACCESS_REVIEW,
@@ -24,18 +24,18 @@ from registry.embedded.kinds.reviews import (
     SUBJECT_ACCESS_REVIEW,
     TOKEN_REVIEW,
 )
-from registry.rbac.role_index import RoleIndex, rule_document
+from registry.rbac.role_index import RoleIndex, to_policy_rule
 
-Answer = Callable[[RequestContext, Object], Awaitable[Object]]
+Evaluate = Callable[[RequestContext, Object], Awaitable[Object]]
 """(context, review) -> its status. Raises StatusError."""
 
 
 class ReviewStorage(rest.Creater):
     """A resource that can only be created, which means to be asked."""
 
-    def __init__(self, resource: Resource, answer: Answer) -> None:
+    def __init__(self, resource: Resource, evaluate: Evaluate) -> None:
         self._resource = resource
-        self._answer = answer
+        self._evaluate = evaluate
 
     @property
     def resource(self) -> Resource:
@@ -48,21 +48,23 @@ class ReviewStorage(rest.Creater):
             raise errors.Invalid(self._resource.group_kind, "", problems)
         review = {**obj, "spec": spec}
         async with validate(review, None):
-            status = await self._answer(context, review)
+            status = await self._evaluate(context, review)
         metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
         answered = {**obj, "metadata": metadata, "status": status}
         return answered
 
 
-def review_storages(*, authorizer: Authorizer, index: RoleIndex, tokens: Bearers) -> Mapping[str, ReviewStorage]:
+def review_storages(
+    *, authorizer: Authorizer, index: RoleIndex, tokens: ServiceAccountTokens
+) -> Mapping[str, ReviewStorage]:
     """The storages of all reviews, by plural name."""
     access = _AccessReviews(authorizer)
     storages = (
-        ReviewStorage(SUBJECT_ACCESS_REVIEW, access.of_subject),
-        ReviewStorage(LOCAL_SUBJECT_ACCESS_REVIEW, access.of_subject_here),
-        ReviewStorage(SELF_SUBJECT_ACCESS_REVIEW, access.of_caller),
+        ReviewStorage(SUBJECT_ACCESS_REVIEW, access.review_subject),
+        ReviewStorage(LOCAL_SUBJECT_ACCESS_REVIEW, access.review_subject_in_namespace),
+        ReviewStorage(SELF_SUBJECT_ACCESS_REVIEW, access.review_caller),
         ReviewStorage(SELF_SUBJECT_RULES_REVIEW, _RulesReview(index)),
-        ReviewStorage(SELF_SUBJECT_REVIEW, _who),
+        ReviewStorage(SELF_SUBJECT_REVIEW, _review_caller_identity),
         ReviewStorage(TOKEN_REVIEW, _TokenReview(tokens)),
     )
     return {storage.resource.plural: storage for storage in storages}
@@ -72,7 +74,7 @@ class _AccessReviews:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    async def of_subject(self, context: RequestContext, review: Object) -> Object:
+    async def review_subject(self, context: RequestContext, review: Object) -> Object:
         spec = review["spec"]
         problems = _attribute_errors(spec)
         if not spec.get("user") and not spec.get("groups"):
@@ -81,15 +83,15 @@ class _AccessReviews:
             raise errors.Invalid(SUBJECT_ACCESS_REVIEW.group_kind, "", problems)
         return await self._status(_subject(spec), spec)
 
-    async def of_subject_here(self, context: RequestContext, review: Object) -> Object:
+    async def review_subject_in_namespace(self, context: RequestContext, review: Object) -> Object:
         namespace = review["metadata"].get("namespace", "")
         asked = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")
         if asked != namespace:
             problem = errors.invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace")
             raise errors.Invalid(LOCAL_SUBJECT_ACCESS_REVIEW.group_kind, "", [problem])
-        return await self.of_subject(context, review)
+        return await self.review_subject(context, review)
 
-    async def of_caller(self, context: RequestContext, review: Object) -> Object:
+    async def review_caller(self, context: RequestContext, review: Object) -> Object:
         problems = _attribute_errors(review["spec"])
         if problems:
             raise errors.Invalid(SELF_SUBJECT_ACCESS_REVIEW.group_kind, "", problems)
@@ -110,14 +112,14 @@ class _RulesReview:
             raise errors.BadRequest("no namespace on request")
         rules = self._index.rules_for(context.user, namespace)
         return {
-            "resourceRules": [rule_document(rule) for rule in rules if rule.resources],
-            "nonResourceRules": [rule_document(rule) for rule in rules if rule.paths],
+            "resourceRules": [to_policy_rule(rule) for rule in rules if rule.resources],
+            "nonResourceRules": [to_policy_rule(rule) for rule in rules if rule.paths],
             "incomplete": False,
         }
 
 
 class _TokenReview:
-    def __init__(self, tokens: Bearers) -> None:
+    def __init__(self, tokens: ServiceAccountTokens) -> None:
         self._tokens = tokens
 
     async def __call__(self, context: RequestContext, review: Object) -> Object:
@@ -125,14 +127,14 @@ class _TokenReview:
         if not token:
             raise errors.BadRequest("token is required for TokenReview in authentication")
         try:
-            found = self._tokens.find(token, audiences)
-        except InvalidBearer as error:
+            found = self._tokens.authenticate_token(token, audiences)
+        except InvalidBearerToken as error:
             return {"user": {}, "error": str(error)}
         authenticated = replace(found.user, groups=(*found.user.groups, AUTHENTICATED))
         return {"authenticated": True, "user": _user_info(authenticated), "audiences": list(found.audiences)}
 
 
-async def _who(context: RequestContext, review: Object) -> Object:
+async def _review_caller_identity(context: RequestContext, review: Object) -> Object:
     return {"userInfo": _user_info(context.user)}
 
 

@@ -12,12 +12,12 @@ from prometheus_client import CollectorRegistry
 from admission.chain import ignore_observation
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from controller.platform.settings import FollowedSettings, PlatformSettings
-from controller.runtime.apply import Apply
-from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
+from controller.platform.settings import PlatformSettings, ReloadableSettings
+from controller.runtime.apply import ClusterWriter
+from controller.runtime.event_recorder import Event, Recorder, Regarding
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
 from controller.runtime.write_gate import OpenGate
-from registry.cluster.informer_factory import Informers
+from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import NAMESPACES, ClusterResource
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL, HOST_LABEL
 from registry.tenantgateway.types import TENANTGATEWAYS
@@ -44,7 +44,7 @@ class Told(Recorder):
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str, str]] = []
 
-    def record(self, regarding: Regarding, occurrence: Occurrence) -> None:
+    def record(self, regarding: Regarding, occurrence: Event) -> None:
         self.events.append((regarding.kind, regarding.name, occurrence.type, occurrence.reason))
 
 
@@ -56,7 +56,7 @@ class World:
         self.cluster.before = self._before
         self.broken: dict[tuple[str, str, str], StatusError] = {}
         self.absent: set[str] = set()
-        self.settings = FollowedSettings(PlatformSettings.model_validate(settings or {}))
+        self.settings = ReloadableSettings(PlatformSettings.model_validate(settings or {}))
         self.told = Told()
         self.calls: list[tuple[str, str, str]] = []
 
@@ -71,18 +71,18 @@ class World:
     async def running(self) -> AsyncIterator[GatewayControllers]:
         """A process from its start to its end: leaves once everything has settled."""
         tenants = self.tenants()
-        informers = Informers(self.cluster, shared=tenants.informers)
-        self.apply = Apply(cluster=self.cluster, gate=OpenGate())
+        informers = InformerFactory(self.cluster, shared=tenants.informers)
+        self.writer = ClusterWriter(cluster=self.cluster, gate=OpenGate())
         controllers = GatewayControllers(
             tenants=tenants,
             settings=self.settings,
             informers=informers,
-            apply=self.apply,
+            writer=self.writer,
             queues=WorkQueueMetrics(CollectorRegistry()),
             recorder=self.told,
         )
         tasks = [asyncio.create_task(informers.run()), *(asyncio.create_task(each.run()) for each in tenants.informers)]
-        # for TenantGateways themselves the process does not wait long
+        # for TenantGatewayIndex themselves the process does not wait long
         await asyncio.gather(*(each.synced.wait() for each in tenants.informers))
         tasks.append(asyncio.create_task(controllers.run()))
         try:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from registry.rbac.role_index import rule_document
+from registry.rbac.role_index import to_policy_rule
 from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
@@ -335,7 +335,7 @@ def test_what_is_seen_is_what_the_host_s_reviews_allow(
     subjects = [*(user(name) for name in people), group(f"{unique}g"), group(f"{unique}h")]
     for number in range(60):
         name, namespace = f"{unique}-{number}", rng.choice([*places, *places, ""])
-        rules = [rule_document(random_rule(rng, places)) for _ in range(rng.randint(0, 2))]
+        rules = [to_policy_rule(random_rule(rng, places)) for _ in range(rng.randint(0, 2))]
         kind = "Role" if namespace and rng.random() < 0.5 else "ClusterRole"
         path = ROLES if kind == "Role" else "clusterroles"
         access.make(path, {"metadata": {"name": name}, "rules": rules}, namespace if kind == "Role" else "")

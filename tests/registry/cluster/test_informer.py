@@ -13,7 +13,7 @@ from apiserver.meta.resource import Key, Object
 from registry.cluster.backoff import Backoff
 from registry.cluster.informer import Informer
 from registry.cluster.interface import NAMESPACES, ClusterResource, ClusterUnreachable, WatchEvent
-from registry.cluster.watch_decoder import MalformedFrame
+from registry.cluster.watch_decoder import MalformedStream
 from tests.event_loop_turns import count_loop_iterations
 
 _END = {"annotations": {"k8s.io/initial-events-end": "true"}}
@@ -48,7 +48,7 @@ class Script:
         self.calls.append("probe")
         return self._answer()
 
-    async def each(
+    async def each_list_item(
         self,
         res: ClusterResource,
         namespace: str = "",
@@ -110,7 +110,7 @@ class Record:
     def bookmark(self, rv: int) -> None:
         self.told.append(("bookmark", rv))
 
-    def unreachable(self, error: StatusError | None) -> None:
+    def set_cluster_error(self, error: StatusError | None) -> None:
         self.told.append(("unreachable", error.code if error else None))
 
 
@@ -152,7 +152,7 @@ async def play(*steps: Any, keep: bool = True, slim: Callable[[Object], Object] 
         delays.append(seconds)
 
     backoff = Backoff(jitter=lambda: 0.0)
-    informer = Informer(script, NAMESPACES, keep=keep, slim=slim, backoff=backoff, sleep=sleep)  # type: ignore[arg-type]
+    informer = Informer(script, NAMESPACES, store_objects=keep, transform=slim, backoff=backoff, sleep=sleep)  # type: ignore[arg-type]
     informer.add_handler(record)
     task = asyncio.create_task(informer.run())
     await asyncio.wait_for(script.over.wait(), 5)
@@ -203,17 +203,17 @@ async def test_who_is_behind_is_told_once_it_may_be_and_misses_nothing(steps: li
         await may.wait()
 
     first, behind = Named("first", order), Named("behind", order)
-    informer.add_handler(behind, behind=True)
+    informer.add_handler(behind, late=True)
     informer.add_handler(first)
-    informer.hold_back(until)
+    informer.delay_late_handlers(until)
     task = asyncio.create_task(informer.run())
     await asyncio.wait_for(asked.wait(), 5)
-    assert (order, informer.synced.is_set(), informer.told.is_set()) == (["first"], True, False)
+    assert (order, informer.synced.is_set(), informer.late_synced.is_set()) == (["first"], True, False)
     may.set()
     await asyncio.wait_for(script.over.wait(), 5)
     task.cancel()
     await asyncio.wait([task])
-    assert informer.told.is_set()
+    assert informer.late_synced.is_set()
     assert order == ["first", "behind", "first", "behind", "first", "behind"]
     assert first.told == behind.told == [("replace", ["a", "b"], 5), ("MODIFIED", "a", 6), ("bookmark", 7)]
 
@@ -223,7 +223,7 @@ async def test_who_is_behind_is_told_of_an_outage_and_of_what_was_missed() -> No
     script = Script(INITIAL, ClusterUnreachable(), page(6), page(8, obj("c", 8)))
     backoff = Backoff(jitter=lambda: 0.0)
     informer = Informer(script, NAMESPACES, backoff=backoff, sleep=lambda seconds: asyncio.sleep(0))  # type: ignore[arg-type]
-    informer.add_handler(behind, behind=True)
+    informer.add_handler(behind, late=True)
     task = asyncio.create_task(informer.run())
     await asyncio.wait_for(script.over.wait(), 5)
     task.cancel()
@@ -340,7 +340,7 @@ async def test_a_host_that_asks_for_patience_gets_it_within_bounds() -> None:
 @pytest.mark.parametrize(
     "damaged",
     [
-        pytest.param(MalformedFrame("no event"), id="a frame that is none"),
+        pytest.param(MalformedStream("no event"), id="a frame that is none"),
         pytest.param(WatchEvent("MODIFIED", {"metadata": {"name": "a"}}), id="an object without a version"),
         pytest.param(WatchEvent("MODIFIED", {"metadata": {"name": "a", "resourceVersion": "x"}}), id="no number"),
         pytest.param(WatchEvent("MODIFIED", {}), id="no metadata"),

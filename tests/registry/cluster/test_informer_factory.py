@@ -13,7 +13,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
 from registry.cluster import informer_factory as looking
-from registry.cluster.informer_factory import Informers
+from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import NAMESPACES, SECRETS, ClusterResource, ClusterUnreachable, NotServed
 from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
@@ -36,7 +36,7 @@ class Names:
 
     def bookmark(self, rv: int) -> None: ...
 
-    def unreachable(self, error: StatusError | None) -> None: ...
+    def set_cluster_error(self, error: StatusError | None) -> None: ...
 
 
 class Serving:
@@ -57,7 +57,7 @@ class Serving:
 
 
 @asynccontextmanager
-async def running(informers: Informers) -> AsyncIterator[None]:
+async def running(informers: InformerFactory) -> AsyncIterator[None]:
     task = asyncio.create_task(informers.run())
     try:
         yield
@@ -72,15 +72,15 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_asks_for_the_same_gets_the_same() -> None:
-    informers = Informers(FakeCluster())
+    informers = InformerFactory(FakeCluster())
     assert informers.get(SECRETS) is informers.get(SECRETS)
     assert informers.get(SECRETS, field_selector="metadata.name=a") is not informers.get(SECRETS)
     assert len(informers.all) == 2
 
 
 def test_what_somebody_else_runs_is_shared_and_not_run_again() -> None:
-    namespaces = Informers(FakeCluster()).get(NAMESPACES)
-    informers = Informers(FakeCluster(), shared=[namespaces])
+    namespaces = InformerFactory(FakeCluster()).get(NAMESPACES)
+    informers = InformerFactory(FakeCluster(), shared=[namespaces])
     assert informers.get(NAMESPACES) is namespaces
     assert informers.get(NAMESPACES, label_selector="a=b") is not namespaces
     assert namespaces not in informers.all
@@ -90,15 +90,15 @@ async def test_all_of_them_run_and_later_ones_too() -> None:
     host, first, second = FakeCluster(), Names(), Names()
     host.add(NAMESPACES, {"metadata": {"name": "a"}})
     host.add(SECRETS, {"metadata": {"name": "b", "namespace": "a"}})
-    informers = Informers(host)
+    informers = InformerFactory(host)
     informers.get(NAMESPACES).add_handler(first)
     async with running(informers):
         await asyncio.wait_for(first.changed.wait(), 5)
         informers.get(SECRETS).add_handler(second)
         await asyncio.wait_for(second.changed.wait(), 5)
     assert (first.seen, second.seen) == ({"a"}, {"b"})
-    assert informers.has(NAMESPACES)
-    assert not informers.has(OLD)
+    assert informers.is_served(NAMESPACES)
+    assert not informers.is_served(OLD)
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ async def test_all_of_them_run_and_later_ones_too() -> None:
 async def test_the_newest_version_that_is_served_is_found(
     served: list[ClusterResource], found: ClusterResource
 ) -> None:
-    informers = Informers(FakeCluster(before=Serving(*served)))
-    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha3", "v1alpha2"])
+    informers = InformerFactory(FakeCluster(before=Serving(*served)))
+    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha3", "v1alpha2"])
     told: asyncio.Queue[ClusterResource] = asyncio.Queue()
     sought.subscribe(told.put_nowait)
     async with running(informers):
@@ -125,8 +125,8 @@ async def test_the_newest_version_that_is_served_is_found(
 @pytest.mark.usefixtures("quick")
 async def test_a_kind_that_is_missing_is_looked_for_until_it_comes() -> None:
     serving = Serving()
-    informers = Informers(FakeCluster(before=serving))
-    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    informers = InformerFactory(FakeCluster(before=serving))
+    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     told: asyncio.Queue[ClusterResource] = asyncio.Queue()
     sought.subscribe(told.put_nowait)
     async with running(informers):
@@ -150,8 +150,8 @@ async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCap
         asked.release()
         raise NotServed
 
-    informers = Informers(FakeCluster(before=lacks))
-    informers.when_served(OLD.group, OLD.kind, ["v1alpha2"])
+    informers = InformerFactory(FakeCluster(before=lacks))
+    informers.watch_availability(OLD.group, OLD.kind, ["v1alpha2"])
     with caplog.at_level(logging.DEBUG, logger="registry.cluster.informer_factory"):
         async with running(informers):
             for _ in range(3):
@@ -165,10 +165,10 @@ async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCap
 async def test_a_host_without_the_whole_group_is_one_that_lacks_the_kind() -> None:
     serving = Serving(OLD)
     serving.without_group = True
-    informers = Informers(FakeCluster(before=serving))
-    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    informers = InformerFactory(FakeCluster(before=serving))
+    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     async with running(informers):
-        await asyncio.wait_for(sought.looked.wait(), 5)
+        await asyncio.wait_for(sought.checked.wait(), 5)
         assert sought.resource is None
         serving.without_group = False
         told: asyncio.Queue[ClusterResource] = asyncio.Queue()
@@ -184,8 +184,8 @@ async def test_a_host_that_is_away_does_not_make_an_old_version_the_newest() -> 
         asked.put_nowait(res.version)
         raise errors.TooManyRequests("later", retry_after=1)
 
-    informers = Informers(FakeCluster(before=before))
-    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    informers = InformerFactory(FakeCluster(before=before))
+    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     async with running(informers):
         assert await asyncio.wait_for(asked.get(), 5) == "v1"
     assert asked.empty()
@@ -206,13 +206,13 @@ async def test_a_kind_that_comes_to_be_served_in_another_version_only_is_followe
     serving = Serving(OLD)
     host, names, told = FakeCluster(before=serving), Names(), list[ClusterResource]()
     host.add(NEW, {"metadata": {"name": "a", "namespace": "n"}})
-    informers = Informers(host)
+    informers = InformerFactory(host)
 
     def follow(found: ClusterResource) -> None:
         informers.get(found).add_handler(names)
         told.append(found)
 
-    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     sought.subscribe(follow)
     async with running(informers):
         await asyncio.sleep(60)
@@ -234,8 +234,8 @@ async def test_a_kind_that_is_gone_stays_as_it_was_seen() -> None:
     serving = Serving(OLD)
     host, names = FakeCluster(before=serving), Names()
     host.add(OLD, {"metadata": {"name": "a", "namespace": "n"}})
-    informers = Informers(host)
-    sought = informers.when_served(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    informers = InformerFactory(host)
+    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     sought.subscribe(lambda found: informers.get(found).add_handler(names))
     async with running(informers):
         await asyncio.sleep(60)

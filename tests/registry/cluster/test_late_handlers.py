@@ -9,7 +9,7 @@ import pytest
 
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
-from registry.cluster.informer_factory import Informers
+from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import NAMESPACES, SERVICES, ClusterResource
 from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
@@ -27,14 +27,14 @@ class Told:
 
     def bookmark(self, rv: int) -> None: ...
 
-    def unreachable(self, error: StatusError | None) -> None: ...
+    def set_cluster_error(self, error: StatusError | None) -> None: ...
 
 
 @virtual
 async def test_a_handler_that_would_not_be_told_what_there_is_is_refused() -> None:
     cluster = FakeCluster()
     cluster.add(NAMESPACES, {"metadata": {"name": "a"}})
-    informers = Informers(cluster)
+    informers = InformerFactory(cluster)
     informer = informers.get(NAMESPACES)
     task = asyncio.create_task(informers.run())
     await informer.synced.wait()
@@ -48,17 +48,17 @@ async def test_a_handler_that_would_not_be_told_what_there_is_is_refused() -> No
 async def test_all_who_look_for_a_kind_share_one_informer_from_its_start() -> None:
     cluster = FakeCluster()
     cluster.add(SERVICES, {"metadata": {"name": "a", "namespace": "n"}})
-    informers, told = Informers(cluster), [Told(), Told()]
+    informers, told = InformerFactory(cluster), [Told(), Told()]
 
     def follow(handler: Told, found: ClusterResource) -> None:
         # without a store there is nothing to tell late ones
-        informers.get(found, keep=False).add_handler(handler)
+        informers.get(found, store_objects=False).add_handler(handler)
 
     for each in told:
-        sought = informers.when_served(SERVICES.group, SERVICES.kind, [SERVICES.version])
+        sought = informers.watch_availability(SERVICES.group, SERVICES.kind, [SERVICES.version])
         sought.subscribe(lambda found, each=each: follow(each, found))  # type: ignore[misc]
     task = asyncio.create_task(informers.run())
-    await informers.looked_at()
+    await informers.wait_until_checked()
     await asyncio.sleep(1)
     assert [each.names for each in told] == [["a"], ["a"]]
     task.cancel()

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.json.deep import dumps
-from registry.cluster.list_decoder import ListItems
-from registry.cluster.watch_decoder import MalformedFrame
+from registry.cluster.list_decoder import ListDecoder
+from registry.cluster.watch_decoder import MalformedStream
 
 ITEMS = [{"metadata": {"name": 'ä\n"]}'}}, {"spec": {"items": [{"a": [1, 2.5, None]}]}}, {"x": "y" * 3000}]
 ALIKE = [
@@ -25,7 +25,7 @@ METADATA = {"resourceVersion": "7", "continue": "c"}
 
 
 def read(document: bytes, sizes: Sequence[int] = ()) -> tuple[list[Any], Any]:
-    parser, found, at = ListItems(), list[Any](), 0
+    parser, found, at = ListDecoder(), list[Any](), 0
     for size in sizes:
         found += parser.feed(document[at : at + size])
         at += size
@@ -103,19 +103,19 @@ def test_a_list_may_be_written_in_many_ways(body: bytes, items: list[Any]) -> No
     ],
 )
 def test_what_is_no_whole_list_is_refused(body: bytes) -> None:
-    with pytest.raises(MalformedFrame):
+    with pytest.raises(MalformedStream):
         read(body)
 
 
 def test_an_item_without_end_does_not_fill_the_memory() -> None:
-    parser = ListItems(limit=1000)
+    parser = ListDecoder(limit=1000)
     assert list(parser.feed(b'{"items":[{"a":"' + b"x" * 900)) == []
-    with pytest.raises(MalformedFrame, match="more than 1000"):
+    with pytest.raises(MalformedStream, match="more than 1000"):
         list(parser.feed(b"x" * 200))
 
 
 def test_what_was_given_is_not_kept() -> None:
-    parser = ListItems(limit=100)
+    parser = ListDecoder(limit=100)
     list(parser.feed(b'{"metadata":{"resourceVersion":"7"},"items":['))
     for _ in range(100):
         assert list(parser.feed(b'{"a":"' + b"x" * 50 + b'"},')) == [{"a": "x" * 50}]

@@ -46,9 +46,9 @@ async def test_what_was_listed_is_packed_without_a_difference_to_who_reads() -> 
     try:
         store.replace({Key("n", str(number)): encode(obj(str(number), status=conditions)) for number in range(100)})
         listed, before = list(store.items()), tracemalloc.get_traced_memory()[0]
-        await store.pack()
+        await store.compress()
         store.put(listed[7])
-        await store.pack()
+        await store.compress()
         after = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.request.options import DeleteOptions
-from registry.generic.deletion import FOREGROUND, ORPHAN, ByFinalizers, delete, propagation_finalizers
+from registry.generic.deletion import FOREGROUND, ORPHAN, MetadataFinalizers, apply_delete, propagation_finalizers
 
 NOW = "2026-01-02T03:04:05Z"
 
@@ -45,7 +45,7 @@ def obj(**metadata: Any) -> dict[str, Any]:
 
 
 def test_an_object_that_nothing_holds_goes_at_once() -> None:
-    outcome = delete(obj(), DeleteOptions(), ByFinalizers(), now=NOW)
+    outcome = apply_delete(obj(), DeleteOptions(), MetadataFinalizers(), now=NOW)
     assert outcome.gone
     assert "deletionTimestamp" not in outcome.object["metadata"]
 
@@ -53,7 +53,7 @@ def test_an_object_that_nothing_holds_goes_at_once() -> None:
 def test_an_object_that_is_held_is_marked() -> None:
     current = obj(finalizers=["x"])
     before = copy.deepcopy(current)
-    outcome = delete(current, DeleteOptions(), ByFinalizers(), now=NOW)
+    outcome = apply_delete(current, DeleteOptions(), MetadataFinalizers(), now=NOW)
     assert (outcome.gone, outcome.changed) == (False, True)
     assert outcome.object["metadata"] == {
         "name": "a",
@@ -67,16 +67,16 @@ def test_an_object_that_is_held_is_marked() -> None:
 
 def test_a_second_delete_changes_nothing() -> None:
     current = obj(finalizers=["x"], deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=0)
-    outcome = delete(current, DeleteOptions(), ByFinalizers(), now=NOW)
+    outcome = apply_delete(current, DeleteOptions(), MetadataFinalizers(), now=NOW)
     assert (outcome.gone, outcome.changed, outcome.object) == (False, False, current)
 
 
 def test_a_second_delete_in_the_background_lets_go_of_what_waited_for_its_dependents() -> None:
     current = obj(finalizers=[FOREGROUND], deletionTimestamp="2026-01-01T00:00:00Z")
-    outcome = delete(current, DeleteOptions(propagation_policy="Background"), ByFinalizers(), now=NOW)
+    outcome = apply_delete(current, DeleteOptions(propagation_policy="Background"), MetadataFinalizers(), now=NOW)
     assert outcome.gone
 
 
 def test_a_kind_without_generation_gets_none() -> None:
     current = {"metadata": {"name": "a", "finalizers": ["x"]}}
-    assert "generation" not in delete(current, DeleteOptions(), ByFinalizers(), now=NOW).object["metadata"]
+    assert "generation" not in apply_delete(current, DeleteOptions(), MetadataFinalizers(), now=NOW).object["metadata"]

@@ -32,7 +32,7 @@ from registry.embedded.storage.strategies import KindStrategy
 from registry.generic.store import Store
 from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Database
-from tests.registry.embedded.embedded_storages import context_of, no_admission
+from tests.registry.embedded.embedded_storages import no_admission, request_context
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -91,7 +91,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         await backend.load()
         stores[resource.plural] = Store(backend=backend, strategy=KindStrategy(kind, resource))
     default: Object = {"metadata": {"name": "default"}}
-    await stores["namespaces"].create(context_of(), default, no_admission, dry_run=False)
+    await stores["namespaces"].create(request_context(), default, no_admission, dry_run=False)
     admission = Watching()
     group = install(
         group="",

@@ -11,8 +11,8 @@ import pytest
 
 from apiserver.meta.errors import ServiceUnavailable
 from apiserver.meta.resource import Object
-from registry.sqlite.database import Change, Database, Refused, Write, object_of, place
-from registry.sqlite.statements import DatabaseUnusable, Refusal
+from registry.sqlite.database import Change, Database, Write, WriteRejected, decode_row, storage_key
+from registry.sqlite.statements import DatabaseUnusable, RejectReason
 
 # Writes objects one after the other and tells of each once it is acknowledged.
 _WRITER = """
@@ -37,12 +37,12 @@ asyncio.run(main())
 
 def added(name: str, **metadata: object) -> Write:
     obj: Object = {"metadata": {"name": name, "uid": name, **metadata}}
-    return Write(type="ADDED", place=place("things", "", name), object=obj)
+    return Write(type="ADDED", place=storage_key("things", "", name), object=obj)
 
 
 def modified(name: str, expected: int, **fields: object) -> Write:
     obj: Object = {"metadata": {"name": name, "uid": name}, **fields}
-    return Write(type="MODIFIED", place=place("things", "", name), object=obj, expected=expected)
+    return Write(type="MODIFIED", place=storage_key("things", "", name), object=obj, expected=expected)
 
 
 def version(obj: Object) -> int:
@@ -69,20 +69,20 @@ async def test_of_many_updates_from_one_state_one_wins(database: Database) -> No
     rv = version(await database.write(added("a")))
     writes = (database.write(modified("a", rv, spec=number)) for number in range(50))
     results = await asyncio.gather(*writes, return_exceptions=True)
-    refused = [result.why for result in results if isinstance(result, Refused)]
-    assert refused == [Refusal.MOVED] * 49
-    row = await database.row(place("things", "", "a"))
+    refused = [result.why for result in results if isinstance(result, WriteRejected)]
+    assert refused == [RejectReason.CONFLICT] * 49
+    row = await database.row(storage_key("things", "", "a"))
     winner = next(result for result in results if isinstance(result, dict))
     assert row is not None
-    assert object_of(row) == winner
+    assert decode_row(row) == winner
 
 
 async def test_a_stored_object_does_not_hold_its_version(database: Database) -> None:
     await database.write(added("a", resourceVersion="12345"))
-    row = await database.row(place("things", "", "a"))
+    row = await database.row(storage_key("things", "", "a"))
     assert row is not None
     assert b"12345" not in row.data
-    assert object_of(row)["metadata"]["resourceVersion"] == str(row.rv)
+    assert decode_row(row)["metadata"]["resourceVersion"] == str(row.rv)
 
 
 async def test_what_was_given_up_waiting_for_is_written_and_told_all_the_same(database: Database) -> None:
@@ -93,7 +93,7 @@ async def test_what_was_given_up_waiting_for_is_written_and_told_all_the_same(da
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert task.cancelled()
-    assert await database.row(place("things", "", "a")) is not None
+    assert await database.row(storage_key("things", "", "a")) is not None
     assert [change.place.key.name for change in heard] == ["a"]
 
 
@@ -169,7 +169,7 @@ async def test_a_transaction_that_fails_is_a_503_and_the_next_one_works(
 ) -> None:
     before = version(await database.write(added("before")))
     # a name that SQLite cannot encode stands for any failure inside of a transaction
-    broken = Write(type="ADDED", place=place("things", "", "\ud800"), object={"metadata": {"uid": "x"}})
+    broken = Write(type="ADDED", place=storage_key("things", "", "\ud800"), object={"metadata": {"uid": "x"}})
     with pytest.raises(ServiceUnavailable):
         await database.write(broken)
     assert "a transaction failed" in caplog.text

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from apiserver.meta.resource import Key
-from registry.sqlite.statements import DatabaseUnusable, Mutation, Place, Refusal, Tables
+from registry.sqlite.statements import DatabaseUnusable, Mutation, RejectReason, StorageKey, Tables
 
-A = Place("things", Key("ns", "a"))
-NAMESPACE = Place("namespaces", Key("", "ns"))
+A = StorageKey("things", Key("ns", "a"))
+NAMESPACE = StorageKey("namespaces", Key("", "ns"))
 
 
 @contextmanager
@@ -26,13 +26,13 @@ def opened(path: Path) -> Iterator[Tables]:
         tables.close()
 
 
-def made(tables: Tables, place: Place, *, deleting: bool = False) -> int:
+def made(tables: Tables, place: StorageKey, *, deleting: bool = False) -> int:
     result = run(tables, Mutation(place=place, expected=None, uid=place.key.name, data=b"{}", deleting=deleting))
     assert isinstance(result, int)
     return result
 
 
-def run(tables: Tables, mutation: Mutation) -> int | Refusal:
+def run(tables: Tables, mutation: Mutation) -> int | RejectReason:
     tables.begin()
     result = tables.apply(mutation)
     tables.commit()
@@ -57,7 +57,7 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
         tables.commit()
     with opened(path) as tables:
         assert tables.rows("things") == [(A.key, rv, b'{"x":1}')]
-        assert tables.holds("u")
+        assert tables.contains_uid("u")
 
 
 def test_what_was_rolled_back_leaves_no_trace(tmp_path: Path) -> None:
@@ -67,34 +67,36 @@ def test_what_was_rolled_back_leaves_no_trace(tmp_path: Path) -> None:
         tables.apply(Mutation(place=A, expected=None, uid="u", data=b"{}"))
         tables.rollback()
         assert tables.row(A) is None
-        assert not tables.holds("u")
+        assert not tables.contains_uid("u")
         assert made(tables, A) == before + 1
 
 
 @pytest.mark.parametrize(
     ("stored", "mutation", "refusal"),
     [
-        pytest.param([A], Mutation(place=A, expected=None, data=b"{}"), Refusal.EXISTS, id="create twice"),
-        pytest.param([], Mutation(place=A, expected=7, data=b"{}"), Refusal.MISSING, id="update of nothing"),
-        pytest.param([], Mutation(place=A, expected=7), Refusal.MISSING, id="deletion of nothing"),
-        pytest.param([A], Mutation(place=A, expected=999, data=b"{}"), Refusal.MOVED, id="update of an older state"),
-        pytest.param([A], Mutation(place=A, expected=999), Refusal.MOVED, id="deletion of an older state"),
+        pytest.param([A], Mutation(place=A, expected=None, data=b"{}"), RejectReason.EXISTS, id="create twice"),
+        pytest.param([], Mutation(place=A, expected=7, data=b"{}"), RejectReason.MISSING, id="update of nothing"),
+        pytest.param([], Mutation(place=A, expected=7), RejectReason.MISSING, id="deletion of nothing"),
+        pytest.param(
+            [A], Mutation(place=A, expected=999, data=b"{}"), RejectReason.CONFLICT, id="update of an older state"
+        ),
+        pytest.param([A], Mutation(place=A, expected=999), RejectReason.CONFLICT, id="deletion of an older state"),
         pytest.param(
             [],
             Mutation(place=A, expected=None, data=b"{}", parent=NAMESPACE),
-            Refusal.PARENT_MISSING,
+            RejectReason.PARENT_MISSING,
             id="create in a namespace that is not there",
         ),
         pytest.param(
             [A],
             Mutation(place=A, expected=None, data=b"{}", parent=NAMESPACE),
-            Refusal.PARENT_MISSING,
+            RejectReason.PARENT_MISSING,
             id="the namespace is looked at first",
         ),
     ],
 )
 def test_a_change_that_does_not_fit_is_refused(
-    tmp_path: Path, stored: list[Place], mutation: Mutation, refusal: Refusal
+    tmp_path: Path, stored: list[StorageKey], mutation: Mutation, refusal: RejectReason
 ) -> None:
     with opened(tmp_path / "host.db") as tables:
         for place in stored:
@@ -108,13 +110,13 @@ def test_nothing_is_made_in_a_namespace_that_is_being_deleted(tmp_path: Path) ->
     with opened(tmp_path / "host.db") as tables:
         made(tables, NAMESPACE, deleting=True)
         mutation = Mutation(place=A, expected=None, data=b"{}", parent=NAMESPACE)
-        assert run(tables, mutation) is Refusal.PARENT_DELETING
+        assert run(tables, mutation) is RejectReason.PARENT_DELETING
 
 
 def test_an_object_on_its_way_out_is_told_from_one_that_stays(tmp_path: Path) -> None:
     with opened(tmp_path / "host.db") as tables:
         made(tables, A, deleting=True)
-        assert run(tables, Mutation(place=A, expected=None, data=b"{}")) is Refusal.EXISTS_DELETING
+        assert run(tables, Mutation(place=A, expected=None, data=b"{}")) is RejectReason.EXISTS_DELETING
 
 
 def test_a_dry_run_is_judged_and_changes_nothing(tmp_path: Path) -> None:
@@ -123,14 +125,14 @@ def test_a_dry_run_is_judged_and_changes_nothing(tmp_path: Path) -> None:
         assert run(tables, Mutation(place=A, expected=None, data=b"{}", dry_run=True)) == 0
         assert (tables.row(A), tables.revision) == (None, before)
         made(tables, A)
-        assert run(tables, Mutation(place=A, expected=None, data=b"{}", dry_run=True)) is Refusal.EXISTS
+        assert run(tables, Mutation(place=A, expected=None, data=b"{}", dry_run=True)) is RejectReason.EXISTS
 
 
 def test_rows_come_in_key_order(tmp_path: Path) -> None:
     keys = [Key("b", "a"), Key("a", "b"), Key("a-b", "a"), Key("a", "a")]
     with opened(tmp_path / "host.db") as tables:
         for key in keys:
-            made(tables, Place("things", key))
+            made(tables, StorageKey("things", key))
         assert [row.key for row in tables.rows("things")] == sorted(keys)
 
 
@@ -188,7 +190,7 @@ def test_damage_is_found_before_anything_is_served(tmp_path: Path) -> None:
     with opened(path) as tables:
         tables.begin()
         for number in range(500):
-            place = Place("things", Key("ns", f"n{number}"))
+            place = StorageKey("things", Key("ns", f"n{number}"))
             tables.apply(Mutation(place=place, expected=None, uid=f"u{number}", data=b"x" * 200))
         tables.commit()
     content = bytearray(path.read_bytes())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from apiserver.meta.resource import Object
 from registry import names
-from registry.tenant.convert import NotATenant, damage, key_of, selectable_labels, to_release, to_tenant
+from registry.tenant.convert import NotATenant, selectable_labels, tenant_key, to_release, to_tenant, unreadable_paths
 from registry.tenant.release_settings import ReleaseSettings
 
 SETTINGS = ReleaseSettings()
@@ -141,7 +141,7 @@ def test_the_root_is_read_with_either_name_label(label: str) -> None:
 )
 def test_a_helmrelease_of_something_else_is_no_tenant(metadata: dict[str, Any]) -> None:
     with pytest.raises(NotATenant):
-        key_of(release(metadata=metadata))
+        tenant_key(release(metadata=metadata))
 
 
 def test_writing_back_what_was_shown_changes_nothing() -> None:
@@ -206,7 +206,7 @@ def test_values_of_a_wrong_type_are_not_shown_are_told_and_survive() -> None:
     stored = release(spec={"values": values})
     shown = to_tenant(stored)
     assert shown["spec"] == {**DEFAULTS, "resourceQuotas": {"memory": "1Gi", "ratio": "0.5"}}
-    assert damage(stored) == [
+    assert unreadable_paths(stored) == [
         "spec.values.host",
         "spec.values.etcd",
         "spec.values.ingress",
@@ -228,7 +228,7 @@ def test_values_that_are_no_map_read_as_the_defaults_and_stay_until_something_is
 
 
 def test_an_undamaged_helmrelease_has_no_damage() -> None:
-    assert damage(release()) == []
+    assert unreadable_paths(release()) == []
 
 
 def test_the_findings_of_the_reconciler_go_before_those_of_helm() -> None:
@@ -301,7 +301,7 @@ def test_a_user_cannot_reach_the_platforms_own_keys() -> None:
     stored = to_release(
         tenant(metadata={"labels": keys, "annotations": {names.FINDINGS_ANNOTATION: "{}"}}), None, SETTINGS
     )
-    assert key_of(stored).name == "alice"
+    assert tenant_key(stored).name == "alice"
     assert stored["metadata"]["labels"][names.SHARD_LABEL] == "tenants"
     assert names.FINDINGS_ANNOTATION not in stored["metadata"]["annotations"]
     assert to_tenant(stored)["metadata"]["labels"] == keys
@@ -393,5 +393,5 @@ _JSON = st.recursive(
 def test_whatever_is_stored_can_be_read_and_written_back(values: Any, status: Any, findings: Any) -> None:
     annotations = {names.FINDINGS_ANNOTATION: orjson.dumps(findings).decode()}
     stored = release(metadata={"annotations": annotations}, spec={"values": values}, status=status)
-    damage(stored)
+    unreadable_paths(stored)
     assert to_release(to_tenant(stored), stored, SETTINGS) == stored

@@ -8,7 +8,7 @@ from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import GroupKind, GroupResource, Key
 from registry.cluster.interface import ClusterUnreachable
-from registry.tenant.convert_errors import for_tenant
+from registry.tenant.convert_errors import to_tenant_error
 
 KEY = Key("tenant-root", "alice")
 RELEASES = GroupResource("helm.toolkit.fluxcd.io", "helmreleases")
@@ -59,7 +59,7 @@ def server_timeout(resource: GroupResource) -> StatusError:
 )
 def test_a_refusal_of_the_host_is_told_of_the_tenant(said: StatusError, told: StatusError) -> None:
     on_the_wire: dict[str, Any] = said.status()
-    translated = for_tenant(errors.from_status(on_the_wire, said.code), KEY)
+    translated = to_tenant_error(errors.from_status(on_the_wire, said.code), KEY)
     assert translated.status() == told.status()
 
 
@@ -74,7 +74,7 @@ def test_a_refusal_of_the_host_is_told_of_the_tenant(said: StatusError, told: St
     ],
 )
 def test_an_object_beyond_the_limit_of_the_hosts_storage_is_too_large(said: str) -> None:
-    told = for_tenant(StatusError(500, "", said), KEY)
+    told = to_tenant_error(StatusError(500, "", said), KEY)
     assert (told.code, told.reason) == (413, "RequestEntityTooLarge")
     assert told.message == (
         'Request entity too large: tenants.apps.cozystack.io "alice" is larger than what the host stores'
@@ -84,7 +84,7 @@ def test_an_object_beyond_the_limit_of_the_hosts_storage_is_too_large(said: str)
 @pytest.mark.parametrize("expected", [errors.NotFound, errors.AlreadyExists, errors.Conflict])
 def test_what_storage_tells_apart_has_its_class(expected: type[StatusError]) -> None:
     said = expected(RELEASES, "tenant-alice")  # type: ignore[arg-type, call-arg]
-    assert type(for_tenant(errors.from_status(said.status(), 0), KEY)) is expected
+    assert type(to_tenant_error(errors.from_status(said.status(), 0), KEY)) is expected
 
 
 @pytest.mark.parametrize(
@@ -99,4 +99,4 @@ def test_what_storage_tells_apart_has_its_class(expected: type[StatusError]) -> 
     ],
 )
 def test_what_is_not_about_the_helmrelease_stays_as_it_is(said: StatusError) -> None:
-    assert for_tenant(said, KEY) is said
+    assert to_tenant_error(said, KEY) is said

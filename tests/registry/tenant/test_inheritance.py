@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from registry.tenant.inheritance import Services, effective_scheduling_class, effective_services
-from registry.tenant.summary import TenantFacts
+from registry.tenant.summary import TenantSummary
 from tests.tenant_objects import facts, root, tree_of
 
 # seed 001: foo with etcd and monitoring, bar in foo with etcd
@@ -47,7 +47,7 @@ LOST = facts("lost", "default", spec={"ingress": True})
         pytest.param(LOST, Services(ingress="default-lost"), id="outside of the tree only its own"),
     ],
 )
-def test_services_are_the_nearest_ancestors(tenant: TenantFacts, expected: Services) -> None:
+def test_services_are_the_nearest_ancestors(tenant: TenantSummary, expected: Services) -> None:
     tree = tree_of(FOO, BAR, BAZ, ALONE, LOST)
 
     assert effective_services(tenant, tree.ancestors(tenant)) == expected

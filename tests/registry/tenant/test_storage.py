@@ -16,8 +16,8 @@ from apiserver.storage.watch_cache import WatchCache
 from registry import names
 from registry.cluster.interface import HELMRELEASES, ClusterResource, ClusterUnreachable
 from registry.tenant.convert import to_release
-from registry.tenant.release_cache import Releases as HeldReleases
-from registry.tenant.release_cache import slim
+from registry.tenant.release_cache import ReleaseCache as HeldReleases
+from registry.tenant.release_cache import trim_release
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.storage import ReleaseBackend
 from registry.tenant.types import tenant_resource
@@ -100,8 +100,8 @@ class Releases:
             if type_ == "DELETED":
                 self.seen.pop(key, None)
             else:
-                self.seen[key] = slim(obj)
-            feed.apply(type_, slim(obj), rv)
+                self.seen[key] = trim_release(obj)
+            feed.apply(type_, trim_release(obj), rv)
         self.events.clear()
 
     async def _write(self, what: str) -> None:
@@ -320,7 +320,7 @@ async def test_without_its_host_a_server_reads_and_warns_and_does_not_write(worl
     current = await world.create(tenant())
     world.host.deliver(world.feed)
     world.host.away = True
-    world.feed.unreachable(ClusterUnreachable())
+    world.feed.set_cluster_error(ClusterUnreachable())
     warnings: list[str] = []
     context = cast(RequestContext, type("Context", (), {"warn": staticmethod(warnings.append)}))
     world.backend.before_read(context)
@@ -332,7 +332,7 @@ async def test_without_its_host_a_server_reads_and_warns_and_does_not_write(worl
             await write
     with pytest.raises(errors.ServiceUnavailable):
         await world.backend.confirm_absent(KEY)
-    world.feed.unreachable(None)
+    world.feed.set_cluster_error(None)
     world.backend.before_read(context)
     assert len(warnings) == 1
 
@@ -340,7 +340,7 @@ async def test_without_its_host_a_server_reads_and_warns_and_does_not_write(worl
 async def test_a_write_that_passes_again_wakes_the_informer(world: World) -> None:
     await world.create(tenant())
     assert world.retries == 0
-    world.feed.unreachable(ClusterUnreachable())
+    world.feed.set_cluster_error(ClusterUnreachable())
     await world.backend.confirm_absent(Key("tenant-root", "alice"))
     assert world.retries == 1
 

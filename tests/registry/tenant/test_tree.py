@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from apiserver.meta.resource import Key
 from apiserver.storage.watch_cache import WatchCache, encode
 from registry.names import workload_namespace
-from registry.tenant.summary import TenantFacts, facts_of
+from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import ChangedTree, TenantTree, effective_gateway, effective_host
 from registry.tenant.types import tenant_resource
 
 ROOT_HOST = "example.org"
 
 
-def facts(namespace: str, name: str, /, **changes: Any) -> TenantFacts:
+def facts(namespace: str, name: str, /, **changes: Any) -> TenantSummary:
     changes.setdefault("namespace", workload_namespace(namespace, name))
-    return TenantFacts(key=Key(namespace, name), **changes)
+    return TenantSummary(key=Key(namespace, name), **changes)
 
 
 ROOT = facts("tenant-root", "root")
@@ -30,7 +30,7 @@ DELTA = facts("tenant-root", "delta")
 ALL = [ROOT, ALPHA, BETA, GAMMA, DELTA]
 
 
-def tree(*tenants: TenantFacts) -> TenantTree:
+def tree(*tenants: TenantSummary) -> TenantTree:
     return TenantTree(tenants or ALL, root_host=ROOT_HOST)
 
 
@@ -67,7 +67,7 @@ def test_parents_follow_from_namespaces_not_from_the_text_of_names() -> None:
         pytest.param(GAMMA, "gamma.beta.alpha.example", "tenant-alpha", id="two below one of its own"),
     ],
 )
-def test_the_effective_host(tenant: TenantFacts, value: str, namespace: str) -> None:
+def test_the_effective_host(tenant: TenantSummary, value: str, namespace: str) -> None:
     found = effective_host(tree(), tenant)
     assert found is not None
     assert (found.value, found.namespace) == (value, namespace)
@@ -95,7 +95,7 @@ def test_a_tenant_outside_the_tree_has_no_host_unless_its_own() -> None:
         pytest.param(ALPHA, "", id="nobody's"),
     ],
 )
-def test_the_effective_gateway_is_the_nearest(tenant: TenantFacts, namespace: str) -> None:
+def test_the_effective_gateway_is_the_nearest(tenant: TenantSummary, namespace: str) -> None:
     found = effective_gateway(tree(), tenant)
     assert (found.value, found.namespace) == (bool(namespace), namespace)
 
@@ -193,7 +193,7 @@ def test_one_of_very_many_siblings_finds_its_place_without_a_look_at_all_of_them
     index = tree(ROOT, *(facts("tenant-root", f"n{number:04}") for number in range(4096)))
     looked: list[Key] = []
 
-    def counting(each: TenantFacts) -> Key:
+    def counting(each: TenantSummary) -> Key:
         looked.append(each.key)
         return each.key
 
@@ -209,7 +209,7 @@ def test_one_of_very_many_siblings_finds_its_place_without_a_look_at_all_of_them
 def test_facts_are_read_from_a_tenant_stored_or_about_to_be() -> None:
     spec = {"host": "a.example", "gateway": False, "etcd": True, "resourceQuotas": {"cpu": 1}, "schedulingClass": "s"}
     new = {"metadata": {"namespace": "tenant-root", "name": "a"}, "spec": spec}
-    assert facts_of(new) == facts(
+    assert summarize(new) == facts(
         "tenant-root",
         "a",
         host="a.example",
@@ -230,7 +230,7 @@ def test_facts_are_read_from_a_tenant_stored_or_about_to_be() -> None:
         },
         "status": {"namespace": "elsewhere"},
     }
-    found = facts_of(stored)
+    found = summarize(stored)
     assert (found.namespace, found.uid, found.rv, found.terminating, found.allow_cascade) == (
         "elsewhere",
         "u",

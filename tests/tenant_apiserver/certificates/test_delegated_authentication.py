@@ -9,7 +9,7 @@ import pytest
 from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.meta.resource import Object
 from apiserver.tls.certificates import make_ca
-from tenant_apiserver.certificates.delegated_authentication import Delegation, TrustedCallers
+from tenant_apiserver.certificates.delegated_authentication import ClusterAuthenticationInfo, DelegatedAuthentication
 from tests.run_coroutine import run_coroutine
 
 CLIENT_CA, PROXY_CA = (make_ca(name).certificate for name in ("clients", "proxies"))
@@ -44,11 +44,11 @@ def listener() -> Listener:
 
 
 @pytest.fixture
-def delegation(listener: Listener) -> Delegation:
-    return Delegation(fixed=TrustedCallers(), on_change=listener)
+def delegation(listener: Listener) -> DelegatedAuthentication:
+    return DelegatedAuthentication(fixed=ClusterAuthenticationInfo(), on_change=listener)
 
 
-def test_the_configmap_is_read(delegation: Delegation, listener: Listener) -> None:
+def test_the_configmap_is_read(delegation: DelegatedAuthentication, listener: Listener) -> None:
     run_coroutine(delegation.replace([configmap()], 1))
     assert delegation.client_ca() == CLIENT_CA
     assert delegation.request_header() == RequestHeaderConfig(
@@ -62,7 +62,7 @@ def test_the_configmap_is_read(delegation: Delegation, listener: Listener) -> No
     assert listener.bundles == [CLIENT_CA + b"\n" + PROXY_CA]
 
 
-def test_uid_headers_are_read_where_the_cluster_names_them(delegation: Delegation) -> None:
+def test_uid_headers_are_read_where_the_cluster_names_them(delegation: DelegatedAuthentication) -> None:
     run_coroutine(delegation.replace([configmap(requestheader_uid_headers='["X-Remote-Uid"]')], 1))
     assert delegation.request_header().uid_headers == ("X-Remote-Uid",)
 
@@ -78,7 +78,7 @@ def test_uid_headers_are_read_where_the_cluster_names_them(delegation: Delegatio
     ],
 )
 def test_what_cannot_be_read_leaves_the_old_settings(
-    delegation: Delegation, listener: Listener, broken: dict[str, str], caplog: pytest.LogCaptureFixture
+    delegation: DelegatedAuthentication, listener: Listener, broken: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     run_coroutine(delegation.replace([configmap()], 1))
     before = delegation.current
@@ -88,7 +88,7 @@ def test_what_cannot_be_read_leaves_the_old_settings(
     assert "the old settings stay" in caplog.text
 
 
-def test_a_change_is_followed(delegation: Delegation, listener: Listener) -> None:
+def test_a_change_is_followed(delegation: DelegatedAuthentication, listener: Listener) -> None:
     run_coroutine(delegation.replace([configmap()], 1))
     other = make_ca("other").certificate
     delegation.apply("MODIFIED", configmap(client_ca_file=other.decode()), 2)
@@ -96,14 +96,14 @@ def test_a_change_is_followed(delegation: Delegation, listener: Listener) -> Non
     assert listener.bundles[-1] == other + b"\n" + PROXY_CA
 
 
-def test_a_missing_configmap_is_waited_for(delegation: Delegation) -> None:
+def test_a_missing_configmap_is_waited_for(delegation: DelegatedAuthentication) -> None:
     run_coroutine(delegation.replace([], 1))
     assert delegation.request_header().ca_pem == b""
     delegation.apply("ADDED", configmap(), 2)
     assert delegation.request_header().ca_pem == PROXY_CA
 
 
-def test_a_deleted_configmap_changes_nothing(delegation: Delegation) -> None:
+def test_a_deleted_configmap_changes_nothing(delegation: DelegatedAuthentication) -> None:
     run_coroutine(delegation.replace([configmap()], 1))
     before = delegation.current
     delegation.apply("DELETED", configmap(), 2)
@@ -112,34 +112,34 @@ def test_a_deleted_configmap_changes_nothing(delegation: Delegation) -> None:
 
 def test_flags_go_before_the_host(listener: Listener) -> None:
     own = make_ca("own").certificate
-    delegation = Delegation(fixed=TrustedCallers(client_ca=own), on_change=listener)
+    delegation = DelegatedAuthentication(fixed=ClusterAuthenticationInfo(client_ca=own), on_change=listener)
     run_coroutine(delegation.replace([configmap()], 1))
     assert (delegation.client_ca(), delegation.request_header().ca_pem) == (own, PROXY_CA)
 
 
 def test_a_request_header_ca_of_a_flag_brings_its_own_names(listener: Listener) -> None:
     own = RequestHeaderConfig(ca_pem=make_ca("own").certificate, allowed_names=("me",))
-    delegation = Delegation(fixed=TrustedCallers(request_header=own), on_change=listener)
+    delegation = DelegatedAuthentication(fixed=ClusterAuthenticationInfo(request_header=own), on_change=listener)
     run_coroutine(delegation.replace([configmap()], 1))
     assert delegation.request_header() == own
 
 
 def test_files_that_change_together_both_count(listener: Listener) -> None:
-    first = TrustedCallers(client_ca=CLIENT_CA, request_header=RequestHeaderConfig(ca_pem=PROXY_CA))
-    delegation = Delegation(fixed=first, on_change=listener)
+    first = ClusterAuthenticationInfo(client_ca=CLIENT_CA, request_header=RequestHeaderConfig(ca_pem=PROXY_CA))
+    delegation = DelegatedAuthentication(fixed=first, on_change=listener)
     clients, proxies = (make_ca(name).certificate for name in ("more clients", "more proxies"))
-    delegation.fix_client_ca(clients)
-    delegation.fix_proxy_ca(proxies)
+    delegation.reload_client_ca(clients)
+    delegation.reload_request_header_ca(proxies)
     assert (delegation.client_ca(), delegation.request_header().ca_pem) == (clients, proxies)
     assert (
         listener.bundles[-1]
-        == TrustedCallers(client_ca=clients, request_header=RequestHeaderConfig(ca_pem=proxies)).bundle()
+        == ClusterAuthenticationInfo(client_ca=clients, request_header=RequestHeaderConfig(ca_pem=proxies)).bundle()
     )
 
 
 def test_a_file_without_a_certificate_is_refused(listener: Listener) -> None:
-    delegation = Delegation(fixed=TrustedCallers(client_ca=CLIENT_CA), on_change=listener)
-    for refuse in (delegation.fix_client_ca, delegation.fix_proxy_ca):
+    delegation = DelegatedAuthentication(fixed=ClusterAuthenticationInfo(client_ca=CLIENT_CA), on_change=listener)
+    for refuse in (delegation.reload_client_ca, delegation.reload_request_header_ca):
         with pytest.raises(ValueError, match="holds no certificate"):
             refuse(b"half a fi")
     assert delegation.client_ca() == CLIENT_CA

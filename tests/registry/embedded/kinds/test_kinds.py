@@ -13,7 +13,7 @@ from apiserver.meta.resource import Key
 from apiserver.request.options import DeleteOptions
 from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema
 from registry.embedded.api_groups import KINDS
-from tests.registry.embedded.embedded_storages import Kinds, context_of, no_admission
+from tests.registry.embedded.embedded_storages import EmbeddedApi, no_admission, request_context
 
 GATEWAYS = "gateway.networking.k8s.io"
 WANTED = {
@@ -55,13 +55,13 @@ WANTED = {
 }
 
 
-async def test_every_kind_that_is_asked_for_is_served(kinds: Kinds) -> None:
-    served = {group: {path for path in storages if "/" not in path} for group, storages in kinds.storages.items()}
+async def test_the_embedded_cluster_serves_exactly_the_expected_resources(api: EmbeddedApi) -> None:
+    served = {group: {path for path in storages if "/" not in path} for group, storages in api.storages.items()}
     assert served == WANTED
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.plural) for kind in KINDS])
-def test_cells_of_an_empty_object_fill_the_columns(kind: Any) -> None:
+def test_an_empty_object_has_a_cell_for_every_column(kind: Any) -> None:
     for resource in kind.resources():
         assert len(resource.cells({"metadata": {"name": "a"}})) == len(resource.columns)
 
@@ -80,34 +80,34 @@ def minimal(kind: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.plural) for kind in KINDS])
-async def test_an_object_of_every_kind_is_made_changed_and_deleted_in_every_version(kinds: Kinds, kind: Any) -> None:
+async def test_every_version_of_every_kind_supports_create_update_and_delete(api: EmbeddedApi, kind: Any) -> None:
     if kind.kind.endswith("RoleBinding"):
-        await kinds.create("clusterroles", {"metadata": {"name": "view"}}, group=kind.group)
+        await api.create("clusterroles", {"metadata": {"name": "view"}}, group=kind.group)
     for resource in kind.resources():
         key = Key("ns" if kind.namespaced else "", "a")
         where: dict[str, Any] = {"group": kind.group, "version": resource.version}
         obj = minimal(kind)
         apply_defaults(object_schema(resource), obj)
-        created = await kinds.create(kind.plural, obj, **where)
+        created = await api.create(kind.plural, obj, **where)
         assert (created["apiVersion"], created["kind"]) == (resource.api_version, kind.kind)
-        changed = await kinds.update(
+        changed = await api.update(
             kind.plural, key, lambda current: current["metadata"].update(annotations={"x": "y"}), **where
         )
         assert changed["metadata"]["annotations"] == {"x": "y"}
         assert int(changed["metadata"]["resourceVersion"]) > int(created["metadata"]["resourceVersion"])
-        assert await kinds.get(kind.plural, key, **where) == changed
-        deleted = await kinds.storage(kind.plural, kind.group, resource.version).delete(
-            context_of(), key, DeleteOptions(), no_admission
+        assert await api.get(kind.plural, key, **where) == changed
+        deleted = await api.storage(kind.plural, kind.group, resource.version).delete(
+            request_context(), key, DeleteOptions(), no_admission
         )
         assert deleted.gone is (kind.kind != "Namespace")
         if kind.kind != "Namespace":
-            assert await kinds.get(kind.plural, key, **where) is None
+            assert await api.get(kind.plural, key, **where) is None
 
 
-async def test_versions_of_a_kind_are_views_of_one_object(kinds: Kinds) -> None:
+async def test_versions_of_a_kind_share_one_stored_object(api: EmbeddedApi) -> None:
     key = Key("ns", "web")
     spec = {"gatewayClassName": "cilium", "listeners": []}
-    created = await kinds.create(
+    created = await api.create(
         "gateways",
         {
             "apiVersion": f"{GATEWAYS}/v1beta1",
@@ -119,15 +119,15 @@ async def test_versions_of_a_kind_are_views_of_one_object(kinds: Kinds) -> None:
         version="v1beta1",
     )
     assert created["apiVersion"] == f"{GATEWAYS}/v1beta1"
-    as_v1 = await kinds.get("gateways", key, group=GATEWAYS)
+    as_v1 = await api.get("gateways", key, group=GATEWAYS)
     assert as_v1 is not None
     assert as_v1 == {**created, "apiVersion": f"{GATEWAYS}/v1"}
-    await kinds.delete("gateways", key, group=GATEWAYS)
-    assert await kinds.get("gateways", key, group=GATEWAYS, version="v1beta1") is None
+    await api.delete("gateways", key, group=GATEWAYS)
+    assert await api.get("gateways", key, group=GATEWAYS, version="v1beta1") is None
 
 
-async def test_an_event_of_one_group_is_seen_in_the_other(kinds: Kinds) -> None:
-    await kinds.create(
+async def test_an_event_is_served_in_both_event_groups(api: EmbeddedApi) -> None:
+    await api.create(
         "events",
         {
             "metadata": {"name": "e", "namespace": "ns"},
@@ -137,7 +137,7 @@ async def test_an_event_of_one_group_is_seen_in_the_other(kinds: Kinds) -> None:
             "count": 3,
         },
     )
-    shown = await kinds.get("events", Key("ns", "e"), group="events.k8s.io")
+    shown = await api.get("events", Key("ns", "e"), group="events.k8s.io")
     assert shown is not None
     assert shown["apiVersion"] == "events.k8s.io/v1"
     assert (shown["regarding"], shown["note"], shown["reason"]) == (
@@ -145,20 +145,20 @@ async def test_an_event_of_one_group_is_seen_in_the_other(kinds: Kinds) -> None:
         "it happened",
         "Because",
     )
-    await kinds.update("events", Key("ns", "e"), lambda obj: obj.update(note="again"), group="events.k8s.io")
-    stored = await kinds.get("events", Key("ns", "e"))
+    await api.update("events", Key("ns", "e"), lambda obj: obj.update(note="again"), group="events.k8s.io")
+    stored = await api.get("events", Key("ns", "e"))
     assert stored is not None
     assert (stored["message"], stored["count"]) == ("again", 3)
 
 
-async def test_generation_counts_what_is_wanted_and_nothing_else(kinds: Kinds) -> None:
+async def test_generation_increases_only_when_the_spec_changes(api: EmbeddedApi) -> None:
     group, key = "helm.toolkit.fluxcd.io", Key("ns", "r")
     where: dict[str, Any] = {"group": group, "version": "v2"}
-    created = await kinds.create("helmreleases", {"metadata": {"name": "r", "namespace": "ns"}, "spec": {}}, **where)
+    created = await api.create("helmreleases", {"metadata": {"name": "r", "namespace": "ns"}, "spec": {}}, **where)
     assert created["metadata"]["generation"] == 1
 
     async def after(path: str, change: Any) -> int:
-        updated = await kinds.update(path, key, change, **where)
+        updated = await api.update(path, key, change, **where)
         generation: int = updated["metadata"]["generation"]
         return generation
 
@@ -167,10 +167,10 @@ async def test_generation_counts_what_is_wanted_and_nothing_else(kinds: Kinds) -
     assert await after("helmreleases/status", lambda obj: obj.update(status={"x": 1})) == 2
 
 
-async def test_status_is_written_through_its_subresource_alone(kinds: Kinds) -> None:
+async def test_status_changes_only_through_the_status_subresource(api: EmbeddedApi) -> None:
     group, key = "helm.toolkit.fluxcd.io", Key("ns", "r")
     where: dict[str, Any] = {"group": group, "version": "v2"}
-    created = await kinds.create(
+    created = await api.create(
         "helmreleases",
         {"metadata": {"name": "r", "namespace": "ns"}, "spec": {"interval": "1m"}, "status": {"x": 1}},
         **where,
@@ -181,9 +181,9 @@ async def test_status_is_written_through_its_subresource_alone(kinds: Kinds) -> 
         obj.update(spec={"interval": "9m"}, status={"x": 2})
         obj["metadata"]["labels"] = {"a": "b"}
 
-    main = await kinds.update("helmreleases", key, change, **where)
+    main = await api.update("helmreleases", key, change, **where)
     assert (main["spec"]["interval"], main["status"]) == ("9m", {"observedGeneration": -1})
-    status = await kinds.update("helmreleases/status", key, lambda obj: obj.update(spec={}, status={"x": 3}), **where)
+    status = await api.update("helmreleases/status", key, lambda obj: obj.update(spec={}, status={"x": 3}), **where)
     assert (status["spec"]["interval"], status["status"]) == ("9m", {"x": 3})
 
 
@@ -215,22 +215,22 @@ async def test_status_is_written_through_its_subresource_alone(kinds: Kinds) -> 
         ),
     ],
 )
-async def test_bad_content_is_refused_with_every_field(
-    kinds: Kinds, path: str, obj: dict[str, Any], fields: list[str]
+async def test_invalid_content_is_rejected_with_every_invalid_field(
+    api: EmbeddedApi, path: str, obj: dict[str, Any], fields: list[str]
 ) -> None:
     with pytest.raises(errors.Invalid) as refused:
-        await kinds.create(path, {"metadata": {"name": "a", "namespace": "ns"}, **obj})
+        await api.create(path, {"metadata": {"name": "a", "namespace": "ns"}, **obj})
     assert [cause["field"] for cause in refused.value.causes] == fields
 
 
-async def test_what_is_wrong_with_secret_data_does_not_tell_the_data(kinds: Kinds) -> None:
+async def test_the_error_for_invalid_secret_data_does_not_contain_the_data(api: EmbeddedApi) -> None:
     with pytest.raises(errors.Invalid) as refused:
-        await kinds.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"k": "hunter2 !"}})
+        await api.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"k": "hunter2 !"}})
     assert "hunter2" not in refused.value.message
 
 
-async def test_string_data_is_stored_as_data(kinds: Kinds) -> None:
-    created = await kinds.create(
+async def test_string_data_is_stored_as_data(api: EmbeddedApi) -> None:
+    created = await api.create(
         "secrets",
         {
             "metadata": {"name": "a", "namespace": "ns"},
@@ -243,49 +243,49 @@ async def test_string_data_is_stored_as_data(kinds: Kinds) -> None:
     assert created["type"] == "Opaque"
 
 
-async def test_an_immutable_secret_stays_as_it_is(kinds: Kinds) -> None:
+async def test_an_immutable_secret_cannot_be_changed(api: EmbeddedApi) -> None:
     key = Key("ns", "a")
-    await kinds.create(
+    await api.create(
         "secrets", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"x": "eA=="}, "immutable": True}
     )
     with pytest.raises(errors.Invalid, match="immutable"):
-        await kinds.update("secrets", key, lambda obj: obj.update(data={"x": "eQ=="}))
+        await api.update("secrets", key, lambda obj: obj.update(data={"x": "eQ=="}))
     with pytest.raises(errors.Invalid, match="immutable"):
-        await kinds.update("secrets", key, lambda obj: obj.update(immutable=False))
-    await kinds.update("secrets", key, lambda obj: obj["metadata"].update(labels={"a": "b"}))
+        await api.update("secrets", key, lambda obj: obj.update(immutable=False))
+    await api.update("secrets", key, lambda obj: obj["metadata"].update(labels={"a": "b"}))
 
 
-async def test_the_type_of_a_secret_does_not_change(kinds: Kinds) -> None:
-    await kinds.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}})
+async def test_the_type_of_a_secret_is_immutable(api: EmbeddedApi) -> None:
+    await api.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}})
     with pytest.raises(errors.Invalid, match="field is immutable"):
-        await kinds.update("secrets", Key("ns", "a"), lambda obj: obj.update(type="other"))
+        await api.update("secrets", Key("ns", "a"), lambda obj: obj.update(type="other"))
 
 
-async def test_a_role_may_have_a_name_that_is_no_dns_name(kinds: Kinds) -> None:
+async def test_a_role_name_need_not_be_a_dns_name(api: EmbeddedApi) -> None:
     rbac = "rbac.authorization.k8s.io"
-    await kinds.create("clusterroles", {"metadata": {"name": "system:Thing"}}, group=rbac)
+    await api.create("clusterroles", {"metadata": {"name": "system:Thing"}}, group=rbac)
     with pytest.raises(errors.Invalid, match="may not contain '/'"):
-        await kinds.create("clusterroles", {"metadata": {"name": "a/b"}}, group=rbac)
+        await api.create("clusterroles", {"metadata": {"name": "a/b"}}, group=rbac)
     with pytest.raises(errors.Invalid, match="RFC 1123"):
-        await kinds.create("configmaps", {"metadata": {"name": "system:Thing", "namespace": "ns"}})
+        await api.create("configmaps", {"metadata": {"name": "system:Thing", "namespace": "ns"}})
 
 
-async def test_nothing_is_made_in_a_namespace_that_is_not_there(kinds: Kinds) -> None:
+async def test_creating_an_object_in_a_missing_namespace_is_not_found(api: EmbeddedApi) -> None:
     with pytest.raises(errors.NotFound, match='namespaces "nowhere" not found'):
-        await kinds.create("configmaps", {"metadata": {"name": "a", "namespace": "nowhere"}})
+        await api.create("configmaps", {"metadata": {"name": "a", "namespace": "nowhere"}})
 
 
-async def test_a_tenantgateway_needs_a_spec_with_a_domain(kinds: Kinds) -> None:
+async def test_a_tenantgateway_needs_a_valid_apex_domain(api: EmbeddedApi) -> None:
     where: dict[str, Any] = {"group": "gateway.cozystack.io", "version": "v1alpha1"}
     for content, field in (({}, "spec"), ({"spec": {}}, "spec.apex"), ({"spec": {"apex": "A.org"}}, "spec.apex")):
         with pytest.raises(errors.Invalid) as refused:
-            await kinds.create("tenantgateways", {"metadata": {"name": "g", "namespace": "ns"}, **content}, **where)
+            await api.create("tenantgateways", {"metadata": {"name": "g", "namespace": "ns"}, **content}, **where)
         assert [cause["field"] for cause in refused.value.causes] == [field]
 
 
-async def test_parallel_creates_of_one_name_make_one_object(kinds: Kinds) -> None:
+async def test_concurrent_creates_of_one_name_create_one_object(api: EmbeddedApi) -> None:
     creates = (
-        kinds.create("configmaps", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"n": str(number)}})
+        api.create("configmaps", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"n": str(number)}})
         for number in range(20)
     )
     results = await asyncio.gather(*creates, return_exceptions=True)
