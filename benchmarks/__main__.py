@@ -11,15 +11,15 @@ from pathlib import Path
 
 import uvloop
 
-from benchmarks import figures, pulse
+from benchmarks import figures, livez_probe
 from benchmarks.convergence import converge
 from benchmarks.figures import Row
 from benchmarks.target import Target
 from benchmarks.targets import TARGETS, running
-from benchmarks.workloads import Bench
+from benchmarks.workloads import TenantBenchmark
 
 
-class Report:
+class RowReport:
     """Rows, printed as they come."""
 
     def __init__(self) -> None:
@@ -27,14 +27,14 @@ class Report:
 
     def add(self, *rows: Row) -> None:
         for row in rows:
-            print(figures.text(row), flush=True)
+            print(figures.format_row(row), flush=True)
             self.rows.append(row)
 
 
-async def measure(target: Target, sizes: Sequence[int], *, watchers: int, runs: int, report: Report) -> None:
+async def measure(target: Target, sizes: Sequence[int], *, watchers: int, runs: int, report: RowReport) -> None:
     await target.grant()
-    async with pulse.taken(target.anonymous.url) as taken:
-        bench = Bench(target=target, pulse=taken, runs=runs)
+    async with livez_probe.running(target.anonymous.url) as probe:
+        bench = TenantBenchmark(target=target, probe=probe, runs=runs)
         report.add(bench.memory(0))
         have = 0
         for size in sizes:
@@ -46,10 +46,10 @@ async def measure(target: Target, sizes: Sequence[int], *, watchers: int, runs: 
         report.add(*await bench.writes(have), bench.memory(have))
 
 
-async def measure_convergence(target: Target, count: int, *, report: Report) -> None:
+async def measure_convergence(target: Target, count: int, *, report: RowReport) -> None:
     await target.grant()
-    async with pulse.taken(target.anonymous.url) as taken:
-        report.add(*await converge(Bench(target=target, pulse=taken, runs=1), count))
+    async with livez_probe.running(target.anonymous.url) as probe:
+        report.add(*await converge(TenantBenchmark(target=target, probe=probe, runs=1), count))
 
 
 def machine() -> dict[str, object]:
@@ -65,7 +65,7 @@ async def main() -> None:
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    report = Report()
+    report = RowReport()
     async with running(arguments.host) as target:
         print(target.title, machine(), flush=True)
         if arguments.converge:

@@ -28,8 +28,8 @@ class Endpoint:
     async def connect(self) -> Connection:
         parts = urlsplit(self.url)
         reader, writer = await asyncio.open_connection(parts.hostname, parts.port, ssl=self.tls, limit=_BUFFER)
-        given = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
-        return Connection(reader, writer, f"Host: {parts.netloc}\r\n{given}")
+        headers = "".join(f"{name}: {value}\r\n" for name, value in self.headers.items())
+        return Connection(reader, writer, f"Host: {parts.netloc}\r\n{headers}")
 
     async def call(self, method: str, path: str, body: object = None, *, content_type: str = "") -> Any:
         """One request on a connection of its own; the document. Raises Unexpected."""
@@ -47,7 +47,7 @@ class Endpoint:
             connection.close()
 
 
-class Unexpected(OSError):
+class UnexpectedStatus(OSError):
     """An answer that is no success."""
 
     def __init__(self, status: int, body: bytes) -> None:
@@ -62,17 +62,17 @@ class _Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseBody:
     """A body as it came, so that unpacking it can be left for later."""
 
     content: bytes
     gzipped: bool
 
-    def unpacked(self) -> bytes:
+    def decompressed(self) -> bytes:
         return zlib.decompress(self.content, _GZIP) if self.gzipped else self.content
 
 
-class Frames:
+class ChunkedLines:
     """Takes a chunked stream of lines apart. `ended` is set by its last chunk."""
 
     def __init__(self) -> None:
@@ -108,17 +108,17 @@ class Connection:
         self, method: str, path: str, body: object = None, *, headers: str = "", content_type: str = ""
     ) -> bytes:
         """The whole body, unpacked. `headers` are lines that end with CRLF. Raises Unexpected."""
-        return (await self.fetch(method, path, body, headers=headers, content_type=content_type)).unpacked()
+        return (await self.fetch(method, path, body, headers=headers, content_type=content_type)).decompressed()
 
     async def fetch(
         self, method: str, path: str, body: object = None, *, headers: str = "", content_type: str = ""
-    ) -> Answer:
+    ) -> ResponseBody:
         """As `call`, with the body as it came."""
-        head = await self._ask(method, path, body, headers, content_type)
-        answer = Answer(await self._body(head), head.headers.get(b"content-encoding") == b"gzip")
+        head = await self._send_request(method, path, body, headers, content_type)
+        answer = ResponseBody(await self._body(head), head.headers.get(b"content-encoding") == b"gzip")
         self.received = len(answer.content)
         if head.status >= 300:
-            raise Unexpected(head.status, answer.unpacked())
+            raise UnexpectedStatus(head.status, answer.decompressed())
         return answer
 
     async def stream(self, path: str) -> AsyncIterator[Any]:
@@ -131,25 +131,25 @@ class Connection:
 
     async def watch(self, path: str) -> None:
         """Ask for a watch, and read the response's head. Raises Unexpected."""
-        head = await self._ask("GET", path, None, "", "")
+        head = await self._send_request("GET", path, None, "", "")
         if head.status != 200:
-            raise Unexpected(head.status, await self._body(head))
+            raise UnexpectedStatus(head.status, await self._body(head))
 
     async def frames(self) -> AsyncIterator[Sequence[bytes]]:
         """The lines of a watch as they came, those together that came together."""
-        frames = Frames()
+        frames = ChunkedLines()
         while not frames.ended and (data := await self._reader.read(_BUFFER)):
             if lines := frames.feed(data):
                 yield lines
 
-    def stall(self) -> None:
+    def stop_reading(self) -> None:
         """Read nothing any more; the connection stays open."""
         cast("asyncio.Transport", self._writer.transport).pause_reading()
 
     def close(self) -> None:
         self._writer.close()
 
-    async def _ask(self, method: str, path: str, body: object, headers: str, content_type: str) -> _Head:
+    async def _send_request(self, method: str, path: str, body: object, headers: str, content_type: str) -> _Head:
         data = b"" if body is None else orjson.dumps(body)
         if data:
             headers += f"Content-Type: {content_type or 'application/json'}\r\nContent-Length: {len(data)}\r\n"

@@ -32,11 +32,11 @@ class Traffic:
         return sum(count for name, count in self.requests.items() if name.startswith(_WRITES))
 
 
-async def traffic(host: Endpoint, resources: Collection[str] = _RESOURCES) -> Traffic:
+async def read_traffic(cluster: Endpoint, resources: Collection[str] = _RESOURCES) -> Traffic:
     """`host` is asked as somebody who may read /metrics."""
     requests: defaultdict[str, float] = defaultdict(float)
     watches = 0.0
-    for family in text_string_to_metric_families(await host.text("/metrics")):
+    for family in text_string_to_metric_families(await cluster.text("/metrics")):
         for sample in family.samples:
             if sample.labels.get("resource") not in resources:
                 continue
@@ -47,10 +47,10 @@ async def traffic(host: Endpoint, resources: Collection[str] = _RESOURCES) -> Tr
     return Traffic(requests, watches)
 
 
-async def settled(host: Endpoint, resources: Collection[str] = _RESOURCES) -> None:
+async def wait_until_quiet(cluster: Endpoint, resources: Collection[str] = _RESOURCES) -> None:
     """Wait until our server has written nothing for QUIET_SECONDS."""
     written = -1.0
-    while (now := (await traffic(host, resources)).writes()) != written:
+    while (now := (await read_traffic(cluster, resources)).writes()) != written:
         written = now
         await asyncio.sleep(QUIET_SECONDS)
 

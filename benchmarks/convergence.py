@@ -11,36 +11,36 @@ import orjson
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
-from benchmarks.cluster_traffic import settled
+from benchmarks.cluster_traffic import wait_until_quiet
 from benchmarks.figures import Row
 from benchmarks.objects import COLLECTION, RELEASES
-from benchmarks.workloads import Bench
+from benchmarks.workloads import TenantBenchmark
 
 _CLIENTS = 16
 _POLL_SECONDS = 0.2
-_PATIENCE = 600.0
+_TIMEOUT_SECONDS = 600.0
 _HOST_LABEL = "namespace.cozystack.io/host"
 _MOVED = "moved.example"
 
 
-async def converge(bench: Bench, count: int) -> list[Row]:
+async def converge(bench: TenantBenchmark, count: int) -> list[Row]:
     """`count` Tenants at once: until each has its Namespace with its domain; then the root has another domain."""
     target = bench.target
     names = [objects.name("c", number) for number in range(count)]
-    async with bench.measured(count) as measured:
+    async with bench.measure(count) as measured:
         start = time.monotonic()
         await load.parallel(target.user, partial(_create, names=names), range(count), clients=_CLIENTS)
         created = round(time.monotonic() - start, 1)
         labelled = await _labelled(bench, start, names, "")
-        await settled(target.admin)
+        await wait_until_quiet(target.admin)
     rows = [figures.row(f"{count} tenants at once", created_s=created, labelled_s=labelled, **measured.figures)]
-    async with bench.measured(count) as measured:
+    async with bench.measure(count) as measured:
         start = time.monotonic()
         change = {"spec": {"values": {"host": _MOVED}}}
         kind = "application/merge-patch+json"
         await target.admin.call("PATCH", f"{RELEASES}/tenant-root", change, content_type=kind)
         labelled = await _labelled(bench, start, names, _MOVED)
-        await settled(target.admin)
+        await wait_until_quiet(target.admin)
     return [*rows, figures.row(f"another domain for {count} tenants", labelled_s=labelled, **measured.figures)]
 
 
@@ -48,7 +48,7 @@ async def _create(connection: Connection, number: int, *, names: list[str]) -> N
     await connection.call("POST", COLLECTION, objects.tenant(names[number]))
 
 
-async def _labelled(bench: Bench, start: float, names: Collection[str], domain: str) -> float:
+async def _labelled(bench: TenantBenchmark, start: float, names: Collection[str], domain: str) -> float:
     """Seconds from `start` until the Namespace of each Tenant has a domain below `domain`."""
     while True:
         hosts = await _hosts(bench)
@@ -57,12 +57,12 @@ async def _labelled(bench: Bench, start: float, names: Collection[str], domain: 
         spent = time.monotonic() - start
         if not missing:
             return round(spent, 1)
-        if spent > _PATIENCE:
+        if spent > _TIMEOUT_SECONDS:
             raise RuntimeError(f"not in time: {len(missing)} of {len(names)} tenants")
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _hosts(bench: Bench) -> Mapping[str, str]:
+async def _hosts(bench: TenantBenchmark) -> Mapping[str, str]:
     """The domains of the Namespaces that have one."""
     connection = await bench.target.admin.connect()
     try:

@@ -14,8 +14,8 @@ import orjson
 
 from benchmarks import load, objects
 from benchmarks.client import Connection
-from benchmarks.sides import MERGE_PATCH, Side, metered
-from benchmarks.turns import Measurement
+from benchmarks.measurements import Measurement
+from benchmarks.sides import MERGE_PATCH, Side, measure_cost
 
 _ANNOTATION = "bench"
 _WRITERS = 16
@@ -23,7 +23,7 @@ _OPENING = 64
 _CHANGED = 16
 _SILENT_SECONDS = 3.0
 _POLL_SECONDS = 0.02
-_PATIENCE = 10.0
+_TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +37,21 @@ class FanOut:
     async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
         measured: dict[str, Measurement] = {}
         before = side.memory_mib()
-        async with Audience.watching(side, self.watchers) as audience:
+        async with RecordingWatchers.watching(side, self.watchers) as watchers:
             for rate in self.rates:
                 title = f"WATCH, {self.watchers} watchers, {rate} changes a second"
                 prefix = f"{side.prefix}-{number}-{rate}"
-                measured[title] = await self._measure(side, audience, prefix, rate, before)
+                measured[title] = await self._measure(side, watchers, prefix, rate, before)
         return measured
 
     async def _measure(
-        self, side: Side, audience: Audience, prefix: str, rate: int, memory_before: float
+        self, side: Side, watchers: RecordingWatchers, prefix: str, rate: int, memory_before: float
     ) -> Measurement:
         changes = [f"{prefix}-{number}" for number in range(math.ceil(rate * self.window))]
-        with metered(side) as cost:
-            sent = await tell(side, changes, rate)
-            await audience.silence(len(sent) * audience.listening)
-        found = delays(sent.values_by_change, audience.take())
+        with measure_cost(side) as cost:
+            sent = await send_changes(side, changes, rate)
+            await watchers.wait_for_events(len(sent) * watchers.listening)
+        found = delays(sent.values_by_change, watchers.take_events())
         if not found:
             raise RuntimeError("no watcher was told of any change")
         memory = side.memory_mib()
@@ -62,8 +62,8 @@ class FanOut:
             cpu=cost.cpu,
             client=cost.client,
             more={
-                "delivered": len(found) / (len(sent) * audience.listening),
-                "cut": audience.cut,
+                "delivered": len(found) / (len(sent) * watchers.listening),
+                "cut": watchers.cut,
                 "late_ms": sent.late * 1000,
                 "growth_mib": memory - memory_before,
                 "rss_mib": memory,
@@ -72,7 +72,7 @@ class FanOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentChanges:
     """When which change was sent, on the clock of `perf_counter`; `late` is how many seconds the last was behind its
     time, because those before it were not answered yet."""
 
@@ -83,7 +83,7 @@ class Sent:
         return len(self.values_by_change)
 
 
-async def tell(side: Side, changes: Sequence[str], rate: int) -> Sent:
+async def send_changes(side: Side, changes: Sequence[str], rate: int) -> SentChanges:
     sent: dict[str, float] = {}
     start = time.perf_counter()
 
@@ -96,8 +96,8 @@ async def tell(side: Side, changes: Sequence[str], rate: int) -> Sent:
 
     async with load.connected(side.user, _WRITERS) as connections:
         start = time.perf_counter()
-        await load.share(connections, change, range(len(changes)))
-    return Sent(sent, max(0.0, sent[changes[-1]] - start - (len(changes) - 1) / rate))
+        await load.distribute(connections, change, range(len(changes)))
+    return SentChanges(sent, max(0.0, sent[changes[-1]] - start - (len(changes) - 1) / rate))
 
 
 def delays(sent: Mapping[str, float], arrived: Mapping[bytes, Sequence[float]]) -> Sequence[float]:
@@ -115,7 +115,7 @@ def delays(sent: Mapping[str, float], arrived: Mapping[bytes, Sequence[float]]) 
     return [when - sent[change] for change, (_, times) in first.items() for when in times]
 
 
-class Audience:
+class RecordingWatchers:
     """Watches of everything. What they are told is kept as it came, with the times at which it came."""
 
     def __init__(self, side: Side) -> None:
@@ -131,36 +131,36 @@ class Audience:
 
     @classmethod
     @asynccontextmanager
-    async def watching(cls, side: Side, watchers: int) -> AsyncIterator[Audience]:
-        audience = cls(side)
+    async def watching(cls, side: Side, count: int) -> AsyncIterator[RecordingWatchers]:
+        watchers = cls(side)
         page = await side.user.call("GET", f"{side.collection}?limit=1")
         path = f"{side.collection}?watch=true&timeoutSeconds=3600&resourceVersion={page['metadata']['resourceVersion']}"
         tasks: list[asyncio.Task[None]] = []
         try:
-            opened = await asyncio.gather(*(audience._open(path) for _ in range(watchers)))
-            stalled = watchers // 100
+            opened = await asyncio.gather(*(watchers._open(path) for _ in range(count)))
+            stalled = count // 100
             for connection in opened[:stalled]:
-                connection.stall()
-            tasks += [asyncio.create_task(audience._listen(connection)) for connection in opened[stalled:]]
-            audience.listening = len(tasks)
-            yield audience
+                connection.stop_reading()
+            tasks += [asyncio.create_task(watchers._listen(connection)) for connection in opened[stalled:]]
+            watchers.listening = len(tasks)
+            yield watchers
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            for connection in audience._connections:
+            for connection in watchers._connections:
                 connection.close()
 
-    async def silence(self, expected: int) -> None:
+    async def wait_for_events(self, expected: int) -> None:
         """Wait until everything came, or nothing more comes, or it is taking too long."""
-        deadline = time.perf_counter() + _PATIENCE
+        deadline = time.perf_counter() + _TIMEOUT_SECONDS
         self._last = time.perf_counter()
         while True:
             if self._count >= expected or time.perf_counter() > min(deadline, self._last + _SILENT_SECONDS):
                 return
             await asyncio.sleep(_POLL_SECONDS)
 
-    def take(self) -> Mapping[bytes, Sequence[float]]:
+    def take_events(self) -> Mapping[bytes, Sequence[float]]:
         """What came since the last time."""
         taken, self._arrived, self._count = self._arrived, defaultdict(list), 0
         return taken

@@ -25,12 +25,12 @@ def row(workload: str, seconds: Sequence[float] = (), **more: object) -> Row:
     }
 
 
-def text(each: Row) -> str:
-    rest = "  ".join(f"{key}={_plain(value)}" for key, value in each.items() if key != "workload")
+def format_row(each: Row) -> str:
+    rest = "  ".join(f"{key}={_format_value(value)}" for key, value in each.items() if key != "workload")
     return f"{each['workload']:<40} {rest}"
 
 
-def _plain(value: object) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {number:g}" for key, number in value.items()) or "none"
     return str(value)

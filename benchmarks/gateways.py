@@ -19,7 +19,7 @@ import uvloop
 
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
-from benchmarks.cluster_traffic import QUIET_SECONDS, settled, traffic
+from benchmarks.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
 from benchmarks.figures import Row
 from benchmarks.objects import Object
 from benchmarks.target import Target
@@ -29,7 +29,7 @@ _ROUTES = "/apis/gateway.networking.k8s.io/v1"
 _TENANTGATEWAYS = "/apis/gateway.cozystack.io/v1alpha1"
 _WRITTEN = ("namespaces", "tenantgateways", "gateways", "httproutes", "issuers", "certificates")
 _CLIENTS = 16
-_PATIENCE = 60.0
+_TIMEOUT_SECONDS = 60.0
 # A Gateway has 63 listeners for hostnames: these many leave room for the routes that are timed.
 _HOSTNAMES = 40
 _FEW_TIMES = 10
@@ -43,20 +43,20 @@ class Layout:
     namespaces: int
     gateways: int
 
-    def owner(self, namespace: int) -> int:
+    def gateway_of(self, namespace: int) -> int:
         return namespace * self.gateways // self.namespaces
 
-    def namespace(self, route: int) -> int:
+    def namespace_of(self, route: int) -> int:
         return route * self.namespaces // self.routes
 
-    def hostname(self, route: int) -> str:
+    def hostname_of(self, route: int) -> str:
         """A namespace's routes share their hostnames, as the paths of an application do."""
-        namespace = self.namespace(route)
+        namespace = self.namespace_of(route)
         hostnames = max(1, _HOSTNAMES * self.gateways // self.namespaces)
-        return f"h{route % hostnames}.n{namespace}.{apex(self.owner(namespace))}"
+        return f"h{route % hostnames}.n{namespace}.{apex(self.gateway_of(namespace))}"
 
 
-def owner_name(gateway: int) -> str:
+def owner_namespace(gateway: int) -> str:
     return f"bench-owner-{gateway}"
 
 
@@ -74,7 +74,7 @@ def httproute(name: str, namespace: str, gateway: int, hostname: str) -> Object:
         "kind": "HTTPRoute",
         "metadata": {"name": name, "namespace": namespace},
         "spec": {
-            "parentRefs": [{"namespace": owner_name(gateway), "name": "cozystack", "port": 443}],
+            "parentRefs": [{"namespace": owner_namespace(gateway), "name": "cozystack", "port": 443}],
             "hostnames": [hostname],
             "rules": [{"backendRefs": [{"name": "backend", "port": 80}]}],
         },
@@ -82,25 +82,25 @@ def httproute(name: str, namespace: str, gateway: int, hostname: str) -> Object:
 
 
 async def make_owner(connection: Connection, gateway: int) -> None:
-    await _make_namespace(connection, owner_name(gateway), {})
+    await _make_namespace(connection, owner_namespace(gateway), {})
     body = {
         "apiVersion": "gateway.cozystack.io/v1alpha1",
         "kind": "TenantGateway",
         "metadata": {"name": "cozystack"},
         "spec": {"apex": apex(gateway)},
     }
-    await connection.call("POST", f"{_TENANTGATEWAYS}/namespaces/{owner_name(gateway)}/tenantgateways", body)
+    await connection.call("POST", f"{_TENANTGATEWAYS}/namespaces/{owner_namespace(gateway)}/tenantgateways", body)
 
 
 async def make_namespace(connection: Connection, namespace: int, *, layout: Layout) -> None:
-    labels = {"namespace.cozystack.io/gateway": owner_name(layout.owner(namespace))}
+    labels = {"namespace.cozystack.io/gateway": owner_namespace(layout.gateway_of(namespace))}
     await _make_namespace(connection, namespace_name(namespace), labels)
 
 
 async def make_route(connection: Connection, route: int, *, layout: Layout) -> None:
-    number = layout.namespace(route)
-    namespace, gateway = namespace_name(number), layout.owner(number)
-    body = httproute(f"r{route}", namespace, gateway, layout.hostname(route))
+    number = layout.namespace_of(route)
+    namespace, gateway = namespace_name(number), layout.gateway_of(number)
+    body = httproute(f"r{route}", namespace, gateway, layout.hostname_of(route))
     await connection.call("POST", f"{_ROUTES}/namespaces/{namespace}/httproutes", body)
 
 
@@ -109,16 +109,16 @@ async def _make_namespace(connection: Connection, name: str, labels: dict[str, s
     await connection.call("POST", "/api/v1/namespaces", body)
 
 
-class Arrivals:
+class HostnameArrivals:
     """When which hostname was first seen on a Gateway, by a watch of its own."""
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @classmethod
     @asynccontextmanager
-    async def watched(cls, endpoint: Endpoint) -> AsyncIterator[Arrivals]:
+    async def watching(cls, endpoint: Endpoint) -> AsyncIterator[HostnameArrivals]:
         version = (await endpoint.call("GET", f"{_ROUTES}/gateways?limit=1"))["metadata"]["resourceVersion"]
         arrivals, opened = cls(), asyncio.Event()
         connection = await endpoint.connect()
@@ -132,11 +132,11 @@ class Arrivals:
         finally:
             connection.close()
 
-    async def of(self, hostname: str) -> float:
-        async with asyncio.timeout(_PATIENCE):
+    async def wait_for(self, hostname: str) -> float:
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             while hostname not in self._seen:
-                self._news.clear()
-                await self._news.wait()
+                self._changed.clear()
+                await self._changed.wait()
         return self._seen[hostname]
 
     async def _watch(self, connection: Connection, version: str, opened: asyncio.Event) -> None:
@@ -146,10 +146,10 @@ class Arrivals:
             now = time.perf_counter()
             for listener in event["object"]["spec"]["listeners"] if event else ():
                 self._seen.setdefault(listener.get("hostname", ""), now)
-            self._news.set()
+            self._changed.set()
 
 
-class Bench:
+class GatewayBenchmark:
     def __init__(self, target: Target, layout: Layout) -> None:
         self._target = target
         self._layout = layout
@@ -175,7 +175,7 @@ class Bench:
         routes = range(have.routes, want.routes)
         await load.parallel(admin, partial(make_route, layout=self._layout), routes, clients=_CLIENTS)
         written = time.perf_counter() - start
-        await settled(self._target.admin, _WRITTEN)
+        await wait_until_quiet(self._target.admin, _WRITTEN)
         return figures.row(
             f"{want.routes} routes, {want.namespaces} namespaces, {want.gateways} gateways",
             written_s=round(written, 1),
@@ -187,18 +187,18 @@ class Bench:
         """From sending a route until its hostname is on the Gateway; one after the other, each at another gateway."""
         server, seconds = self._target.server, list[float]()
         connection = await self._target.admin.connect()
-        async with Arrivals.watched(self._target.admin) as arrivals:
-            await settled(self._target.admin, _WRITTEN)
+        async with HostnameArrivals.watching(self._target.admin) as arrivals:
+            await wait_until_quiet(self._target.admin, _WRITTEN)
             before, cpu = await self._writes(), server.cpu_seconds()
             for number in range(times):
                 gateway, self._timed = number % present.gateways, self._timed + 1
-                hostname, namespace = f"new{self._timed}.{apex(gateway)}", owner_name(gateway)
+                hostname, namespace = f"new{self._timed}.{apex(gateway)}", owner_namespace(gateway)
                 body = httproute(f"new{self._timed}", namespace, gateway, hostname)
                 start = time.perf_counter()
                 await connection.call("POST", f"{_ROUTES}/namespaces/{namespace}/httproutes", body)
-                seconds.append(await arrivals.of(hostname) - start)
+                seconds.append(await arrivals.wait_for(hostname) - start)
             # what follows from the last one, before the pause in which nothing is written any more
-            await settled(self._target.admin, _WRITTEN)
+            await wait_until_quiet(self._target.admin, _WRITTEN)
             cpu, writes = server.cpu_seconds() - cpu, await self._writes() - before
         connection.close()
         return figures.row(
@@ -209,7 +209,7 @@ class Bench:
         )
 
     async def _writes(self) -> float:
-        return (await traffic(self._target.admin, _WRITTEN)).writes()
+        return (await read_traffic(self._target.admin, _WRITTEN)).writes()
 
 
 async def main() -> None:
@@ -223,9 +223,9 @@ async def main() -> None:
     layout = Layout(arguments.routes, arguments.namespaces, arguments.gateways)
     async with running(arguments.host) as target:
         print(target.title, flush=True)
-        rows = await Bench(target, layout).run()
+        rows = await GatewayBenchmark(target, layout).run()
         for row in rows:
-            print(figures.text(row), flush=True)
+            print(figures.format_row(row), flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps({"target": target.title, "rows": rows}, indent=2) + "\n")
 

@@ -17,7 +17,7 @@ async def repeat(endpoint: Endpoint, call: Call, times: int) -> Sequence[float]:
     return (await parallel(endpoint, call, range(times), clients=1)).seconds
 
 
-class Parallel:
+class CallTimes:
     """Seconds of each call, and of all together."""
 
     def __init__(self, seconds: Sequence[float], wall: float) -> None:
@@ -26,10 +26,10 @@ class Parallel:
         self.per_second = round(len(seconds) / wall)
 
 
-async def parallel(endpoint: Endpoint, call: Call, numbers: Sequence[int], *, clients: int) -> Parallel:
+async def parallel(endpoint: Endpoint, call: Call, numbers: Sequence[int], *, clients: int) -> CallTimes:
     """A call for every number, by clients that have a connection each, all open before the first call."""
     async with connected(endpoint, clients) as connections:
-        return await share(connections, call, numbers)
+        return await distribute(connections, call, numbers)
 
 
 @asynccontextmanager
@@ -42,7 +42,7 @@ async def connected(endpoint: Endpoint, clients: int) -> AsyncIterator[Sequence[
             connection.close()
 
 
-async def share(connections: Sequence[Connection], call: Call, numbers: Sequence[int]) -> Parallel:
+async def distribute(connections: Sequence[Connection], call: Call, numbers: Sequence[int]) -> CallTimes:
     """A call for every number, on whichever connection is free."""
     seconds: list[float] = []
     waiting = iter(numbers)
@@ -55,10 +55,10 @@ async def share(connections: Sequence[Connection], call: Call, numbers: Sequence
 
     start = time.perf_counter()
     await asyncio.gather(*map(work, connections))
-    return Parallel(seconds, time.perf_counter() - start)
+    return CallTimes(seconds, time.perf_counter() - start)
 
 
-async def in_turns(one: Endpoint, first: Call, other: Endpoint, second: Call, times: int) -> tuple[list[float], ...]:
+async def alternate(one: Endpoint, first: Call, other: Endpoint, second: Call, times: int) -> tuple[list[float], ...]:
     """Seconds of `times` calls of each of two kinds: one of the first, one of the second, and so on, with a pause
     after each for what follows from it."""
     turns = ((await one.connect(), first), (await other.connect(), second))

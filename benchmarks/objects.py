@@ -35,7 +35,7 @@ def tenant(name: str) -> Object:
     }
 
 
-def claiming(name: str) -> Object:
+def tenant_with_quota(name: str) -> Object:
     """A Tenant with a quota: such are judged one after the other."""
     return {**tenant(name), "spec": {"resourceQuotas": {"cpu": "1", "memory": "1Gi"}}}
 

@@ -14,9 +14,9 @@ from typing import Any
 from admission.policy.compiled_policy import ParamKind
 from admission.policy.params import ParamObjects, UnknownParamKind
 from admission.policy.plugin import ValidatingPolicies
-from admission.policy.policy_source import HeldPolicies
+from admission.policy.policy_source import PolicySource
 from apiserver.meta.resource import Object
-from benchmarks.judged import NoOpinion, OneNamespace, update
+from benchmarks.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
 
 _POLICIES = 10
 _WRITES = 2000
@@ -54,13 +54,15 @@ def _bindings() -> Sequence[Object]:
 async def main() -> None:
     synced = asyncio.Event()
     synced.set()
-    held = HeldPolicies(synced=[synced])
+    held = PolicySource(synced=[synced])
     started = time.perf_counter()
     await held.policies.replace(_policies(), 1)
     await held.bindings.replace(_bindings(), 1)
     compiled = time.perf_counter() - started
-    plugin = ValidatingPolicies(held=held, params=_NoParams(), namespaces=OneNamespace(), authorizer=NoOpinion())
-    request = update()
+    plugin = ValidatingPolicies(
+        source=held, params=_NoParams(), namespaces=SingleNamespaceSource(), authorizer=NoOpinionAuthorizer()
+    )
+    request = update_request()
     times, cpu = [], time.thread_time()
     for _ in range(_WRITES):
         started = time.perf_counter()

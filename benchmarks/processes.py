@@ -14,7 +14,7 @@ _POLL_SECONDS = 0.02
 _TAIL_BYTES = 4000
 
 
-class Observed:
+class ObservedProcess:
     """A process of this machine, ours or not, as /proc tells of it."""
 
     def __init__(self, pid: int) -> None:
@@ -37,7 +37,7 @@ class Observed:
         return Path("/proc", str(self._pid), name)
 
 
-class Child(Observed):
+class ChildProcess(ObservedProcess):
     """A running program; everything that it prints goes to `log`."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
@@ -46,7 +46,7 @@ class Child(Observed):
         self._log = log
 
     @classmethod
-    async def start(cls, command: Sequence[str | Path], log: Path) -> Child:
+    async def start(cls, command: Sequence[str | Path], log: Path) -> ChildProcess:
         with log.open("ab") as output:
             process = await asyncio.create_subprocess_exec(
                 *map(str, command), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
@@ -80,7 +80,9 @@ class Child(Observed):
             raise RuntimeError(f"ended with {self._process.returncode}\n{self.tail()}")
 
 
-async def until(what: str, check: Callable[[], Awaitable[bool]], *, seconds: float, child: Child | None = None) -> None:
+async def wait_until(
+    what: str, check: Callable[[], Awaitable[bool]], *, seconds: float, child: ChildProcess | None = None
+) -> None:
     """Wait for `check`; a refused connection counts as not yet. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
     while True:

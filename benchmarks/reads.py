@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +12,9 @@ from functools import partial
 import orjson
 
 from benchmarks import load, objects
-from benchmarks.client import Answer, Connection, Unexpected
-from benchmarks.sides import MERGE_PATCH, Side, metered
-from benchmarks.turns import Measurement
+from benchmarks.client import Connection, ResponseBody, UnexpectedStatus
+from benchmarks.measurements import Measurement
+from benchmarks.sides import MERGE_PATCH, Side, measure_cost
 
 _META = "g=meta.k8s.io"
 FORMS = {
@@ -28,9 +28,7 @@ _PAGE = 500
 _CHURN_SECONDS = 0.02
 _SLOT = "07"
 _RETRY_SECONDS = 0.01
-_PATIENCE = 60.0
-
-Ask = Callable[[Connection, int], object]
+_TIMEOUT_SECONDS = 60.0
 
 
 def repetitions(size: int) -> int:
@@ -60,12 +58,12 @@ class Lists:
         path = side.collection + ("?resourceVersion=0" if self.any_version else "")
         measured, answers = await repeated(side, path, headers, self.times, warm=number > 0)
         for answer in answers:
-            _expect(_length(orjson.loads(answer.unpacked())) >= self.size, "the list is not whole")
+            _expect(_length(orjson.loads(answer.decompressed())) >= self.size, "the list is not whole")
         return {self.title: measured}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filtered:
+class FilteredLists:
     """LIST with a labelSelector that one in a hundred fits."""
 
     size: int
@@ -75,12 +73,12 @@ class Filtered:
         path = f"{side.collection}?labelSelector=slot%3D{_SLOT}"
         measured, answers = await repeated(side, path, "", self.times, warm=number > 0)
         for answer in answers:
-            _expect(_length(orjson.loads(answer.unpacked())) >= self.size // 100, "the list is not whole")
+            _expect(_length(orjson.loads(answer.decompressed())) >= self.size // 100, "the list is not whole")
         return {f"LIST one in 100 of {self.size}, labelSelector": measured}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cold:
+class FirstListAfterStart:
     """The first LIST after a start, from when the server says that it is ready; asked again until it is answered."""
 
     size: int
@@ -90,9 +88,9 @@ class Cold:
             return {}
         await side.restart()
         async with load.connected(side.user, 1) as (connection,):
-            with metered(side) as cost:
+            with measure_cost(side) as cost:
                 answer = await _first(connection, side.collection)
-        _expect(_length(orjson.loads(answer.unpacked())) >= self.size, "the list is not whole")
+        _expect(_length(orjson.loads(answer.decompressed())) >= self.size, "the list is not whole")
         measured = Measurement(
             seconds=[cost.wall],
             wall=cost.wall,
@@ -105,7 +103,7 @@ class Cold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paged:
+class PagedLists:
     """LIST by pages of 500 while somebody changes an object fifty times a second: the time of a whole walk."""
 
     size: int
@@ -114,7 +112,7 @@ class Paged:
     async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
         walks: list[_Walk] = []
         async with load.connected(side.user, 1) as (connection,), churn(side):
-            with metered(side) as cost:
+            with measure_cost(side) as cost:
                 for _ in range(self.times):
                     walks.append(await _walk(connection, side.collection))
         for walk in walks:
@@ -140,15 +138,15 @@ class Gets:
     times: int = 1000
 
     async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
-        names, answers = min(self.size, _NAMES), list[Answer]()
+        names, answers = min(self.size, _NAMES), list[ResponseBody]()
         call = partial(_get, side=side, names=names, answers=answers)
         async with load.connected(side.user, self.clients) as connections:
-            await load.share(connections, call, range(max(names, self.clients)))
+            await load.distribute(connections, call, range(max(names, self.clients)))
             answers.clear()
-            with metered(side) as cost:
-                done = await load.share(connections, call, range(self.times))
+            with measure_cost(side) as cost:
+                done = await load.distribute(connections, call, range(self.times))
         for answer in answers:
-            _expect(orjson.loads(answer.unpacked())["metadata"]["name"].startswith("b"), "another object came")
+            _expect(orjson.loads(answer.decompressed())["metadata"]["name"].startswith("b"), "another object came")
         measured = Measurement(
             seconds=done.seconds,
             wall=done.wall,
@@ -163,19 +161,19 @@ class Gets:
 
 async def repeated(
     side: Side, path: str, headers: str, times: int, *, warm: bool
-) -> tuple[Measurement, Sequence[Answer]]:
+) -> tuple[Measurement, Sequence[ResponseBody]]:
     """One request over and over on one connection; unless the server is `warm`, the first of them is not measured."""
-    answers: list[Answer] = []
+    answers: list[ResponseBody] = []
 
     async def call(connection: Connection, _: int) -> None:
         answers.append(await connection.fetch("GET", path, headers=headers))
 
     async with load.connected(side.user, 1) as connections:
         if not warm:
-            await load.share(connections, call, range(1))
+            await load.distribute(connections, call, range(1))
             answers.clear()
-        with metered(side) as cost:
-            done = await load.share(connections, call, range(times))
+        with measure_cost(side) as cost:
+            done = await load.distribute(connections, call, range(times))
     measured = Measurement(
         seconds=done.seconds,
         wall=done.wall,
@@ -187,16 +185,16 @@ async def repeated(
     return measured, answers
 
 
-async def _get(connection: Connection, number: int, *, side: Side, names: int, answers: list[Answer]) -> None:
+async def _get(connection: Connection, number: int, *, side: Side, names: int, answers: list[ResponseBody]) -> None:
     answers.append(await connection.fetch("GET", f"{side.collection}/{objects.name('b', number % names)}"))
 
 
-async def _first(connection: Connection, path: str) -> Answer:
-    async with asyncio.timeout(_PATIENCE):
+async def _first(connection: Connection, path: str) -> ResponseBody:
+    async with asyncio.timeout(_TIMEOUT_SECONDS):
         while True:
             try:
                 return await connection.fetch("GET", path)
-            except Unexpected as error:
+            except UnexpectedStatus as error:
                 # it is ready, and not for this resource yet
                 if error.status not in (404, 429, 503):
                     raise
@@ -219,7 +217,7 @@ async def _walk(connection: Connection, collection: str) -> _Walk:
         start = time.perf_counter()
         answer = await connection.fetch("GET", path)
         seconds += time.perf_counter() - start
-        page = orjson.loads(answer.unpacked())
+        page = orjson.loads(answer.decompressed())
         names += [each["metadata"]["name"] for each in page["items"]]
         received += len(answer.content)
         token = page["metadata"].get("continue", "")

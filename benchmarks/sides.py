@@ -10,22 +10,23 @@ from dataclasses import dataclass, field
 
 from benchmarks.client import Endpoint
 from benchmarks.objects import Object
-from benchmarks.processes import Observed
+from benchmarks.processes import ObservedProcess
 
 MERGE_PATCH = "application/merge-patch+json"
 _QUIET_SECONDS = 0.1
 # Of a processor, in all of them together: a kube-apiserver looks after itself all the time.
 _QUIET_SHARE = 0.2
-_PATIENCE = 120.0
+_TIMEOUT_SECONDS = 120.0
 
-Processes = Callable[[], Mapping[str, Observed]]
+Processes = Callable[[], Mapping[str, ObservedProcess]]
 """The processes by name, as they are now: a restart makes new ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
     """`collection` is the path of a resource in one namespace, `make` gives what a client sends to create an object of
-    it. `serving` are the processes that answer, `behind` those that these ask; both are empty for a server elsewhere.
+    it. `serving` are the processes that answer, `dependencies` those that they call; both are empty for a remote
+    server.
     Names that start with `prefix` are of this side alone. `restart` starts what answers anew, until it is ready."""
 
     title: str
@@ -34,25 +35,25 @@ class Side:
     make: Callable[[str], Object]
     prefix: str
     serving: Processes = dict
-    behind: Processes = dict
+    dependencies: Processes = dict
     restart: Callable[[], Awaitable[None]] | None = None
 
-    def processes(self) -> Mapping[str, Observed]:
-        return {**self.serving(), **self.behind()}
+    def processes(self) -> Mapping[str, ObservedProcess]:
+        return {**self.serving(), **self.dependencies()}
 
-    async def quiet(self) -> None:
-        """As `quiet` of this side alone."""
-        await quiet([self])
+    async def wait_until_idle(self) -> None:
+        """As `wait_until_idle` of this side alone."""
+        await wait_until_idle([self])
 
     def memory_mib(self) -> float:
         """Resident memory of what answers."""
         return sum(process.memory_mib()[0] for process in self.serving().values())
 
 
-async def quiet(sides: Sequence[Side]) -> None:
+async def wait_until_idle(sides: Sequence[Side]) -> None:
     """Wait until their processes have nothing left to do of what came before. Raises TimeoutError."""
     processes = {process for side in sides for process in side.processes().values()}
-    async with asyncio.timeout(_PATIENCE):
+    async with asyncio.timeout(_TIMEOUT_SECONDS):
         while True:
             before = sum(process.cpu_seconds() for process in processes)
             await asyncio.sleep(_QUIET_SECONDS)
@@ -72,7 +73,7 @@ class Cost:
 
 
 @contextmanager
-def metered(side: Side) -> Iterator[Cost]:
+def measure_cost(side: Side) -> Iterator[Cost]:
     cost, processes = Cost(), side.processes()
     before = {name: process.cpu_seconds() for name, process in processes.items()}
     start, client = time.perf_counter(), time.process_time()

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
-from benchmarks.client import Endpoint, Unexpected
-from benchmarks.processes import Child, until
+from benchmarks.client import Endpoint, UnexpectedStatus
+from benchmarks.processes import ChildProcess, wait_until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 HELM = "helm.toolkit.fluxcd.io"
@@ -25,7 +25,7 @@ class Target(ABC):
     our server for its health."""
 
     title: str
-    server: Child
+    server: ChildProcess
     user: Endpoint
     cluster_user: Endpoint
     admin: Endpoint
@@ -37,13 +37,13 @@ class Target(ABC):
 
     async def ready(self) -> None:
         """Wait for /readyz."""
-        await until("readyz", self._is_ready, seconds=_START_SECONDS, child=self.server)
+        await wait_until("readyz", self._is_ready, seconds=_START_SECONDS, child=self.server)
 
     async def _is_ready(self) -> bool:
         connection = await self.anonymous.connect()
         try:
             await connection.call("GET", "/readyz")
-        except Unexpected:
+        except UnexpectedStatus:
             return False
         finally:
             connection.close()
@@ -52,7 +52,7 @@ class Target(ABC):
     async def _has_root(self) -> bool:
         try:
             await self.admin.call("GET", f"/api/v1/namespaces/{NAMESPACE}")
-        except Unexpected:
+        except UnexpectedStatus:
             return False
         return True
 
@@ -70,7 +70,7 @@ class Target(ABC):
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": USER},
             "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}],
         }
-        await until("the root's namespace", self._has_root, seconds=_START_SECONDS, child=self.server)
+        await wait_until("the root's namespace", self._has_root, seconds=_START_SECONDS, child=self.server)
         for plural, obj in (("roles", role), ("rolebindings", binding)):
             await self.admin.call("POST", f"{RBAC}/namespaces/{NAMESPACE}/{plural}", obj)
 

@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from benchmarks.embedded import Embedded
-from benchmarks.kube import Kube
+from benchmarks.kube_target import KubeTarget
+from benchmarks.standalone_target import StandaloneTarget
 from benchmarks.target import Target
 
-TARGETS: Mapping[str, type[Embedded | Kube]] = {"embedded": Embedded, "kube": Kube}
+TARGETS: Mapping[str, type[StandaloneTarget | KubeTarget]] = {"embedded": StandaloneTarget, "kube": KubeTarget}
 
 
 @asynccontextmanager

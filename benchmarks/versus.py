@@ -18,21 +18,21 @@ from typing import Protocol
 
 import uvloop
 
-from benchmarks import turns
+from benchmarks import measurements
 from benchmarks.__main__ import machine
-from benchmarks.against import Other, ResourceName
-from benchmarks.arena import AGGREGATED, CUSTOM, DIRECT, Arena
-from benchmarks.changes import Writes
-from benchmarks.embedded import Embedded
+from benchmarks.comparison import AGGREGATED, CUSTOM, DIRECT, ServerComparison
+from benchmarks.external_server import ExternalServer, ResourceName
 from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
-from benchmarks.kube import Kube
-from benchmarks.reads import FORMS, Cold, Filtered, Gets, Lists, Paged, repetitions
-from benchmarks.sides import Side, quiet
+from benchmarks.kube_target import KubeTarget
+from benchmarks.measurements import Measurement
+from benchmarks.reads import FORMS, FilteredLists, FirstListAfterStart, Gets, Lists, PagedLists, repetitions
+from benchmarks.sides import Side, wait_until_idle
+from benchmarks.standalone_target import StandaloneTarget
 from benchmarks.target import NAMESPACE
-from benchmarks.turns import Measurement
+from benchmarks.writes import Writes
 
-_HOSTS: dict[str, type[Kube | Embedded]] = {"kube": Kube, "embedded": Embedded}
+_TARGET_TYPES: dict[str, type[KubeTarget | StandaloneTarget]] = {"kube": KubeTarget, "embedded": StandaloneTarget}
 _GET_CLIENTS = (1, 16, 128)
 _WRITERS = 16
 _WRITES = 96
@@ -44,7 +44,7 @@ class Workload(Protocol):
         ...
 
 
-Made = Callable[[argparse.Namespace, int], Sequence[Workload]]
+WorkloadFactory = Callable[[argparse.Namespace, int], Sequence[Workload]]
 
 
 def _lists(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
@@ -65,92 +65,94 @@ def _fan_outs(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
 _AT_EVERY_SIZE = "list"
 # A kube-apiserver takes long to start: only if it is asked for.
 _COLD = "cold"
-_WORKLOADS: dict[str, Made] = {
+_WORKLOADS: dict[str, WorkloadFactory] = {
     _AT_EVERY_SIZE: _lists,
-    "page": lambda arguments, size: [Paged(size=size, times=min(3, repetitions(size)))],
-    "filter": lambda arguments, size: [Filtered(size=size, times=min(3, repetitions(size)))],
+    "page": lambda arguments, size: [PagedLists(size=size, times=min(3, repetitions(size)))],
+    "filter": lambda arguments, size: [FilteredLists(size=size, times=min(3, repetitions(size)))],
     "get": lambda arguments, size: [Gets(size=size, clients=clients) for clients in _GET_CLIENTS],
     "watch": _fan_outs,
-    _COLD: lambda arguments, size: [Cold(size=size)],
+    _COLD: lambda arguments, size: [FirstListAfterStart(size=size)],
     # last: two sides are one server, which has more objects than the others from then on
     "write": lambda arguments, size: [Writes(writers=_WRITERS, times=min(_WRITES, size))],
 }
 
 
-class Report:
+class ComparisonReport:
     """Rows, printed as they come."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
 
     def add(self, workload: str, sides: Mapping[str, Sequence[Measurement]]) -> None:
-        rows = turns.compare(workload, sides)
-        print(f"\n{workload}", *map(turns.text, rows), sep="\n", flush=True)
+        rows = measurements.compare(workload, sides)
+        print(f"\n{workload}", *map(measurements.format_row, rows), sep="\n", flush=True)
         self.rows += rows
 
 
-async def take_turns(sides: Sequence[Side], workload: Workload, times: int, report: Report) -> None:
+async def measure_in_turns(sides: Sequence[Side], workload: Workload, times: int, report: ComparisonReport) -> None:
     """A, B, C, A, B, C: whatever else goes on in the machine meets all sides alike."""
-    taken: dict[str, dict[str, list[Measurement]]] = {}
+    measurements_by_title: dict[str, dict[str, list[Measurement]]] = {}
     for number in range(times):
         for side in sides:
-            await quiet(sides)
+            await wait_until_idle(sides)
             gc.collect()
             for title, measured in (await workload.turn(side, number)).items():
-                taken.setdefault(title, {}).setdefault(side.title, []).append(measured)
-    for title, by_side in taken.items():
+                measurements_by_title.setdefault(title, {}).setdefault(side.title, []).append(measured)
+    for title, by_side in measurements_by_title.items():
         report.add(title, by_side)
 
 
-async def compare(arena: Arena, arguments: argparse.Namespace, report: Report) -> None:
+async def compare(comparison: ServerComparison, arguments: argparse.Namespace, report: ComparisonReport) -> None:
     have = 0
     for size in arguments.sizes:
         start = time.monotonic()
-        await arena.seed(have, size)
-        print(f"\n{size} objects in each, made in {time.monotonic() - start:.0f} s", flush=True)
+        await comparison.seed(have, size)
+        print(f"\n{size} objects in each, created in {time.monotonic() - start:.0f} s", flush=True)
         have = size
         if _AT_EVERY_SIZE in arguments.only:
             for workload in _WORKLOADS[_AT_EVERY_SIZE](arguments, size):
-                await take_turns(arena.sides, workload, arguments.turns, report)
-    for name, made in _WORKLOADS.items():
+                await measure_in_turns(comparison.sides, workload, arguments.turns, report)
+    for name, create_workloads in _WORKLOADS.items():
         if name in arguments.only and name != _AT_EVERY_SIZE:
-            for workload in made(arguments, have):
-                await arena.ready()
-                await take_turns(arena.sides, workload, arguments.turns, report)
+            for workload in create_workloads(arguments, have):
+                await comparison.ready()
+                await measure_in_turns(comparison.sides, workload, arguments.turns, report)
 
 
-def numbers(text: str) -> Sequence[int]:
+def parse_integers(text: str) -> Sequence[int]:
     """Of a list with commas. Raises ValueError."""
     return [int(each) for each in text.split(",")]
 
 
-def names(text: str) -> Sequence[str]:
+def parse_names(text: str) -> Sequence[str]:
     return text.split(",")
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.versus")
-    parser.add_argument("--host", choices=_HOSTS, default="kube")
-    parser.add_argument("--sides", type=names, help=f"of {DIRECT},{AGGREGATED},{CUSTOM}; on the embedded host {DIRECT}")
-    parser.add_argument("--sizes", type=numbers, default=[100, 1000, 10_000], help="objects, ascending")
+    parser.add_argument("--host", choices=_TARGET_TYPES, default="kube")
+    parser.add_argument(
+        "--sides", type=parse_names, help=f"of {DIRECT},{AGGREGATED},{CUSTOM}; on the embedded host {DIRECT}"
+    )
+    parser.add_argument("--sizes", type=parse_integers, default=[100, 1000, 10_000], help="objects, ascending")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument(
         "--unreconciled", action="store_true", help="without our controllers: many objects are made much faster"
     )
     parser.add_argument(
         "--only",
-        type=names,
+        type=parse_names,
         default=[name for name in _WORKLOADS if name != _COLD],
         help=f"of {','.join(_WORKLOADS)}; {_COLD} is left out unless it is named",
     )
-    parser.add_argument("--watchers", type=numbers, default=[1, 100, 1000])
-    parser.add_argument("--rates", type=numbers, default=[10, 100], help="changes a second")
+    parser.add_argument("--watchers", type=parse_integers, default=[1, 100, 1000])
+    parser.add_argument("--rates", type=parse_integers, default=[10, 100], help="changes a second")
     parser.add_argument("--window", type=float, default=1.0, help="seconds that a rate is kept up")
     parser.add_argument("--against", metavar="URL", help="another server, with the resource of --resource")
     parser.add_argument("--kubeconfig", type=Path, help="credentials for it")
     parser.add_argument("--resource", type=ResourceName.parse, help="group/version/plural")
     parser.add_argument("--namespace", default=NAMESPACE)
-    parser.add_argument("--pids", type=numbers, default=[], help="its processes, if they run on this machine")
+    parser.add_argument("--pids", type=parse_integers, default=[], help="its processes, if they run on this machine")
     parser.add_argument("--json", type=Path)
     parsed = parser.parse_args(arguments)
     if parsed.against and not (parsed.kubeconfig and parsed.resource):
@@ -164,10 +166,10 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     return parsed
 
 
-def _other(arguments: argparse.Namespace) -> Other | None:
+def _external_server(arguments: argparse.Namespace) -> ExternalServer | None:
     if not arguments.against:
         return None
-    return Other(
+    return ExternalServer(
         url=arguments.against.rstrip("/"),
         kubeconfig=arguments.kubeconfig,
         resource=arguments.resource,
@@ -181,20 +183,20 @@ async def main(arguments: argparse.Namespace) -> None:
     gc.disable()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    report, start = Report(), time.monotonic()
+    report, start = ComparisonReport(), time.monotonic()
     with tempfile.TemporaryDirectory() as scratch:
-        running = Arena.running(
+        running = ServerComparison.running(
             Path(scratch),
-            host=_HOSTS[arguments.host],
+            target_type=_TARGET_TYPES[arguments.host],
             chosen=arguments.sides,
-            other=_other(arguments),
+            external=_external_server(arguments),
             reconciled=not arguments.unreconciled,
         )
-        async with running as arena:
-            print(arena.title, machine(), f"{arguments.turns} turns", flush=True)
-            print(turns.HEAD, flush=True)
-            await compare(arena, arguments, report)
-            document = {"target": arena.title, "machine": machine(), "rows": report.rows}
+        async with running as comparison:
+            print(comparison.title, machine(), f"{arguments.turns} turns", flush=True)
+            print(measurements.HEAD, flush=True)
+            await compare(comparison, arguments, report)
+            document = {"target": comparison.title, "machine": machine(), "rows": report.rows}
     print(f"\ntook {time.monotonic() - start:.0f} s", flush=True)
     if arguments.json:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n")

@@ -14,14 +14,14 @@ import orjson
 import uvloop
 
 from benchmarks import figures, load, objects
-from benchmarks.audience import Audience
 from benchmarks.client import Connection
-from benchmarks.cluster_traffic import settled
+from benchmarks.cluster_traffic import wait_until_quiet
 from benchmarks.figures import Row
 from benchmarks.target import HELM, NAMESPACE, RBAC, TENANTS, USER, Target
 from benchmarks.targets import TARGETS, running
+from benchmarks.watcher_group import WatcherGroup
 
-_SEEN = 10
+_VISIBLE = 10
 _SEEDERS = 16
 _LISTS = 200
 _GRANTS = 10
@@ -46,14 +46,14 @@ class Visibility:
         rules = [{"apiGroups": [TENANTS], "resources": ["tenants"], "verbs": ["get", "list", "watch"]}]
         await target.admin.call("POST", f"{RBAC}/clusterroles", {"metadata": {"name": _VIEW}, "rules": rules})
         await load.parallel(target.admin, _parent, range(self._namespaces), clients=_SEEDERS)
-        await settled(target.admin)
-        await load.parallel(target.admin, _child, range(self._namespaces * _SEEN), clients=_SEEDERS)
+        await wait_until_quiet(target.admin)
+        await load.parallel(target.admin, _child, range(self._namespaces * _VISIBLE), clients=_SEEDERS)
         before = target.server.memory_mib()[0]
         calls = range(self._namespaces * self._bindings)
         await load.parallel(target.admin, partial(_others, namespaces=self._namespaces), calls, clients=_SEEDERS)
-        await settled(target.admin)
+        await wait_until_quiet(target.admin)
         after = target.server.memory_mib()[0]
-        title = f"{self._namespaces * _SEEN} tenants, {len(calls)} RoleBindings"
+        title = f"{self._namespaces * _VISIBLE} tenants, {len(calls)} RoleBindings"
         return figures.row(
             title, took_s=round(time.perf_counter() - start), rss_mib=round(after), more_mib=round(after - before)
         )
@@ -61,19 +61,19 @@ class Visibility:
     async def lists(self) -> Row:
         """Of a user who sees the Tenants of one namespace."""
         await self._grant(0)
-        return figures.row(f"LIST of {_SEEN} that are seen", await load.repeat(self._target.user, _list, _LISTS))
+        return figures.row(f"LIST of {_VISIBLE} that are seen", await load.repeat(self._target.user, _list, _LISTS))
 
     async def grants(self, watchers: int) -> Row:
         """From sending the binding until the last watcher has the last of ten ADDED."""
-        audience = Audience(self._target.user, _EVERYWHERE, watchers)
-        await audience.gather()
+        group = WatcherGroup(self._target.user, _EVERYWHERE, watchers)
+        await group.open()
         try:
             seconds = [
-                await audience.hears(partial(self._grant, number), counts=_is_added, frames=_SEEN)
+                await group.time_until_received(partial(self._grant, number), counts=_is_added, frames=_VISIBLE)
                 for number in range(1, _GRANTS + 1)
             ]
         finally:
-            await audience.leave()
+            await group.close()
         return figures.row(f"grant to {watchers} watchers", seconds, rss_mib=round(self._target.server.memory_mib()[0]))
 
     async def _grant(self, number: int) -> None:
@@ -93,7 +93,7 @@ async def _parent(connection: Connection, number: int) -> None:
 
 
 async def _child(connection: Connection, number: int) -> None:
-    namespace, name = _workload(number // _SEEN), f"c{number % _SEEN}"
+    namespace, name = _workload(number // _VISIBLE), f"c{number % _VISIBLE}"
     release = objects.release(name)
     release["metadata"]["namespace"] = namespace
     await connection.call("POST", f"/apis/{HELM}/v2/namespaces/{namespace}/helmreleases", release)
@@ -107,8 +107,8 @@ async def _others(connection: Connection, number: int, *, namespaces: int) -> No
 
 async def _list(connection: Connection, _: int) -> None:
     found = orjson.loads(await connection.call("GET", _EVERYWHERE))["items"]
-    if len(found) != _SEEN:
-        raise RuntimeError(f"{len(found)} tenants are seen, not {_SEEN}")
+    if len(found) != _VISIBLE:
+        raise RuntimeError(f"{len(found)} tenants are seen, not {_VISIBLE}")
 
 
 def _is_added(frame: objects.Object) -> bool:
@@ -125,9 +125,9 @@ async def main() -> None:
     async with running(arguments.host) as target:
         bench = Visibility(target, namespaces=arguments.namespaces, bindings=arguments.bindings)
         print(f"{target.title}, namespace of the parents {NAMESPACE}", flush=True)
-        print(figures.text(await bench.seed()), flush=True)
-        print(figures.text(await bench.lists()), flush=True)
-        print(figures.text(await bench.grants(arguments.watchers)), flush=True)
+        print(figures.format_row(await bench.seed()), flush=True)
+        print(figures.format_row(await bench.lists()), flush=True)
+        print(figures.format_row(await bench.grants(arguments.watchers)), flush=True)
 
 
 if __name__ == "__main__":

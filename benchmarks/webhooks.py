@@ -13,13 +13,13 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from admission.webhook.accessor import Endpoint
-from admission.webhook.configuration_source import HeldWebhooks
-from admission.webhook.dispatcher import Surroundings
+from admission.webhook.configuration_source import WebhookSource
+from admission.webhook.dispatcher import WebhookDependencies
 from admission.webhook.metrics import WebhookMetrics
 from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
 from apiserver.meta.resource import Object
-from benchmarks.judged import NoOpinion, OneNamespace, update
+from benchmarks.admission_request import NoOpinionAuthorizer, SingleNamespaceSource, update_request
 
 _WEBHOOKS = 10
 _WRITES = 20_000
@@ -51,16 +51,16 @@ def _configurations() -> list[Object]:
 async def main() -> None:
     synced = asyncio.Event()
     synced.set()
-    held = HeldWebhooks(synced=synced)
+    held = WebhookSource(synced=synced)
     await held.configurations.replace(_configurations(), 1)
-    surroundings = Surroundings(
+    webhook_dependencies = WebhookDependencies(
         caller=_NeverCalled(),
-        namespaces=OneNamespace(),
-        authorizer=NoOpinion(),
+        namespaces=SingleNamespaceSource(),
+        authorizer=NoOpinionAuthorizer(),
         metrics=WebhookMetrics(CollectorRegistry()),
     )
-    mutating, validating = MutatingWebhooks(held, surroundings), ValidatingWebhooks(held, surroundings)
-    request, times = update(), []
+    mutating, validating = MutatingWebhooks(held, webhook_dependencies), ValidatingWebhooks(held, webhook_dependencies)
+    request, times = update_request(), []
     for _ in range(_WRITES):
         started = time.perf_counter()
         await mutating.admit(request)

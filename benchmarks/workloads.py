@@ -13,13 +13,13 @@ from functools import partial
 import orjson
 
 from benchmarks import figures, load, objects
-from benchmarks.audience import Audience
 from benchmarks.client import Connection
-from benchmarks.cluster_traffic import QUIET_SECONDS, settled, traffic
+from benchmarks.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
 from benchmarks.figures import Row
+from benchmarks.livez_probe import LivezProbe
 from benchmarks.objects import COLLECTION, RELEASES, Object
-from benchmarks.pulse import Pulse
 from benchmarks.target import Target
+from benchmarks.watcher_group import WatcherGroup
 
 _FORMS = {
     "JSON": "",
@@ -33,40 +33,40 @@ _NAMES = 500
 _CHANGED = 10
 _BLOCKS = 4
 # By then the server has given back what it needed for its start.
-_GIVEN_BACK_SECONDS = 35.0
+_MEMORY_RETURN_SECONDS = 35.0
 _SEEDERS = 16
 _MERGE_PATCH = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class WorkloadFigures:
     """What a workload cost, besides the time of its calls; `figures` is complete when the context is left."""
 
     figures: Row = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
+class TenantBenchmark:
     """`runs` is how often what takes long is repeated."""
 
     target: Target
-    pulse: Pulse
+    probe: LivezProbe
     runs: int
 
     @asynccontextmanager
-    async def measured(self, calls: int) -> AsyncIterator[Measured]:
+    async def measure(self, calls: int) -> AsyncIterator[WorkloadFigures]:
         """Our server's processor time a call and for how long it got no processor, what it asked of the host, and how
         long its event loop let others wait."""
-        measured, server = Measured(), self.target.server
-        before = await traffic(self.target.admin)
+        measured, server = WorkloadFigures(), self.target.server
+        before = await read_traffic(self.target.admin)
         cpu, starved, start = server.cpu_seconds(), server.starved_seconds(), time.monotonic()
         yield measured
         end, cpu, starved = time.monotonic(), server.cpu_seconds() - cpu, server.starved_seconds() - starved
-        longest, stalls = await self.pulse.between(start, end)
-        after = await traffic(self.target.admin)
+        longest, stalls = await self.probe.between(start, end)
+        after = await read_traffic(self.target.admin)
         measured.figures.update(
             server_cpu_ms=round(cpu * 1000 / calls, 3),
-            host=after.since(before),
+            cluster_requests=after.since(before),
             cluster_watches=after.watches - before.watches,
             longest_wait_ms=longest,
             stalls=stalls,
@@ -77,11 +77,11 @@ class Bench:
         """HelmReleases straight into the host, as Flux leaves them; then wait until our controllers are done."""
         target = self.target
         numbers = range(have, want)
-        async with self.measured(len(numbers)) as measured:
+        async with self.measure(len(numbers)) as measured:
             start = time.perf_counter()
             await load.parallel(target.cluster_user, seed_release, numbers, clients=_SEEDERS)
             written = time.perf_counter() - start
-            await settled(self.target.admin)
+            await wait_until_quiet(self.target.admin)
         seconds = round(time.perf_counter() - start - QUIET_SECONDS, 1)
         title = f"{have} to {want} tenants at the host"
         return figures.row(title, written_s=round(written, 1), reconciled_s=seconds, **measured.figures)
@@ -92,7 +92,7 @@ class Bench:
         for form, headers in _FORMS.items():
             await load.repeat(self.target.user, _Lists(headers, size), 1)
             call = _Lists(headers, size)
-            async with self.measured(times) as measured:
+            async with self.measure(times) as measured:
                 seconds = await load.repeat(self.target.user, call, times)
             more = {"read_ms": round(statistics.median(call.read) * 1000, 2), "kib": call.received // 1024}
             rows.append(figures.row(f"LIST {size}, {form}", seconds, **more, **measured.figures))
@@ -104,7 +104,7 @@ class Bench:
             call = partial(_get, names=min(size, _NAMES))
             # the host is asked once for every name whether the user may read it
             await load.parallel(self.target.user, call, range(_NAMES), clients=_SEEDERS)
-            async with self.measured(_GETS * self.runs) as measured:
+            async with self.measure(_GETS * self.runs) as measured:
                 done = await load.parallel(self.target.user, call, range(_GETS * self.runs), clients=clients)
             title = f"GET, {clients} clients, {size} tenants"
             rows.append(figures.row(title, done.seconds, per_second=done.per_second, **measured.figures))
@@ -115,57 +115,62 @@ class Bench:
         pauses in between, then one right after the other."""
         target, times = self.target, 20 * self.runs
         rows: list[Row] = []
-        for verb, (ours, hosts) in {"CREATE": (_create, _create_release), "UPDATE": (_update, _update_release)}.items():
+        for verb, (own_call, cluster_call) in {
+            "CREATE": (_create, _create_release),
+            "UPDATE": (_update, _update_release),
+        }.items():
             if verb == "UPDATE":
                 # the host is asked once for every name whether the user may change it
-                await load.parallel(target.user, ours, range(times, times + _CHANGED), clients=1)
-            async with self.measured(times) as measured:
-                spent = await load.in_turns(target.user, ours, target.cluster_user, hosts, times)
-            del measured.figures["host"], measured.figures["server_cpu_ms"]
+                await load.parallel(target.user, own_call, range(times, times + _CHANGED), clients=1)
+            async with self.measure(times) as measured:
+                spent = await load.alternate(target.user, own_call, target.cluster_user, cluster_call, times)
+            del measured.figures["cluster_requests"], measured.figures["server_cpu_ms"]
             rows.append(figures.row(f"{verb}, {size} tenants", spent[0], **measured.figures))
             rows.append(figures.row(f"{verb} of the HelmRelease at the host", spent[1]))
-            await settled(target.admin)
-            spent = await self._in_blocks(ours, hosts, range(times + _CHANGED, 2 * times + _CHANGED))
+            await wait_until_quiet(target.admin)
+            spent = await self._in_blocks(own_call, cluster_call, range(times + _CHANGED, 2 * times + _CHANGED))
             rows.append(figures.row(f"{verb}, without pauses", spent[0]))
             rows.append(figures.row(f"{verb} of the HelmRelease, without pauses", spent[1]))
-        for title, prefix, make in (("", "p", objects.tenant), (" with quotas", "q", objects.claiming)):
+        for title, prefix, make in (("", "p", objects.tenant), (" with quotas", "q", objects.tenant_with_quota)):
             call = partial(_create, prefix=prefix, make=make)
-            async with self.measured(times) as measured:
+            async with self.measure(times) as measured:
                 done = await load.parallel(target.user, call, range(times), clients=_SEEDERS)
-                await settled(self.target.admin)
+                await wait_until_quiet(self.target.admin)
             title = f"CREATE{title}, {_SEEDERS} clients, {size} tenants"
             rows.append(figures.row(title, done.seconds, per_second=done.per_second, **measured.figures))
         return rows
 
-    async def _in_blocks(self, ours: load.Call, hosts: load.Call, numbers: Sequence[int]) -> tuple[list[float], ...]:
+    async def _in_blocks(
+        self, own_call: load.Call, cluster_call: load.Call, numbers: Sequence[int]
+    ) -> tuple[list[float], ...]:
         """Seconds of ours and of the host's, a block of calls in a row after the other; what follows from one is over
         before the next begins."""
         seconds: tuple[list[float], list[float]] = ([], [])
-        calls = ((self.target.user, ours), (self.target.cluster_user, hosts))
+        calls = ((self.target.user, own_call), (self.target.cluster_user, cluster_call))
         for block in range(_BLOCKS):
             for (user, call), spent in zip(calls, seconds, strict=True):
                 spent += (await load.parallel(user, call, numbers[block::_BLOCKS], clients=1)).seconds
-                await settled(self.target.admin)
+                await wait_until_quiet(self.target.admin)
         return seconds
 
     async def fan_out(self, watchers: int) -> Sequence[Row]:
         """From sending a change until the last of the watchers has its event."""
-        audience = Audience(self.target.user, COLLECTION, watchers)
-        async with self.measured(1) as opened:
+        group = WatcherGroup(self.target.user, COLLECTION, watchers)
+        async with self.measure(1) as opened:
             start = time.perf_counter()
-            await audience.gather()
+            await group.open()
             seconds_to_open = round(time.perf_counter() - start, 2)
         rows = [figures.row(f"{watchers} watches opened", opened_s=seconds_to_open, **opened.figures)]
         connection = await self.target.user.connect()
         times = 4 * self.runs
         try:
-            async with self.measured(times) as measured:
-                seconds = [await _tell(audience, connection, str(number)) for number in range(times)]
+            async with self.measure(times) as measured:
+                seconds = [await _time_delivery(group, connection, str(number)) for number in range(times)]
             memory = round(self.target.server.memory_mib()[0])
             rows.append(figures.row(f"one change to {watchers} watchers", seconds, rss_mib=memory, **measured.figures))
         finally:
             connection.close()
-            await audience.leave()
+            await group.close()
         return rows
 
     async def starts(self, size: int) -> Row:
@@ -183,12 +188,12 @@ class Bench:
             ready.append(time.perf_counter() - start)
             await load.repeat(target.user, _Lists("", size), 1)
             listed.append(time.perf_counter() - start)
-            before = await traffic(target.admin)
-            await settled(self.target.admin)
-            writes = (await traffic(target.admin)).writes() - before.writes()
+            before = await read_traffic(target.admin)
+            await wait_until_quiet(self.target.admin)
+            writes = (await read_traffic(target.admin)).writes() - before.writes()
             memory = target.server.memory_mib()[0]
-            waits.append((await self.pulse.between(asked + ready[-1], time.monotonic()))[0])
-        await asyncio.sleep(_GIVEN_BACK_SECONDS)
+            waits.append((await self.probe.between(asked + ready[-1], time.monotonic()))[0])
+        await asyncio.sleep(_MEMORY_RETURN_SECONDS)
         later = round(target.server.memory_mib()[0])
         more = {"listed_ms": round(statistics.median(listed) * 1000), "writes_after": writes}
         more |= {"rss_mib": round(memory), "rss_given_back_mib": later}
@@ -249,7 +254,7 @@ async def _update(connection: Connection, number: int) -> None:
     orjson.loads(await connection.call("PATCH", path, patch, content_type=_MERGE_PATCH))
 
 
-async def _tell(audience: Audience, connection: Connection, value: str) -> float:
+async def _time_delivery(group: WatcherGroup, connection: Connection, value: str) -> float:
     """Seconds from sending a change until the last watcher has it."""
 
     async def annotate() -> None:
@@ -259,7 +264,7 @@ async def _tell(audience: Audience, connection: Connection, value: str) -> float
     def is_annotated(frame: Object) -> bool:
         return bool(frame["object"]["metadata"].get("annotations", {}).get("bench") == value)
 
-    return await audience.hears(annotate, counts=is_annotated)
+    return await group.time_until_received(annotate, counts=is_annotated)
 
 
 async def _update_release(connection: Connection, number: int) -> None:

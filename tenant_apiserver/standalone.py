@@ -30,20 +30,20 @@ from apiserver.tls.server_context import ServerTls
 from controller.platform.settings import PlatformSettings, ReloadableSettings
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.kubernetes_asyncio_shim import Configuration
-from registry.embedded.api_groups import ClusterGroup
-from registry.embedded.cluster import EmbeddedCluster, Trust
+from registry.embedded.api_groups import ApiGroupVersion
+from registry.embedded.cluster import ClusterTrust, EmbeddedCluster
 from registry.sqlite.statements import DatabaseUnusable
 from tenant_apiserver import gc_tuning as memory
 from tenant_apiserver import process as assembly
 from tenant_apiserver.certificates.kubeconfig import write_private
-from tenant_apiserver.certificates.local_pki import Pki, PkiUnusable, admin_kubeconfig
-from tenant_apiserver.certificates.sources import OwnDirectory
+from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable, admin_kubeconfig
+from tenant_apiserver.certificates.sources import SelfManagedCertificate
 from tenant_apiserver.log_format import configure
-from tenant_apiserver.options.command_line import Standalone
-from tenant_apiserver.options.settings_file import ConfigFile, load
+from tenant_apiserver.options.command_line import StandaloneOptions
+from tenant_apiserver.options.settings_file import SettingsFile, load
 from tenant_apiserver.process import Group, Process
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
-from tenant_apiserver.wiring.controllers import Controllers, Platform
+from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
 from tenant_apiserver.wiring.policies import equivalents_of
 from tenant_apiserver.wiring.tenant_api import tenant_api
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
@@ -62,7 +62,7 @@ This host keeps everything in {data}: it is for trying out, development and CI, 
 _logger = logging.getLogger("tenant_apiserver")
 
 
-def standalone(options: Standalone) -> int:
+def standalone(options: StandaloneOptions) -> int:
     """The exit status: 0 after a signal, 1 if the data directory or the port cannot be used, 2 for settings that are
     wrong."""
     configure(form=options.log_format, verbosity=options.v)
@@ -83,14 +83,14 @@ def standalone(options: Standalone) -> int:
 
 
 class _Server:
-    def __init__(self, options: Standalone, config: PlatformSettings) -> None:
+    def __init__(self, options: StandaloneOptions, config: PlatformSettings) -> None:
         self._options = options
         self._config = config
         self._process = Process()
         self._history = HistoryLimits(size=options.watch_history_size)
         self._data = options.data_dir.absolute()
         self._kubeconfig = self._data / "kubeconfig"
-        self._pki = Pki(self._data / "pki", name="tenant-apiserver standalone CA")
+        self._pki = LocalPki(self._data / "pki", name="tenant-apiserver standalone CA")
         local = options.bind_address in _ANY_ADDRESS
         self._address = "127.0.0.1" if local else options.bind_address
         host = f"[{self._address}]" if ":" in self._address else self._address
@@ -103,7 +103,7 @@ class _Server:
     async def _run(self) -> None:
         self._data.mkdir(parents=True, exist_ok=True, mode=0o700)
         ca = self._pki.ca()
-        trust = Trust(
+        trust = ClusterTrust(
             authentication={"client-ca-file": ca.certificate.decode()},
             ca=ca.certificate.decode(),
             signing_key=self._pki.token_key(),
@@ -122,9 +122,9 @@ class _Server:
     async def _serve(self, embedded: EmbeddedCluster, client: HttpClusterClient, admission: ClusterAdmission) -> None:
         options, process, metrics = self._options, self._process, self._process.metrics
         settings = ReloadableSettings(self._config)
-        config = ConfigFile(options.config, settings)
+        config = SettingsFile(options.config, settings)
         authorizer = standard_authorizer(embedded.authorizer)
-        groups = embedded.groups(authorizer)
+        groups = embedded.group_versions(authorizer)
         observe = assembly.admission_observer(metrics)
         tenants = tenant_api(
             cluster=client,
@@ -137,7 +137,7 @@ class _Server:
         )
         for cache in (*tenants.caches, *embedded.caches):
             metrics.track_cache(cache)
-        platform = Platform(
+        platform = ControllerContext(
             cluster=client,
             tenants=tenants,
             settings=settings,
@@ -153,7 +153,7 @@ class _Server:
         chain = Chain((NamespaceLifecycle(namespaces=namespaces), *judges), observe=observe)
         own = [_group(each, chain) for each in groups]
         audit = assembly.audit_log(options.audit_log_path, metrics)
-        source = OwnDirectory(self._pki, [self._address])
+        source = SelfManagedCertificate(self._pki, [self._address])
         tls = assembly.TLS_TRANSPORTS[self._options.tls_transport](
             await source.obtain(), self._pki.ca().certificate, on_handshake_error=metrics.handshake_error
         )
@@ -172,14 +172,14 @@ class _Server:
         assembly.add_config_check(process, config)
         assembly.add_admission_checks(process, admission)
         work: dict[str, Callable[[], Awaitable[None]]] = {
-            **assembly.informer_work(tenants, admission.informers),
+            **assembly.informer_tasks(tenants, admission.informers),
             "serving-certificate": partial(source.follow, tls),
             "embedded-host": embedded.run,
             "controllers": controllers.run,
             "config": config.follow,
             "policy-params": admission.policies.params.run,
-            "memory": partial(memory.spare, informers),
-            "unused-memory": memory.give_back,
+            "memory": partial(memory.freeze_gc, informers),
+            "unused-memory": memory.trim_malloc,
             "welcome": partial(self._welcome, [each.synced for each in informers]),
         }
         try:
@@ -229,6 +229,6 @@ class _NoFrontProxy:
         return None
 
 
-def _group(group: ClusterGroup, admission: Chain) -> Group:
+def _group(group: ApiGroupVersion, admission: Chain) -> Group:
     # the embedded host's own rules, of namespaces that end and of RBAC, are part of its storages
     return Group(group=group.group, version=group.version, storages=group.storages, admission=admission)

@@ -101,7 +101,7 @@ def storages_by_group_version(
 def _backend(
     database: Database, kind: Kind, resource: Resource, caches: Callable[[Resource], WatchCache]
 ) -> SqliteBackend:
-    return SqliteBackend(database=database, resource=resource, cache=caches(resource), finalization=kind.termination)
+    return SqliteBackend(database=database, resource=resource, cache=caches(resource), finalization=kind.finalization)
 
 
 def _storages(served: ServedVersion, index: RoleIndex) -> dict[str, rest.Storage]:

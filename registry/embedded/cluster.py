@@ -16,22 +16,28 @@ from apiserver.meta.resource import GroupKind
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.storage.watch_cache import WatchCache
 from registry import names
-from registry.embedded.api_groups import ClusterGroup, Served, primary_backends, serve_kinds, storages_of
+from registry.embedded.api_groups import (
+    ApiGroupVersion,
+    ServedVersion,
+    build_served_versions,
+    primary_backends,
+    storages_by_group_version,
+)
 from registry.embedded.auth.bound_tokens import BoundTokens
-from registry.embedded.auth.rbac_authorizer import RbacAuthorizer, RoleFeed
-from registry.embedded.auth.secret_tokens import SECRETS, SERVICEACCOUNTS, TokenController, TokenDirectory
+from registry.embedded.auth.rbac_authorizer import RbacAuthorizer, RoleIndexUpdater
+from registry.embedded.auth.secret_tokens import SECRETS, SERVICEACCOUNTS, SecretTokenIndex, TokenController
 from registry.embedded.auth.signing_key import SigningKey
-from registry.embedded.auth.token_authenticator import Bearers, TokenAuthenticator
+from registry.embedded.auth.token_authenticator import ServiceAccountTokens, TokenAuthenticator
 from registry.embedded.bootstrap import bootstrap
-from registry.embedded.controllers.clusterrole_aggregation import RoleAggregation
-from registry.embedded.controllers.default_serviceaccount import DefaultAccounts
-from registry.embedded.controllers.event_ttl import EventExpiry
+from registry.embedded.controllers.clusterrole_aggregation import ClusterRoleAggregationController
+from registry.embedded.controllers.default_serviceaccount import DefaultServiceAccountController
+from registry.embedded.controllers.event_ttl import EventTtlController
 from registry.embedded.controllers.garbage_collector import GarbageCollector
-from registry.embedded.controllers.namespace_lifecycle import NamespaceLifecycle
+from registry.embedded.controllers.namespace_lifecycle import NamespaceController
 from registry.embedded.controllers.ownership_graph import OwnerKind
 from registry.embedded.kinds.core import EVENT
 from registry.embedded.storage.reviews import review_storages
-from registry.embedded.storage.token_request import TokenStorage
+from registry.embedded.storage.token_request import TokenRequestStorage
 from registry.generic.backend import Backend
 from registry.rbac.role_index import RoleIndex
 from registry.sqlite.backend import NAMESPACES
@@ -39,7 +45,7 @@ from registry.sqlite.database import Database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trust:
+class ClusterTrust:
     """`authentication` is the data of the ConfigMap extension-apiserver-authentication, `ca` is PEM of who signs the
     server's certificate, `signing_key` what the tokens of service accounts are signed with."""
 
@@ -51,26 +57,26 @@ class Trust:
 class EmbeddedCluster:
     """`open`, then `groups`, `authorizer` and `authenticator` are of use, then `run` until the end, then `close`."""
 
-    def __init__(self, *, path: Path, trust: Trust, history: HistoryLimits | None = None) -> None:
+    def __init__(self, *, path: Path, trust: ClusterTrust, history: HistoryLimits | None = None) -> None:
         """`history` is that of each kind."""
         self._trust = trust
         self._database = Database(path)
-        self._served = serve_kinds(self._database, partial(WatchCache, history=history or HistoryLimits()))
+        self._served = build_served_versions(self._database, partial(WatchCache, history=history or HistoryLimits()))
         self._backends = primary_backends(self._served)
         self._index = RoleIndex()
         accounts, secrets = self._backends[SERVICEACCOUNTS], self._backends[SECRETS]
-        self._tokens = TokenDirectory(database=self._database, accounts=accounts)
+        self._secret_tokens = SecretTokenIndex(database=self._database, accounts=accounts)
         self._bound_tokens = BoundTokens(key=trust.signing_key, accounts=accounts, secrets=secrets)
-        self._bearers = Bearers(kept=self._tokens, bound=self._bound_tokens)
-        self._roles = RoleFeed(database=self._database, index=self._index)
-        self._lifecycle = NamespaceLifecycle(database=self._database, backends=self._backends)
-        self._garbage = GarbageCollector(
+        self._tokens = ServiceAccountTokens(secret_tokens=self._secret_tokens, bound_tokens=self._bound_tokens)
+        self._roles = RoleIndexUpdater(database=self._database, index=self._index)
+        self._lifecycle = NamespaceController(database=self._database, backends=self._backends)
+        self._garbage_collector = GarbageCollector(
             database=self._database, backends=self._backends, kinds=_owner_kinds(self._served)
         )
-        self._aggregation = RoleAggregation(database=self._database, backends=self._backends)
+        self._aggregation = ClusterRoleAggregationController(database=self._database, backends=self._backends)
         self._token_controller = TokenController(database=self._database, backends=self._backends, ca=trust.ca)
-        self._default_accounts = DefaultAccounts(database=self._database, backends=self._backends)
-        self._expiry = EventExpiry(self._backends[str(EVENT.group_resource)])
+        self._default_accounts = DefaultServiceAccountController(database=self._database, backends=self._backends)
+        self._event_ttl = EventTtlController(self._backends[str(EVENT.group_resource)])
 
     @property
     def index(self) -> RoleIndex:
@@ -84,7 +90,7 @@ class EmbeddedCluster:
     @property
     def authenticator(self) -> TokenAuthenticator:
         """Knows service account tokens."""
-        return TokenAuthenticator(self._bearers)
+        return TokenAuthenticator(self._tokens)
 
     @property
     def caches(self) -> Sequence[WatchCache]:
@@ -102,22 +108,22 @@ class EmbeddedCluster:
         for each in self._served:
             await each.backend.load()
         self._roles.load(self._backends)
-        self._tokens.load(self._backends[SECRETS])
+        self._secret_tokens.load(self._backends[SECRETS])
         await bootstrap(self._backends, authentication=self._trust.authentication)
 
-    def groups(self, authorizer: Authorizer) -> list[ClusterGroup]:
+    def group_versions(self, authorizer: Authorizer) -> list[ApiGroupVersion]:
         """What is to be served. `authorizer` answers access reviews: the one that requests are judged by."""
-        groups = storages_of(self._served, self._index)
-        for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._bearers).items():
+        groups = storages_by_group_version(self._served, self._index)
+        for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._tokens).items():
             groups.setdefault((storage.resource.group, "v1"), {})[plural] = storage
-        groups["", "v1"][f"{SERVICEACCOUNTS}/token"] = TokenStorage(self._bound_tokens)
-        return [ClusterGroup(group, version, storages) for (group, version), storages in groups.items()]
+        groups["", "v1"][f"{SERVICEACCOUNTS}/token"] = TokenRequestStorage(self._bound_tokens)
+        return [ApiGroupVersion(group, version, storages) for (group, version), storages in groups.items()]
 
     async def run(self) -> None:
         """Until cancelled; the first part to fail ends all."""
         parts = (
             self._lifecycle,
-            self._garbage,
+            self._garbage_collector,
             self._aggregation,
             self._token_controller,
             self._default_accounts,
@@ -127,7 +133,7 @@ class EmbeddedCluster:
         async with asyncio.TaskGroup() as tasks:
             for part in parts:
                 tasks.create_task(part.run(), name=type(part).__name__)
-            tasks.create_task(self._expiry.run(), name=type(self._expiry).__name__)
+            tasks.create_task(self._event_ttl.run(), name=type(self._event_ttl).__name__)
 
     async def close(self) -> None:
         """End the watches, write what waits, and let go of the file."""
@@ -136,7 +142,7 @@ class EmbeddedCluster:
         await self._database.close()
 
 
-def _owner_kinds(served: Sequence[Served]) -> dict[GroupKind, OwnerKind]:
+def _owner_kinds(served: Sequence[ServedVersion]) -> dict[GroupKind, OwnerKind]:
     kinds = {
         each.backend.resource.group_kind: OwnerKind(each.backend.storage, each.backend.resource.namespaced)
         for each in served

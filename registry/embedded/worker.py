@@ -12,8 +12,8 @@ from apiserver.meta import errors
 K = TypeVar("K", bound=Hashable)
 
 _logger = logging.getLogger(__name__)
-_SOON_SECONDS = 0.05
-_LATER_SECONDS = 5.0
+_CONFLICT_RETRY_SECONDS = 0.05
+_ERROR_RETRY_SECONDS = 5.0
 
 
 class Worker(Generic[K]):
@@ -23,11 +23,11 @@ class Worker(Generic[K]):
         self._name = name
         self._process = process
         self._queue: asyncio.Queue[K] = asyncio.Queue()
-        self._waiting: set[K] = set()
+        self._queued: set[K] = set()
 
     def add(self, key: K) -> None:
-        if key not in self._waiting:
-            self._waiting.add(key)
+        if key not in self._queued:
+            self._queued.add(key)
             self._queue.put_nowait(key)
 
     async def join(self) -> None:
@@ -38,17 +38,17 @@ class Worker(Generic[K]):
         while True:
             key = await self._queue.get()
             # what changes from here on is another reason to look
-            self._waiting.discard(key)
+            self._queued.discard(key)
             try:
                 await self._process(key)
             except (errors.Conflict, errors.NotFound):
                 # somebody else was faster, so there is something new to look at
-                self._again(key, _SOON_SECONDS)
+                self._add_after(key, _CONFLICT_RETRY_SECONDS)
             except Exception:
                 _logger.exception("%s failed, and will be tried again", self._name)
-                self._again(key, _LATER_SECONDS)
+                self._add_after(key, _ERROR_RETRY_SECONDS)
             finally:
                 self._queue.task_done()
 
-    def _again(self, key: K, seconds: float) -> None:
+    def _add_after(self, key: K, seconds: float) -> None:
         asyncio.get_running_loop().call_later(seconds, self.add, key)

@@ -24,7 +24,7 @@ _LEEWAY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class BoundObject:
     """A Secret that a token does not outlive."""
 
     name: str
@@ -32,7 +32,7 @@ class Binding:
 
 
 @dataclass(frozen=True, slots=True)
-class Bearer:
+class AuthenticatedToken:
     """Who a token stands for, and for whom it is meant."""
 
     user: User
@@ -49,27 +49,27 @@ class BoundTokens:
     clock: Callable[[], float] = time.time
 
     def issue(
-        self, account: Key, uid: str, *, audiences: Sequence[str], seconds: int, bound: Binding | None = None
+        self, account: Key, uid: str, *, audiences: Sequence[str], seconds: int, bound: BoundObject | None = None
     ) -> tuple[str, int]:
         """A token, and when it ends in seconds of the epoch."""
         now = int(self.clock())
-        about: dict[str, Any] = {"namespace": account.namespace}
-        about["serviceaccount"] = {"name": account.name, "uid": uid}
+        private_claims: dict[str, Any] = {"namespace": account.namespace}
+        private_claims["serviceaccount"] = {"name": account.name, "uid": uid}
         if bound is not None:
-            about["secret"] = {"name": bound.name, "uid": bound.uid}
+            private_claims["secret"] = {"name": bound.name, "uid": bound.uid}
         claims = {
             "aud": list(audiences),
             "exp": now + seconds,
             "iat": now,
             "iss": AUDIENCE,
             "jti": str(uuid.uuid4()),
-            _KUBERNETES: about,
+            _KUBERNETES: private_claims,
             "nbf": now,
             "sub": f"system:serviceaccount:{account.namespace}:{account.name}",
         }
         return self.key.sign(claims), now + seconds
 
-    def find(self, token: str) -> Bearer | None:
+    def authenticate_token(self, token: str) -> AuthenticatedToken | None:
         """None unless the token is of this key, in its time, and of what is still there."""
         try:
             claims = self.key.read(token)
@@ -78,18 +78,18 @@ class BoundTokens:
         now = self.clock()
         if not claims["nbf"] - _LEEWAY_SECONDS <= now < claims["exp"]:
             return None
-        about: Mapping[str, Any] = claims[_KUBERNETES]
-        account = about["serviceaccount"]
-        key = Key(about["namespace"], account["name"])
-        if not _holds(self.accounts, key, account["uid"]):
+        private_claims: Mapping[str, Any] = claims[_KUBERNETES]
+        account = private_claims["serviceaccount"]
+        key = Key(private_claims["namespace"], account["name"])
+        if not _exists(self.accounts, key, account["uid"]):
             return None
-        bound = about.get("secret")
-        if bound is not None and not _holds(self.secrets, Key(key.namespace, bound["name"]), bound["uid"]):
+        bound = private_claims.get("secret")
+        if bound is not None and not _exists(self.secrets, Key(key.namespace, bound["name"]), bound["uid"]):
             return None
         extra = {_CREDENTIAL_ID: (f"JTI={claims['jti']}",)}
-        return Bearer(service_account_user(*key, account["uid"], extra=extra), tuple(claims["aud"]))
+        return AuthenticatedToken(service_account_user(*key, account["uid"], extra=extra), tuple(claims["aud"]))
 
 
-def _holds(backend: SqliteBackend, key: Key, uid: str) -> bool:
+def _exists(backend: SqliteBackend, key: Key, uid: str) -> bool:
     found = backend.cache.peek(key)
     return found is not None and found.uid == uid

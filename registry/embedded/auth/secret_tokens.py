@@ -1,4 +1,4 @@
-"""Tokens of service accounts in Secrets of that type: known by their hash, good as long as the Secret exists."""
+"""Tokens of service accounts in Secrets of that type: uid by their hash, good as long as the Secret exists."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SERVICEACCOUNTS = "serviceaccounts"
 
 _TOKEN_BYTES = 48
 # what somebody has thought up and put into a Secret by hand is no token
-_LEAST_LENGTH = 32
+_MIN_LENGTH = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,31 +34,31 @@ class _Entry:
     uid: str
 
 
-class TokenDirectory:
+class SecretTokenIndex:
     """Whose a token is. Finds a token by its hash and compares it in constant time."""
 
     def __init__(self, *, database: Database, accounts: SqliteBackend) -> None:
         self._database = database
         self._accounts = accounts
-        self._places: dict[Key, bytes] = {}
+        self._digests: dict[Key, bytes] = {}
         self._entries: dict[bytes, dict[Key, _Entry]] = {}
 
     def load(self, backend: SqliteBackend) -> None:
         """Take in the Secrets that are stored, and follow them from then on."""
         for cached in backend.cache:
             self._put(cached.key, cached.object())
-        self._database.subscribe(self._hear)
+        self._database.subscribe(self._on_change)
 
-    def find(self, token: str) -> User | None:
+    def authenticate_token(self, token: str) -> User | None:
         """The user that the token is good for, None if it is good for none."""
-        given = token.encode(errors="replace")
-        for entry in self._entries.get(_digest(given), {}).values():
+        presented = token.encode(errors="replace")
+        for entry in self._entries.get(_digest(presented), {}).values():
             account = self._accounts.cache.peek(entry.account)
-            if hmac.compare_digest(entry.token, given) and account is not None and account.uid == entry.uid:
+            if hmac.compare_digest(entry.token, presented) and account is not None and account.uid == entry.uid:
                 return service_account_user(*entry.account, account.uid)
         return None
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.place.resource != SECRETS:
             return
         self._drop(change.place.key)
@@ -67,17 +67,17 @@ class TokenDirectory:
 
     def _put(self, key: Key, secret: Object) -> None:
         annotations = secret["metadata"].get("annotations") or {}
-        token = _decoded((secret.get("data") or {}).get("token", ""))
-        if secret.get("type") != SERVICE_ACCOUNT_TOKEN or len(token) < _LEAST_LENGTH:
+        token = _decode_base64((secret.get("data") or {}).get("token", ""))
+        if secret.get("type") != SERVICE_ACCOUNT_TOKEN or len(token) < _MIN_LENGTH:
             return
         account = Key(key.namespace, annotations.get(SERVICE_ACCOUNT_NAME, ""))
         digest = _digest(token)
-        self._places[key] = digest
+        self._digests[key] = digest
         entry = _Entry(token, account, annotations.get(SERVICE_ACCOUNT_UID, ""))
         self._entries.setdefault(digest, {})[key] = entry
 
     def _drop(self, key: Key) -> None:
-        digest = self._places.pop(key, None)
+        digest = self._digests.pop(key, None)
         if digest is not None:
             entries = self._entries[digest]
             del entries[key]
@@ -99,7 +99,7 @@ class TokenController:
     def load(self) -> None:
         for cached in self._secrets.cache:
             self._worker.add(cached.key)
-        self._database.subscribe(self._hear)
+        self._database.subscribe(self._on_change)
 
     async def run(self) -> None:
         await self._worker.run()
@@ -107,49 +107,53 @@ class TokenController:
     async def join(self) -> None:
         await self._worker.join()
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         key = change.place.key
         if change.place.resource == SECRETS and change.object.get("type") == SERVICE_ACCOUNT_TOKEN:
             self._worker.add(key)
         elif change.place.resource == SERVICEACCOUNTS and change.type != "MODIFIED":
             for cached in self._secrets.cache.items(key.namespace):
-                if _account_of(cached.object()) == key.name:
+                if _account_name(cached.object()) == key.name:
                     self._worker.add(cached.key)
 
     async def _process(self, key: Key) -> None:
         secret = await self._secrets.read(key, live=True)
-        if secret is None or not (name := _account_of(secret)) or secret["metadata"].get("deletionTimestamp"):
+        if secret is None or not (name := _account_name(secret)) or secret["metadata"].get("deletionTimestamp"):
             return
         account = await self._accounts.read(Key(key.namespace, name), live=True)
         annotations = secret["metadata"].get("annotations") or {}
-        known = annotations.get(SERVICE_ACCOUNT_UID)
+        uid = annotations.get(SERVICE_ACCOUNT_UID)
         if account is None:
             # one that has had no account yet may be there before it
-            if known:
+            if uid:
                 await self._secrets.delete(key, secret, DeleteOptions())
             return
-        if known and known != account["metadata"]["uid"]:
+        if uid and uid != account["metadata"]["uid"]:
             await self._secrets.delete(key, secret, DeleteOptions())
             return
-        filled = self._filled(secret, account["metadata"]["uid"])
-        if filled != secret:
-            await self._secrets.update(key, filled, secret, dry_run=False)
+        updated = self._with_token(secret, account["metadata"]["uid"])
+        if updated != secret:
+            await self._secrets.update(key, updated, secret, dry_run=False)
 
-    def _filled(self, secret: Object, uid: str) -> Object:
+    def _with_token(self, secret: Object, uid: str) -> Object:
         metadata, data = secret["metadata"], secret.get("data") or {}
         annotations = metadata.get("annotations") or {}
         token = data.get("token", "") if annotations.get(SERVICE_ACCOUNT_UID) else ""
-        if len(_decoded(token)) < _LEAST_LENGTH:
-            token = _encoded(secrets.token_urlsafe(_TOKEN_BYTES))
-        wanted = {"token": token, "namespace": _encoded(metadata["namespace"]), "ca.crt": _encoded(self._ca)}
+        if len(_decode_base64(token)) < _MIN_LENGTH:
+            token = _encode_base64(secrets.token_urlsafe(_TOKEN_BYTES))
+        generated = {
+            "token": token,
+            "namespace": _encode_base64(metadata["namespace"]),
+            "ca.crt": _encode_base64(self._ca),
+        }
         return {
             **secret,
             "metadata": {**metadata, "annotations": {**annotations, SERVICE_ACCOUNT_UID: uid}},
-            "data": {**data, **wanted},
+            "data": {**data, **generated},
         }
 
 
-def _account_of(secret: Object) -> str:
+def _account_name(secret: Object) -> str:
     """The account that a Secret wants a token of, empty for other Secrets."""
     if secret.get("type") != SERVICE_ACCOUNT_TOKEN:
         return ""
@@ -161,11 +165,11 @@ def _digest(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
 
 
-def _encoded(text: str) -> str:
+def _encode_base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _decoded(text: str) -> bytes:
+def _decode_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text)
     except (binascii.Error, ValueError):

@@ -12,7 +12,7 @@ from registry.sqlite.backend import SqliteBackend
 from registry.sqlite.database import Change, Database
 
 
-class RoleAggregation:
+class ClusterRoleAggregationController:
     def __init__(self, *, database: Database, backends: Mapping[str, SqliteBackend]) -> None:
         self._database = database
         self._backend = backends[CLUSTERROLES]
@@ -20,7 +20,7 @@ class RoleAggregation:
 
     def load(self) -> None:
         self._worker.add(CLUSTERROLES)
-        self._database.subscribe(self._hear)
+        self._database.subscribe(self._on_change)
 
     async def run(self) -> None:
         await self._worker.run()
@@ -28,7 +28,7 @@ class RoleAggregation:
     async def join(self) -> None:
         await self._worker.join()
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         if change.place.resource == CLUSTERROLES:
             self._worker.add(CLUSTERROLES)
 
@@ -38,15 +38,15 @@ class RoleAggregation:
             role = cached.object()
             if not role.get("aggregationRule"):
                 continue
-            rules = aggregated_rules(role, roles)
+            rules = aggregate_rules(role, roles)
             if rules != (role.get("rules") or []):
                 await self._backend.update(cached.key, {**role, "rules": rules}, role, dry_run=False)
 
 
-def aggregated_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
+def aggregate_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
     """The rules of the roles that `role` chooses, in order of their names; each rule once."""
     rule = role.get("aggregationRule") or {}
-    selectors = [selector_of(each) for each in rule.get("clusterRoleSelectors") or ()]
+    selectors = [parse_label_selector(each) for each in rule.get("clusterRoleSelectors") or ()]
     rules: list[Object] = []
     for other in sorted(roles, key=lambda each: str(each["metadata"]["name"])):
         if other["metadata"]["uid"] == role["metadata"]["uid"]:
@@ -57,7 +57,7 @@ def aggregated_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
     return rules
 
 
-def selector_of(document: Mapping[str, object]) -> LabelSelector:
+def parse_label_selector(document: Mapping[str, object]) -> LabelSelector:
     """A metav1.LabelSelector."""
     labels, expressions = document.get("matchLabels"), document.get("matchExpressions")
     requirements = []

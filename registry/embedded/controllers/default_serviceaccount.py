@@ -14,7 +14,7 @@ from registry.sqlite.database import Change, Database
 DEFAULT = "default"
 
 
-class DefaultAccounts:
+class DefaultServiceAccountController:
     def __init__(self, *, database: Database, backends: Mapping[str, SqliteBackend]) -> None:
         self._database = database
         self._namespaces = backends[NAMESPACES]
@@ -25,7 +25,7 @@ class DefaultAccounts:
         """Look at what is stored, and follow what happens from then on."""
         for cached in self._namespaces.cache:
             self._worker.add(cached.key.name)
-        self._database.subscribe(self._hear)
+        self._database.subscribe(self._on_change)
 
     async def run(self) -> None:
         await self._worker.run()
@@ -34,7 +34,7 @@ class DefaultAccounts:
         """Until everything known so far is dealt with."""
         await self._worker.join()
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         key = change.place.key
         if change.place.resource == NAMESPACES and change.type == "ADDED":
             self._worker.add(key.name)

@@ -12,11 +12,11 @@ from apiserver.meta.resource import Key, Object
 from apiserver.request.options import DeleteOptions
 from registry.sqlite.backend import SqliteBackend
 
-_KEPT_SECONDS = 3600.0
-_PAUSE_SECONDS = 60.0
+_TTL_SECONDS = 3600.0
+_SWEEP_INTERVAL_SECONDS = 60.0
 
 
-class EventExpiry:
+class EventTtlController:
     def __init__(self, backend: SqliteBackend, *, clock: Callable[[], float] = time.time) -> None:
         """`clock` gives seconds of the epoch."""
         self._backend = backend
@@ -24,15 +24,15 @@ class EventExpiry:
 
     async def run(self) -> None:
         while True:
-            await self.sweep()
-            await asyncio.sleep(_PAUSE_SECONDS)
+            await self.delete_expired()
+            await asyncio.sleep(_SWEEP_INTERVAL_SECONDS)
 
-    async def sweep(self) -> None:
+    async def delete_expired(self) -> None:
         """Delete what is too old now."""
-        before = self._clock() - _KEPT_SECONDS
+        expired_before = self._clock() - _TTL_SECONDS
         for cached in list(self._backend.cache):
             obj = cached.object()
-            if last_written(obj) < before:
+            if last_written(obj) < expired_before:
                 await self._delete(cached.key, obj)
 
     async def _delete(self, key: Key, obj: Object) -> None:

@@ -14,7 +14,7 @@ from registry.sqlite.backend import NAMESPACES, SqliteBackend
 from registry.sqlite.database import Change, Database
 
 
-class NamespaceLifecycle:
+class NamespaceController:
     """Nothing can be made in a Namespace that is marked for deletion (the database refuses it in the same
     transaction), so what is found there then is all there will ever be."""
 
@@ -28,23 +28,23 @@ class NamespaceLifecycle:
     def load(self) -> None:
         """Take up the deletions that were going on, and follow what happens from then on."""
         for cached in self._namespaces.cache:
-            self._note(cached.key.name, cached.object())
-        self._database.subscribe(self._hear)
+            self._enqueue_if_terminating(cached.key.name, cached.object())
+        self._database.subscribe(self._on_change)
 
     async def run(self) -> None:
         await self._worker.run()
 
-    def _hear(self, change: Change) -> None:
+    def _on_change(self, change: Change) -> None:
         key = change.place.key
         if change.place.resource == NAMESPACES:
             if change.type == "DELETED":
                 self._terminating.discard(key.name)
             else:
-                self._note(key.name, change.object)
+                self._enqueue_if_terminating(key.name, change.object)
         elif key.namespace in self._terminating:
             self._worker.add(key.namespace)
 
-    def _note(self, name: str, namespace: Object) -> None:
+    def _enqueue_if_terminating(self, name: str, namespace: Object) -> None:
         if namespace["metadata"].get("deletionTimestamp"):
             self._terminating.add(name)
             self._worker.add(name)
@@ -58,9 +58,9 @@ class NamespaceLifecycle:
                 if "deletionTimestamp" not in obj["metadata"]:
                     await backend.delete(cached.key, obj, DeleteOptions(propagation_policy="Background"))
         remaining = {backend: [cached.object() for cached in backend.cache.items(name)] for backend in self._contents}
-        await self._conclude(name, {backend: objects for backend, objects in remaining.items() if objects})
+        await self._update_namespace(name, {backend: objects for backend, objects in remaining.items() if objects})
 
-    async def _conclude(self, name: str, remaining: Mapping[SqliteBackend, list[Object]]) -> None:
+    async def _update_namespace(self, name: str, remaining: Mapping[SqliteBackend, list[Object]]) -> None:
         current = await self._namespaces.read(Key("", name), live=True)
         if current is None:
             return
@@ -69,8 +69,8 @@ class NamespaceLifecycle:
             new["status"] = _with_conditions(current.get("status") or {}, remaining)
         else:
             spec = current.get("spec") or {}
-            kept = [each for each in spec.get("finalizers") or () if each != NAMESPACE_FINALIZER]
-            new["spec"] = {**spec, "finalizers": kept}
+            finalizers = [each for each in spec.get("finalizers") or () if each != NAMESPACE_FINALIZER]
+            new["spec"] = {**spec, "finalizers": finalizers}
         if new != current:
             await self._namespaces.update(Key("", name), new, current, dry_run=False)
 
@@ -97,15 +97,15 @@ def _with_conditions(status: Object, remaining: Mapping[SqliteBackend, list[Obje
             f"Some content in the namespace has finalizers remaining: {names}",
         ),
     ]
-    held = {condition.get("type"): condition for condition in status.get("conditions") or ()}
-    return {**status, "conditions": [_settled(held.get(each["type"]), each) for each in conditions]}
+    current = {condition.get("type"): condition for condition in status.get("conditions") or ()}
+    return {**status, "conditions": [_keep_transition_time(current.get(each["type"]), each) for each in conditions]}
 
 
 def _condition(type_: str, reason: str, message: str) -> Object:
     return {"type": type_, "status": "True", "reason": reason, "message": message}
 
 
-def _settled(held: Object | None, wanted: Object) -> Object:
-    if held is not None and all(held.get(name) == value for name, value in wanted.items()):
-        return held
+def _keep_transition_time(current: Object | None, wanted: Object) -> Object:
+    if current is not None and all(current.get(name) == value for name, value in wanted.items()):
+        return current
     return {**wanted, "lastTransitionTime": meta.now_rfc3339()}

@@ -9,16 +9,16 @@ from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import CREATED_AT, Kind
 from registry.embedded.kinds.path_segment_name import path_segment_errors
-from registry.embedded.kinds.rbac_validation import BindingRules, RoleRules
+from registry.embedded.kinds.rbac_validation import RoleBindingValidation, RoleValidation
 from registry.embedded.kinds.schema_builders import (
     INTEGER,
     STRING,
     STRINGS,
-    defaulting,
     list_of,
-    loose,
     merged_list,
+    open_struct,
     struct,
+    with_default,
 )
 from registry.rbac import role_index as rbac
 
@@ -70,7 +70,7 @@ ROLE = Kind(
     replaces_default_columns=True,
     columns=CREATED_AT,
     cells=cells.created_at,
-    rules=RoleRules(namespaced=True),
+    validation=RoleValidation(namespaced=True),
 )
 CLUSTERROLE = Kind(
     group=rbac.GROUP,
@@ -83,7 +83,7 @@ CLUSTERROLE = Kind(
     replaces_default_columns=True,
     columns=CREATED_AT,
     cells=cells.created_at,
-    rules=RoleRules(namespaced=False),
+    validation=RoleValidation(namespaced=False),
 )
 ROLEBINDING = Kind(
     group=rbac.GROUP,
@@ -94,7 +94,7 @@ ROLEBINDING = Kind(
     properties=_BINDING,
     columns=_BINDING_COLUMNS,
     cells=cells.binding,
-    rules=BindingRules(namespaced=True),
+    validation=RoleBindingValidation(namespaced=True),
 )
 CLUSTERROLEBINDING = Kind(
     group=rbac.GROUP,
@@ -106,49 +106,49 @@ CLUSTERROLEBINDING = Kind(
     properties=_BINDING,
     columns=_BINDING_COLUMNS,
     cells=cells.binding,
-    rules=BindingRules(namespaced=False),
+    validation=RoleBindingValidation(namespaced=False),
 )
-_NAMED = loose({"name": STRING}, required=("name",))
+_NAMED = open_struct({"name": STRING}, required=("name",))
 _MATCH_CONDITIONS = merged_list(_NAMED, "name")
 _OPERATION_RULES = list_of(
-    loose(
+    open_struct(
         {
-            "scope": defaulting("*"),
+            "scope": with_default("*"),
             **dict.fromkeys(("operations", "apiGroups", "apiVersions", "resources", "resourceNames"), STRINGS),
         }
     ),
     **{"x-kubernetes-list-type": "atomic"},
 )
 _MATCHING = {
-    "matchPolicy": defaulting("Equivalent"),
-    "namespaceSelector": defaulting({}, _SELECTOR),
-    "objectSelector": defaulting({}, _SELECTOR),
+    "matchPolicy": with_default("Equivalent"),
+    "namespaceSelector": with_default({}, _SELECTOR),
+    "objectSelector": with_default({}, _SELECTOR),
 }
-_MATCH_RESOURCES = loose(
+_MATCH_RESOURCES = open_struct(
     {**_MATCHING, "resourceRules": _OPERATION_RULES, "excludeResourceRules": _OPERATION_RULES}, **schemas.ATOMIC
 )
-_SERVICE_PORT = defaulting(443, INTEGER)
+_SERVICE_PORT = with_default(443, INTEGER)
 _WEBHOOK: Mapping[str, Schema] = {
     **_MATCHING,
     "name": STRING,
-    "failurePolicy": defaulting("Fail"),
-    "timeoutSeconds": defaulting(10, INTEGER),
+    "failurePolicy": with_default("Fail"),
+    "timeoutSeconds": with_default(10, INTEGER),
     "rules": _OPERATION_RULES,
     "matchConditions": _MATCH_CONDITIONS,
     "sideEffects": STRING,
     "admissionReviewVersions": STRINGS,
-    "clientConfig": loose(
+    "clientConfig": open_struct(
         {
             "url": STRING,
             "caBundle": {"type": "string", "format": "byte"},
-            "service": loose({"name": STRING, "namespace": STRING, "path": STRING, "port": _SERVICE_PORT}),
+            "service": open_struct({"name": STRING, "namespace": STRING, "path": STRING, "port": _SERVICE_PORT}),
         }
     ),
 }
-_MUTATING: Mapping[str, Schema] = {**_WEBHOOK, "reinvocationPolicy": defaulting("Never")}
-_POLICY_SPEC = loose(
+_MUTATING: Mapping[str, Schema] = {**_WEBHOOK, "reinvocationPolicy": with_default("Never")}
+_POLICY_SPEC = open_struct(
     {
-        "failurePolicy": defaulting("Fail"),
+        "failurePolicy": with_default("Fail"),
         "matchConstraints": _MATCH_RESOURCES,
         "matchConditions": _MATCH_CONDITIONS,
         "variables": merged_list(_NAMED, "name"),
@@ -157,10 +157,10 @@ _POLICY_SPEC = loose(
 
 
 def _webhooks(properties: Mapping[str, Schema]) -> Mapping[str, Schema]:
-    return {"webhooks": merged_list(loose(properties, required=("name",)), "name")}
+    return {"webhooks": merged_list(open_struct(properties, required=("name",)), "name")}
 
 
-CONTROL_KINDS = (
+CONTROL_PLANE_KINDS = (
     ROLE,
     CLUSTERROLE,
     ROLEBINDING,
@@ -188,7 +188,7 @@ CONTROL_KINDS = (
         namespaced=False,
         description="ValidatingAdmissionPolicyBinding puts a policy into effect.",
         generation=True,
-        properties={"spec": loose({"matchResources": _MATCH_RESOURCES, "validationActions": schemas.STRING_SET})},
+        properties={"spec": open_struct({"matchResources": _MATCH_RESOURCES, "validationActions": schemas.STRING_SET})},
         columns=(Column("PolicyName", description="The policy."), Column("ParamRef", description="Its parameters.")),
         cells=cells.admissionpolicybinding,
     ),
@@ -222,7 +222,7 @@ CONTROL_KINDS = (
         categories=("api-extensions",),
         description="APIService tells who serves a version of a group.",
         status=True,
-        properties={"spec": loose({"service": loose({"port": _SERVICE_PORT})}), "status": schemas.STATUS},
+        properties={"spec": open_struct({"service": open_struct({"port": _SERVICE_PORT})}), "status": schemas.STATUS},
         columns=(
             Column("Service", description="The Service that is asked."),
             Column("Available", description="Whether it answers."),

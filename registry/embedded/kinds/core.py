@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from apiserver.meta.object_meta import dns1123_label_errors
 from apiserver.meta.resource import Column, Object, field_at, fields_at
-from registry.embedded.kinds import core_validation as corerules
-from registry.embedded.kinds import quota_validation as quotarules
+from registry.embedded.kinds import core_validation, quota_validation
 from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import CREATED_AT, Kind
@@ -16,12 +15,12 @@ from registry.embedded.kinds.schema_builders import (
     STRING,
     STRING_MAP,
     list_of,
-    loose,
     merged_list,
+    open_struct,
     struct,
 )
 
-_REFERENCE = loose({"name": STRING, "namespace": STRING, "uid": STRING})
+_REFERENCE = open_struct({"name": STRING, "namespace": STRING, "uid": STRING})
 
 NAMESPACE = Kind(
     group="",
@@ -32,7 +31,7 @@ NAMESPACE = Kind(
     description="Namespace is a scope for names.",
     status=True,
     initial_status={"phase": "Active"},
-    fixed=("spec",),
+    subresource_fields=("spec",),
     name_errors=dns1123_label_errors,
     properties={
         "spec": struct({"finalizers": schemas.STRINGS}),
@@ -41,8 +40,8 @@ NAMESPACE = Kind(
     selectable_fields=fields_at("status.phase"),
     columns=(Column("Status", description="The status of the namespace."),),
     cells=cells.namespace,
-    rules=corerules.NamespaceRules(),
-    termination=corerules.NamespaceTermination(),
+    validation=core_validation.NamespaceValidation(),
+    finalization=core_validation.NamespaceFinalization(),
 )
 SECRET = Kind(
     group="",
@@ -58,7 +57,7 @@ SECRET = Kind(
     selectable_fields=fields_at("type"),
     columns=(Column("Type", description="What the data is for."), Column("Data", "integer", description="Entries.")),
     cells=cells.secret,
-    rules=corerules.SecretRules(),
+    validation=core_validation.SecretValidation(),
 )
 CONFIGMAP = Kind(
     group="",
@@ -69,7 +68,7 @@ CONFIGMAP = Kind(
     properties={"data": STRING_MAP, "binaryData": schemas.BYTES_MAP, "immutable": BOOLEAN},
     columns=(Column("Data", "integer", description="Entries."),),
     cells=cells.configmap,
-    rules=corerules.ConfigMapRules(),
+    validation=core_validation.ConfigMapValidation(),
 )
 SERVICEACCOUNT = Kind(
     group="",
@@ -131,7 +130,7 @@ SERVICE = Kind(
         Column("Selector", description="Labels of the pods behind it.", priority=1),
     ),
     cells=cells.service,
-    rules=corerules.ServiceRules(),
+    validation=core_validation.ServiceValidation(),
 )
 RESOURCEQUOTA = Kind(
     group="",
@@ -146,9 +145,9 @@ RESOURCEQUOTA = Kind(
     },
     columns=(Column("Request", description="What is used of what may be."), Column("Limit", description="Of limits.")),
     cells=cells.resourcequota,
-    rules=quotarules.QuotaRules(),
+    validation=quota_validation.ResourceQuotaValidation(),
 )
-_LIMIT = struct({"type": STRING, **dict.fromkeys(quotarules.LIMIT_MAPS, schemas.QUANTITIES)})
+_LIMIT = struct({"type": STRING, **dict.fromkeys(quota_validation.LIMIT_MAPS, schemas.QUANTITIES)})
 LIMITRANGE = Kind(
     group="",
     kind="LimitRange",
@@ -159,7 +158,7 @@ LIMITRANGE = Kind(
     replaces_default_columns=True,
     columns=CREATED_AT,
     cells=cells.created_at,
-    rules=quotarules.LimitRangeRules(),
+    validation=quota_validation.LimitRangeValidation(),
 )
 REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _OBJECT_REFERENCE = struct(dict.fromkeys(REFERENCE_FIELDS, STRING), **schemas.ATOMIC)

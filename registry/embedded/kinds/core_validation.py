@@ -103,7 +103,7 @@ class NamespaceValidation(NoValidation):
         obj["metadata"]["labels"] = {**labels, NAMESPACE_NAME: obj["metadata"].get("name", "")}
 
 
-class NamespaceTermination:
+class NamespaceFinalization:
     """A Namespace is also held by spec.finalizers: `kubernetes` stands for what it contains."""
 
     def has_finalizers(self, obj: Object) -> bool:

@@ -11,7 +11,7 @@ from apiserver.meta.errors import FieldError
 from apiserver.meta.object_meta import dns1123_subdomain_errors
 from apiserver.meta.resource import Column, FieldValue, GroupResource, Object, Resource, Schema, no_cells
 from apiserver.schema.pruning_and_defaulting import schema_errors
-from registry.embedded.kinds.protobuf import message_table_of
+from registry.embedded.kinds.protobuf import message_descriptor_of
 from registry.generic.deletion import Finalization, MetadataFinalizers
 
 
@@ -56,7 +56,7 @@ CREATED_AT = (
 """The columns, all of them, of kinds that say when instead of how long ago; `cells.created_at` fills them."""
 
 NO_VALIDATION: KindValidation = NoValidation()
-BY_FINALIZERS: Finalization = MetadataFinalizers()
+METADATA_FINALIZERS: Finalization = MetadataFinalizers()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +90,7 @@ class Kind:
     cells: Callable[[Object], Sequence[object]] = no_cells
     replaces_default_columns: bool = False
     validation: KindValidation = NO_VALIDATION
-    termination: Finalization = BY_FINALIZERS
+    finalization: Finalization = METADATA_FINALIZERS
 
     @property
     def group_resource(self) -> GroupResource:
@@ -130,7 +130,7 @@ class Kind:
             cells=self.cells,
             default=self.default,
             replaces_default_columns=self.replaces_default_columns,
-            protobuf=message_table_of(self.group, version, self.kind),
+            protobuf=message_descriptor_of(self.group, version, self.kind),
             selectable_fields=self.selectable_fields,
             strategic_merge=not self.custom,
         )

@@ -11,7 +11,15 @@ from apiserver.meta.resource import Column, Object, Schema, fields_at
 from registry.embedded.kinds import schema_builders as schemas
 from registry.embedded.kinds import table_cells as cells
 from registry.embedded.kinds.kind import Kind
-from registry.embedded.kinds.schema_builders import ANYTHING, INTEGER, STRING, defaulting, list_map, list_of, loose
+from registry.embedded.kinds.schema_builders import (
+    ANYTHING,
+    INTEGER,
+    STRING,
+    list_map,
+    list_of,
+    open_struct,
+    with_default,
+)
 from registry.tenantgateway.types import tenantgateway_resource
 
 _GATEWAY_GROUP = "gateway.networking.k8s.io"
@@ -47,26 +55,26 @@ _HELMRELEASE = Kind(
     status=True,
     initial_status={"observedGeneration": -1},
     generation=True,
-    properties={"spec": loose({"values": ANYTHING, "interval": STRING}), "status": schemas.STATUS},
+    properties={"spec": open_struct({"values": ANYTHING, "interval": STRING}), "status": schemas.STATUS},
     columns=(_READY, _STATUS),
     cells=cells.helmrelease,
 )
 
-_ALLOWED_ROUTES = defaulting(
+_ALLOWED_ROUTES = with_default(
     {"namespaces": {"from": "Same"}},
-    loose({"namespaces": defaulting({"from": "Same"}, loose({"from": defaulting("Same")}))}),
+    open_struct({"namespaces": with_default({"from": "Same"}, open_struct({"from": with_default("Same")}))}),
 )
-_CERTIFICATE_REF = loose({"group": defaulting(""), "kind": defaulting("Secret"), "name": STRING})
-_LISTENER = loose(
+_CERTIFICATE_REF = open_struct({"group": with_default(""), "kind": with_default("Secret"), "name": STRING})
+_LISTENER = open_struct(
     {
         "name": STRING,
         "hostname": STRING,
         "port": INTEGER,
         "protocol": STRING,
         "allowedRoutes": _ALLOWED_ROUTES,
-        "tls": loose(
+        "tls": open_struct(
             {
-                "mode": defaulting("Terminate"),
+                "mode": with_default("Terminate"),
                 "certificateRefs": list_of(_CERTIFICATE_REF, **{"x-kubernetes-list-type": "atomic"}),
             }
         ),
@@ -74,8 +82,8 @@ _LISTENER = loose(
     required=("name",),
 )
 _LISTENERS = list_map(_LISTENER, "name")
-_LISTENER_STATUS = list_map(loose({"name": STRING, "conditions": schemas.CONDITIONS}, required=("name",)), "name")
-_ATTACHED_STATUS = loose({"conditions": schemas.CONDITIONS, "listeners": _LISTENER_STATUS})
+_LISTENER_STATUS = list_map(open_struct({"name": STRING, "conditions": schemas.CONDITIONS}, required=("name",)), "name")
+_ATTACHED_STATUS = open_struct({"conditions": schemas.CONDITIONS, "listeners": _LISTENER_STATUS})
 
 _GATEWAY_CLASS = Kind(
     group=_GATEWAY_GROUP,
@@ -108,7 +116,7 @@ _GATEWAY = Kind(
     status=True,
     initial_status=_pending("Accepted", "Programmed"),
     generation=True,
-    properties={"spec": loose({"gatewayClassName": STRING, "listeners": _LISTENERS}), "status": _ATTACHED_STATUS},
+    properties={"spec": open_struct({"gatewayClassName": STRING, "listeners": _LISTENERS}), "status": _ATTACHED_STATUS},
     columns=(
         Column("Class", description="Its GatewayClass."),
         Column("Address", description="Where it listens."),
@@ -127,9 +135,9 @@ _LISTENER_SET = Kind(
     initial_status=_pending("Accepted", "Programmed"),
     generation=True,
     properties={
-        "spec": loose(
+        "spec": open_struct(
             {
-                "parentRef": loose({"group": defaulting(_GATEWAY_GROUP), "kind": defaulting("Gateway")}),
+                "parentRef": open_struct({"group": with_default(_GATEWAY_GROUP), "kind": with_default("Gateway")}),
                 "listeners": _LISTENERS,
             }
         ),
@@ -143,28 +151,34 @@ _LISTENER_SET = Kind(
 )
 
 _PARENTS = list_of(
-    loose({"group": defaulting(_GATEWAY_GROUP), "kind": defaulting("Gateway"), "name": STRING}),
+    open_struct({"group": with_default(_GATEWAY_GROUP), "kind": with_default("Gateway"), "name": STRING}),
     **{"x-kubernetes-list-type": "atomic"},
 )
 _BACKENDS = list_of(
-    loose({"group": defaulting(""), "kind": defaulting("Service"), "weight": defaulting(1, INTEGER)}),
+    open_struct({"group": with_default(""), "kind": with_default("Service"), "weight": with_default(1, INTEGER)}),
     **{"x-kubernetes-list-type": "atomic"},
 )
 _ROOT_PATH = {"type": "PathPrefix", "value": "/"}
-_HTTP_MATCHES = defaulting(
+_HTTP_MATCHES = with_default(
     [{"path": _ROOT_PATH}],
     list_of(
-        loose({"path": defaulting(_ROOT_PATH, loose({"type": defaulting("PathPrefix"), "value": defaulting("/")}))}),
+        open_struct(
+            {
+                "path": with_default(
+                    _ROOT_PATH, open_struct({"type": with_default("PathPrefix"), "value": with_default("/")})
+                )
+            }
+        ),
         **{"x-kubernetes-list-type": "atomic"},
     ),
 )
-_HTTP_RULES = defaulting(
+_HTTP_RULES = with_default(
     [{"matches": [{"path": _ROOT_PATH}]}],
-    list_of(loose({"matches": _HTTP_MATCHES, "backendRefs": _BACKENDS}), **{"x-kubernetes-list-type": "atomic"}),
+    list_of(open_struct({"matches": _HTTP_MATCHES, "backendRefs": _BACKENDS}), **{"x-kubernetes-list-type": "atomic"}),
 )
-_RULES = list_of(loose({"backendRefs": _BACKENDS}), **{"x-kubernetes-list-type": "atomic"})
-_ROUTE_STATUS = loose(
-    {"parents": list_of(loose({"conditions": schemas.CONDITIONS}), **{"x-kubernetes-list-type": "atomic"})}
+_RULES = list_of(open_struct({"backendRefs": _BACKENDS}), **{"x-kubernetes-list-type": "atomic"})
+_ROUTE_STATUS = open_struct(
+    {"parents": list_of(open_struct({"conditions": schemas.CONDITIONS}), **{"x-kubernetes-list-type": "atomic"})}
 )
 _HOSTNAMES = Column("Hostnames", description="What it answers to.")
 
@@ -180,7 +194,7 @@ def _route(kind: str, versions: tuple[str, ...], rules: Schema, description: str
         status=True,
         generation=True,
         properties={
-            "spec": loose({"parentRefs": _PARENTS, "hostnames": schemas.STRINGS, "rules": rules}),
+            "spec": open_struct({"parentRefs": _PARENTS, "hostnames": schemas.STRINGS, "rules": rules}),
             "status": _ROUTE_STATUS,
         },
         columns=(_HOSTNAMES,),

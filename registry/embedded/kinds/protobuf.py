@@ -249,13 +249,13 @@ _RESOURCE_ATTRIBUTES = message(
         9: optional("labelSelector", _FIELD_SELECTOR),
     },
 )
-_QUESTION: Mapping[int, FieldDescriptor] = {
+_ACCESS_ATTRIBUTES: Mapping[int, FieldDescriptor] = {
     1: optional("resourceAttributes", _RESOURCE_ATTRIBUTES),
     2: optional("nonResourceAttributes", message("NonResourceAttributes", {1: "path", 2: "verb"})),
 }
-_SUBJECT_QUESTION = message(
+_SUBJECT_ACCESS_REVIEW_SPEC = message(
     "SubjectAccessReviewSpec",
-    {**_QUESTION, 3: "user", 4: repeated("groups"), 5: map_of("extra", VALUES), 6: "uid"},
+    {**_ACCESS_ATTRIBUTES, 3: "user", 4: repeated("groups"), 5: map_of("extra", VALUES), 6: "uid"},
 )
 
 
@@ -292,9 +292,9 @@ _BY_GROUP: Mapping[str, tuple[MessageDescriptor, ...]] = {
         _object("ClusterRoleBinding", _BINDING),
     ),
     "authorization.k8s.io": (
-        _review("SubjectAccessReview", _SUBJECT_QUESTION),
-        _review("LocalSubjectAccessReview", _SUBJECT_QUESTION),
-        _review("SelfSubjectAccessReview", message("SelfSubjectAccessReviewSpec", _QUESTION)),
+        _review("SubjectAccessReview", _SUBJECT_ACCESS_REVIEW_SPEC),
+        _review("LocalSubjectAccessReview", _SUBJECT_ACCESS_REVIEW_SPEC),
+        _review("SelfSubjectAccessReview", message("SelfSubjectAccessReviewSpec", _ACCESS_ATTRIBUTES)),
         _review("SelfSubjectRulesReview", message("SelfSubjectRulesReviewSpec", {1: "namespace"})),
     ),
     "authentication.k8s.io": (
@@ -306,6 +306,6 @@ _BY_GROUP: Mapping[str, tuple[MessageDescriptor, ...]] = {
 _TABLES = {(group, "v1", table.name): table for group, tables in _BY_GROUP.items() for table in tables}
 
 
-def table_of(group: str, version: str, kind: str) -> MessageDescriptor | None:
+def message_descriptor_of(group: str, version: str, kind: str) -> MessageDescriptor | None:
     """None for kinds that Kubernetes does not build in: they have no protobuf."""
     return _TABLES.get((group, version, kind))

@@ -10,7 +10,7 @@ from apiserver.meta.errors import FieldError
 from apiserver.meta.label_validation import qualified_name_errors
 from apiserver.meta.resource import Object
 from registry import quantity
-from registry.embedded.kinds.kind import AnyContent
+from registry.embedded.kinds.kind import NoValidation
 
 LIMIT_MAPS = ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
 """The fields of an element of spec.limits that hold quantities."""
@@ -31,7 +31,7 @@ _STANDARD = frozenset(
 )
 
 
-class QuotaRules(AnyContent):
+class ResourceQuotaValidation(NoValidation):
     def default(self, obj: Object) -> None:
         spec = obj.get("spec") or {}
         if spec.get("hard"):
@@ -43,7 +43,7 @@ class QuotaRules(AnyContent):
         return names + (_quantity_errors("spec.hard", hard) or _negative_errors("spec.hard", hard))
 
 
-class LimitRangeRules(AnyContent):
+class LimitRangeValidation(NoValidation):
     def default(self, obj: Object) -> None:
         spec = obj.get("spec") or {}
         if spec.get("limits"):

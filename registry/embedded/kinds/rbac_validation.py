@@ -7,13 +7,13 @@ from typing import Any
 from apiserver.meta import errors
 from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import Object
-from registry.embedded.kinds.kind import AnyContent
+from registry.embedded.kinds.kind import NoValidation
 from registry.rbac import role_index as rbac
 
 _SUBJECT_KINDS = ("ServiceAccount", "User", "Group")
 
 
-class RoleRules(AnyContent):
+class RoleValidation(NoValidation):
     def __init__(self, *, namespaced: bool) -> None:
         self._namespaced = namespaced
 
@@ -41,7 +41,7 @@ class RoleRules(AnyContent):
         return problems
 
 
-class BindingRules(AnyContent):
+class RoleBindingValidation(NoValidation):
     def __init__(self, *, namespaced: bool) -> None:
         self._roles = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
 

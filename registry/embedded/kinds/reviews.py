@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from apiserver.meta.resource import Resource, Schema
-from registry.embedded.kinds.protobuf import table_of
-from registry.embedded.kinds.schema_builders import ANYTHING, STRING, STRINGS, loose, struct
+from registry.embedded.kinds.protobuf import message_descriptor_of
+from registry.embedded.kinds.schema_builders import ANYTHING, STRING, STRINGS, open_struct, struct
 
 AUTHENTICATION = "authentication.k8s.io"
 AUTHORIZATION = "authorization.k8s.io"
 
-_RESOURCE_ATTRIBUTES = loose(
+_RESOURCE_ATTRIBUTES = open_struct(
     dict.fromkeys(("namespace", "verb", "group", "version", "resource", "subresource", "name"), STRING)
 )
 _PATH_ATTRIBUTES = struct({"path": STRING, "verb": STRING})
-_QUESTION = {"resourceAttributes": _RESOURCE_ATTRIBUTES, "nonResourceAttributes": _PATH_ATTRIBUTES}
+_ACCESS_ATTRIBUTES = {"resourceAttributes": _RESOURCE_ATTRIBUTES, "nonResourceAttributes": _PATH_ATTRIBUTES}
 _EXTRA: Schema = {"type": "object", "additionalProperties": STRINGS}
-_SUBJECT_QUESTION = struct({**_QUESTION, "user": STRING, "uid": STRING, "groups": STRINGS, "extra": _EXTRA})
+_SUBJECT_ACCESS_REVIEW_SPEC = struct(
+    {**_ACCESS_ATTRIBUTES, "user": STRING, "uid": STRING, "groups": STRINGS, "extra": _EXTRA}
+)
 
 
 def _review(group: str, kind: str, description: str, spec: Schema | None, *, namespaced: bool = False) -> Resource:
@@ -29,7 +31,7 @@ def _review(group: str, kind: str, description: str, spec: Schema | None, *, nam
         namespaced=namespaced,
         description=description,
         properties=properties,
-        protobuf=table_of(group, "v1", kind),
+        protobuf=message_descriptor_of(group, "v1", kind),
     )
 
 
@@ -37,20 +39,20 @@ SUBJECT_ACCESS_REVIEW = _review(
     AUTHORIZATION,
     "SubjectAccessReview",
     "SubjectAccessReview asks whether somebody may do something.",
-    _SUBJECT_QUESTION,
+    _SUBJECT_ACCESS_REVIEW_SPEC,
 )
 LOCAL_SUBJECT_ACCESS_REVIEW = _review(
     AUTHORIZATION,
     "LocalSubjectAccessReview",
     "LocalSubjectAccessReview asks whether somebody may do something in a namespace.",
-    _SUBJECT_QUESTION,
+    _SUBJECT_ACCESS_REVIEW_SPEC,
     namespaced=True,
 )
 SELF_SUBJECT_ACCESS_REVIEW = _review(
     AUTHORIZATION,
     "SelfSubjectAccessReview",
     "SelfSubjectAccessReview asks whether the caller may do something.",
-    struct(_QUESTION),
+    struct(_ACCESS_ATTRIBUTES),
 )
 SELF_SUBJECT_RULES_REVIEW = _review(
     AUTHORIZATION,

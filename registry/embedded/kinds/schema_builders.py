@@ -33,12 +33,12 @@ def struct(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **
     return schema
 
 
-def loose(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **more: Any) -> Schema:
+def open_struct(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **more: Any) -> Schema:
     """An object of which these fields are known, and others kept."""
     return {**struct(properties, required=required, **more), "x-kubernetes-preserve-unknown-fields": True}
 
 
-def defaulting(default: Any, schema: Schema = STRING) -> Schema:
+def with_default(default: Any, schema: Schema = STRING) -> Schema:
     return {**schema, "default": default}
 
 
@@ -58,7 +58,7 @@ def merged_list(items: Schema, *keys: str) -> Schema:
 
 
 CONDITIONS: Schema = merged_list(
-    loose(
+    open_struct(
         {
             "type": STRING,
             "status": STRING,
@@ -71,4 +71,4 @@ CONDITIONS: Schema = merged_list(
     ),
     "type",
 )
-STATUS: Schema = loose({"conditions": CONDITIONS})
+STATUS: Schema = open_struct({"conditions": CONDITIONS})

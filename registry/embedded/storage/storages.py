@@ -19,7 +19,7 @@ from registry.generic.strategy import Strategy
 
 IMMORTAL_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
 
-Guard = Callable[[RequestContext, Object, Object | None], None]
+EscalationCheck = Callable[[RequestContext, Object, Object | None], None]
 """(context, new object, old object): raises StatusError to refuse what the caller may not do with this content."""
 
 
@@ -104,12 +104,12 @@ class NamespaceStorage(
 class EscalationCheckingStore(Store):
     """A store whose content may be more than its writer is entitled to."""
 
-    def __init__(self, *, backend: Backend, strategy: Strategy, guard: Guard) -> None:
+    def __init__(self, *, backend: Backend, strategy: Strategy, check: EscalationCheck) -> None:
         super().__init__(backend=backend, strategy=strategy)
-        self._guard = guard
+        self._check = check
 
     async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
-        return await super().create(context, obj, self._guarded(context, validate), dry_run=dry_run)
+        return await super().create(context, obj, self._with_escalation_check(context, validate), dry_run=dry_run)
 
     async def update(
         self,
@@ -125,17 +125,17 @@ class EscalationCheckingStore(Store):
             context,
             key,
             change,
-            self._guarded(context, validate),
+            self._with_escalation_check(context, validate),
             dry_run=dry_run,
             validate_create=validate_create,
         )
 
-    def _guarded(self, context: RequestContext, validate: rest.Validate) -> rest.Validate:
+    def _with_escalation_check(self, context: RequestContext, validate: rest.Validate) -> rest.Validate:
         @asynccontextmanager
-        async def guarded(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+        async def checked(new: Object | None, old: Object | None) -> AsyncIterator[None]:
             if new is not None:
-                self._guard(context, new, old)
+                self._check(context, new, old)
             async with validate(new, old):
                 yield
 
-        return guarded
+        return checked

@@ -34,13 +34,13 @@ class KindStrategy:
         if kind.generation:
             obj["metadata"]["generation"] = 1
         if not kind.schema_errors(obj):
-            kind.rules.initialize(obj)
-            kind.rules.default(obj)
+            kind.validation.initialize(obj)
+            kind.validation.default(obj)
 
     def prepare_for_update(self, new: Object, old: Object) -> None:
         kind = self._kind
-        kept = (*kind.fixed, "status") if kind.status else kind.fixed
-        for field in kept:
+        unchanged = (*kind.subresource_fields, "status") if kind.status else kind.subresource_fields
+        for field in unchanged:
             _put(new, field, old.get(field))
         kind.default(new)
         if kind.generation and _content(new) != _content(old):
@@ -53,11 +53,11 @@ class KindStrategy:
     def validate(self, obj: Object) -> list[FieldError]:
         missing = [errors.required(field) for field in self._kind.required if field not in obj]
         problems = [*missing, *self._kind.schema_errors(obj)]
-        return problems or self._kind.rules.validate(obj)
+        return problems or self._kind.validation.validate(obj)
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         problems = self.validate(new)
-        return problems or self._kind.rules.validate_update(new, old)
+        return problems or self._kind.validation.validate_update(new, old)
 
     def warnings(self, obj: Object) -> list[str]:
         return []

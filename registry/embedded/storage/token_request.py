@@ -11,19 +11,19 @@ from apiserver.meta.errors import FieldError
 from apiserver.meta.resource import GroupKind, GroupResource, Key, Object, Resource
 from apiserver.request.context import RequestContext
 from apiserver.schema.pruning_and_defaulting import schema_errors
-from registry.embedded.auth.bound_tokens import AUDIENCE, Binding, BoundTokens
+from registry.embedded.auth.bound_tokens import AUDIENCE, BoundObject, BoundTokens
 from registry.embedded.kinds.reviews import TOKEN_REQUEST
 
 _ACCOUNTS = GroupResource("", "serviceaccounts")
 _SECRETS = GroupResource("", "secrets")
-_SECONDS = 3600
-_LEAST_SECONDS = 600
-_MOST_SECONDS = 1 << 32
+_DEFAULT_SECONDS = 3600
+_MIN_SECONDS = 600
+_MAX_SECONDS = 1 << 32
 # Kubernetes can bind tokens to these as well; here there never are any
-_ABSENT = {"Pod": "pods", "Node": "nodes"}
+_UNSERVED_KINDS = {"Pod": "pods", "Node": "nodes"}
 
 
-class TokenStorage(rest.Creater):
+class TokenRequestStorage(rest.Creater):
     def __init__(self, tokens: BoundTokens) -> None:
         self._tokens = tokens
 
@@ -42,60 +42,60 @@ class TokenStorage(rest.Creater):
             problem = errors.invalid("metadata.name", metadata["name"], why)
             raise errors.Invalid(TOKEN_REQUEST.group_kind, key.name, [problem])
         spec = obj.get("spec") or {}
-        if problems := _problems(spec):
+        if problems := _spec_errors(spec):
             raise errors.Invalid(TOKEN_REQUEST.group_kind, "", problems)
-        wanted = {
+        defaulted = {
             **spec,
             "audiences": spec.get("audiences") or [AUDIENCE],
-            "expirationSeconds": spec.get("expirationSeconds", _SECONDS),
+            "expirationSeconds": spec.get("expirationSeconds", _DEFAULT_SECONDS),
             "boundObjectRef": spec.get("boundObjectRef"),
         }
-        bound = await self._bound(key.namespace, wanted["boundObjectRef"])
-        kept = {name: account["metadata"][name] for name in ("name", "namespace", "uid")}
-        request = {**obj, "metadata": {**metadata, **kept, "creationTimestamp": _text(self._tokens.clock())}}
-        request["spec"] = wanted
+        bound = await self._find_bound_object(key.namespace, defaulted["boundObjectRef"])
+        identity = {name: account["metadata"][name] for name in ("name", "namespace", "uid")}
+        request = {**obj, "metadata": {**metadata, **identity, "creationTimestamp": _format_time(self._tokens.clock())}}
+        request["spec"] = defaulted
         async with validate(request, None):
             token, end = self._tokens.issue(
                 key,
                 account["metadata"]["uid"],
-                audiences=wanted["audiences"],
-                seconds=wanted["expirationSeconds"],
+                audiences=defaulted["audiences"],
+                seconds=defaulted["expirationSeconds"],
                 bound=bound,
             )
-        return {**request, "status": {"token": token, "expirationTimestamp": _text(end)}}
+        return {**request, "status": {"token": token, "expirationTimestamp": _format_time(end)}}
 
-    async def _bound(self, namespace: str, reference: dict[str, Any] | None) -> Binding | None:
+    async def _find_bound_object(self, namespace: str, reference: dict[str, Any] | None) -> BoundObject | None:
         """Raises BadRequest, NotFound, Conflict."""
         if reference is None:
             return None
         kind, name, uid = (reference.get(field, "") for field in ("kind", "name", "uid"))
-        if kind != "Secret" and kind not in _ABSENT:
+        if kind != "Secret" and kind not in _UNSERVED_KINDS:
             raise errors.BadRequest(f"cannot bind token to object of type {_type_of(reference)}")
         if not name:
             raise errors.BadRequest("Name parameter required.")
         if kind != "Secret":
-            raise errors.NotFound(GroupResource("", _ABSENT[kind]), name)
+            raise errors.NotFound(GroupResource("", _UNSERVED_KINDS[kind]), name)
         secret = await self._tokens.secrets.read(Key(namespace, name), live=True)
         if secret is None:
             raise errors.NotFound(_SECRETS, name)
-        held: str = secret["metadata"]["uid"]
-        if uid and uid != held:
+        stored_uid: str = secret["metadata"]["uid"]
+        if uid and uid != stored_uid:
             why = (
                 f"the UID in the bound object reference ({uid}) does not match the UID in record. "
                 "The object might have been deleted and then recreated"
             )
             raise errors.Conflict(GroupKind("", kind), name, why)
-        return Binding(name, held)
+        return BoundObject(name, stored_uid)
 
 
-def _problems(spec: Object) -> list[FieldError]:
+def _spec_errors(spec: Object) -> list[FieldError]:
     if problems := schema_errors(TOKEN_REQUEST.properties["spec"], spec, "spec"):
         return problems
-    seconds = spec.get("expirationSeconds", _SECONDS)
+    seconds = spec.get("expirationSeconds", _DEFAULT_SECONDS)
     path = "spec.expirationSeconds"
-    if seconds < _LEAST_SECONDS:
+    if seconds < _MIN_SECONDS:
         return [errors.invalid(path, seconds, "may not specify a duration less than 10 minutes")]
-    if seconds > _MOST_SECONDS:
+    if seconds > _MAX_SECONDS:
         return [errors.invalid(path, seconds, "may not specify a duration larger than 2^32 seconds")]
     return []
 
@@ -105,5 +105,5 @@ def _type_of(reference: dict[str, Any]) -> str:
     return f"{group}/{version}, Kind={reference.get('kind', '')}"
 
 
-def _text(seconds: float) -> str:
+def _format_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from registry.embedded.api_groups import serve_kinds
+from registry.embedded.api_groups import build_served_versions
 from registry.rbac.role_index import RoleIndex
 from registry.sqlite.database import Database
-from tests.registry.embedded.embedded_storages import Kinds
+from tests.registry.embedded.embedded_storages import EmbeddedApi
 
 
 @pytest.fixture
-async def kinds(tmp_path: Path) -> AsyncIterator[Kinds]:
+async def api(tmp_path: Path) -> AsyncIterator[EmbeddedApi]:
     """All kinds, with a Namespace `ns`."""
-    database = Database(tmp_path / "host.db")
+    database = Database(tmp_path / "cluster.db")
     await database.open()
-    kinds = Kinds(database, serve_kinds(database), RoleIndex())
-    for each in kinds.served:
+    api = EmbeddedApi(database, build_served_versions(database), RoleIndex())
+    for each in api.served:
         await each.backend.load()
-    await kinds.create("namespaces", {"metadata": {"name": "ns"}})
-    yield kinds
+    await api.create("namespaces", {"metadata": {"name": "ns"}})
+    yield api
     await database.close()

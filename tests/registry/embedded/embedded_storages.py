@@ -16,7 +16,7 @@ from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext, User
 from apiserver.request.options import DeleteOptions
 from apiserver.request.request_info import Query, RequestInfo
-from registry.embedded.api_groups import Served, primary_backends, storages_of
+from registry.embedded.api_groups import ServedVersion, primary_backends, storages_by_group_version
 from registry.embedded.auth.bound_tokens import BoundTokens
 from registry.embedded.auth.signing_key import SigningKey, generate_key
 from registry.rbac.role_index import RoleIndex
@@ -26,17 +26,17 @@ from registry.sqlite.database import Database
 ADMIN = User(name="admin", groups=("system:masters",))
 
 
-def context_of(user: User = ADMIN) -> RequestContext:
+def request_context(user: User = ADMIN) -> RequestContext:
     info = RequestInfo(method="POST", path="/", verb="create", is_resource=True)
     return RequestContext(http=make_mocked_request("POST", "/"), info=info, query=Query(), audit_id="a", user=user)
 
 
-def bound_tokens(kinds: Kinds, clock: Callable[[], float] = time.time) -> BoundTokens:
+def bound_tokens(api: EmbeddedApi, clock: Callable[[], float] = time.time) -> BoundTokens:
     """Tokens of a key of their own."""
     return BoundTokens(
         key=SigningKey(generate_key()),
-        accounts=kinds.backends["serviceaccounts"],
-        secrets=kinds.backends["secrets"],
+        accounts=api.backends["serviceaccounts"],
+        secrets=api.backends["secrets"],
         clock=clock,
     )
 
@@ -47,18 +47,18 @@ async def no_admission(new: Object | None, old: Object | None) -> AsyncIterator[
 
 
 @dataclass
-class Kinds:
+class EmbeddedApi:
     """Every kind, and the storages of one resource by its path."""
 
     database: Database
-    served: Sequence[Served]
+    served: Sequence[ServedVersion]
     index: RoleIndex
     backends: Mapping[str, SqliteBackend] = field(init=False)
     storages: Mapping[tuple[str, str], Mapping[str, rest.Storage]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.backends = primary_backends(self.served)
-        self.storages = storages_of(self.served, self.index)
+        self.storages = storages_by_group_version(self.served, self.index)
 
     def storage(self, path: str, group: str = "", version: str = "v1") -> Any:
         return self.storages[group, version][path]
@@ -67,7 +67,7 @@ class Kinds:
         self, path: str, obj: Object, *, group: str = "", user: User = ADMIN, version: str = "v1"
     ) -> Object:
         storage = self.storage(path, group, version)
-        created: Object = await storage.create(context_of(user), obj, no_admission, dry_run=False)
+        created: Object = await storage.create(request_context(user), obj, no_admission, dry_run=False)
         return created
 
     async def update(
@@ -88,14 +88,14 @@ class Kinds:
             return current
 
         storage = self.storage(path, group, version)
-        updated, _ = await storage.update(context_of(user), key, apply, no_admission, dry_run=False)
+        updated, _ = await storage.update(request_context(user), key, apply, no_admission, dry_run=False)
         result: Object = updated
         return result
 
     async def delete(self, path: str, key: Key, *, group: str = "", policy: str | None = None) -> rest.Deleted:
         options = DeleteOptions(propagation_policy=policy)
         storage = self.storage(path, group)
-        deleted: rest.Deleted = await storage.delete(context_of(), key, options, no_admission)
+        deleted: rest.Deleted = await storage.delete(request_context(), key, options, no_admission)
         return deleted
 
     async def get(self, path: str, key: Key, *, group: str = "", version: str = "v1") -> Object | None:

@@ -14,11 +14,11 @@ from apiserver.meta.resource import Key, Object
 from apiserver.request.context import RequestContext
 from apiserver.request.request_info import RequestInfo
 from registry.embedded.auth.bound_tokens import AUDIENCE, BoundTokens
-from registry.embedded.auth.secret_tokens import TokenDirectory
+from registry.embedded.auth.secret_tokens import SecretTokenIndex
 from registry.embedded.auth.signing_key import InvalidServiceAccountToken, SigningKey, generate_key
-from registry.embedded.auth.token_authenticator import Bearers, InvalidBearer
-from registry.embedded.storage.token_request import TokenStorage
-from tests.registry.embedded.embedded_storages import Kinds, bound_tokens, context_of, no_admission
+from registry.embedded.auth.token_authenticator import InvalidBearerToken, ServiceAccountTokens
+from registry.embedded.storage.token_request import TokenRequestStorage
+from tests.registry.embedded.embedded_storages import EmbeddedApi, bound_tokens, no_admission, request_context
 
 ACCOUNT = Key("ns", "sa")
 
@@ -37,20 +37,20 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def tokens(kinds: Kinds, clock: Clock) -> BoundTokens:
+async def tokens(api: EmbeddedApi, clock: Clock) -> BoundTokens:
     """With a ServiceAccount `sa` in `ns`."""
-    await kinds.create("serviceaccounts", {"metadata": {"name": "sa", "namespace": "ns"}})
-    return bound_tokens(kinds, clock)
+    await api.create("serviceaccounts", {"metadata": {"name": "sa", "namespace": "ns"}})
+    return bound_tokens(api, clock)
 
 
 def context() -> RequestContext:
     info = RequestInfo(method="POST", path="/", verb="create", is_resource=True, namespace="ns", name="sa")
-    return replace(context_of(), info=info)
+    return replace(request_context(), info=info)
 
 
-async def ask(tokens: BoundTokens, spec: Object | None = None, metadata: Object | None = None) -> Any:
+async def request_token(tokens: BoundTokens, spec: Object | None = None, metadata: Object | None = None) -> Any:
     request: Object = {"metadata": {"namespace": "ns", **(metadata or {})}, "spec": spec or {}}
-    return await TokenStorage(tokens).create(context(), request, no_admission, dry_run=False)
+    return await TokenRequestStorage(tokens).create(context(), request, no_admission, dry_run=False)
 
 
 def claims_of(token: str) -> Any:
@@ -58,8 +58,8 @@ def claims_of(token: str) -> Any:
     return json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
 
 
-async def test_a_token_says_whose_it_is_and_until_when(tokens: BoundTokens) -> None:
-    answered = await ask(tokens)
+async def test_token_claims_name_the_account_and_the_expiry(tokens: BoundTokens) -> None:
+    answered = await request_token(tokens)
     uid = answered["metadata"]["uid"]
     claims = claims_of(answered["status"]["token"])
     assert answered["spec"] == {"audiences": [AUDIENCE], "expirationSeconds": 3600, "boundObjectRef": None}
@@ -76,41 +76,41 @@ async def test_a_token_says_whose_it_is_and_until_when(tokens: BoundTokens) -> N
     }
 
 
-async def test_a_token_is_good_until_it_ends(tokens: BoundTokens, clock: Clock) -> None:
-    token = (await ask(tokens, {"expirationSeconds": 600}))["status"]["token"]
-    found = tokens.find(token)
+async def test_a_token_is_valid_until_it_expires(tokens: BoundTokens, clock: Clock) -> None:
+    token = (await request_token(tokens, {"expirationSeconds": 600}))["status"]["token"]
+    found = tokens.authenticate_token(token)
     assert found is not None
     assert found.user.name == "system:serviceaccount:ns:sa"
     assert found.user.groups == ("system:serviceaccounts", "system:serviceaccounts:ns")
     assert found.user.extra["authentication.kubernetes.io/credential-id"] == (f"JTI={claims_of(token)['jti']}",)
     clock.now += 599
-    assert tokens.find(token) is not None
+    assert tokens.authenticate_token(token) is not None
     clock.now += 1
-    assert tokens.find(token) is None
+    assert tokens.authenticate_token(token) is None
 
 
-async def test_a_token_from_the_future_is_none(tokens: BoundTokens, clock: Clock) -> None:
-    token = (await ask(tokens))["status"]["token"]
+async def test_a_token_is_rejected_before_its_not_before_time(tokens: BoundTokens, clock: Clock) -> None:
+    token = (await request_token(tokens))["status"]["token"]
     clock.now -= 60
-    assert tokens.find(token) is None
+    assert tokens.authenticate_token(token) is None
 
 
-async def test_a_token_does_not_outlive_its_account(kinds: Kinds, tokens: BoundTokens) -> None:
-    token = (await ask(tokens))["status"]["token"]
-    await kinds.delete("serviceaccounts", ACCOUNT)
-    assert tokens.find(token) is None
-    await kinds.create("serviceaccounts", {"metadata": {"name": "sa", "namespace": "ns"}})
-    assert tokens.find(token) is None
+async def test_a_token_is_invalid_once_its_account_is_deleted(api: EmbeddedApi, tokens: BoundTokens) -> None:
+    token = (await request_token(tokens))["status"]["token"]
+    await api.delete("serviceaccounts", ACCOUNT)
+    assert tokens.authenticate_token(token) is None
+    await api.create("serviceaccounts", {"metadata": {"name": "sa", "namespace": "ns"}})
+    assert tokens.authenticate_token(token) is None
 
 
-async def test_a_token_does_not_outlive_the_secret_that_it_is_bound_to(kinds: Kinds, tokens: BoundTokens) -> None:
-    secret = await kinds.create("secrets", {"metadata": {"name": "s", "namespace": "ns"}})
-    answered = await ask(tokens, {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s"}})
+async def test_a_token_is_invalid_once_its_bound_secret_is_deleted(api: EmbeddedApi, tokens: BoundTokens) -> None:
+    secret = await api.create("secrets", {"metadata": {"name": "s", "namespace": "ns"}})
+    answered = await request_token(tokens, {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s"}})
     token = answered["status"]["token"]
     assert claims_of(token)["kubernetes.io"]["secret"] == {"name": "s", "uid": secret["metadata"]["uid"]}
-    assert tokens.find(token) is not None
-    await kinds.delete("secrets", Key("ns", "s"))
-    assert tokens.find(token) is None
+    assert tokens.authenticate_token(token) is not None
+    await api.delete("secrets", Key("ns", "s"))
+    assert tokens.authenticate_token(token) is None
 
 
 @pytest.mark.parametrize(
@@ -120,19 +120,25 @@ async def test_a_token_does_not_outlive_the_secret_that_it_is_bound_to(kinds: Ki
         pytest.param(["a", "b", AUDIENCE], ["b", "a"], ("a", "b"), id="those that both name, as they were asked"),
     ],
 )
-async def test_a_token_is_for_its_audiences(
-    kinds: Kinds, tokens: BoundTokens, asked: list[str], meant: list[str], common: tuple[str, ...]
+async def test_a_token_authenticates_for_the_audiences_in_common(
+    api: EmbeddedApi, tokens: BoundTokens, asked: list[str], meant: list[str], common: tuple[str, ...]
 ) -> None:
-    bearers = Bearers(kept=TokenDirectory(database=kinds.database, accounts=tokens.accounts), bound=tokens)
-    token = (await ask(tokens, {"audiences": meant}))["status"]["token"]
-    assert bearers.find(token, asked).audiences == common
+    service_account_tokens = ServiceAccountTokens(
+        secret_tokens=SecretTokenIndex(database=api.database, accounts=tokens.accounts), bound_tokens=tokens
+    )
+    token = (await request_token(tokens, {"audiences": meant}))["status"]["token"]
+    assert service_account_tokens.authenticate_token(token, asked).audiences == common
 
 
-async def test_a_token_for_others_is_refused_in_kubernetes_words(kinds: Kinds, tokens: BoundTokens) -> None:
-    bearers = Bearers(kept=TokenDirectory(database=kinds.database, accounts=tokens.accounts), bound=tokens)
-    token = (await ask(tokens, {"audiences": ["a"]}))["status"]["token"]
-    with pytest.raises(InvalidBearer) as refused:
-        bearers.find(token)
+async def test_a_token_for_other_audiences_is_rejected_with_the_kubernetes_message(
+    api: EmbeddedApi, tokens: BoundTokens
+) -> None:
+    service_account_tokens = ServiceAccountTokens(
+        secret_tokens=SecretTokenIndex(database=api.database, accounts=tokens.accounts), bound_tokens=tokens
+    )
+    token = (await request_token(tokens, {"audiences": ["a"]}))["status"]["token"]
+    with pytest.raises(InvalidBearerToken) as refused:
+        service_account_tokens.authenticate_token(token)
     why = f'token audiences ["a"] is invalid for the target audiences ["{AUDIENCE}"]'
     assert str(refused.value) == f"[invalid bearer token, {why}]"
 
@@ -160,27 +166,29 @@ async def test_a_token_for_others_is_refused_in_kubernetes_words(kinds: Kinds, t
         pytest.param({"boundObjectRef": {"kind": "Pod", "name": "x"}}, {}, 404, 'pods "x" not found', id="no such Pod"),
     ],
 )
-async def test_what_no_token_is_made_for(
+async def test_an_invalid_token_request_is_rejected(
     tokens: BoundTokens, spec: Object, metadata: Object, code: int, message: str
 ) -> None:
     with pytest.raises(errors.StatusError) as refused:
-        await ask(tokens, spec, metadata)
+        await request_token(tokens, spec, metadata)
     assert refused.value.code == code
     assert message in refused.value.message
 
 
-async def test_a_secret_of_another_uid_is_a_conflict(kinds: Kinds, tokens: BoundTokens) -> None:
-    await kinds.create("secrets", {"metadata": {"name": "s", "namespace": "ns"}})
+async def test_binding_a_token_to_a_secret_with_another_uid_is_a_conflict(
+    api: EmbeddedApi, tokens: BoundTokens
+) -> None:
+    await api.create("secrets", {"metadata": {"name": "s", "namespace": "ns"}})
     with pytest.raises(errors.Conflict, match=r"the UID in the bound object reference \(u\) does not match"):
-        await ask(tokens, {"boundObjectRef": {"kind": "Secret", "name": "s", "uid": "u"}})
+        await request_token(tokens, {"boundObjectRef": {"kind": "Secret", "name": "s", "uid": "u"}})
 
 
-async def test_an_account_that_is_not_there(kinds: Kinds, clock: Clock) -> None:
+async def test_a_token_request_for_a_missing_account_is_not_found(api: EmbeddedApi, clock: Clock) -> None:
     with pytest.raises(errors.NotFound, match='serviceaccounts "sa" not found'):
-        await ask(bound_tokens(kinds, clock))
+        await request_token(bound_tokens(api, clock))
 
 
-def test_claims_come_back_as_they_were_signed() -> None:
+def test_the_key_reads_the_claims_that_it_signed() -> None:
     key = SigningKey(generate_key())
     assert key.read(key.sign({"a": ["\u00e4", 1]})) == {"a": ["\u00e4", 1]}
 
@@ -209,13 +217,13 @@ def tampered(token: str, part: int, text: str) -> str:
         pytest.param(lambda token: "a" * 20_000 + ".b.c", id="too long"),
     ],
 )
-def test_what_the_key_has_not_signed_is_refused(change: Any) -> None:
+def test_a_token_that_the_key_did_not_sign_is_rejected(change: Any) -> None:
     key = SigningKey(generate_key())
     with pytest.raises(InvalidServiceAccountToken):
         key.read(change(key.sign({"a": 1})))
 
 
 @pytest.mark.parametrize("pem", [b"", b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"])
-def test_a_damaged_key_is_a_value_error(pem: bytes) -> None:
+def test_an_invalid_pem_key_raises_value_error(pem: bytes) -> None:
     with pytest.raises(ValueError, match=r"\S"):
         SigningKey(pem)

@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator
 import pytest
 
 from apiserver.meta.resource import Key
-from registry.embedded.controllers.default_serviceaccount import DefaultAccounts
-from tests.registry.embedded.embedded_storages import Kinds
+from registry.embedded.controllers.default_serviceaccount import DefaultServiceAccountController
+from tests.registry.embedded.embedded_storages import EmbeddedApi
 
 ACCOUNTS = "serviceaccounts"
 
 
 @pytest.fixture
-async def accounts(kinds: Kinds) -> AsyncIterator[DefaultAccounts]:
-    running = DefaultAccounts(database=kinds.database, backends=kinds.backends)
+async def accounts(api: EmbeddedApi) -> AsyncIterator[DefaultServiceAccountController]:
+    running = DefaultServiceAccountController(database=api.database, backends=api.backends)
     running.load()
     task = asyncio.create_task(running.run())
     await running.join()
@@ -25,30 +25,38 @@ async def accounts(kinds: Kinds) -> AsyncIterator[DefaultAccounts]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_namespaces_of_before_have_one(kinds: Kinds, accounts: DefaultAccounts) -> None:
-    assert kinds.stored(ACCOUNTS) == [Key("ns", "default")]
+async def test_an_existing_namespace_gets_a_default_account(
+    api: EmbeddedApi, accounts: DefaultServiceAccountController
+) -> None:
+    assert api.stored(ACCOUNTS) == [Key("ns", "default")]
 
 
-async def test_a_new_namespace_gets_one(kinds: Kinds, accounts: DefaultAccounts) -> None:
-    await kinds.create("namespaces", {"metadata": {"name": "new"}})
+async def test_a_new_namespace_gets_a_default_account(
+    api: EmbeddedApi, accounts: DefaultServiceAccountController
+) -> None:
+    await api.create("namespaces", {"metadata": {"name": "new"}})
     await accounts.join()
-    assert Key("new", "default") in kinds.stored(ACCOUNTS)
+    assert Key("new", "default") in api.stored(ACCOUNTS)
 
 
-async def test_one_that_is_deleted_comes_back_as_another(kinds: Kinds, accounts: DefaultAccounts) -> None:
-    before = await kinds.get(ACCOUNTS, Key("ns", "default"))
-    await kinds.delete(ACCOUNTS, Key("ns", "default"))
+async def test_a_deleted_default_account_is_created_again(
+    api: EmbeddedApi, accounts: DefaultServiceAccountController
+) -> None:
+    before = await api.get(ACCOUNTS, Key("ns", "default"))
+    await api.delete(ACCOUNTS, Key("ns", "default"))
     await accounts.join()
-    after = await kinds.get(ACCOUNTS, Key("ns", "default"))
+    after = await api.get(ACCOUNTS, Key("ns", "default"))
     assert before is not None
     assert after is not None
     assert before["metadata"]["uid"] != after["metadata"]["uid"]
 
 
-async def test_a_namespace_on_its_way_out_gets_none(kinds: Kinds, accounts: DefaultAccounts) -> None:
-    await kinds.create("namespaces", {"metadata": {"name": "going", "finalizers": ["example.org/held"]}})
+async def test_a_terminating_namespace_gets_no_default_account(
+    api: EmbeddedApi, accounts: DefaultServiceAccountController
+) -> None:
+    await api.create("namespaces", {"metadata": {"name": "going", "finalizers": ["example.org/held"]}})
     await accounts.join()
-    await kinds.delete("namespaces", Key("", "going"))
-    await kinds.delete(ACCOUNTS, Key("going", "default"))
+    await api.delete("namespaces", Key("", "going"))
+    await api.delete(ACCOUNTS, Key("going", "default"))
     await accounts.join()
-    assert Key("going", "default") not in kinds.stored(ACCOUNTS)
+    assert Key("going", "default") not in api.stored(ACCOUNTS)

@@ -12,7 +12,7 @@ from apiserver.meta.resource import GroupKind, Key, Object
 from apiserver.request.options import DeleteOptions
 from registry.embedded.controllers.garbage_collector import GarbageCollector
 from registry.embedded.controllers.ownership_graph import OwnerKind
-from tests.registry.embedded.embedded_storages import Kinds
+from tests.registry.embedded.embedded_storages import EmbeddedApi
 
 CONFIGMAPS, SECRETS = "configmaps", "secrets"
 KINDS = {
@@ -27,8 +27,8 @@ KINDS = {
 
 
 @pytest.fixture
-async def collector(kinds: Kinds) -> AsyncIterator[GarbageCollector]:
-    collector = GarbageCollector(database=kinds.database, backends=kinds.backends, kinds=KINDS)
+async def collector(api: EmbeddedApi) -> AsyncIterator[GarbageCollector]:
+    collector = GarbageCollector(database=api.database, backends=api.backends, kinds=KINDS)
     collector.load()
     task = asyncio.create_task(collector.run())
     yield collector
@@ -41,169 +41,177 @@ def reference(owner: Object, kind: str = "ConfigMap", *, api_version: str = "v1"
     return {"apiVersion": api_version, "kind": kind, "name": metadata["name"], "uid": metadata["uid"], **more}
 
 
-async def configmap(kinds: Kinds, name: str, *owners: Object, **metadata: Any) -> Object:
+async def configmap(api: EmbeddedApi, name: str, *owners: Object, **metadata: Any) -> Object:
     meta = {"name": name, "namespace": "ns", **metadata}
     if owners:
         meta["ownerReferences"] = list(owners)
-    return await kinds.create(CONFIGMAPS, {"metadata": meta})
+    return await api.create(CONFIGMAPS, {"metadata": meta})
 
 
-def names(kinds: Kinds) -> list[str]:
-    return [key.name for key in kinds.stored(CONFIGMAPS)]
+def names(api: EmbeddedApi) -> list[str]:
+    return [key.name for key in api.stored(CONFIGMAPS)]
 
 
-def metadata(kinds: Kinds, name: str) -> Object:
-    cached = kinds.backends[CONFIGMAPS].cache.peek(Key("ns", name))
+def metadata(api: EmbeddedApi, name: str) -> Object:
+    cached = api.backends[CONFIGMAPS].cache.peek(Key("ns", name))
     assert cached is not None
     found: Object = cached.object()["metadata"]
     return found
 
 
-async def test_what_is_owned_goes_with_its_owner(kinds: Kinds, collector: GarbageCollector) -> None:
-    owner = await configmap(kinds, "owner")
-    child = await configmap(kinds, "child", reference(owner))
-    await configmap(kinds, "grandchild", reference(child))
-    await configmap(kinds, "other")
-    await kinds.delete(CONFIGMAPS, Key("ns", "owner"))
-    await kinds.until(lambda: names(kinds) == ["other"])
+async def test_dependents_are_deleted_with_their_owner(api: EmbeddedApi, collector: GarbageCollector) -> None:
+    owner = await configmap(api, "owner")
+    child = await configmap(api, "child", reference(owner))
+    await configmap(api, "grandchild", reference(child))
+    await configmap(api, "other")
+    await api.delete(CONFIGMAPS, Key("ns", "owner"))
+    await api.until(lambda: names(api) == ["other"])
 
 
-async def test_what_has_another_owner_stays_without_the_lost_one(kinds: Kinds, collector: GarbageCollector) -> None:
-    first, second = await configmap(kinds, "first"), await configmap(kinds, "second")
-    await configmap(kinds, "child", reference(first), reference(second))
-    await kinds.delete(CONFIGMAPS, Key("ns", "first"))
-    await kinds.until(lambda: len(metadata(kinds, "child")["ownerReferences"]) == 1)
-    assert metadata(kinds, "child")["ownerReferences"] == [reference(second)]
+async def test_a_dependent_with_another_owner_loses_only_the_dangling_reference(
+    api: EmbeddedApi, collector: GarbageCollector
+) -> None:
+    first, second = await configmap(api, "first"), await configmap(api, "second")
+    await configmap(api, "child", reference(first), reference(second))
+    await api.delete(CONFIGMAPS, Key("ns", "first"))
+    await api.until(lambda: len(metadata(api, "child")["ownerReferences"]) == 1)
+    assert metadata(api, "child")["ownerReferences"] == [reference(second)]
 
 
-async def test_an_owner_that_never_was_is_no_owner(kinds: Kinds, collector: GarbageCollector) -> None:
-    await configmap(kinds, "child", {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "nope"})
-    await kinds.until(lambda: names(kinds) == [])
+async def test_an_object_whose_owner_never_existed_is_deleted(api: EmbeddedApi, collector: GarbageCollector) -> None:
+    await configmap(api, "child", {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "nope"})
+    await api.until(lambda: names(api) == [])
 
 
-async def test_an_owner_made_anew_under_the_same_name_is_another(kinds: Kinds) -> None:
-    old = await configmap(kinds, "owner")
-    await configmap(kinds, "child", reference(old))
-    await kinds.delete(CONFIGMAPS, Key("ns", "owner"))
-    await configmap(kinds, "owner")
-    collector = GarbageCollector(database=kinds.database, backends=kinds.backends, kinds=KINDS)
+async def test_a_recreated_owner_does_not_keep_old_dependents(api: EmbeddedApi) -> None:
+    old = await configmap(api, "owner")
+    await configmap(api, "child", reference(old))
+    await api.delete(CONFIGMAPS, Key("ns", "owner"))
+    await configmap(api, "owner")
+    collector = GarbageCollector(database=api.database, backends=api.backends, kinds=KINDS)
     collector.load()
     task = asyncio.create_task(collector.run())
-    await kinds.until(lambda: names(kinds) == ["owner"])
+    await api.until(lambda: names(api) == ["owner"])
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_what_an_unknown_kind_owns_is_left_alone(kinds: Kinds, collector: GarbageCollector) -> None:
-    await configmap(kinds, "child", {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "nope"})
-    await configmap(kinds, "marker", {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "nope"})
-    await kinds.until(lambda: names(kinds) == ["child"])
+async def test_objects_owned_by_an_unknown_kind_are_kept(api: EmbeddedApi, collector: GarbageCollector) -> None:
+    await configmap(api, "child", {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "uid": "nope"})
+    await configmap(api, "marker", {"apiVersion": "v1", "kind": "ConfigMap", "name": "nobody", "uid": "nope"})
+    await api.until(lambda: names(api) == ["child"])
 
 
-async def test_an_owner_in_another_namespace_is_no_owner(kinds: Kinds, collector: GarbageCollector) -> None:
-    await kinds.create("namespaces", {"metadata": {"name": "elsewhere"}})
-    owner = await kinds.create(CONFIGMAPS, {"metadata": {"name": "owner", "namespace": "elsewhere"}})
-    await configmap(kinds, "child", reference(owner))
-    await kinds.until(lambda: names(kinds) == ["owner"])
-
-
-async def test_a_cluster_wide_owner_owns_in_every_namespace(kinds: Kinds, collector: GarbageCollector) -> None:
-    rbac = "rbac.authorization.k8s.io"
-    owner = await kinds.create("clusterroles", {"metadata": {"name": "r"}}, group=rbac)
-    await configmap(kinds, "child", reference(owner, "ClusterRole", api_version=f"{rbac}/v1"))
-    await collector.join()
-    assert names(kinds) == ["child"]
-    await kinds.delete("clusterroles", Key("", "r"), group=rbac)
-    await kinds.until(lambda: names(kinds) == [])
-
-
-async def test_nothing_cluster_wide_goes_with_something_in_a_namespace(
-    kinds: Kinds, collector: GarbageCollector
+async def test_an_object_whose_owner_is_in_another_namespace_is_deleted(
+    api: EmbeddedApi, collector: GarbageCollector
 ) -> None:
-    owner = await configmap(kinds, "owner")
+    await api.create("namespaces", {"metadata": {"name": "elsewhere"}})
+    owner = await api.create(CONFIGMAPS, {"metadata": {"name": "owner", "namespace": "elsewhere"}})
+    await configmap(api, "child", reference(owner))
+    await api.until(lambda: names(api) == ["owner"])
+
+
+async def test_a_cluster_scoped_owner_can_own_namespaced_objects(api: EmbeddedApi, collector: GarbageCollector) -> None:
     rbac = "rbac.authorization.k8s.io"
-    await kinds.create("clusterroles", {"metadata": {"name": "r", "ownerReferences": [reference(owner)]}}, group=rbac)
-    await kinds.delete(CONFIGMAPS, Key("ns", "owner"))
+    owner = await api.create("clusterroles", {"metadata": {"name": "r"}}, group=rbac)
+    await configmap(api, "child", reference(owner, "ClusterRole", api_version=f"{rbac}/v1"))
     await collector.join()
-    assert kinds.stored(f"clusterroles.{rbac}") == [Key("", "r")]
+    assert names(api) == ["child"]
+    await api.delete("clusterroles", Key("", "r"), group=rbac)
+    await api.until(lambda: names(api) == [])
 
 
-async def test_a_tenant_owns_by_the_uid_of_its_helmrelease(kinds: Kinds, collector: GarbageCollector) -> None:
+async def test_a_cluster_scoped_object_is_not_deleted_with_a_namespaced_owner(
+    api: EmbeddedApi, collector: GarbageCollector
+) -> None:
+    owner = await configmap(api, "owner")
+    rbac = "rbac.authorization.k8s.io"
+    await api.create("clusterroles", {"metadata": {"name": "r", "ownerReferences": [reference(owner)]}}, group=rbac)
+    await api.delete(CONFIGMAPS, Key("ns", "owner"))
+    await collector.join()
+    assert api.stored(f"clusterroles.{rbac}") == [Key("", "r")]
+
+
+async def test_a_tenant_owns_objects_by_the_uid_of_its_helmrelease(
+    api: EmbeddedApi, collector: GarbageCollector
+) -> None:
     where: dict[str, Any] = {"group": "helm.toolkit.fluxcd.io", "version": "v2"}
-    release = await kinds.create("helmreleases", {"metadata": {"name": "tenant-foo", "namespace": "ns"}}, **where)
+    release = await api.create("helmreleases", {"metadata": {"name": "tenant-foo", "namespace": "ns"}}, **where)
     tenant = {
         "apiVersion": "apps.cozystack.io/v1alpha1",
         "kind": "Tenant",
         "name": "foo",
         "uid": release["metadata"]["uid"],
     }
-    await configmap(kinds, "child", tenant)
+    await configmap(api, "child", tenant)
     await collector.join()
-    assert names(kinds) == ["child"]
-    backend = kinds.backends["helmreleases.helm.toolkit.fluxcd.io"]
+    assert names(api) == ["child"]
+    backend = api.backends["helmreleases.helm.toolkit.fluxcd.io"]
     await backend.delete(Key("ns", "tenant-foo"), release, DeleteOptions())
-    await kinds.until(lambda: names(kinds) == [])
+    await api.until(lambda: names(api) == [])
 
 
-async def test_in_the_foreground_the_owner_goes_last(kinds: Kinds, collector: GarbageCollector) -> None:
+async def test_foreground_deletion_removes_the_owner_last(api: EmbeddedApi, collector: GarbageCollector) -> None:
     order: list[str] = []
-    kinds.database.subscribe(lambda change: order.append(change.place.key.name) if change.type == "DELETED" else None)
-    owner = await configmap(kinds, "owner")
-    child = await configmap(kinds, "child", reference(owner, blockOwnerDeletion=True))
-    await configmap(kinds, "grandchild", reference(child, blockOwnerDeletion=True))
-    deleted = await kinds.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
+    api.database.subscribe(lambda change: order.append(change.place.key.name) if change.type == "DELETED" else None)
+    owner = await configmap(api, "owner")
+    child = await configmap(api, "child", reference(owner, blockOwnerDeletion=True))
+    await configmap(api, "grandchild", reference(child, blockOwnerDeletion=True))
+    deleted = await api.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
     assert not deleted.gone
     assert deleted.object["metadata"]["finalizers"] == ["foregroundDeletion"]
-    await kinds.until(lambda: names(kinds) == [])
+    await api.until(lambda: names(api) == [])
     assert order == ["grandchild", "child", "owner"]
 
 
-async def test_in_the_foreground_only_those_that_block_are_waited_for(
-    kinds: Kinds, collector: GarbageCollector
+async def test_foreground_deletion_waits_only_for_blocking_dependents(
+    api: EmbeddedApi, collector: GarbageCollector
 ) -> None:
-    owner = await configmap(kinds, "owner")
-    await configmap(kinds, "held", reference(owner), finalizers=["example.org/wait"])
-    await kinds.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
-    await kinds.until(lambda: names(kinds) == ["held"])
-    await kinds.until(lambda: "deletionTimestamp" in metadata(kinds, "held"))
+    owner = await configmap(api, "owner")
+    await configmap(api, "held", reference(owner), finalizers=["example.org/wait"])
+    await api.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
+    await api.until(lambda: names(api) == ["held"])
+    await api.until(lambda: "deletionTimestamp" in metadata(api, "held"))
 
 
-async def test_in_the_foreground_one_that_blocks_and_is_held_holds_the_owner(
-    kinds: Kinds, collector: GarbageCollector
+async def test_foreground_deletion_waits_for_a_blocking_dependent_with_a_finalizer(
+    api: EmbeddedApi, collector: GarbageCollector
 ) -> None:
-    owner = await configmap(kinds, "owner")
-    await configmap(kinds, "held", reference(owner, blockOwnerDeletion=True), finalizers=["example.org/wait"])
-    await kinds.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
-    await kinds.until(lambda: "deletionTimestamp" in metadata(kinds, "held"))
+    owner = await configmap(api, "owner")
+    await configmap(api, "held", reference(owner, blockOwnerDeletion=True), finalizers=["example.org/wait"])
+    await api.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
+    await api.until(lambda: "deletionTimestamp" in metadata(api, "held"))
     await collector.join()
-    assert names(kinds) == ["held", "owner"]
-    await kinds.update(CONFIGMAPS, Key("ns", "held"), lambda obj: obj["metadata"].pop("finalizers"))
-    await kinds.until(lambda: names(kinds) == [])
+    assert names(api) == ["held", "owner"]
+    await api.update(CONFIGMAPS, Key("ns", "held"), lambda obj: obj["metadata"].pop("finalizers"))
+    await api.until(lambda: names(api) == [])
 
 
-async def test_a_circle_of_owners_goes_as_a_whole(kinds: Kinds, collector: GarbageCollector) -> None:
-    first = await configmap(kinds, "first", finalizers=["example.org/hold"])
-    second = await configmap(kinds, "second", reference(first, blockOwnerDeletion=True))
+async def test_an_ownership_cycle_is_deleted_as_a_whole(api: EmbeddedApi, collector: GarbageCollector) -> None:
+    first = await configmap(api, "first", finalizers=["example.org/hold"])
+    second = await configmap(api, "second", reference(first, blockOwnerDeletion=True))
     owners = [reference(second, blockOwnerDeletion=True)]
-    await kinds.update(
+    await api.update(
         CONFIGMAPS, Key("ns", "first"), lambda obj: obj["metadata"].update(ownerReferences=owners, finalizers=[])
     )
-    await kinds.delete(CONFIGMAPS, Key("ns", "first"), policy="Foreground")
-    await kinds.until(lambda: names(kinds) == [])
+    await api.delete(CONFIGMAPS, Key("ns", "first"), policy="Foreground")
+    await api.until(lambda: names(api) == [])
 
 
-async def test_orphans_stay_and_forget_their_owner(kinds: Kinds, collector: GarbageCollector) -> None:
-    owner = await configmap(kinds, "owner")
-    await configmap(kinds, "child", reference(owner))
-    await kinds.delete(CONFIGMAPS, Key("ns", "owner"), policy="Orphan")
-    await kinds.until(lambda: names(kinds) == ["child"])
-    assert "ownerReferences" not in metadata(kinds, "child")
+async def test_orphaned_dependents_stay_without_owner_references(api: EmbeddedApi, collector: GarbageCollector) -> None:
+    owner = await configmap(api, "owner")
+    await configmap(api, "child", reference(owner))
+    await api.delete(CONFIGMAPS, Key("ns", "owner"), policy="Orphan")
+    await api.until(lambda: names(api) == ["child"])
+    assert "ownerReferences" not in metadata(api, "child")
 
 
-async def test_dependents_of_what_is_merely_held_are_kept(kinds: Kinds, collector: GarbageCollector) -> None:
-    owner = await configmap(kinds, "owner", finalizers=["example.org/wait"])
-    await configmap(kinds, "child", reference(owner))
-    await kinds.delete(CONFIGMAPS, Key("ns", "owner"))
+async def test_dependents_are_kept_while_a_finalizer_keeps_the_owner(
+    api: EmbeddedApi, collector: GarbageCollector
+) -> None:
+    owner = await configmap(api, "owner", finalizers=["example.org/wait"])
+    await configmap(api, "child", reference(owner))
+    await api.delete(CONFIGMAPS, Key("ns", "owner"))
     await collector.join()
-    assert names(kinds) == ["child", "owner"]
-    assert "deletionTimestamp" not in metadata(kinds, "child")
+    assert names(api) == ["child", "owner"]
+    assert "deletionTimestamp" not in metadata(api, "child")

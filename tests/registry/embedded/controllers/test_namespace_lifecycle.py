@@ -11,15 +11,15 @@ import pytest
 from apiserver import rest
 from apiserver.meta import errors
 from apiserver.meta.resource import Key
-from registry.embedded.controllers.namespace_lifecycle import NamespaceLifecycle
-from tests.registry.embedded.embedded_storages import Kinds
+from registry.embedded.controllers.namespace_lifecycle import NamespaceController
+from tests.registry.embedded.embedded_storages import EmbeddedApi
 
 NS = Key("", "ns")
 
 
 @pytest.fixture
-async def lifecycle(kinds: Kinds) -> AsyncIterator[NamespaceLifecycle]:
-    lifecycle = NamespaceLifecycle(database=kinds.database, backends=kinds.backends)
+async def lifecycle(api: EmbeddedApi) -> AsyncIterator[NamespaceController]:
+    lifecycle = NamespaceController(database=api.database, backends=api.backends)
     lifecycle.load()
     task = asyncio.create_task(lifecycle.run())
     yield lifecycle
@@ -27,37 +27,37 @@ async def lifecycle(kinds: Kinds) -> AsyncIterator[NamespaceLifecycle]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def gone(kinds: Kinds) -> bool:
-    return NS not in kinds.stored("namespaces")
+def gone(api: EmbeddedApi) -> bool:
+    return NS not in api.stored("namespaces")
 
 
-async def test_a_namespace_is_made_active_and_held_by_its_content(kinds: Kinds) -> None:
-    namespace = await kinds.create("namespaces", {"metadata": {"name": "b"}, "status": {"phase": "Terminating"}})
+async def test_a_new_namespace_is_active_and_has_the_kubernetes_finalizer(api: EmbeddedApi) -> None:
+    namespace = await api.create("namespaces", {"metadata": {"name": "b"}, "status": {"phase": "Terminating"}})
     assert namespace["status"] == {"phase": "Active"}
     assert namespace["spec"] == {"finalizers": ["kubernetes"]}
     assert namespace["metadata"]["labels"] == {"kubernetes.io/metadata.name": "b"}
 
 
-async def test_finalizers_of_the_spec_change_through_finalize_alone(kinds: Kinds) -> None:
+async def test_spec_finalizers_change_only_through_the_finalize_subresource(api: EmbeddedApi) -> None:
     def drop(obj: dict[str, Any]) -> None:
         obj["spec"] = {"finalizers": []}
 
-    assert (await kinds.update("namespaces", NS, drop))["spec"] == {"finalizers": ["kubernetes"]}
-    assert (await kinds.update("namespaces/status", NS, drop))["spec"] == {"finalizers": ["kubernetes"]}
-    assert (await kinds.update("namespaces/finalize", NS, drop))["spec"] == {"finalizers": []}
+    assert (await api.update("namespaces", NS, drop))["spec"] == {"finalizers": ["kubernetes"]}
+    assert (await api.update("namespaces/status", NS, drop))["spec"] == {"finalizers": ["kubernetes"]}
+    assert (await api.update("namespaces/finalize", NS, drop))["spec"] == {"finalizers": []}
 
 
-async def test_deleting_marks_the_namespace_first(kinds: Kinds) -> None:
-    deleted = await kinds.delete("namespaces", NS)
+async def test_deleting_a_namespace_first_marks_it_terminating(api: EmbeddedApi) -> None:
+    deleted = await api.delete("namespaces", NS)
     assert not deleted.gone
     assert deleted.object["status"]["phase"] == "Terminating"
     assert deleted.object["metadata"]["deletionTimestamp"]
 
 
-async def test_nothing_new_is_made_in_a_namespace_on_its_way_out(kinds: Kinds) -> None:
-    await kinds.delete("namespaces", NS)
+async def test_creating_an_object_in_a_terminating_namespace_is_forbidden(api: EmbeddedApi) -> None:
+    await api.delete("namespaces", NS)
     with pytest.raises(errors.Forbidden) as refused:
-        await kinds.create("configmaps", {"metadata": {"name": "a", "namespace": "ns"}})
+        await api.create("configmaps", {"metadata": {"name": "a", "namespace": "ns"}})
     assert refused.value.message == (
         'configmaps "a" is forbidden: unable to create new content in namespace ns because it is being terminated'
     )
@@ -70,72 +70,76 @@ async def test_nothing_new_is_made_in_a_namespace_on_its_way_out(kinds: Kinds) -
     ]
 
 
-async def test_contents_go_first_then_the_namespace(kinds: Kinds, lifecycle: NamespaceLifecycle) -> None:
+async def test_namespace_contents_are_deleted_before_the_namespace(
+    api: EmbeddedApi, lifecycle: NamespaceController
+) -> None:
     order: list[str] = []
-    kinds.database.subscribe(lambda change: order.append(change.place.resource) if change.type == "DELETED" else None)
+    api.database.subscribe(lambda change: order.append(change.place.resource) if change.type == "DELETED" else None)
     for name in ("a", "b"):
-        await kinds.create("configmaps", {"metadata": {"name": name, "namespace": "ns"}})
-    await kinds.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}})
-    await kinds.delete("namespaces", NS)
-    await kinds.until(lambda: gone(kinds))
+        await api.create("configmaps", {"metadata": {"name": name, "namespace": "ns"}})
+    await api.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}})
+    await api.delete("namespaces", NS)
+    await api.until(lambda: gone(api))
     assert sorted(order[:-1]) == ["configmaps", "configmaps", "secrets"]
     assert order[-1] == "namespaces"
 
 
-async def test_what_is_held_holds_the_namespace_and_is_told(kinds: Kinds, lifecycle: NamespaceLifecycle) -> None:
+async def test_content_with_finalizers_is_reported_in_namespace_conditions(
+    api: EmbeddedApi, lifecycle: NamespaceController
+) -> None:
     metadata = {"name": "held", "namespace": "ns", "finalizers": ["example.org/wait"]}
-    await kinds.create("configmaps", {"metadata": metadata})
-    await kinds.delete("namespaces", NS)
+    await api.create("configmaps", {"metadata": metadata})
+    await api.delete("namespaces", NS)
 
     def conditions() -> dict[str, str]:
-        cached = kinds.backends["namespaces"].cache.peek(NS)
+        cached = api.backends["namespaces"].cache.peek(NS)
         status = cached.object()["status"] if cached is not None else {}
         return {each["type"]: each["message"] for each in status.get("conditions", ())}
 
-    await kinds.until(conditions)
+    await api.until(conditions)
     assert conditions() == {
         "NamespaceContentRemaining": "Some resources are remaining: configmaps. has 1 resource instances",
         "NamespaceFinalizersRemaining": (
             "Some content in the namespace has finalizers remaining: example.org/wait in 1 resource instances"
         ),
     }
-    await kinds.update("configmaps", Key("ns", "held"), lambda obj: obj["metadata"].pop("finalizers"))
-    await kinds.until(lambda: gone(kinds))
-    assert kinds.stored("configmaps") == []
+    await api.update("configmaps", Key("ns", "held"), lambda obj: obj["metadata"].pop("finalizers"))
+    await api.until(lambda: gone(api))
+    assert api.stored("configmaps") == []
 
 
-async def test_a_finalizer_of_the_namespace_itself_holds_it(kinds: Kinds, lifecycle: NamespaceLifecycle) -> None:
-    await kinds.update("namespaces", NS, lambda obj: obj["metadata"].update(finalizers=["example.org/wait"]))
-    await kinds.delete("namespaces", NS)
+async def test_a_metadata_finalizer_keeps_an_empty_namespace(api: EmbeddedApi, lifecycle: NamespaceController) -> None:
+    await api.update("namespaces", NS, lambda obj: obj["metadata"].update(finalizers=["example.org/wait"]))
+    await api.delete("namespaces", NS)
 
     def emptied() -> bool:
-        cached = kinds.backends["namespaces"].cache.peek(NS)
+        cached = api.backends["namespaces"].cache.peek(NS)
         return cached is not None and cached.object()["spec"]["finalizers"] == []
 
-    await kinds.until(emptied)
-    await kinds.update("namespaces", NS, lambda obj: obj["metadata"].pop("finalizers"))
-    assert gone(kinds)
+    await api.until(emptied)
+    await api.update("namespaces", NS, lambda obj: obj["metadata"].pop("finalizers"))
+    assert gone(api)
 
 
-async def test_a_deletion_that_was_going_on_is_taken_up_again(kinds: Kinds) -> None:
-    await kinds.create("configmaps", {"metadata": {"name": "a", "namespace": "ns"}})
-    await kinds.delete("namespaces", NS)
-    lifecycle = NamespaceLifecycle(database=kinds.database, backends=kinds.backends)
+async def test_an_interrupted_namespace_deletion_is_resumed(api: EmbeddedApi) -> None:
+    await api.create("configmaps", {"metadata": {"name": "a", "namespace": "ns"}})
+    await api.delete("namespaces", NS)
+    lifecycle = NamespaceController(database=api.database, backends=api.backends)
     lifecycle.load()
     task = asyncio.create_task(lifecycle.run())
-    await kinds.until(lambda: gone(kinds))
+    await api.until(lambda: gone(api))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-    assert kinds.stored("configmaps") == []
+    assert api.stored("configmaps") == []
 
 
 @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-async def test_namespaces_that_everything_relies_on_stay(kinds: Kinds, name: str) -> None:
-    await kinds.create("namespaces", {"metadata": {"name": name}})
+async def test_system_namespaces_cannot_be_deleted(api: EmbeddedApi, name: str) -> None:
+    await api.create("namespaces", {"metadata": {"name": name}})
     with pytest.raises(errors.Forbidden, match="this namespace may not be deleted"):
-        await kinds.delete("namespaces", Key("", name))
+        await api.delete("namespaces", Key("", name))
 
 
-async def test_namespaces_are_not_deleted_all_at_once(kinds: Kinds) -> None:
-    assert not isinstance(kinds.storage("namespaces"), rest.CollectionDeleter)
-    assert isinstance(kinds.storage("configmaps"), rest.CollectionDeleter)
+async def test_namespaces_do_not_support_deletecollection(api: EmbeddedApi) -> None:
+    assert not isinstance(api.storage("namespaces"), rest.CollectionDeleter)
+    assert isinstance(api.storage("configmaps"), rest.CollectionDeleter)

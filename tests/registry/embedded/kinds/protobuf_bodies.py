@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 
-class Sent(NamedTuple):
-    by: str
+class CapturedBody(NamedTuple):
+    client: str
     body: str
     """Base64."""
-    holds: dict[str, Any]
+    object: dict[str, Any]
 
 
-SENT = (
-    Sent(
+CAPTURED_BODIES = (
+    CapturedBody(
         "kubectl create token robot --duration=10m --audience=a --bound-object-kind=Secret --bound-object-name=s",
         "azhzAAooChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESDFRva2VuUmVxdWVzdBI0ChAKABIAGgAiACoAMgA4AEIAEhoKAWEa"
         "EgoGU2VjcmV0EgJ2MRoBcyIBdSDYBBoECgASABoAIgA=",
@@ -30,12 +30,12 @@ SENT = (
             },
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create namespace typed",
         "azhzAAoPCgJ2MRIJTmFtZXNwYWNlEh0KFQoFdHlwZWQSABoAIgAqADIAOABCABIAGgIKABoAIgA=",
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "typed"}},
     ),
-    Sent(
+    CapturedBody(
         "kubectl create configmap settings --from-literal=colour=blue --from-literal=empty= --from-file=bin",
         "azhzAAoPCgJ2MRIJQ29uZmlnTWFwEkcKHQoIc2V0dGluZ3MSABoFdHlwZWQiACoAMgA4AEIAEg4KBmNvbG91chIEYmx1ZRIJ"
         "CgVlbXB0eRIAGgsKA2JpbhIE//4AARoAIgA=",
@@ -47,7 +47,7 @@ SENT = (
             "binaryData": {"bin": "//4AAQ=="},
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create secret generic login --from-literal=user=admin",
         "azhzAAoMCgJ2MRIGU2VjcmV0Ei0KGgoFbG9naW4SABoFdHlwZWQiACoAMgA4AEIAEg0KBHVzZXISBWFkbWluGgAaACIA",
         {
@@ -57,12 +57,12 @@ SENT = (
             "data": {"user": "YWRtaW4="},
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create serviceaccount robot",
         "azhzAAoUCgJ2MRIOU2VydmljZUFjY291bnQSHAoaCgVyb2JvdBIAGgV0eXBlZCIAKgAyADgAQgAaACIA",
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "robot", "namespace": "typed"}},
     ),
-    Sent(
+    CapturedBody(
         "kubectl create role reader --verb=get,list --resource=configmaps,secrets --resource-name=settings",
         "azhzAAokChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEgRSb2xlEksKGwoGcmVhZGVyEgAaBXR5cGVkIgAqADIAOABC"
         "ABIsCgNnZXQKBGxpc3QSABoKY29uZmlnbWFwcxoHc2VjcmV0cyIIc2V0dGluZ3MaACIA",
@@ -80,7 +80,7 @@ SENT = (
             ],
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create clusterrole checker --verb=get --non-resource-url=/healthz",
         "azhzAAorChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEgtDbHVzdGVyUm9sZRIqChcKB2NoZWNrZXISABoAIgAqADIA"
         "OABCABIPCgNnZXQqCC9oZWFsdGh6GgAiAA==",
@@ -91,7 +91,7 @@ SENT = (
             "rules": [{"verbs": ["get"], "nonResourceURLs": ["/healthz"]}],
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create clusterrole sum --aggregation-rule=part=sum",
         "azhzAAorChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEgtDbHVzdGVyUm9sZRImChMKA3N1bRIAGgAiACoAMgA4AEIA"
         "Gg8KDQoLCgRwYXJ0EgNzdW0aACIA",
@@ -102,7 +102,7 @@ SENT = (
             "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {"part": "sum"}}]},
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create rolebinding readers --role=reader --user=ann --group=staff --serviceaccount=typed:robot",
         "azhzAAorChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEgtSb2xlQmluZGluZxLCAQocCgdyZWFkZXJzEgAaBXR5cGVk"
         "IgAqADIAOABCABIoCgRVc2VyEhlyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvGgNhbm4iABIrCgVHcm91cBIZcmJhYy5hdXRo"
@@ -120,7 +120,7 @@ SENT = (
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create clusterrolebinding checkers --clusterrole=checker --user=ann",
         "azhzAAoyChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEhJDbHVzdGVyUm9sZUJpbmRpbmcSdwoYCghjaGVja2VycxIA"
         "GgAiACoAMgA4AEIAEigKBFVzZXISGXJiYWMuYXV0aG9yaXphdGlvbi5rOHMuaW8aA2FubiIAGjEKGXJiYWMuYXV0aG9yaXph"
@@ -133,7 +133,7 @@ SENT = (
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "checker"},
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create quota small --hard=cpu=500m,pods=2 --scopes=BestEffort",
         "azhzAAoTCgJ2MRINUmVzb3VyY2VRdW90YRJIChoKBXNtYWxsEgAaBXR5cGVkIgAqADIAOABCABIoCg0KA2NwdRIGCgQ1MDBt"
         "CgsKBHBvZHMSAwoBMhIKQmVzdEVmZm9ydBoAGgAiAA==",
@@ -144,7 +144,7 @@ SENT = (
             "spec": {"hard": {"cpu": "500m", "pods": "2"}, "scopes": ["BestEffort"]},
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create service clusterip web --tcp=80:8080",
         "azhzAAoNCgJ2MRIHU2VydmljZRJuCiQKA3dlYhIAGgV0eXBlZCIAKgAyADgAQgBaCgoDYXBwEgN3ZWISQgobCgc4MC04MDgw"
         "EgNUQ1AYUCIHCAAQkD8aACgAEgoKA2FwcBIDd2ViGgAiCUNsdXN0ZXJJUDoAQgBSAFoAYABoABoCCgAaACIA",
@@ -159,7 +159,7 @@ SENT = (
             },
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create service nodeport door --tcp=80:http --node-port=30080",
         "azhzAAoNCgJ2MRIHU2VydmljZRJ1CiYKBGRvb3ISABoFdHlwZWQiACoAMgA4AEIAWgsKA2FwcBIEZG9vchJHCiAKBzgwLWh0"
         "dHASA1RDUBhQIgoIARAAGgRodHRwKIDrARILCgNhcHASBGRvb3IaACIITm9kZVBvcnQ6AEIAUgBaAGAAaAAaAgoAGgAiAA==",
@@ -174,7 +174,7 @@ SENT = (
             },
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl create service externalname away --external-name=example.org",
         "azhzAAoNCgJ2MRIHU2VydmljZRJiCiYKBGF3YXkSABoFdHlwZWQiACoAMgA4AEIAWgsKA2FwcBIEYXdheRI0EgsKA2FwcBIE"
         "YXdheRoAIgxFeHRlcm5hbE5hbWU6AEIAUgtleGFtcGxlLm9yZ1oAYABoABoCCgAaACIA",
@@ -185,7 +185,7 @@ SENT = (
             "spec": {"selector": {"app": "away"}, "type": "ExternalName", "externalName": "example.org"},
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl auth can-i get configmaps/settings --subresource=status",
         "azhzAAoyChdhdXRob3JpemF0aW9uLms4cy5pby92MRIXU2VsZlN1YmplY3RBY2Nlc3NSZXZpZXcSTgoQCgASABoAIgAqADIA"
         "OABCABIwCi4KBXR5cGVkEgNnZXQaACIAKgpjb25maWdtYXBzMgZzdGF0dXM6CHNldHRpbmdzGggIABIAGgAgABoAIgA=",
@@ -203,7 +203,7 @@ SENT = (
             },
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl auth can-i get /healthz",
         "azhzAAoyChdhdXRob3JpemF0aW9uLms4cy5pby92MRIXU2VsZlN1YmplY3RBY2Nlc3NSZXZpZXcSLwoQCgASABoAIgAqADIA"
         "OABCABIREg8KCC9oZWFsdGh6EgNnZXQaCAgAEgAaACAAGgAiAA==",
@@ -213,19 +213,19 @@ SENT = (
             "spec": {"nonResourceAttributes": {"path": "/healthz", "verb": "get"}},
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl auth can-i --list",
         "azhzAAoxChdhdXRob3JpemF0aW9uLms4cy5pby92MRIWU2VsZlN1YmplY3RSdWxlc1JldmlldxIhChAKABIAGgAiACoAMgA4"
         "AEIAEgcKBXR5cGVkGgQYACIAGgAiAA==",
         {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": {"namespace": "typed"}},
     ),
-    Sent(
+    CapturedBody(
         "kubectl auth whoami",
         "azhzAAotChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESEVNlbGZTdWJqZWN0UmV2aWV3EhoKEAoAEgAaACIAKgAyADgAQgAS"
         "BgoECgASABoAIgA=",
         {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"},
     ),
-    Sent(
+    CapturedBody(
         "kubectl auth reconcile (PUT of a Role)",
         "azhzAAokChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEgRSb2xlEs4BCqABCgNyZWMSABoFdHlwZWQiACokOWI5NTY1"
         "NWEtN2ExNi00YTljLWIyZTUtMTFiMGU3MGUxMGRhMgI1MzgAQggIzNuE2AYQAIoBVwoHa3ViZWN0bBIGVXBkYXRlGhxyYmFj"
@@ -257,7 +257,7 @@ SENT = (
             ],
         },
     ),
-    Sent(
+    CapturedBody(
         "kubectl auth reconcile (DELETE of a RoleBinding)",
         "azhzAAotChxyYmFjLmF1dGhvcml6YXRpb24uazhzLmlvL3YxEg1EZWxldGVPcHRpb25zEigSJgokMWJlZWQ3MDEtNThmMi00"
         "ZGM1LTlmNzItMzBmZmI1NzZmNTA4GgAiAA==",
@@ -267,7 +267,7 @@ SENT = (
             "preconditions": {"uid": "1beed701-58f2-4dc5-9f72-30ffb576f508"},
         },
     ),
-    Sent(
+    CapturedBody(
         "client-go: Event of v1",
         "azhzAAoLCgJ2MRIFRXZlbnQSegoWCgFuEgAaBXR5cGVkIgAqADIAOABCABIkCglDb25maWdNYXASBXR5cGVkGghzZXR0aW5n"
         "cyIAKgAyADoAGgRNYWRlIgtJdCBpcyBtYWRlLioJCgVtYWtlchIAMggIgOLPqgYQADoAQANKBk5vcm1hbFIAYgByAHoAGgAi"
@@ -285,7 +285,7 @@ SENT = (
             "type": "Normal",
         },
     ),
-    Sent(
+    CapturedBody(
         "client-go: Event of events.k8s.io/v1",
         "azhzAAoZChBldmVudHMuazhzLmlvL3YxEgVFdmVudBKOAQoWCgFuEgAaBXR5cGVkIgAqADIAOABCABILCIDiz6oGEICU7zoa"
         "DwgCEgsIgOLPqgYQgJTvOiIFbWFrZXIqADIETWFrZToAQiQKCUNvbmZpZ01hcBIFdHlwZWQaCHNldHRpbmdzIgAqADIAOgBS"
@@ -303,7 +303,7 @@ SENT = (
             "type": "Normal",
         },
     ),
-    Sent(
+    CapturedBody(
         "client-go: Lease of coordination.k8s.io/v1",
         "azhzAAofChZjb29yZGluYXRpb24uazhzLmlvL3YxEgVMZWFzZRIvChYKAW4SABoFdHlwZWQiACoAMgA4AEIAEhUKAm1lEAEi"
         "CwiA4s+qBhCAlO86KAAaACIA",
@@ -319,7 +319,7 @@ SENT = (
             },
         },
     ),
-    Sent(
+    CapturedBody(
         "client-go: LimitRange of v1",
         "azhzAAoQCgJ2MRIKTGltaXRSYW5nZRI2ChYKAW4SABoFdHlwZWQiACoAMgA4AEIAEhwKGgoJQ29udGFpbmVyIg0KA2NwdRIG"
         "CgQxMDBtGgAiAA==",
@@ -330,7 +330,7 @@ SENT = (
             "spec": {"limits": [{"type": "Container", "default": {"cpu": "100m"}}]},
         },
     ),
-    Sent(
+    CapturedBody(
         "client-go: SubjectAccessReview of authorization.k8s.io/v1",
         "azhzAAouChdhdXRob3JpemF0aW9uLms4cy5pby92MRITU3ViamVjdEFjY2Vzc1JldmlldxJFChAKABIAGgAiACoAMgA4AEIA"
         "EicSBAoAEgAaA2FubiIFc3RhZmYqEAoGc2NvcGVzEgYKAWEKAWIyATEaCAgAEgAaACAAGgAiAA==",
@@ -346,7 +346,7 @@ SENT = (
             },
         },
     ),
-    Sent(
+    CapturedBody(
         "client-go: LocalSubjectAccessReview of authorization.k8s.io/v1",
         "azhzAAozChdhdXRob3JpemF0aW9uLms4cy5pby92MRIYTG9jYWxTdWJqZWN0QWNjZXNzUmV2aWV3EloKFQoAEgAaBXR5cGVk"
         "IgAqADIAOABCABI3Ci4KBXR5cGVkEgRsaXN0GgAiACoHc2VjcmV0czIAOgBKDgoAEgoKAWESAkluGgFiGgNhbm4yABoICAAS"
@@ -366,7 +366,7 @@ SENT = (
             },
         },
     ),
-    Sent(
+    CapturedBody(
         "client-go: TokenReview of authentication.k8s.io/v1",
         "azhzAAonChhhdXRoZW50aWNhdGlvbi5rOHMuaW8vdjESC1Rva2VuUmV2aWV3EikKEAoAEgAaACIAKgAyADgAQgASCQoBdBIE"
         "aGVyZRoKCAASBAoAEgAaABoAIgA=",
@@ -376,7 +376,7 @@ SENT = (
             "spec": {"token": "t", "audiences": ["here"]},
         },
     ),
-    Sent(
+    CapturedBody(
         "client-go: DeleteOptions of v1",
         "azhzAAoTCgJ2MRINRGVsZXRlT3B0aW9ucxIWCAASAxIBNxgAIgZPcnBoYW4qA0FsbBoAIgA=",
         {

@@ -16,40 +16,40 @@ from apiserver.meta.resource import Resource
 from apiserver.schema.pruning_and_defaulting import object_schema, unknown_fields
 from apiserver.serializer.protobuf import decode
 from apiserver.serializer.protobuf_meta import DELETE_OPTIONS
-from registry.embedded.api_groups import serve_kinds
+from registry.embedded.api_groups import build_served_versions
 from registry.embedded.kinds import reviews as reviewkinds
-from registry.embedded.kinds.protobuf import table_of
+from registry.embedded.kinds.protobuf import message_descriptor_of
 from registry.sqlite.database import Database
 from registry.tenant.types import tenant_resource
 from tests.protobuf_encoder import encode, envelope
-from tests.registry.embedded.kinds.protobuf_bodies import SENT, Sent
+from tests.registry.embedded.kinds.protobuf_bodies import CAPTURED_BODIES, CapturedBody
 
 _REVIEWS = [value for value in vars(reviewkinds).values() if isinstance(value, Resource)]
-_RESOURCES = [served.backend.resource for served in serve_kinds(Database(Path("never-opened.db")))] + _REVIEWS
+_RESOURCES = [served.backend.resource for served in build_served_versions(Database(Path("never-opened.db")))] + _REVIEWS
 READABLE = [resource for resource in _RESOURCES if resource.protobuf is not None]
 TABLES = [resource.protobuf for resource in READABLE if resource.protobuf] + [DELETE_OPTIONS]
 
 
-def table_for(holds: dict[str, Any]) -> MessageDescriptor:
-    if holds["kind"] == "DeleteOptions":
+def table_for(object: dict[str, Any]) -> MessageDescriptor:
+    if object["kind"] == "DeleteOptions":
         return DELETE_OPTIONS
-    group, _, version = holds["apiVersion"].rpartition("/")
-    table = table_of(group, version, holds["kind"])
+    group, _, version = object["apiVersion"].rpartition("/")
+    table = message_descriptor_of(group, version, object["kind"])
     assert table is not None
     return table
 
 
-@pytest.mark.parametrize("sent", [pytest.param(sent, id=sent.by) for sent in SENT])
-def test_what_go_clients_send_is_read(sent: Sent) -> None:
-    assert decode(base64.b64decode(sent.body), table_for(sent.holds)) == sent.holds
+@pytest.mark.parametrize("sent", [pytest.param(sent, id=sent.client) for sent in CAPTURED_BODIES])
+def test_bodies_of_go_clients_are_decoded(sent: CapturedBody) -> None:
+    assert decode(base64.b64decode(sent.body), table_for(sent.object)) == sent.object
 
 
-def test_a_body_of_every_readable_kind_was_captured() -> None:
-    captured = {(sent.holds["apiVersion"], sent.holds["kind"]) for sent in SENT}
+def test_every_protobuf_kind_has_a_captured_body() -> None:
+    captured = {(sent.object["apiVersion"], sent.object["kind"]) for sent in CAPTURED_BODIES}
     assert {(resource.api_version, resource.kind) for resource in READABLE} <= captured
 
 
-def test_the_built_in_kinds_can_be_read_and_no_others() -> None:
+def test_only_built_in_kinds_support_protobuf() -> None:
     groups = {resource.group for resource in READABLE}
     assert groups == {
         "",
@@ -100,7 +100,7 @@ def values(field: FieldDescriptor) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize("table", [pytest.param(table, id=table.name) for table in TABLES])
 @settings(deadline=None, max_examples=20)
 @given(data=st.data())
-def test_objects_survive_the_way_through_protobuf(table: MessageDescriptor, data: st.DataObject) -> None:
+def test_objects_round_trip_through_protobuf(table: MessageDescriptor, data: st.DataObject) -> None:
     obj = data.draw(values_of(table))
     body = envelope(encode(obj, table), kind=table.name)
     assert decode(body, table) == {"apiVersion": "v1", "kind": table.name, **obj}
@@ -108,7 +108,7 @@ def test_objects_survive_the_way_through_protobuf(table: MessageDescriptor, data
 
 @settings(deadline=None)
 @given(table=st.sampled_from(TABLES), raw=st.binary(max_size=100))
-def test_noise_is_an_error_of_the_api_at_worst(table: MessageDescriptor, raw: bytes) -> None:
+def test_random_bytes_raise_at_worst_an_api_error(table: MessageDescriptor, raw: bytes) -> None:
     try:
         decode(envelope(raw, kind=table.name), table)
     except StatusError:
@@ -116,12 +116,12 @@ def test_noise_is_an_error_of_the_api_at_worst(table: MessageDescriptor, raw: by
 
 
 @settings(deadline=None, max_examples=300)
-@given(sent=st.sampled_from(SENT), data=st.data())
-def test_a_body_with_a_wrong_byte_is_an_error_of_the_api_at_worst(sent: Sent, data: st.DataObject) -> None:
+@given(sent=st.sampled_from(CAPTURED_BODIES), data=st.data())
+def test_a_corrupted_body_raises_at_worst_an_api_error(sent: CapturedBody, data: st.DataObject) -> None:
     body = bytearray(base64.b64decode(sent.body))
     body[data.draw(st.integers(4, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
-        decode(bytes(body), table_for(sent.holds))
+        decode(bytes(body), table_for(sent.object))
     except StatusError:
         return
 
@@ -142,7 +142,7 @@ def _with_every_field(field: FieldDescriptor) -> Any:
 @pytest.mark.parametrize(
     "resource", [pytest.param(resource, id=f"{resource.kind} of {resource.api_version}") for resource in READABLE]
 )
-def test_the_schema_knows_every_field_that_is_read(resource: Resource) -> None:
+def test_the_schema_contains_every_protobuf_field(resource: Resource) -> None:
     assert resource.protobuf is not None
     assert resource.protobuf.name == resource.kind
     assert unknown_fields(object_schema(resource), every_field(resource.protobuf)) == []

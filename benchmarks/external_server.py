@@ -12,8 +12,8 @@ from kubernetes_asyncio.config import load_kube_config
 
 from apiserver.meta.resource import Object
 from benchmarks.client import Endpoint
-from benchmarks.customresource import as_sent, renamed
-from benchmarks.processes import Observed
+from benchmarks.custom_resource import as_sent, renamed
+from benchmarks.processes import ObservedProcess
 from benchmarks.sides import Side
 from benchmarks.target import unverified_tls
 
@@ -47,7 +47,7 @@ class ResourceName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Other:
+class ExternalServer:
     """`pids` are processes of this machine that serve there, if their processor time is to be told."""
 
     url: str
@@ -69,7 +69,7 @@ class Other:
             collection=self.resource.collection(self.namespace),
             make=partial(self._make, sample=sample, kind=kinds[0]),
             prefix="w",
-            serving=lambda: {f"pid {pid}": Observed(pid) for pid in self.pids},
+            serving=lambda: {f"pid {pid}": ObservedProcess(pid) for pid in self.pids},
         )
 
     def _make(self, name: str, *, sample: Object, kind: str) -> Object:

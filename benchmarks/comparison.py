@@ -10,19 +10,19 @@ from functools import partial
 from pathlib import Path
 
 from apiserver.meta.resource import Object
-from benchmarks import customresource, load, objects
-from benchmarks.against import Other
-from benchmarks.client import Connection, Unexpected
-from benchmarks.embedded import Embedded
-from benchmarks.kube import Kube
+from benchmarks import custom_resource, load, objects
+from benchmarks.client import Connection, UnexpectedStatus
+from benchmarks.external_server import ExternalServer
+from benchmarks.kube_target import KubeTarget
 from benchmarks.objects import COLLECTION
-from benchmarks.processes import until
+from benchmarks.processes import wait_until
 from benchmarks.sides import MERGE_PATCH, Side
+from benchmarks.standalone_target import StandaloneTarget
 from benchmarks.workloads import seed_release
 
 DIRECT, AGGREGATED, CUSTOM, AGAINST = "direct", "aggregated", "custom", "against"
 _CLIENTS = 16
-_PATIENCE = 3600.0
+_TIMEOUT_SECONDS = 3600.0
 _POLL_SECONDS = 1.0
 # of a Tenant that is done: those of Flux, and as many that our controllers add
 _FLUX_CONDITIONS = 2
@@ -30,10 +30,10 @@ _CONTROLLERS, _ROOT_ONLY = "*", "root-tenant"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-class Arena:
+class ServerComparison:
     """`sides` are in the order in which they take turns; all others are compared with the first."""
 
-    def __init__(self, target: Kube | Embedded, sample: Object, conditions: int) -> None:
+    def __init__(self, target: KubeTarget | StandaloneTarget, sample: Object, conditions: int) -> None:
         self._target = target
         self._sample = sample
         self._conditions = conditions
@@ -47,22 +47,22 @@ class Arena:
         cls,
         directory: Path,
         *,
-        host: type[Kube | Embedded],
+        target_type: type[KubeTarget | StandaloneTarget],
         chosen: Sequence[str],
-        other: Other | None,
+        external: ExternalServer | None,
         reconciled: bool,
-    ) -> AsyncIterator[Arena]:
+    ) -> AsyncIterator[ServerComparison]:
         """`chosen` are sides of our own. Unless it is to be `reconciled`, nothing follows from what is made. Raises
         ValueError for a side that the host does not have."""
         conditions = 2 * _FLUX_CONDITIONS if reconciled else _FLUX_CONDITIONS
-        async with host.running(directory, controllers=_CONTROLLERS if reconciled else _ROOT_ONLY) as target:
-            await target.grant(customresource.rule())
-            arena = cls(target, await _sample(target, conditions), conditions)
+        async with target_type.running(directory, controllers=_CONTROLLERS if reconciled else _ROOT_ONLY) as target:
+            await target.grant(custom_resource.rule())
+            comparison = cls(target, await _sample(target, conditions), conditions)
             for name in chosen:
-                arena.sides.append(await arena._own(name))
-            if other is not None:
-                arena.sides.append(await other.side(arena._sample))
-            yield arena
+                comparison.sides.append(await comparison._build_own_side(name))
+            if external is not None:
+                comparison.sides.append(await external.side(comparison._sample))
+            yield comparison
 
     async def seed(self, have: int, want: int) -> None:
         """The objects with these numbers in every server, and ours done with reconciling them."""
@@ -73,7 +73,7 @@ class Arena:
             if side.title in (CUSTOM, AGAINST):
                 make = partial(self._make, side=side)
                 await load.parallel(side.user, make, numbers, clients=_CLIENTS)
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             while True:
                 asked = time.monotonic()
                 if await self._reconciled() >= want:
@@ -90,15 +90,15 @@ class Arena:
         items = (await self._target.user.call("GET", COLLECTION))["items"]
         return sum(len(each.get("status", {}).get("conditions", ())) == self._conditions for each in items)
 
-    async def _own(self, name: str) -> Side:
+    async def _build_own_side(self, name: str) -> Side:
         target = self._target
         if name == DIRECT:
             return self._direct(target)
-        if not isinstance(target, Kube):
+        if not isinstance(target, KubeTarget):
             raise ValueError(f"the embedded host has no {name}")
         return await (self._aggregated(target) if name == AGGREGATED else self._custom(target))
 
-    def _direct(self, target: Kube | Embedded) -> Side:
+    def _direct(self, target: KubeTarget | StandaloneTarget) -> Side:
         async def restart() -> None:
             await target.server.stop()
             await target.start()
@@ -110,12 +110,12 @@ class Arena:
             collection=COLLECTION,
             make=objects.tenant,
             prefix="x",
-            serving=lambda: {"serve" if isinstance(target, Kube) else "standalone": target.server},
-            behind=lambda: target.host if isinstance(target, Kube) else {},
+            serving=lambda: {"serve" if isinstance(target, KubeTarget) else "standalone": target.server},
+            dependencies=lambda: target.cluster_processes if isinstance(target, KubeTarget) else {},
             restart=restart,
         )
 
-    async def _aggregated(self, target: Kube) -> Side:
+    async def _aggregated(self, target: KubeTarget) -> Side:
         await target.aggregate()
         self._waits.append(target.aggregated)
         return Side(
@@ -124,51 +124,51 @@ class Arena:
             collection=COLLECTION,
             make=objects.tenant,
             prefix="y",
-            serving=lambda: {"serve": target.server, "kube-apiserver": target.host["kube-apiserver"]},
-            behind=lambda: {"etcd": target.host["etcd"]},
+            serving=lambda: {"serve": target.server, "kube-apiserver": target.cluster_processes["kube-apiserver"]},
+            dependencies=lambda: {"etcd": target.cluster_processes["etcd"]},
         )
 
-    async def _custom(self, target: Kube) -> Side:
-        definition = customresource.definition()
+    async def _custom(self, target: KubeTarget) -> Side:
+        definition = custom_resource.definition()
         await target.admin.call("POST", _CRDS, definition)
 
         async def served() -> bool:
             try:
-                await target.cluster_user.call("GET", customresource.collection())
-            except Unexpected:
+                await target.cluster_user.call("GET", custom_resource.collection())
+            except UnexpectedStatus:
                 return False
             return True
 
-        await until("the custom resource", served, seconds=60, child=target.host["kube-apiserver"])
+        await wait_until("the custom resource", served, seconds=60, child=target.cluster_processes["kube-apiserver"])
         return Side(
             title=CUSTOM,
             user=target.cluster_user,
-            collection=customresource.collection(),
+            collection=custom_resource.collection(),
             make=self._custom_object,
             prefix="z",
-            serving=lambda: {"kube-apiserver": target.host["kube-apiserver"]},
-            behind=lambda: {"etcd": target.host["etcd"]},
+            serving=lambda: {"kube-apiserver": target.cluster_processes["kube-apiserver"]},
+            dependencies=lambda: {"etcd": target.cluster_processes["etcd"]},
             restart=target.restart_cluster,
         )
 
     def _custom_object(self, name: str) -> Object:
-        api_version = f"{customresource.GROUP}/{customresource.VERSION}"
-        return customresource.as_sent(customresource.renamed(self._sample, name), api_version, self._sample["kind"])
+        api_version = f"{custom_resource.GROUP}/{custom_resource.VERSION}"
+        return custom_resource.as_sent(custom_resource.renamed(self._sample, name), api_version, self._sample["kind"])
 
     async def _make(self, connection: Connection, number: int, *, side: Side) -> None:
         name = objects.name("b", number)
-        path, status = f"{side.collection}/{name}", customresource.renamed(self._sample, name)["status"]
+        path, status = f"{side.collection}/{name}", custom_resource.renamed(self._sample, name)["status"]
         await connection.call("POST", side.collection, side.make(name))
         try:
             await connection.call("PATCH", f"{path}/status", {"status": status}, content_type=MERGE_PATCH)
-        except Unexpected as error:
+        except UnexpectedStatus as error:
             # not every server lets a user write a status
             if error.status not in (403, 404, 405):
                 raise
-        await connection.call("PATCH", path, customresource.NO_MANAGED_FIELDS, content_type=MERGE_PATCH)
+        await connection.call("PATCH", path, custom_resource.NO_MANAGED_FIELDS, content_type=MERGE_PATCH)
 
 
-async def _sample(target: Kube | Embedded, conditions: int) -> Object:
+async def _sample(target: KubeTarget | StandaloneTarget, conditions: int) -> Object:
     """A Tenant as we serve it, reconciled; the first of those that are seeded."""
     name = objects.name("b", 0)
     await load.parallel(target.cluster_user, seed_release, range(1), clients=1)
@@ -177,9 +177,9 @@ async def _sample(target: Kube | Embedded, conditions: int) -> Object:
     async def reconciled() -> bool:
         try:
             found[name] = await target.user.call("GET", f"{COLLECTION}/{name}")
-        except Unexpected:
+        except UnexpectedStatus:
             return False
         return len(found[name].get("status", {}).get("conditions", ())) == conditions
 
-    await until("the first tenant", reconciled, seconds=60, child=target.server)
+    await wait_until("the first tenant", reconciled, seconds=60, child=target.server)
     return found[name]

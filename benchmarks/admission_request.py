@@ -20,23 +20,23 @@ _TENANT: Object = {
 _NAMESPACE: Object = {"metadata": {"name": "tenant-root", "labels": {"kind": "tenant"}}, "status": {"phase": "Active"}}
 
 
-class OneNamespace:
-    async def synced(self, seconds: float) -> bool:
+class SingleNamespaceSource:
+    async def wait_until_synced(self, seconds: float) -> bool:
         return True
 
     def get(self, name: str) -> Object | None:
         return _NAMESPACE
 
-    async def live(self, name: str) -> Object | None:
+    async def get_live(self, name: str) -> Object | None:
         return None
 
 
-class NoOpinion:
+class NoOpinionAuthorizer:
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         return NO_OPINION
 
 
-def update() -> Attributes:
+def update_request() -> Attributes:
     path = "/apis/apps.cozystack.io/v1alpha1/namespaces/tenant-root/tenants/one"
     info = RequestInfo(method="PUT", path=path, verb="update", is_resource=True)
     return Attributes(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.against import ResourceName
+from benchmarks.external_server import ResourceName
 from benchmarks.versus import parse
 
 ELSEWHERE = ["--against", "https://other.example", "--kubeconfig", "other", "--resource", "example.org/v1/things"]
@@ -26,13 +26,15 @@ ELSEWHERE = ["--against", "https://other.example", "--kubeconfig", "other", "--r
         ),
     ],
 )
-def test_a_resource_has_its_path(text: str, expected: ResourceName, collection: str) -> None:
+def test_a_resource_name_is_parsed_and_has_a_collection_path(
+    text: str, expected: ResourceName, collection: str
+) -> None:
     assert ResourceName.parse(text) == expected
     assert expected.collection("ns") == collection
 
 
 @pytest.mark.parametrize("text", ["tenants", "a/b/c/d", "/v1/things", "example.org//things", ""])
-def test_what_is_no_resource_is_refused(text: str) -> None:
+def test_an_invalid_resource_name_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="is not group/version/plural"):
         ResourceName.parse(text)
 
@@ -47,13 +49,13 @@ def test_what_is_no_resource_is_refused(text: str) -> None:
         pytest.param(["--sizes", "many"], id="a size that is no number"),
     ],
 )
-def test_a_command_line_that_cannot_work_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_command_line_is_rejected(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse(arguments)
     assert "error: " in capsys.readouterr().err
 
 
-def test_a_whole_command_line() -> None:
+def test_a_complete_command_line_is_parsed() -> None:
     parsed = parse([*ELSEWHERE, "--sizes", "10,20", "--only", "list", "--pids", "7,8"])
     assert (parsed.against, parsed.kubeconfig) == ("https://other.example", Path("other"))
     assert parsed.resource == ResourceName("example.org", "v1", "things")
@@ -61,5 +63,5 @@ def test_a_whole_command_line() -> None:
 
 
 @pytest.mark.parametrize(("host", "sides"), [("kube", ["direct", "aggregated", "custom"]), ("embedded", ["direct"])])
-def test_a_host_has_its_sides(host: str, sides: list[str]) -> None:
+def test_the_default_sides_depend_on_the_host(host: str, sides: list[str]) -> None:
     assert parse(["--host", host]).sides == sides

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from apiserver.tls.certificates import KeyPair
 from benchmarks.client import Endpoint
-from benchmarks.processes import Child, free_port
+from benchmarks.processes import ChildProcess, free_port
 from benchmarks.target import USER, Target, unverified_tls, user_tls
 
 
-class Embedded(Target):
+class StandaloneTarget(Target):
     title = "standalone (embedded host)"
 
     def __init__(self, directory: Path, controllers: str) -> None:
@@ -23,7 +23,7 @@ class Embedded(Target):
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[Embedded]:
+    async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[StandaloneTarget]:
         target = cls(directory, controllers)
         await target.start()
         try:
@@ -42,7 +42,7 @@ class Embedded(Target):
             f"--controllers={self._controllers}",
         ]
         command = [sys.executable, "-m", "tenant_apiserver", "standalone", *flags]
-        self.server = await Child.start(command, self._directory / "standalone.log")
+        self.server = await ChildProcess.start(command, self._directory / "standalone.log")
 
     async def _set_up(self) -> None:
         url = f"https://127.0.0.1:{self._port}"

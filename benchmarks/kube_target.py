@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from apiserver.tls import certificates
 from benchmarks.client import Endpoint
-from benchmarks.processes import Child, free_port, until
+from benchmarks.processes import ChildProcess, free_port, wait_until
 from benchmarks.target import USER, Target, unverified_tls, user_tls
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
@@ -32,14 +32,14 @@ _API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 _OURS = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
 
 
-class Kube(Target):
+class KubeTarget(Target):
     def __init__(self, directory: Path, controllers: str) -> None:
         self._directory = directory
         self._controllers = controllers
         self._assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/usr/local/kubebuilder/bin")
         self._port = free_port()
         self._flags: dict[str, object] = {}
-        self.host: dict[str, Child] = {}
+        self.cluster_processes: dict[str, ChildProcess] = {}
         self._ca = certificates.make_ca("bench-ca")
         self._url = f"https://127.0.0.1:{free_port()}"
         ca = self._ca.certificate
@@ -48,7 +48,7 @@ class Kube(Target):
 
     @classmethod
     @asynccontextmanager
-    async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[Kube]:
+    async def running(cls, directory: Path, *, controllers: str = "*") -> AsyncIterator[KubeTarget]:
         target = cls(directory, controllers)
         try:
             await target._start_cluster()
@@ -60,7 +60,7 @@ class Kube(Target):
             finally:
                 await target.server.stop()
         finally:
-            for child in reversed(target.host.values()):
+            for child in reversed(target.cluster_processes.values()):
                 await child.stop()
 
     async def start(self) -> None:
@@ -74,7 +74,7 @@ class Kube(Target):
             "--controllers": self._controllers,
         }
         command = [sys.executable, "-m", "tenant_apiserver", "serve", *_flags(flags)]
-        self.server = await Child.start(command, self._directory / "serve.log")
+        self.server = await ChildProcess.start(command, self._directory / "serve.log")
 
     async def _set_up(self) -> None:
         url = f"https://127.0.0.1:{self._port}"
@@ -83,7 +83,7 @@ class Kube(Target):
         async def made() -> bool:
             return served_ca.is_file()
 
-        await until("the serving CA", made, seconds=_START_SECONDS, child=self.server)
+        await wait_until("the serving CA", made, seconds=_START_SECONDS, child=self.server)
         ca = served_ca.read_bytes()
         self.user = Endpoint(url, user_tls(self._directory, self._ca, ca, USER))
         self.anonymous = Endpoint(url, unverified_tls())
@@ -103,14 +103,16 @@ class Kube(Target):
 
     async def aggregated(self) -> None:
         """Wait until the kube-apiserver passes on what our server serves."""
-        await until("the APIServices", self._is_available, seconds=_START_SECONDS, child=self.server)
+        await wait_until("the APIServices", self._is_available, seconds=_START_SECONDS, child=self.server)
 
     async def restart_cluster(self) -> None:
         """The kube-apiserver anew, with what etcd holds, until it says that it is ready. Asked to end it would first
         wait, for a minute, for those who talk to it."""
-        await self.host["kube-apiserver"].kill()
+        await self.cluster_processes["kube-apiserver"].kill()
         await self._run("kube-apiserver", self._flags)
-        await until("kube-apiserver", self._answers, seconds=_START_SECONDS, child=self.host["kube-apiserver"])
+        await wait_until(
+            "kube-apiserver", self._answers, seconds=_START_SECONDS, child=self.cluster_processes["kube-apiserver"]
+        )
 
     async def _is_available(self) -> bool:
         found = [await self.admin.call("GET", f"{_API_SERVICES}/{name}") for name in _OURS]
@@ -132,8 +134,10 @@ class Kube(Target):
         await self._run("etcd", flags)
         self._flags = self._apiserver_flags(etcd)
         await self._run("kube-apiserver", self._flags)
-        await until("kube-apiserver", self._answers, seconds=_START_SECONDS, child=self.host["kube-apiserver"])
-        self.title = f"serve, host kube-apiserver {(await self.admin.call('GET', '/version'))['gitVersion']}"
+        await wait_until(
+            "kube-apiserver", self._answers, seconds=_START_SECONDS, child=self.cluster_processes["kube-apiserver"]
+        )
+        self.title = f"serve beside kube-apiserver {(await self.admin.call('GET', '/version'))['gitVersion']}"
 
     async def _answers(self) -> bool:
         try:
@@ -144,7 +148,7 @@ class Kube(Target):
 
     async def _run(self, program: str, flags: Mapping[str, object]) -> None:
         command: list[str | Path] = [self._assets / program, *_flags(flags)]
-        self.host[program] = await Child.start(command, self._directory / f"{program}.log")
+        self.cluster_processes[program] = await ChildProcess.start(command, self._directory / f"{program}.log")
 
     def _apiserver_flags(self, etcd: str) -> dict[str, object]:
         serving = certificates.make_serving(self._ca, ["127.0.0.1"])
@@ -185,15 +189,15 @@ class Kube(Target):
         self._kubeconfig("server", {"token": await _kubectl(admin, "create", "token", *account)})
 
     def _kubeconfig(self, name: str, credential: Mapping[str, object]) -> Path:
-        given = {key: str(value) for key, value in credential.items()}
-        if "client-certificate" in given:
-            given["client-key"] = given["client-certificate"]
+        fields = {key: str(value) for key, value in credential.items()}
+        if "client-certificate" in fields:
+            fields["client-key"] = fields["client-certificate"]
         cluster = {"server": self._url, "certificate-authority": str(self._directory / "ca.crt")}
         document = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [{"name": "bench", "cluster": cluster}],
-            "users": [{"name": name, "user": given}],
+            "users": [{"name": name, "user": fields}],
             "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": name}}],
             "current-context": "bench",
         }

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import orjson
 
 from benchmarks import load, objects
-from benchmarks.client import Answer, Connection, Endpoint
+from benchmarks.client import Connection, Endpoint, ResponseBody
+from benchmarks.measurements import Measurement
 from benchmarks.objects import Object
-from benchmarks.sides import MERGE_PATCH, Side, metered
-from benchmarks.turns import Measurement
+from benchmarks.sides import MERGE_PATCH, Side, measure_cost
 
 _APPLY = "application/apply-patch+yaml"
 
-Write = Callable[[Connection, int], Awaitable[Answer]]
+Write = Callable[[Connection, int], Awaitable[ResponseBody]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +35,19 @@ class Writes:
         )
         for verb, write in verbs:
             found[f"{verb}, {self.writers} writers"] = await self._measure(side, write)
-            await side.quiet()
+            await side.wait_until_idle()
         return found
 
     async def _measure(self, side: Side, write: Write) -> Measurement:
-        answers: list[Answer] = []
+        answers: list[ResponseBody] = []
 
         async def call(connection: Connection, number: int) -> None:
             answers.append(await write(connection, number))
 
         async with load.connected(side.user, self.writers) as connections:
-            with metered(side) as cost:
-                done = await load.share(connections, call, range(self.times))
-        if not all(orjson.loads(answer.unpacked())["metadata"]["resourceVersion"] for answer in answers):
+            with measure_cost(side) as cost:
+                done = await load.distribute(connections, call, range(self.times))
+        if not all(orjson.loads(answer.decompressed())["metadata"]["resourceVersion"] for answer in answers):
             raise RuntimeError("an answer is not the object")
         return Measurement(
             seconds=done.seconds,
@@ -60,7 +60,7 @@ class Writes:
         )
 
     def _create(self, side: Side, turn: int) -> Write:
-        async def create(connection: Connection, number: int) -> Answer:
+        async def create(connection: Connection, number: int) -> ResponseBody:
             name = objects.name(side.prefix, turn * self.times + number)
             return await connection.fetch("POST", side.collection, side.make(name))
 
@@ -68,17 +68,17 @@ class Writes:
 
     async def _update(self, side: Side, turn: int) -> Write:
         """What is sent was read before, as those do who change what they have seen."""
-        held = await self._held(side.user, side)
+        objects_read = await self._read_objects(side.user, side)
 
-        async def update(connection: Connection, number: int) -> Answer:
-            changed = held[number]
+        async def update(connection: Connection, number: int) -> ResponseBody:
+            changed = objects_read[number]
             changed["metadata"]["labels"]["changed"] = f"put-{turn}"
             return await connection.fetch("PUT", f"{side.collection}/{changed['metadata']['name']}", changed)
 
         return update
 
     def _patch(self, side: Side, turn: int) -> Write:
-        async def patch(connection: Connection, number: int) -> Answer:
+        async def patch(connection: Connection, number: int) -> ResponseBody:
             body = {"metadata": {"labels": {"changed": f"patch-{turn}"}}}
             path = f"{side.collection}/{objects.name('b', number)}"
             return await connection.fetch("PATCH", path, body, content_type=MERGE_PATCH)
@@ -86,7 +86,7 @@ class Writes:
         return patch
 
     def _apply(self, side: Side, turn: int) -> Write:
-        async def apply(connection: Connection, number: int) -> Answer:
+        async def apply(connection: Connection, number: int) -> ResponseBody:
             name = objects.name("b", number)
             body = side.make(name)
             body["metadata"]["labels"]["changed"] = f"apply-{turn}"
@@ -95,12 +95,12 @@ class Writes:
 
         return apply
 
-    async def _held(self, user: Endpoint, side: Side) -> list[Object]:
-        held: list[Object] = [{}] * self.times
+    async def _read_objects(self, user: Endpoint, side: Side) -> list[Object]:
+        objects_read: list[Object] = [{}] * self.times
 
         async def get(connection: Connection, number: int) -> None:
             path = f"{side.collection}/{objects.name('b', number)}"
-            held[number] = orjson.loads(await connection.call("GET", path))
+            objects_read[number] = orjson.loads(await connection.call("GET", path))
 
         await load.parallel(user, get, range(self.times), clients=self.writers)
-        return held
+        return objects_read

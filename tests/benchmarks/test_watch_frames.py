@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import orjson
 import pytest
 
-from benchmarks.client import Answer, Frames
+from benchmarks.client import ChunkedLines, ResponseBody
 from benchmarks.fanout import delays
 
 STREAM = b'4\r\n{"a"\r\n9;extension\r\n:1}\n{"b":\r\n3\r\n2}\n\r\n8\r\n{"c":3}\n\r\n0\r\n\r\n'
@@ -15,8 +15,8 @@ LINES = [b'{"a":1}', b'{"b":2}', b'{"c":3}']
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 20, len(STREAM)])
-def test_lines_come_out_whole_however_they_were_cut(size: int) -> None:
-    frames, found = Frames(), list[bytes]()
+def test_lines_are_complete_however_the_stream_is_split(size: int) -> None:
+    frames, found = ChunkedLines(), list[bytes]()
     for start in range(0, len(STREAM), size):
         assert not frames.ended
         found += frames.feed(STREAM[start : start + size])
@@ -24,15 +24,15 @@ def test_lines_come_out_whole_however_they_were_cut(size: int) -> None:
     assert frames.ended
 
 
-def test_a_line_is_given_as_soon_as_it_is_whole() -> None:
-    frames = Frames()
+def test_a_line_is_returned_as_soon_as_it_is_complete() -> None:
+    frames = ChunkedLines()
     first = STREAM.index(b"{", 10)
     assert frames.feed(STREAM[:first]) == []
     assert frames.feed(STREAM[first : STREAM.index(b"8\r\n")]) == LINES[:2]
 
 
-def test_what_is_not_compressed_is_not_unpacked() -> None:
-    assert Answer(b"plain", gzipped=False).unpacked() == b"plain"
+def test_an_uncompressed_body_is_returned_as_is() -> None:
+    assert ResponseBody(b"plain", gzipped=False).decompressed() == b"plain"
 
 
 def frame(type_: str, version: int, change: str = "") -> bytes:
@@ -54,7 +54,7 @@ def frame(type_: str, version: int, change: str = "") -> bytes:
         pytest.param({b'{"type":"ERROR","object":{"code":410}}': [1.5]}, [], id="an end with an error"),
     ],
 )
-def test_delays_are_of_the_changes_that_were_sent(
+def test_delays_are_computed_only_for_sent_changes(
     arrived: Mapping[bytes, Sequence[float]], expected: Sequence[float]
 ) -> None:
     assert delays({"a": 1.0, "b": 2.0}, arrived) == pytest.approx(expected)

@@ -84,8 +84,8 @@ def _row(turns: Sequence[Measurement], base: Sequence[Measurement]) -> Row:
         "turns": len(turns),
         "per_second": spread([len(turn.seconds) / turn.wall for turn in turns]).row(),
         "time_ms": spread([turn.time * 1000 for turn in turns]).row(),
-        "serving_cpu_ms": spread([1000 * each for each in _serving(turns)]).row(),
-        "cpu_ms": _by_process(turns),
+        "serving_cpu_ms": spread([1000 * each for each in _serving_seconds(turns)]).row(),
+        "cpu_ms": _milliseconds_by_process(turns),
         "client_cpu_ms": statistics.median(turn.client * 1000 / turn.count for turn in turns),
         "client_busy": max(turn.client / turn.wall for turn in turns),
         "kib": round(max(turn.received for turn in turns) / 1024, 1),
@@ -95,43 +95,43 @@ def _row(turns: Sequence[Measurement], base: Sequence[Measurement]) -> Row:
     if turns is not base:
         times = ratio([turn.time for turn in base], [turn.time for turn in turns])
         more["times"] = times.row() if times else None
-        cpu = ratio(_serving(base), _serving(turns))
+        cpu = ratio(_serving_seconds(base), _serving_seconds(turns))
         more["times_cpu"] = cpu.row() if cpu else None
     return {**row, **more}
 
 
-def _serving(turns: Sequence[Measurement]) -> Sequence[float]:
+def _serving_seconds(turns: Sequence[Measurement]) -> Sequence[float]:
     return [turn.serving / turn.count for turn in turns]
 
 
-def _by_process(turns: Sequence[Measurement]) -> Mapping[str, float]:
+def _milliseconds_by_process(turns: Sequence[Measurement]) -> Mapping[str, float]:
     return {name: statistics.median(turn.cpu[name] * 1000 / turn.count for turn in turns) for name in turns[0].cpu}
 
 
-def text(row: Row) -> str:
+def format_row(row: Row) -> str:
     """A line of the table, whose head is HEAD."""
     cpu = ", ".join(f"{name} {value:.3g}" for name, value in row["cpu_ms"].items()) or "-"
     cells = [
         f"{row['side']:<22}",
-        f"{_spread(row['time_ms']):>24}",
+        f"{_format_spread(row['time_ms']):>24}",
         f"{row['p99_ms']:>9g}",
         f"{row['per_second']['median']:>8.4g}",
         f"{row['kib']:>9g}",
-        f"{_spread(row.get('times')):>20}",
-        f"{_spread(row.get('times_cpu')):>20}",
+        f"{_format_spread(row.get('times')):>20}",
+        f"{_format_spread(row.get('times_cpu')):>20}",
         f"{row['client_cpu_ms']:>8.3g}",
         f" {cpu}",
-        *(f" {name} {_spread(row[name])}" for name in row if name in _MORE),
+        *(f" {name} {_format_spread(row[name])}" for name in row if name in _EXTRA_COLUMNS),
     ]
     return " ".join(cells)
 
 
-_MORE = ("delivered", "cut", "growth_mib", "rss_mib", "late_ms")
+_EXTRA_COLUMNS = ("delivered", "cut", "growth_mib", "rss_mib", "late_ms")
 HEAD = (
     f"{'':<22} {'ms a call (turns)':>24} {'p99 ms':>9} {'a second':>8} {'KiB':>9} {'x first, time':>20} "
     f"{'x first, its CPU':>20} {'client':>8}  CPU ms a call, by process"
 )
 
 
-def _spread(value: Mapping[str, float] | None) -> str:
+def _format_spread(value: Mapping[str, float] | None) -> str:
     return str(Spread(value["median"], value["low"], value["high"])) if value else ""

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from benchmarks.client import Endpoint
 from benchmarks.objects import Object
 
-_PATIENCE = 60.0
+_TIMEOUT_SECONDS = 60.0
 
 
-class Audience:
+class WatcherGroup:
     """Watchers with a connection each, of what happens from `gather` on."""
 
     def __init__(self, user: Endpoint, collection: str, watchers: int) -> None:
@@ -25,14 +25,14 @@ class Audience:
         self._missing = 0
         self._complete = asyncio.Event()
 
-    async def gather(self) -> None:
+    async def open(self) -> None:
         page = await self._user.call("GET", f"{self._collection}?limit=1")
         path = f"{self._collection}?watch=true&resourceVersion={page['metadata']['resourceVersion']}"
         self._tasks = [asyncio.create_task(self._watch(path)) for _ in range(self._watchers)]
         for _ in self._tasks:
             await self._started.acquire()
 
-    async def hears(
+    async def time_until_received(
         self, cause: Callable[[], Awaitable[object]], *, counts: Callable[[Object], bool], frames: int = 1
     ) -> float:
         """Seconds from the call of `cause` until the last watcher has so many `frames` that count."""
@@ -40,11 +40,11 @@ class Audience:
         self._complete.clear()
         start = time.perf_counter()
         await cause()
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_TIMEOUT_SECONDS):
             await self._complete.wait()
         return time.perf_counter() - start
 
-    async def leave(self) -> None:
+    async def close(self) -> None:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from benchmarks.turns import HEAD, Measurement, Spread, compare, ratio, spread, text
+from benchmarks.measurements import HEAD, Measurement, Spread, compare, format_row, ratio, spread
 
 
 def turn(
@@ -35,11 +35,11 @@ def turn(
         pytest.param([4.0, 2.0], Spread(3, 2, 4), id="an even number of turns"),
     ],
 )
-def test_a_spread_has_the_median_and_the_ends(values: Sequence[float], expected: Spread) -> None:
+def test_a_spread_has_median_minimum_and_maximum(values: Sequence[float], expected: Spread) -> None:
     assert spread(values) == expected
 
 
-def test_no_turn_has_no_spread() -> None:
+def test_a_spread_of_no_turns_is_an_error() -> None:
     with pytest.raises(ValueError, match="no turn"):
         spread([])
 
@@ -53,13 +53,13 @@ def test_no_turn_has_no_spread() -> None:
         pytest.param([1.0, 0.0], [5.0, 2.0], None, id="a turn that cost nothing"),
     ],
 )
-def test_a_ratio_compares_turn_with_turn(
+def test_a_ratio_is_computed_turn_by_turn(
     base: Sequence[float], other: Sequence[float], expected: Spread | None
 ) -> None:
     assert ratio(base, other) == expected
 
 
-def test_a_turn_that_only_one_side_had_is_an_error() -> None:
+def test_a_ratio_of_different_numbers_of_turns_is_an_error() -> None:
     with pytest.raises(ValueError, match="2 turns and 1"):
         ratio([1.0, 2.0], [1.0])
 
@@ -71,11 +71,11 @@ def test_a_turn_that_only_one_side_had_is_an_error() -> None:
         pytest.param(turn(0.1, 0.2, 0.9, wall=0.6, parallel=True), 0.2, id="at once: the whole by the calls"),
     ],
 )
-def test_the_time_of_a_turn(measured: Measurement, expected: float) -> None:
+def test_the_time_of_a_turn_is_the_time_of_one_call(measured: Measurement, expected: float) -> None:
     assert measured.time == pytest.approx(expected)
 
 
-def test_sides_are_compared_with_the_first() -> None:
+def test_sides_are_compared_with_the_first_side() -> None:
     ours = [turn(0.1, 0.1, serving=0.02, cpu={"serve": 0.02}), turn(0.2, 0.2, serving=0.04, cpu={"serve": 0.04})]
     theirs = [
         turn(1.0, 1.0, serving=0.6, cpu={"kube-apiserver": 0.6, "etcd": 0.1}),
@@ -90,21 +90,21 @@ def test_sides_are_compared_with_the_first() -> None:
     assert (first["n"], first["turns"], first["kib"]) == (4, 2, 2.0)
 
 
-def test_a_server_elsewhere_has_times_and_no_processor_time() -> None:
+def test_a_remote_server_has_times_but_no_processor_time() -> None:
     ours = [turn(0.1, serving=0.02, cpu={"serve": 0.02})]
     elsewhere = [turn(0.2)]
     _, other = compare("GET", {"direct": ours, "against": elsewhere})
     assert other["cpu_ms"] == {}
     assert other["serving_cpu_ms"]["median"] == 0
-    assert text(other).rstrip().endswith("-")
+    assert format_row(other).rstrip().endswith("-")
 
 
-def test_calls_can_be_fewer_than_what_is_timed() -> None:
+def test_processor_time_is_divided_by_the_explicit_call_count() -> None:
     measured = Measurement(seconds=[0.1] * 100, wall=1.0, serving=0.5, cpu={}, client=0.0, calls=10)
     (row,) = compare("WATCH", {"direct": [measured]})
     assert row["serving_cpu_ms"]["median"] == pytest.approx(50)
 
 
-def test_cells_stand_under_their_heads() -> None:
-    line = text(compare("GET", {"direct": [turn(0.1, serving=0.02, cpu={"serve": 0.02})]})[0])
+def test_cells_are_aligned_with_the_heading() -> None:
+    line = format_row(compare("GET", {"direct": [turn(0.1, serving=0.02, cpu={"serve": 0.02})]})[0])
     assert line.index("100 (100-100)") + len("100 (100-100)") == HEAD.index("(turns)") + len("(turns)")
