@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,9 +18,8 @@ from prometheus_client import (
     disable_created_metrics,
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.metrics_core import Metric
-from prometheus_client.registry import Collector
 
+from apiserver.plain_counter import PlainCounter
 from apiserver.request.context import RequestContext
 from apiserver.request.request_info import RequestInfo
 from apiserver.storage.watch_cache import WatchCache
@@ -60,22 +58,6 @@ class _Children:
     sli: Histogram
     sizes: Histogram | None
     by_code: dict[int, Counter] = field(default_factory=dict)
-
-
-class _Attempts(Collector):
-    """`authentication_attempts`: the library would append _total to the name of a counter of its own."""
-
-    def __init__(self) -> None:
-        self._counts = {"success": 0, "failure": 0, "error": 0}
-
-    def count(self, result: str) -> None:
-        self._counts[result] += 1
-
-    def collect(self) -> Iterator[Metric]:
-        metric = Metric("authentication_attempts", "Requests authenticated, by result.", "unknown")
-        for result, number in self._counts.items():
-            metric.add_sample("authentication_attempts", {"result": result}, number)
-        yield metric
 
 
 class Metrics:
@@ -123,7 +105,12 @@ class Metrics:
         self._handshake_errors = Counter(
             "apiserver_tls_handshake_errors", "TLS handshakes that did not come to their end.", registry=registry
         )
-        self._attempts = _Attempts()
+        self._attempts = PlainCounter(
+            "authentication_attempts",
+            "Requests authenticated, by result.",
+            ("result",),
+            initial=[("success",), ("failure",), ("error",)],
+        )
         registry.register(self._attempts)
         self._delegated = {
             review: Counter(
@@ -237,7 +224,7 @@ class Metrics:
 
     def authentication(self, result: str) -> None:
         """`result` is success (anonymous too), failure (a 401) or error."""
-        self._attempts.count(result)
+        self._attempts.increment(result)
 
     def handshake_error(self) -> None:
         self._handshake_errors.inc()
