@@ -1,7 +1,7 @@
-"""Field ownership and server-side apply, for the handlers: what structured-merge-diff does for Kubernetes (G).
+"""Field ownership and server-side apply, as structured-merge-diff does them for kube-apiserver.
 
-Everything here is pure: arguments are never changed. The results of create and update share with `new` what they
-did not change; those of apply share nothing.
+Called by the write handlers. All functions are pure: arguments are never modified. The results of create and update
+share their unchanged parts with `new`; those of apply share nothing.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from apiserver.fieldmanager import last_applied as lastapplied
-from apiserver.fieldmanager import managed_fields as managers
+from apiserver.fieldmanager import managed_fields as managedfields
 from apiserver.fieldmanager.field_set import EMPTY, FieldSet
+from apiserver.fieldmanager.last_applied import last_applied_fields, refresh_last_applied
 from apiserver.fieldmanager.managed_fields import FieldManagerIdentity, ManagedFields, ManagedFieldsEntry
 from apiserver.fieldmanager.typed.compare import compare
 from apiserver.fieldmanager.typed.field_set import (
@@ -31,10 +31,10 @@ from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Object, Resource
 from apiserver.schema.pruning_and_defaulting import object_schema, prune
 
-_BEFORE_FIRST_APPLY = "before-first-apply"
+_BEFORE_FIRST_APPLY_MANAGER = "before-first-apply"
 
-# Nobody owns these (WIRE-G6)
-_UNTRACKED = FieldSet.of(
+# Fields that no manager owns (WIRE-G6), the stripFields of kube-apiserver.
+_STRIPPED_FIELDS = FieldSet.of(
     [
         *(fieldpath.make_path(name) for name in ("apiVersion", "kind", "metadata")),
         *(
@@ -56,9 +56,9 @@ _UNTRACKED = FieldSet.of(
 
 
 class FieldManager:
-    """Ownership of one resource's fields.
+    """Tracks the field ownership of one resource.
 
-    `reset_fields` are dotted paths that a write through this endpoint cannot change, so nobody can own them (WIRE-G14).
+    `reset_fields` are dotted paths that writes through this endpoint cannot change, so no manager owns them (WIRE-G14).
     """
 
     def __init__(self, resource: Resource, *, reset_fields: Sequence[str] = ()) -> None:
@@ -68,128 +68,127 @@ class FieldManager:
         self._reset = FieldSet.of(fieldpath.make_path(*path.split(".")) for path in reset_fields)
 
     def create(self, new: Object, *, manager: str, now: str, subresource: str = "") -> Object:
-        """`new` with managedFields that say that `manager` set all of it at `now` (RFC 3339)."""
-        return self._track(self._nothing(), new, self._updater(manager, subresource), now)
+        """Returns `new` with managedFields in which `manager` owns all fields since `now` (RFC 3339)."""
+        return self._track(self._empty_object(), new, self._update_identity(manager, subresource), now)
 
     def update(self, live: Object, new: Object, *, manager: str, now: str, subresource: str = "") -> Object:
-        """`new` with managedFields: what differs from `live` is the manager's now, and nobody else's (WIRE-G9).
+        """Returns `new` with managedFields in which `manager` alone owns every field that differs from `live`
+        (WIRE-G9).
 
-        The request's own managedFields are what is started from, if they are valid; `[]` and `[{}]` end the tracking
-        (WIRE-G11). An object that is not tracked stays so (WIRE-G10).
+        The update starts from the managedFields in the request if they are valid; `[]` and `[{}]` turn tracking off
+        (WIRE-G11). An object without managedFields stays untracked (WIRE-G10).
         """
-        return self._track(live, new, self._updater(manager, subresource), now)
+        return self._track(live, new, self._update_identity(manager, subresource), now)
 
     def apply(
         self, live: Object | None, patch: Object, *, manager: str, force: bool, now: str, subresource: str = ""
     ) -> Object:
-        """`live` with the configuration `patch` merged into it, and without what the manager no longer applies
-        (WIRE-G19, WIRE-G25); a new object if there is no live one.
+        """Merges the configuration `patch` into `live` and removes fields that the manager no longer applies (WIRE-G19,
+        WIRE-G25). Without a live object, returns a new one.
 
-        Raises ApplyConflict for fields of other managers that it would change, unless `force`; BadRequest for a
-        configuration that does not fit the schema (WIRE-G17, WIRE-G24).
+        Raises ApplyConflict if a field of another manager would change, unless `force`; BadRequest for a configuration
+        that does not match the schema (WIRE-G17, WIRE-G24).
         """
         self._check_config(patch)
-        current = _without_managed_fields(live or self._nothing())
-        if problem := validate(self._atom, current, allow_duplicates=True):
+        current = _without_managed_fields(live or self._empty_object())
+        if problem := self._validate(current):
             raise BadRequest(f"failed to create typed live object ({self._identify(current)}): {problem}")
-        known = _stored(live)
-        if not known:
-            # whatever was there before the first apply is somebody's (WIRE-G28)
-            before = self._updater(_BEFORE_FIRST_APPLY, subresource)
-            known = managers.cap_update_managers(self._updated(self._nothing(), current, known, before, now))
-        identity = managers.field_manager_identity(manager, "Apply", self._resource.api_version, subresource)
+        managed = _stored_managed_fields(live)
+        if not managed:
+            # fields from before the first apply get a manager of their own (WIRE-G28)
+            before = self._update_identity(_BEFORE_FIRST_APPLY_MANAGER, subresource)
+            managed = self._managed_after_update(self._empty_object(), current, managed, before, now)
+            managed = managedfields.cap_update_managers(managed)
+        identity = managedfields.field_manager_identity(manager, "Apply", self._resource.api_version, subresource)
         try:
-            applied, owners = self._applied(current, patch, known, identity, force=force)
-        except _Conflicts as found:
-            remaining = (
-                found.without(lastapplied.last_applied_fields(self._atom, current))
-                if manager == "kubectl"
-                else found.fields
-            )
+            applied, managed_after = self._merge_config(current, patch, managed, identity, force=force)
+        except _Conflicts as conflicts:
+            remaining = conflicts.fields
+            if manager == "kubectl":
+                remaining = conflicts.without(last_applied_fields(self._atom, current))
             if remaining:
-                raise managers.apply_conflict(remaining) from None
-            applied, owners = self._applied(current, patch, known, identity, force=True)
-        if identity in owners and not equal(applied, current):
-            owners[identity] = replace(owners[identity], time=now)
+                raise managedfields.apply_conflict(remaining) from None
+            applied, managed_after = self._merge_config(current, patch, managed, identity, force=True)
+        if identity in managed_after and not equal(applied, current):
+            managed_after[identity] = replace(managed_after[identity], time=now)
         if manager == "kubectl":
-            applied = lastapplied.refresh_last_applied(applied, patch)
-        settled: Object = prune(self._schema, applied)
-        return _with_managers(settled, owners)
+            applied = refresh_last_applied(applied, patch)
+        pruned: Object = prune(self._schema, applied)
+        return _with_managed_fields(pruned, managed_after)
 
     def _track(self, live: Object, new: Object, identity: FieldManagerIdentity, now: str) -> Object:
-        known = _stored(live) if identity.subresource else _base(live, new)
-        current, wanted = _without_managed_fields(live), _without_managed_fields(new)
-        if not known and current["metadata"].get("uid"):
-            return wanted
-        if self._problem(current) or self._problem(wanted):
-            # what does not fit the schema has no fields that could be told apart; validation will refuse it
-            return _with_entries(wanted, live.get("metadata", {}).get("managedFields"))
-        return _with_managers(
-            wanted, managers.cap_update_managers(self._updated(current, wanted, known, identity, now))
-        )
+        managed = _stored_managed_fields(live) if identity.subresource else _requested_managed_fields(live, new)
+        old, new = _without_managed_fields(live), _without_managed_fields(new)
+        if not managed and old["metadata"].get("uid"):
+            return new
+        if self._validate(old) or self._validate(new):
+            # fields of an object that does not match the schema cannot be told apart; validation rejects it later
+            return _with_entries(new, live.get("metadata", {}).get("managedFields"))
+        managed = self._managed_after_update(old, new, managed, identity, now)
+        return _with_managed_fields(new, managedfields.cap_update_managers(managed))
 
-    def _updated(
-        self, live: Object, new: Object, known: ManagedFields, identity: FieldManagerIdentity, now: str
+    def _managed_after_update(
+        self, live: Object, new: Object, managed: ManagedFields, identity: FieldManagerIdentity, now: str
     ) -> ManagedFields:
-        """The managers after an update (WIRE-G9). What differs is taken from all, and given to the one who updates."""
+        """Moves the ownership of every changed field from all other managers to `identity` (WIRE-G9)."""
         comparison = compare(self._atom, live, new).exclude_fields(self._reset)
-        owners = {
-            each: replace(managed, fields=managed.fields - comparison.modified_or_added - comparison.removed)
-            for each, managed in self._recorded(known).items()
+        after = {
+            each: replace(entry, fields=entry.fields - comparison.modified_or_added - comparison.removed)
+            for each, entry in self._reconcile_with_schema(managed).items()
         }
-        gained = comparison.modified_or_added - _UNTRACKED
+        gained = comparison.modified_or_added - _STRIPPED_FIELDS
         if gained:
-            own = owners[identity].fields if identity in owners else EMPTY
-            owners[identity] = ManagedFieldsEntry(own | gained, self._resource.api_version, now)
-        return {each: managed for each, managed in owners.items() if managed.fields}
+            own = after[identity].fields if identity in after else EMPTY
+            after[identity] = ManagedFieldsEntry(own | gained, self._resource.api_version, now)
+        return {each: entry for each, entry in after.items() if entry.fields}
 
-    def _applied(
-        self, live: Object, config: Object, known: ManagedFields, identity: FieldManagerIdentity, *, force: bool
+    def _merge_config(
+        self, live: Object, config: Object, managed: ManagedFields, identity: FieldManagerIdentity, *, force: bool
     ) -> tuple[Object, ManagedFields]:
-        """The object and its managers after an apply. Raises _Conflicts."""
-        owners = self._recorded(known)
-        last = owners.pop(identity, ManagedFieldsEntry(EMPTY, self._resource.api_version))
+        """Returns the object and its managed fields after an apply of `config`. Raises _Conflicts."""
+        others = self._reconcile_with_schema(managed)
+        last = others.pop(identity, ManagedFieldsEntry(EMPTY, self._resource.api_version))
         own = replace(last, fields=to_field_set(self._atom, config).recursive_difference(self._reset))
         merged = merge(self._atom, live, config)
         owned = own.fields
-        for managed in owners.values():
-            owned |= managed.fields
-        applied = self._pruned(merged, owned, last.fields)
+        for entry in others.values():
+            owned |= entry.fields
+        applied = self._prune_unowned(merged, owned, last.fields)
         comparison = compare(self._atom, live, applied).exclude_fields(self._reset)
-        conflicts = {each: managed.fields & comparison.modified_or_added for each, managed in owners.items()}
+        conflicts = {each: entry.fields & comparison.modified_or_added for each, entry in others.items()}
         conflicts = {each: fields for each, fields in conflicts.items() if fields}
         if conflicts and not force:
             raise _Conflicts(conflicts)
         after = {
-            each: replace(managed, fields=managed.fields - conflicts.get(each, EMPTY) - comparison.removed)
-            for each, managed in owners.items()
+            each: replace(entry, fields=entry.fields - conflicts.get(each, EMPTY) - comparison.removed)
+            for each, entry in others.items()
         }
-        after[identity] = replace(own, fields=own.fields - _UNTRACKED)
-        return applied, {each: managed for each, managed in after.items() if managed.fields}
+        after[identity] = replace(own, fields=own.fields - _STRIPPED_FIELDS)
+        return applied, {each: entry for each, entry in after.items() if entry.fields}
 
-    def _pruned(self, merged: Object, owned: FieldSet, last: FieldSet) -> Object:
-        """`merged` without what the manager applied the last time and nobody owns now (WIRE-G25)."""
+    def _prune_unowned(self, merged: Object, owned: FieldSet, last: FieldSet) -> Object:
+        """Removes the fields that the manager applied last time (`last`) and that no manager owns now (WIRE-G25)."""
         if not last:
             return merged
         root = self._atom
         last = ensure_named_fields_are_members(root, last)
         everything = self._named_fields(merged)
-        kept = self._named_fields(remove_items(root, merged, last)) | ensure_named_fields_are_members(root, owned)
-        # what is removed with a container, but is owned, comes back
-        pruned = self._named_fields(remove_items(root, merged, everything - kept))
-        # and so does what was in the container without ever having been applied
+        # owned fields come back if they were removed together with their container
+        retained = self._named_fields(remove_items(root, merged, last)) | ensure_named_fields_are_members(root, owned)
+        pruned = self._named_fields(remove_items(root, merged, everything - retained))
+        # and so do fields of the container that the manager never applied
         result: Object = remove_items(root, merged, (everything - pruned) & last)
         return result
 
     def _named_fields(self, value: Object) -> FieldSet:
         return ensure_named_fields_are_members(self._atom, to_field_set(self._atom, value))
 
-    def _recorded(self, known: ManagedFields) -> ManagedFields:
-        """The managers under today's schema. Fields in a version that is not served mean nothing any more."""
+    def _reconcile_with_schema(self, managed: ManagedFields) -> ManagedFields:
+        """Adapts the entries to the current schema and drops those of versions that are not served."""
         return {
-            identity: replace(managed, fields=reconcile_with_schema(self._atom, managed.fields))
-            for identity, managed in known.items()
-            if managed.api_version == self._resource.api_version
+            identity: replace(entry, fields=reconcile_with_schema(self._atom, entry.fields))
+            for identity, entry in managed.items()
+            if entry.api_version == self._resource.api_version
         }
 
     def _check_config(self, config: Any) -> None:
@@ -206,7 +205,7 @@ class FieldManager:
         if problem := validate(self._atom, config):
             raise BadRequest(f"failed to create typed patch object ({self._identify(config)}): {problem}")
 
-    def _problem(self, obj: Object) -> str:
+    def _validate(self, obj: Object) -> str:
         return validate(self._atom, obj, allow_duplicates=True)
 
     def _identify(self, obj: Object) -> str:
@@ -215,15 +214,15 @@ class FieldManager:
         kind = _group_version_kind(self._resource.api_version, self._resource.kind)
         return f"{names.get('namespace') or ''}/{names.get('name') or ''}; {kind}"
 
-    def _updater(self, name: str, subresource: str) -> FieldManagerIdentity:
-        return managers.field_manager_identity(name, "Update", self._resource.api_version, subresource)
+    def _update_identity(self, name: str, subresource: str) -> FieldManagerIdentity:
+        return managedfields.field_manager_identity(name, "Update", self._resource.api_version, subresource)
 
-    def _nothing(self) -> Object:
+    def _empty_object(self) -> Object:
         return {"apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
 
 class _Conflicts(Exception):
-    """Fields that an apply would take from their managers."""
+    """An apply would change these fields of other managers."""
 
     def __init__(self, fields: Mapping[FieldManagerIdentity, FieldSet]) -> None:
         super().__init__()
@@ -235,54 +234,59 @@ class _Conflicts(Exception):
 
 
 def same_content(left: Object, right: Object) -> bool:
-    """Whether two objects differ in nothing but resourceVersion and the times in managedFields (WIRE-G12, WIRE-D51)."""
-    (ours, own), (theirs, other) = _content(left), _content(right)
-    # most differences are elsewhere, and reading fields takes its time
-    return equal(ours, theirs) and (own == other or equal(_timeless(own), _timeless(other)))
+    """True if two objects differ at most in resourceVersion and the times in managedFields (WIRE-G12, WIRE-D51)."""
+    (left_content, left_entries), (right_content, right_entries) = (
+        _split_managed_fields(left),
+        _split_managed_fields(right),
+    )
+    # managedFields are compared last, because decoding them is slow and most differences are elsewhere
+    return equal(left_content, right_content) and (
+        left_entries == right_entries or equal(_without_times(left_entries), _without_times(right_entries))
+    )
 
 
 def managed_fields_error(obj: Object) -> str:
-    """What is wrong with the object's managedFields, or nothing; for what admission may have made of them
-    (WIRE-G42)."""
+    """Returns an error message for invalid managedFields, which admission may have left behind; else "" (WIRE-G42)."""
     try:
-        managers.decode((obj.get("metadata") or {}).get("managedFields"))
+        managedfields.decode((obj.get("metadata") or {}).get("managedFields"))
     except ValueError as error:
         return str(error)
     return ""
 
 
-def _content(obj: Object) -> tuple[Object, Any]:
-    """The object without resourceVersion and managedFields, and these."""
+def _split_managed_fields(obj: Object) -> tuple[Object, Any]:
+    """Returns the object without resourceVersion and managedFields, and the managedFields."""
     metadata = dict(obj.get("metadata") or {})
     metadata.pop("resourceVersion", None)
     entries = metadata.pop("managedFields", None)
     return {**obj, "metadata": metadata}, entries
 
 
-def _timeless(entries: Any) -> Any:
-    """The entries in their order without their times; as they are, if they cannot be read."""
+def _without_times(entries: Any) -> Any:
+    """Returns the entries in canonical order without times; invalid entries are returned unchanged."""
     try:
-        read = managers.decode(entries)
+        managed = managedfields.decode(entries)
     except ValueError:
         return entries
-    return managers.encode({identity: replace(managed, time="") for identity, managed in read.items()})
+    return managedfields.encode({identity: replace(entry, time="") for identity, entry in managed.items()})
 
 
-def _base(live: Object, new: Object) -> ManagedFields:
-    """The managers that an update starts from (WIRE-G11)."""
+def _requested_managed_fields(live: Object, new: Object) -> ManagedFields:
+    """Returns the managed fields that an update starts from: those of the request if valid, else the stored
+    (WIRE-G11)."""
     entries = (new.get("metadata") or {}).get("managedFields")
     if entries in ([], [{}]):
         return {}
     try:
-        return managers.decode(entries) or _stored(live)
+        return managedfields.decode(entries) or _stored_managed_fields(live)
     except ValueError:
-        return _stored(live)
+        return _stored_managed_fields(live)
 
 
-def _stored(live: Object | None) -> ManagedFields:
-    """The managers of a stored object; none if what is stored cannot be read."""
+def _stored_managed_fields(live: Object | None) -> ManagedFields:
+    """Returns the managed fields of a stored object, empty if they are invalid."""
     try:
-        return managers.decode(((live or {}).get("metadata") or {}).get("managedFields"))
+        return managedfields.decode(((live or {}).get("metadata") or {}).get("managedFields"))
     except ValueError:
         return {}
 
@@ -292,13 +296,13 @@ def _without_managed_fields(obj: Object) -> Object:
     return {**obj, "metadata": metadata}
 
 
-def _with_managers(obj: Object, owners: ManagedFields) -> Object:
-    return _with_entries(obj, managers.encode(owners))
+def _with_managed_fields(obj: Object, managed: ManagedFields) -> Object:
+    return _with_entries(obj, managedfields.encode(managed))
 
 
 def _with_entries(obj: Object, entries: list[dict[str, Any]] | None) -> Object:
-    managed = {"managedFields": copy.deepcopy(entries)} if entries else {}
-    return {**obj, "metadata": {**(obj.get("metadata") or {}), **managed}}
+    managed_fields = {"managedFields": copy.deepcopy(entries)} if entries else {}
+    return {**obj, "metadata": {**(obj.get("metadata") or {}), **managed_fields}}
 
 
 def _group_version_kind(api_version: object, kind: object) -> str:

@@ -1,5 +1,5 @@
-"""Sets of fields: the algebra of structured-merge-diff, immutable, and its form in fieldsV1 (WIRE-G4, WIRE-G5,
-WIRE-G40)."""
+"""Immutable sets of field paths with the operations of structured-merge-diff's fieldpath.Set, and their fieldsV1 form
+(WIRE-G4, WIRE-G5, WIRE-G40)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.field_path import Path
 
-# Nesting that no object of ours reaches: deeper sets are taken for broken ones
+# No object nests this deeply, so deeper sets are invalid.
 _MAX_DEPTH = 256
 
 
 class FieldSet:
-    """Paths of fields. A path in the set says nothing of the paths above or below it.
+    """A set of field paths. A path in the set does not imply the paths above or below it.
 
-    `members` are the elements that are in the set themselves, `children` those with more paths below them.
+    `members` are path elements that end a path of the set; `children` map path elements to the set of paths below them.
     """
 
     __slots__ = ("children", "members")
@@ -30,7 +30,7 @@ class FieldSet:
 
     @classmethod
     def of(cls, paths: Iterable[Path]) -> FieldSet:
-        """The set of `paths`; the empty path, which is the whole object, is never a member."""
+        """Returns the set of `paths` without the empty path, which stands for the whole object."""
         members: set[str] = set()
         below: dict[str, list[Path]] = {}
         for path in paths:
@@ -42,16 +42,16 @@ class FieldSet:
 
     @classmethod
     def from_fields_v1(cls, document: Any) -> FieldSet:
-        """Read fieldsV1. Elements of unknown kinds are dropped. Raises ValueError if it is no such document."""
-        return _read(document, 0)[0]
+        """Parses fieldsV1. Path elements of unknown kinds are dropped. Raises ValueError for an invalid document."""
+        return _parse_node(document, 0)[0]
 
     def to_fields_v1(self) -> dict[str, Any]:
-        """The set as fieldsV1, keys in the order that clients compare by (WIRE-G4)."""
+        """Returns the set as fieldsV1, with keys in canonical order (WIRE-G4)."""
         document: dict[str, Any] = {}
         for element in sorted(self.members | self.children.keys(), key=fieldpath.sort_key):
             below = self.children.get(element)
-            inside = below.to_fields_v1() if below is not None else {}
-            document[element] = {".": {}, **inside} if inside and element in self.members else inside
+            node = below.to_fields_v1() if below is not None else {}
+            document[element] = {".": {}, **node} if node and element in self.members else node
         return document
 
     def __bool__(self) -> bool:
@@ -69,7 +69,8 @@ class FieldSet:
         return f"FieldSet({', '.join(fieldpath.format_path(path) for path in self)})"
 
     def __iter__(self) -> Iterator[Path]:
-        """Every path: at each level the members, sorted, before what is below (the order of WIRE-G22)."""
+        """Iterates over the paths; at each level the sorted members come before the children (the order of
+        WIRE-G22)."""
         for element in sorted(self.members, key=fieldpath.sort_key):
             yield (element,)
         for element in sorted(self.children, key=fieldpath.sort_key):
@@ -77,13 +78,13 @@ class FieldSet:
                 yield (element, *path)
 
     def __contains__(self, path: Path) -> bool:
-        inside = self
+        node = self
         for element in path[:-1]:
-            inside = inside.with_prefix(element)
-        return bool(path) and path[-1] in inside.members
+            node = node.with_prefix(element)
+        return bool(path) and path[-1] in node.members
 
     def with_prefix(self, element: str) -> FieldSet:
-        """The paths that begin with `element`, without it."""
+        """Returns the paths that begin with `element`, without that element."""
         return self.children.get(element, EMPTY)
 
     def __or__(self, other: FieldSet) -> FieldSet:
@@ -101,12 +102,12 @@ class FieldSet:
         )
 
     def __sub__(self, other: FieldSet) -> FieldSet:
-        """The paths that are not in `other`; a path in `other` takes away nothing below it."""
+        """Returns the paths that are not in `other`. A path in `other` does not exclude the paths below it."""
         children = {element: each - other.with_prefix(element) for element, each in self.children.items()}
         return FieldSet(self.members - other.members, children)
 
     def recursive_difference(self, other: FieldSet) -> FieldSet:
-        """The paths that are not in `other` nor below one that is."""
+        """Returns the paths that are neither in `other` nor below a path in `other`."""
         children = {
             element: each.recursive_difference(other.with_prefix(element))
             for element, each in self.children.items()
@@ -118,21 +119,21 @@ class FieldSet:
 EMPTY = FieldSet()
 
 
-def _read(document: Any, depth: int) -> tuple[FieldSet, bool]:
-    """The set in a node of fieldsV1, and whether the node itself is a member."""
+def _parse_node(document: Any, depth: int) -> tuple[FieldSet, bool]:
+    """Returns the set in a node of fieldsV1, and True if the node itself is a member."""
     if not isinstance(document, dict):
         raise ValueError("a field set must be an object of objects")
     if depth > _MAX_DEPTH:
         raise ValueError("a field set is nested too deeply")
     members: set[str] = set()
     children: dict[str, FieldSet] = {}
-    for text, inside in document.items():
+    for text, node in document.items():
         if text == ".":
             continue
         element = fieldpath.parse_element(text)
         if element is None:
             continue
-        below, is_member = _read(inside, depth + 1)
+        below, is_member = _parse_node(node, depth + 1)
         if is_member:
             members.add(element)
         if below:

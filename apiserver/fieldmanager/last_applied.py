@@ -1,5 +1,5 @@
-"""The annotation of client-side `kubectl apply`, which server-side apply takes over from and keeps in step
-(WIRE-G29)."""
+"""The last-applied annotation of client-side `kubectl apply`: server-side apply takes over its fields and keeps it up
+to date (WIRE-G29)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def last_applied_fields(atom: Atom, live: Object) -> FieldSet:
-    """What `kubectl apply` without --server-side last set and still stands: kubectl may take it over."""
+    """Returns the unchanged fields of the last client-side `kubectl apply`, which kubectl may take over."""
     annotation = (live["metadata"].get("annotations") or {}).get(LAST_APPLIED)
     try:
         config = json.loads(annotation or "")
@@ -34,14 +34,16 @@ def last_applied_fields(atom: Atom, live: Object) -> FieldSet:
 
 
 def refresh_last_applied(applied: Object, config: Object) -> Object:
-    """`applied` with the annotation, if it has it, telling of `config`; without it if it would be too big."""
+    """Sets an existing annotation to `config`, and removes it if the annotations would become too large."""
     metadata = applied.get("metadata") or {}
     annotations = dict(metadata.get("annotations") or {})
     if not annotations.get(LAST_APPLIED):
         return applied
-    wanted = copy.deepcopy(config)
-    (wanted["metadata"].get("annotations") or {}).pop(LAST_APPLIED, None)
-    annotations[LAST_APPLIED] = json.dumps(wanted, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
+    last_applied = copy.deepcopy(config)
+    (last_applied["metadata"].get("annotations") or {}).pop(LAST_APPLIED, None)
+    annotations[LAST_APPLIED] = (
+        json.dumps(last_applied, ensure_ascii=False, separators=(",", ":"), sort_keys=True) + "\n"
+    )
     if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_LIMIT:
         del annotations[LAST_APPLIED]
     return {**applied, "metadata": {**metadata, "annotations": annotations}}

@@ -1,5 +1,4 @@
-"""metadata.managedFields: who manages which fields, read, written, sorted and bounded (WIRE-G1 to WIRE-G4,
-WIRE-G13)."""
+"""metadata.managedFields: decoding, encoding, order and the limit of entries (WIRE-G1 to WIRE-G4, WIRE-G13)."""
 
 from __future__ import annotations
 
@@ -15,12 +14,13 @@ from apiserver.meta.errors import ApplyConflict
 
 Operation = Literal["Apply", "Update"]
 
-MAX_UPDATERS = 10
-_ANCIENT = "ancient-changes"
+MAX_UPDATE_MANAGERS = 10
+_ANCIENT_CHANGES = "ancient-changes"
 
 
 class FieldManagerIdentity(NamedTuple):
-    """The identity of an entry; the entries of one applier are one whatever their version (WIRE-G2)."""
+    """The key of a managedFields entry. Operation Apply has one entry for all versions: `api_version` is empty
+    (WIRE-G2)."""
 
     name: str
     operation: Operation
@@ -28,27 +28,27 @@ class FieldManagerIdentity(NamedTuple):
     subresource: str = ""
 
     def __str__(self) -> str:
-        """As conflicts name a manager (WIRE-G21)."""
+        """The manager as it is named in conflicts (WIRE-G21)."""
         text = json.dumps(self.name, ensure_ascii=False)
         if self.subresource:
             text += f" with subresource {json.dumps(self.subresource, ensure_ascii=False)}"
         return f"{text} using {self.api_version}" if self.operation == "Update" else text
 
     @property
-    def identifier(self) -> str:
-        """What managers of one conflict, and updaters of one time, are sorted by."""
-        named = (
+    def sort_key(self) -> str:
+        """The JSON text by which managers in a conflict, and update managers with the same time, are sorted."""
+        values = (
             ("manager", self.name),
             ("operation", self.operation),
             ("apiVersion", self.api_version),
             ("subresource", self.subresource),
         )
-        return json.dumps({key: value for key, value in named if value}, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps({key: value for key, value in values if value}, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)
 class ManagedFieldsEntry:
-    """What one manager manages, since `time` (RFC 3339, empty if unknown)."""
+    """The fields that one manager owns since `time` (RFC 3339, empty if unknown)."""
 
     fields: FieldSet
     api_version: str
@@ -63,16 +63,12 @@ def field_manager_identity(name: str, operation: Operation, api_version: str, su
 
 
 def decode(entries: Any) -> ManagedFields:
-    """Managers by identity; of two entries of one identity the last counts. Raises ValueError for a broken list."""
+    """Decodes managedFields; of several entries with one identity the last wins. Raises ValueError if it is invalid."""
     if entries is None:
         return {}
     if not isinstance(entries, list):
         raise ValueError("managedFields must be a list")
-    found: ManagedFields = {}
-    for index, entry in enumerate(entries):
-        identity, managed = _decode_entry(entry, index)
-        found[identity] = managed
-    return found
+    return dict(_decode_entry(entry, index) for index, entry in enumerate(entries))
 
 
 def _decode_entry(entry: Any, index: int) -> tuple[FieldManagerIdentity, ManagedFieldsEntry]:
@@ -98,31 +94,31 @@ def _decode_entry(entry: Any, index: int) -> tuple[FieldManagerIdentity, Managed
     )
 
 
-def encode(managers: Mapping[FieldManagerIdentity, ManagedFieldsEntry]) -> list[dict[str, Any]]:
-    """The entries in the order of WIRE-G3."""
-    return [_encode_entry(identity, managed) for identity, managed in sorted(managers.items(), key=_position)]
+def encode(managed: Mapping[FieldManagerIdentity, ManagedFieldsEntry]) -> list[dict[str, Any]]:
+    """Encodes managedFields, sorted as in WIRE-G3."""
+    return [_encode_entry(identity, entry) for identity, entry in sorted(managed.items(), key=_entry_order)]
 
 
-def _position(item: tuple[FieldManagerIdentity, ManagedFieldsEntry]) -> tuple[str, float, str, str, str]:
-    identity, managed = item
-    return identity.operation, unix_seconds(managed.time), identity.name, managed.api_version, identity.subresource
+def _entry_order(item: tuple[FieldManagerIdentity, ManagedFieldsEntry]) -> tuple[str, float, str, str, str]:
+    identity, entry = item
+    return identity.operation, unix_seconds(entry.time), identity.name, entry.api_version, identity.subresource
 
 
-def _encode_entry(identity: FieldManagerIdentity, managed: ManagedFieldsEntry) -> dict[str, Any]:
-    entry: dict[str, Any] = {
+def _encode_entry(identity: FieldManagerIdentity, entry: ManagedFieldsEntry) -> dict[str, Any]:
+    document: dict[str, Any] = {
         "manager": identity.name,
         "operation": identity.operation,
-        "apiVersion": managed.api_version,
-        "time": managed.time,
+        "apiVersion": entry.api_version,
+        "time": entry.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": managed.fields.to_fields_v1(),
+        "fieldsV1": entry.fields.to_fields_v1(),
         "subresource": identity.subresource,
     }
-    return {key: value for key, value in entry.items() if value != ""}
+    return {key: value for key, value in document.items() if value != ""}
 
 
 def unix_seconds(time: str) -> float:
-    """Whole seconds of an RFC 3339 time; 0 for none and for what is no time."""
+    """Converts an RFC 3339 time to whole seconds; 0 if it is empty or invalid."""
     try:
         moment = datetime.fromisoformat(time)
     except ValueError:
@@ -130,34 +126,35 @@ def unix_seconds(time: str) -> float:
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1
 
 
-def cap_update_managers(managers: ManagedFields) -> ManagedFields:
-    """At most MAX_UPDATERS entries of operation Update: the oldest are merged into one a version (WIRE-G13)."""
-    updaters = [identity for identity in managers if identity.operation == "Update"]
-    excess = len(updaters) - MAX_UPDATERS
+def cap_update_managers(managed: ManagedFields) -> ManagedFields:
+    """Limits the entries of operation Update to MAX_UPDATE_MANAGERS: the oldest are merged, one entry per version
+    (WIRE-G13)."""
+    update_managers = [identity for identity in managed if identity.operation == "Update"]
+    excess = len(update_managers) - MAX_UPDATE_MANAGERS
     if excess <= 0:
-        return managers
-    updaters.sort(key=lambda identity: (unix_seconds(managers[identity].time), identity.identifier))
-    capped = dict(managers)
-    first_of: dict[str, FieldManagerIdentity] = {}
-    for identity in updaters:
+        return managed
+    update_managers.sort(key=lambda identity: (unix_seconds(managed[identity].time), identity.sort_key))
+    capped = dict(managed)
+    oldest: dict[str, FieldManagerIdentity] = {}
+    for identity in update_managers:
         if excess <= 0:
             break
-        managed = capped[identity]
-        bucket = FieldManagerIdentity(_ANCIENT, "Update", managed.api_version)
-        first = first_of.setdefault(managed.api_version, identity)
+        entry = capped[identity]
+        bucket = FieldManagerIdentity(_ANCIENT_CHANGES, "Update", entry.api_version)
+        first = oldest.setdefault(entry.api_version, identity)
         if identity in (first, bucket):
             continue
         if bucket not in capped:
             capped[bucket] = capped.pop(first)
         del capped[identity]
-        capped[bucket] = replace(capped[bucket], fields=managed.fields | capped[bucket].fields, time=managed.time)
+        capped[bucket] = replace(capped[bucket], fields=entry.fields | capped[bucket].fields, time=entry.time)
         excess -= 1
     return capped
 
 
 def apply_conflict(conflicts: Mapping[FieldManagerIdentity, FieldSet]) -> ApplyConflict:
-    """The answer to an apply that would take `conflicts` from their managers (WIRE-G21, WIRE-G22)."""
-    managers = sorted(conflicts, key=lambda identity: identity.identifier)
+    """Returns the error of an apply that would change the fields `conflicts` of other managers (WIRE-G21, WIRE-G22)."""
+    managers = sorted(conflicts, key=lambda identity: identity.sort_key)
     paths = {identity: [fieldpath.format_path(path) for path in conflicts[identity]] for identity in managers}
     causes = [
         {"reason": "FieldManagerConflict", "message": f"conflict with {identity}", "field": path}

@@ -1,4 +1,4 @@
-"""The merge of an applied configuration into the live object (WIRE-G19)."""
+"""Merges an applied configuration into the live object (WIRE-G19)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from apiserver.fieldmanager.typed.types import ABSENT, Atom, ListType, MapType
 
 
 def merge(atom: Atom, live: Any, config: Any) -> Any:
-    """`live` with what `config` says, by type: objects field by field, lists by their items' identity.
+    """Merges `config` into `live` by type: objects field by field, associative lists item by item.
 
-    Shares what it does not change with both. Duplicates in the live list of an item that is applied are dropped.
+    The result shares unchanged parts with both. Live duplicates of an applied list item are dropped.
     """
     form = atom.deduce_atom(live if config is ABSENT else config)
     if form.map_type is not None:
@@ -50,11 +50,11 @@ def _merge_lists(list_type: ListType, live: Any, config: Any) -> Any:
 
 
 def _merge_items(list_type: ListType, live: Sequence[Any], config: Sequence[Any]) -> list[Any]:
-    """Items of both: those of the configuration in its order, those of the live list alone where they stood, each
-    as early as the order allows."""
+    """Merges the items of both lists. Items of the configuration keep its order; items of the live list alone keep
+    their place, as early as that order allows."""
     current: dict[str, Any] = {}
     for element, item in list_type.with_path_elements(live):
-        # live items that share an identity cannot be merged with: the applied one takes their place
+        # live items with one identity (duplicates) cannot be merged; the applied item replaces them
         current[element] = None if element in current else item
     applied = dict(list_type.with_path_elements(config))
     pending = deque(applied)

@@ -1,7 +1,7 @@
-"""What server-side apply makes of a schema: which values are leaves, and how items of lists are told apart (WIRE-G8,
-WIRE-G34).
+"""The type model of structured-merge-diff, derived from structural schemas: which values are leaves, and how list items
+are identified (WIRE-G8, WIRE-G34).
 
-An Atom holds the forms that a value may have; a value's own form decides which one applies.
+An Atom has the forms that a value may take; the value itself decides which form applies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Scalar = Literal["numeric", "string", "boolean", "untyped"]
 
 
 class Absent:
-    """The type of ABSENT: no value, where null is one."""
+    """The type of ABSENT, which stands for a missing value as opposed to null."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Absent:
         return self
@@ -28,7 +28,8 @@ ABSENT: Final = Absent()
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """An object. Keys that are no field are of type `others`, or of any if `free`; else they are not allowed."""
+    """An object. Keys besides `fields` have type `element_type`, or any type with `preserves_unknown_fields`; without
+    both they are not allowed."""
 
     fields: Mapping[str, Atom] = field(default_factory=dict)
     element_type: Atom | None = None
@@ -36,13 +37,13 @@ class MapType:
     atomic: bool = False
 
     def value_atom(self, name: str) -> Atom | None:
-        """The type of a key's value, None if the schema does not declare the key."""
+        """Returns the type of a key's value, None if the schema does not declare the key."""
         return self.fields.get(name) or (DEDUCED if self.preserves_unknown_fields else self.element_type)
 
 
 @dataclass(frozen=True, slots=True)
 class ListType:
-    """A list: atomic, a set, or a map by `keys`. Items without a type may be anything."""
+    """A list: atomic, or associative as a set or as a map by `keys`. Without `element_type` items may have any type."""
 
     element_type: Atom | None = None
     associative: bool = False
@@ -54,11 +55,11 @@ class ListType:
         return self.element_type or DEDUCED
 
     def path_element(self, item: Any) -> str:
-        """The path element of an item. Raises ValueError for an item that has no identity (WIRE-G24)."""
+        """Returns the path element of an item. Raises ValueError for an item without an identity (WIRE-G24)."""
         return self._by_keys(item) if self.keys else _by_value(item)
 
     def with_path_elements(self, items: Sequence[Any]) -> list[tuple[str, Any]]:
-        """Items with their path elements; those without an identity are left out."""
+        """Returns items with their path elements, without the items that have no identity."""
         found = []
         for item in items:
             try:
@@ -90,7 +91,7 @@ class Atom:
     scalar: Scalar | None = None
     list_type: ListType | None = None
     map_type: MapType | None = None
-    # each of the forms on its own, made once: every value of every object is asked for its form
+    # every form as an Atom of its own, precomputed because deduce_atom() runs for every value of every object
     _as_scalar: Atom = field(init=False, repr=False, compare=False)
     _as_list: Atom = field(init=False, repr=False, compare=False)
     _as_map: Atom = field(init=False, repr=False, compare=False)
@@ -103,8 +104,7 @@ class Atom:
         object.__setattr__(self, "_as_map", Atom(map_type=mapped) if several and mapped is not None else self)
 
     def deduce_atom(self, value: Any) -> Atom:
-        """The one form that `value` has; all of them for null, for nothing, and for a value of no allowed form. It is
-        the same Atom for all values of a form."""
+        """Returns the Atom with only the form of `value`. Null, ABSENT and values of no allowed form get all forms."""
         if isinstance(value, dict):
             return self._as_map
         if isinstance(value, list):
@@ -115,19 +115,19 @@ class Atom:
 
 
 DEDUCED = Atom(scalar="untyped", list_type=ListType(), map_type=MapType(preserves_unknown_fields=True))
-"""A value without a schema: objects are granular, lists atomic."""
+"""The type of values without a schema: objects are granular, lists atomic."""
 
 
-def atom_from_schema(schema: Schema, *, free: bool = False) -> Atom:
-    """The Atom of a structural schema; `free` where a schema above it preserves unknown fields."""
-    free = free or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
+def atom_from_schema(schema: Schema, *, preserve: bool = False) -> Atom:
+    """Converts a structural schema. `preserve` means that a schema above it preserves unknown fields."""
+    preserve = preserve or bool(schema.get("x-kubernetes-preserve-unknown-fields"))
     match schema.get("type", ""):
         case "":
-            return Atom("untyped", _list_type(schema, free=free), _map_type(schema, free=free))
+            return Atom("untyped", _list_type(schema, preserve=preserve), _map_type(schema, preserve=preserve))
         case "object":
-            return Atom(map_type=_map_type(schema, free=free))
+            return Atom(map_type=_map_type(schema, preserve=preserve))
         case "array":
-            return Atom(list_type=_list_type(schema, free=free))
+            return Atom(list_type=_list_type(schema, preserve=preserve))
         case "integer" | "number":
             return Atom(scalar="numeric")
         case "boolean":
@@ -136,20 +136,20 @@ def atom_from_schema(schema: Schema, *, free: bool = False) -> Atom:
             return Atom(scalar="string" if schema.get("format", "") in ("", "byte") else "untyped")
 
 
-def _map_type(schema: Schema, *, free: bool) -> MapType:
+def _map_type(schema: Schema, *, preserve: bool) -> MapType:
     properties = schema.get("properties") or {}
     additional = schema.get("additionalProperties")
     return MapType(
-        fields={name: atom_from_schema(each, free=free) for name, each in properties.items()},
-        element_type=atom_from_schema(additional, free=free) if isinstance(additional, Mapping) else None,
-        preserves_unknown_fields=additional is True or (additional is None and (free or not properties)),
+        fields={name: atom_from_schema(each, preserve=preserve) for name, each in properties.items()},
+        element_type=atom_from_schema(additional, preserve=preserve) if isinstance(additional, Mapping) else None,
+        preserves_unknown_fields=additional is True or (additional is None and (preserve or not properties)),
         atomic=schema.get("x-kubernetes-map-type") == "atomic",
     )
 
 
-def _list_type(schema: Schema, *, free: bool) -> ListType:
+def _list_type(schema: Schema, *, preserve: bool) -> ListType:
     items = schema.get("items")
-    item = atom_from_schema(items, free=free) if isinstance(items, Mapping) else None
+    item = atom_from_schema(items, preserve=preserve) if isinstance(items, Mapping) else None
     match schema.get("x-kubernetes-list-type"):
         case "set":
             return ListType(item, associative=True)

@@ -1,4 +1,4 @@
-"""Whether a value fits its type, in the words of structured-merge-diff, which clients of apply know (WIRE-G24)."""
+"""Validates values against their types, with the error texts of structured-merge-diff (WIRE-G24)."""
 
 from __future__ import annotations
 
@@ -14,41 +14,42 @@ _GO_TYPES = {str: "string", bool: "bool", int: "int64", float: "float64", list: 
 
 
 def validate(atom: Atom, value: Any, *, allow_duplicates: bool = False) -> str:
-    """What is wrong with `value`, or nothing. Stored objects may hold duplicates where an applied one may not."""
-    found = list(_check(atom, value, (), allow_duplicates))
+    """Returns an error message, empty if `value` matches. Stored objects may contain duplicates, applied ones may
+    not."""
+    found = list(_validate(atom, value, (), allow_duplicates))
     if len(found) <= 1:
         return "".join(found)
     return "\n".join(["errors:", *(f"  {each}" for each in found)])
 
 
-def _check(atom: Atom, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
+def _validate(atom: Atom, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
     form = atom.deduce_atom(value)
     if value is None:
         return
     if form.map_type is not None:
-        yield from _check_map(form.map_type, value, path, allow_duplicates)
+        yield from _validate_map(form.map_type, value, path, allow_duplicates)
     elif form.scalar is not None:
-        if problem := _scalar_problem(form.scalar, value):
-            yield _at(path, problem)
+        if problem := _scalar_error(form.scalar, value):
+            yield _with_path(path, problem)
     elif form.list_type is not None:
-        yield from _check_list(form.list_type, value, path, allow_duplicates)
+        yield from _validate_list(form.list_type, value, path, allow_duplicates)
 
 
-def _check_map(map_type: MapType, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
+def _validate_map(map_type: MapType, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
     if not isinstance(value, dict):
-        yield _at(path, f"expected map, got &{{{_go_text(value)}}}")
+        yield _with_path(path, f"expected map, got &{{{_go_text(value)}}}")
         return
     for name, each in value.items():
         child, below = map_type.value_atom(name), (*path, fieldpath.field_element(name))
         if child is None:
-            yield _at(below, "field not declared in schema")
+            yield _with_path(below, "field not declared in schema")
         else:
-            yield from _check(child, each, below, allow_duplicates)
+            yield from _validate(child, each, below, allow_duplicates)
 
 
-def _check_list(list_type: ListType, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
+def _validate_list(list_type: ListType, value: Any, path: Path, allow_duplicates: bool) -> Iterator[str]:
     if not isinstance(value, list):
-        yield _at(path, f"expected list, got &{{{_go_text(value)}}}")
+        yield _with_path(path, f"expected list, got &{{{_go_text(value)}}}")
         return
     seen: set[str] = set()
     for index, item in enumerate(value):
@@ -57,15 +58,15 @@ def _check_list(list_type: ListType, value: Any, path: Path, allow_duplicates: b
             try:
                 element = list_type.path_element(item)
             except ValueError as error:
-                yield _at(path, f"element {index}: {error}")
+                yield _with_path(path, f"element {index}: {error}")
                 return
             if element in seen and not allow_duplicates:
-                yield _at(path, f"duplicate entries for key {fieldpath.format_element(element)}")
+                yield _with_path(path, f"duplicate entries for key {fieldpath.format_element(element)}")
             seen.add(element)
-        yield from _check(list_type.item_atom, item, (*path, element), allow_duplicates)
+        yield from _validate(list_type.item_atom, item, (*path, element), allow_duplicates)
 
 
-def _scalar_problem(scalar: Scalar, value: Any) -> str:
+def _scalar_error(scalar: Scalar, value: Any) -> str:
     match scalar:
         case "numeric":
             fits = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -82,8 +83,9 @@ def _scalar_problem(scalar: Scalar, value: Any) -> str:
             return f"expected any scalar, got &{{{_go_text(value)}}}" if isinstance(value, (dict, list)) else ""
 
 
-def _at(path: Path, problem: str) -> str:
-    """Only what is wrong is shown where it is: a list may have very many items (ATTACK-13)."""
+def _with_path(path: Path, problem: str) -> str:
+    """Prefixes an error with its path. The message names only the invalid item of a list, which may be long
+    (ATTACK-13)."""
     return f"{fieldpath.format_path(path)}: {problem}" if path else problem
 
 
@@ -92,7 +94,7 @@ def _go_type(value: Any) -> str:
 
 
 def _go_text(value: Any) -> str:
-    """As Go's %v prints a value."""
+    """Formats a value like %v in Go."""
     if value is None:
         return "<nil>"
     if isinstance(value, dict):
@@ -103,7 +105,7 @@ def _go_text(value: Any) -> str:
 
 
 def _go_syntax(value: Any) -> str:
-    """As Go's %#v prints a value."""
+    """Formats a value like %#v in Go."""
     if value is None:
         return "interface {}(nil)"
     if isinstance(value, dict):

@@ -1,4 +1,5 @@
-"""Ownership and apply. What is expected was observed on a kube-apiserver v1.36 with a CustomResourceDefinition."""
+"""Field ownership and server-side apply. The expected results were recorded on a kube-apiserver v1.36 with a
+CustomResourceDefinition."""
 
 from __future__ import annotations
 
@@ -33,17 +34,17 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class Endpoint:
-    """One object behind a FieldManager, with the pruning and defaults of the handlers around it."""
+    """One object with its FieldManager, pruned and defaulted as in the request handlers."""
 
     def __init__(self, *, reset_fields: tuple[str, ...] = ("status",)) -> None:
         self.manager = FieldManager(TENANTS, reset_fields=reset_fields)
         self.live: Object = {}
 
     def create(self, body: Object, manager: str = "m1", **_: object) -> Object:
-        return self._store(self.manager.create(self._settled(body), manager=manager, now=NOW))
+        return self._store(self.manager.create(self._decode(body), manager=manager, now=NOW))
 
     def update(self, body: Object, manager: str = "m1", **_: object) -> Object:
-        wanted = self._settled(body)
+        wanted = self._decode(body)
         return self._store(self.manager.update(self.live, wanted, manager=manager, now=NOW))
 
     def merge(self, patch: Object, manager: str = "m1", **_: object) -> Object:
@@ -59,10 +60,10 @@ class Endpoint:
                 return entry["fieldsV1"]
         return None
 
-    def _settled(self, body: Object) -> Object:
-        settled: Object = prune(object_schema(TENANTS), {**TYPE, **body})
-        apply_defaults(object_schema(TENANTS), settled)
-        return settled
+    def _decode(self, body: Object) -> Object:
+        decoded: Object = prune(object_schema(TENANTS), {**TYPE, **body})
+        apply_defaults(object_schema(TENANTS), decoded)
+        return decoded
 
     def _store(self, new: Object) -> Object:
         apply_defaults(object_schema(TENANTS), new)
@@ -79,32 +80,32 @@ def named(**fields: Any) -> Object:
 @pytest.mark.parametrize(
     "steps", [pytest.param(steps, id=f"sequence {n}") for n, steps in enumerate(RECORDED["sequences"])]
 )
-def test_a_sequence_of_writes_goes_as_on_a_real_kube_apiserver(steps: list[dict[str, Any]]) -> None:
+def test_a_sequence_of_writes_matches_a_real_kube_apiserver(steps: list[dict[str, Any]]) -> None:
     endpoint = Endpoint()
     for step in steps:
         write = getattr(endpoint, step["operation"])
         if "error" in step:
-            with pytest.raises(StatusError) as refused:
+            with pytest.raises(StatusError) as raised:
                 write(step["body"], step["manager"], force=step["force"])
-            assert refused.value.code == step["error"]["code"]
-            assert refused.value.message == step["error"]["message"]
-            assert by_text(refused.value.causes) == by_text(step["error"]["causes"])
+            assert raised.value.code == step["error"]["code"]
+            assert raised.value.message == step["error"]["message"]
+            assert sorted_as_json(raised.value.causes) == sorted_as_json(step["error"]["causes"])
             continue
         write(step["body"], step["manager"], force=step["force"])
-        assert shown(endpoint.live) == step["object"]
-        assert by_text(entries(endpoint.live)) == by_text(step["managers"])
+        assert without_managed_fields(endpoint.live) == step["object"]
+        assert sorted_as_json(comparable_entries(endpoint.live)) == sorted_as_json(step["managers"])
 
 
-def by_text(items: list[dict[str, Any]]) -> list[str]:
+def sorted_as_json(items: list[dict[str, Any]]) -> list[str]:
     return sorted(json.dumps(item, sort_keys=True) for item in items)
 
 
-def shown(obj: Object) -> Object:
+def without_managed_fields(obj: Object) -> Object:
     metadata = {key: value for key, value in obj["metadata"].items() if key not in ("managedFields", "uid")}
     return {key: value for key, value in {**obj, "metadata": metadata}.items() if key not in TYPE}
 
 
-def entries(obj: Object) -> list[dict[str, Any]]:
+def comparable_entries(obj: Object) -> list[dict[str, Any]]:
     return [
         {
             **{key: value for key, value in entry.items() if key not in ("time", "fieldsType", "apiVersion")},
@@ -141,7 +142,7 @@ def test_an_apply_owns_leaves_only() -> None:
     )
 
 
-def test_defaults_belong_to_nobody_after_an_apply_and_can_be_set_by_another() -> None:
+def test_defaults_are_unowned_after_an_apply_and_another_manager_may_set_them() -> None:
     endpoint = Endpoint()
     endpoint.apply(named(spec={"host": "a"}))
     assert endpoint.live["spec"]["etcd"] is False
@@ -152,12 +153,12 @@ def test_defaults_belong_to_nobody_after_an_apply_and_can_be_set_by_another() ->
 def test_a_conflict_names_manager_version_and_field() -> None:
     endpoint = Endpoint()
     endpoint.create(named(spec={"host": "a"}), "creator")
-    with pytest.raises(ApplyConflict) as refused:
+    with pytest.raises(ApplyConflict) as raised:
         endpoint.apply(named(spec={"host": "b"}))
-    assert refused.value.message == (
+    assert raised.value.message == (
         'Apply failed with 1 conflict: conflict with "creator" using apps.cozystack.io/v1alpha1: .spec.host'
     )
-    assert refused.value.details == {
+    assert raised.value.details == {
         "causes": [
             {
                 "reason": "FieldManagerConflict",
@@ -172,9 +173,9 @@ def test_conflicts_with_several_managers_are_grouped_and_sorted() -> None:
     endpoint = Endpoint()
     endpoint.apply(named(spec={"host": "a", "ports": [{"port": 1, "name": "p"}]}), "b")
     endpoint.apply(named(spec={"etcd": True, "set": ["x"]}), "a")
-    with pytest.raises(ApplyConflict) as refused:
+    with pytest.raises(ApplyConflict) as raised:
         endpoint.apply(named(spec={"host": "z", "etcd": False, "ports": [{"port": 1, "name": "q"}], "set": ["x"]}), "c")
-    assert refused.value.message == (
+    assert raised.value.message == (
         'Apply failed with 3 conflicts: conflicts with "a":\n- .spec.etcd\n'
         'conflicts with "b":\n- .spec.host\n- .spec.ports[port=1,protocol="TCP"].name'
     )
@@ -189,7 +190,7 @@ def test_a_forced_apply_takes_the_field_over() -> None:
     assert endpoint.owned("second") == {"f:spec": {"f:host": {}}}
 
 
-def test_the_same_value_is_shared_without_a_conflict() -> None:
+def test_appliers_of_the_same_value_share_the_field() -> None:
     endpoint = Endpoint()
     endpoint.apply(named(spec={"host": "a"}), "first")
     endpoint.apply(named(spec={"host": "a"}), "second")
@@ -258,14 +259,14 @@ def test_tracking_ends_on_request_and_begins_again_with_the_next_apply(reset: li
     assert endpoint.owned("before-first-apply", "Update") == {"f:spec": {".": {}, "f:etcd": {}, "f:resourceQuotas": {}}}
 
 
-def test_managed_fields_that_cannot_be_read_are_replaced_by_the_stored_ones() -> None:
+def test_invalid_managed_fields_in_a_request_are_replaced_by_the_stored_ones() -> None:
     endpoint = Endpoint()
     created = copy.deepcopy(endpoint.create(named(spec={"host": "a"})))
     endpoint.merge({"metadata": {"managedFields": [{"manager": "x", "operation": "Guess"}]}})
     assert endpoint.live["metadata"]["managedFields"] == created["metadata"]["managedFields"]
 
 
-def test_the_managed_fields_of_a_request_are_what_its_update_starts_from() -> None:
+def test_an_update_starts_from_the_managed_fields_of_the_request() -> None:
     endpoint = Endpoint()
     endpoint.create(named(spec={"host": "a"}), "helm")
     entry = {**endpoint.live["metadata"]["managedFields"][0], "manager": "flux", "operation": "Apply", "time": THEN}
@@ -273,7 +274,7 @@ def test_the_managed_fields_of_a_request_are_what_its_update_starts_from() -> No
     assert [each["manager"] for each in endpoint.live["metadata"]["managedFields"]] == ["flux"]
 
 
-def test_stored_managed_fields_that_are_broken_do_not_stop_an_apply() -> None:
+def test_invalid_stored_managed_fields_do_not_prevent_an_apply() -> None:
     endpoint = Endpoint()
     endpoint.create(named(spec={"host": "a"}))
     endpoint.live["metadata"]["managedFields"] = [{"operation": 3}]
@@ -282,7 +283,7 @@ def test_stored_managed_fields_that_are_broken_do_not_stop_an_apply() -> None:
     assert endpoint.owned("before-first-apply", "Update") is not None
 
 
-def test_more_than_ten_updaters_are_merged_from_the_oldest() -> None:
+def test_the_oldest_of_more_than_ten_updaters_are_merged() -> None:
     endpoint = Endpoint()
     endpoint.create(named(spec={"resourceQuotas": {"k0": 1}}), "m0")
     for n in range(1, 13):
@@ -301,7 +302,7 @@ def test_a_reset_field_is_owned_by_nobody() -> None:
     assert endpoint.owned("m2") is None
 
 
-def test_a_subresource_has_entries_of_its_own_and_conflicts_that_say_so() -> None:
+def test_a_subresource_has_its_own_entries_and_is_named_in_conflicts() -> None:
     manager = FieldManager(TENANTS, reset_fields=("spec", "metadata"))
     live = Endpoint().create(named(spec={"host": "a"}))
     ready = {**TYPE, "metadata": {"name": "x", "labels": {"a": "b"}}, "status": {"conditions": [condition("True")]}}
@@ -312,9 +313,9 @@ def test_a_subresource_has_entries_of_its_own_and_conflicts_that_say_so() -> Non
         "f:status": {"f:conditions": {'k:{"type":"Ready"}': {".": {}, "f:status": {}, "f:type": {}}}}
     }
     other = {**TYPE, "metadata": {"name": "x"}, "status": {"conditions": [condition("False")]}}
-    with pytest.raises(ApplyConflict) as refused:
+    with pytest.raises(ApplyConflict) as raised:
         manager.apply(first, other, manager="d", force=False, now=NOW, subresource="status")
-    assert refused.value.message == (
+    assert raised.value.message == (
         'Apply failed with 1 conflict: conflict with "c" with subresource "status": '
         '.status.conditions[type="Ready"].status'
     )
@@ -324,7 +325,7 @@ def condition(status: str) -> Object:
     return {"type": "Ready", "status": status}
 
 
-def client_side_applied() -> Endpoint:
+def endpoint_after_client_side_apply() -> Endpoint:
     endpoint = Endpoint()
     last = {**TYPE, "metadata": {"name": "x", "annotations": {}}, "spec": {"host": "a", "etcd": True}}
     metadata = {"name": "x", "annotations": {LAST_APPLIED: json.dumps(last) + "\n"}}
@@ -332,8 +333,8 @@ def client_side_applied() -> Endpoint:
     return endpoint
 
 
-def test_kubectl_takes_over_what_it_applied_on_the_client_side() -> None:
-    endpoint = client_side_applied()
+def test_kubectl_takes_over_fields_of_its_client_side_apply() -> None:
+    endpoint = endpoint_after_client_side_apply()
     endpoint.apply(named(spec={"host": "b", "etcd": True}), "kubectl")
     assert endpoint.live["spec"]["host"] == "b"
     assert endpoint.live["metadata"]["annotations"][LAST_APPLIED] == (
@@ -342,18 +343,18 @@ def test_kubectl_takes_over_what_it_applied_on_the_client_side() -> None:
     )
 
 
-def test_kubectl_does_not_take_over_what_it_never_applied() -> None:
-    endpoint = client_side_applied()
-    with pytest.raises(ApplyConflict) as refused:
+def test_kubectl_does_not_take_over_fields_it_never_applied() -> None:
+    endpoint = endpoint_after_client_side_apply()
+    with pytest.raises(ApplyConflict) as raised:
         endpoint.apply(named(spec={"host": "b", "gateway": False}), "kubectl")
-    assert [cause["field"] for cause in refused.value.causes] == [".spec.gateway"]
+    assert [cause["field"] for cause in raised.value.causes] == [".spec.gateway"]
 
 
-def test_others_take_over_nothing_from_client_side_apply() -> None:
-    endpoint = client_side_applied()
-    with pytest.raises(ApplyConflict) as refused:
+def test_other_managers_take_over_nothing_from_client_side_apply() -> None:
+    endpoint = endpoint_after_client_side_apply()
+    with pytest.raises(ApplyConflict) as raised:
         endpoint.apply(named(spec={"host": "b"}), "flux")
-    assert [cause["field"] for cause in refused.value.causes] == [".spec.host"]
+    assert [cause["field"] for cause in raised.value.causes] == [".spec.host"]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +368,7 @@ def test_others_take_over_nothing_from_client_side_apply() -> None:
         ),
         pytest.param({"apiVersion": None, "kind": None}, "invalid object type: /, Kind=", id="no kind"),
         pytest.param(
-            {"metadata": {"managedFields": []}}, "metadata.managedFields must be nil", id="managedFields, though empty"
+            {"metadata": {"managedFields": []}}, "metadata.managedFields must be nil", id="empty managedFields"
         ),
         pytest.param(
             named(spec={"bar": {"x": 1}}),
@@ -385,7 +386,7 @@ def test_others_take_over_nothing_from_client_side_apply() -> None:
             {"metadata": "x"},
             "failed to create typed patch object (/; apps.cozystack.io/v1alpha1, Kind=Tenant): "
             ".metadata: expected map, got &{x}",
-            id="metadata that is no object",
+            id="metadata that is not an object",
         ),
         pytest.param(
             named(spec={"set": ["a", "a"], "ports": [{"port": 1}, {"port": 1}]}),
@@ -396,14 +397,14 @@ def test_others_take_over_nothing_from_client_side_apply() -> None:
         ),
     ],
 )
-def test_a_configuration_that_cannot_be_applied_is_the_clients_mistake(config: Any, message: str) -> None:
+def test_an_invalid_configuration_is_a_bad_request(config: Any, message: str) -> None:
     body = {**TYPE, **config} if isinstance(config, dict) else config
-    with pytest.raises(BadRequest) as refused:
+    with pytest.raises(BadRequest) as raised:
         FieldManager(TENANTS).apply(None, body, manager="m", force=False, now=NOW)
-    assert refused.value.message == message
+    assert raised.value.message == message
 
 
-def test_a_configuration_that_is_nested_without_end_is_refused() -> None:
+def test_a_deeply_nested_configuration_is_rejected() -> None:
     deep: Any = {}
     for _ in range(900):
         deep = {"a": deep}
@@ -411,7 +412,7 @@ def test_a_configuration_that_is_nested_without_end_is_refused() -> None:
         FieldManager(TENANTS).apply(None, {**TYPE, **named(spec={"free": deep})}, manager="m", force=False, now=NOW)
 
 
-def test_what_does_not_fit_the_schema_keeps_the_stored_managers() -> None:
+def test_an_object_that_does_not_match_the_schema_keeps_the_stored_managers() -> None:
     endpoint = Endpoint()
     created = copy.deepcopy(endpoint.create(named(spec={"host": "a"})))
     wrong = {**created, "spec": {"host": 1}}
@@ -419,7 +420,7 @@ def test_what_does_not_fit_the_schema_keeps_the_stored_managers() -> None:
     assert updated["metadata"]["managedFields"] == created["metadata"]["managedFields"]
 
 
-def test_fields_recorded_in_a_version_that_is_not_served_are_forgotten() -> None:
+def test_fields_recorded_in_a_version_that_is_not_served_are_dropped() -> None:
     endpoint = Endpoint()
     endpoint.create(named(spec={"host": "a"}))
     old = {**endpoint.live["metadata"]["managedFields"][0], "manager": "old", "apiVersion": "apps.cozystack.io/v0"}
@@ -428,7 +429,7 @@ def test_fields_recorded_in_a_version_that_is_not_served_are_forgotten() -> None
     assert [each["manager"] for each in endpoint.live["metadata"]["managedFields"]] == ["m1", "m2"]
 
 
-def test_arguments_are_left_as_they_were() -> None:
+def test_arguments_are_not_modified() -> None:
     endpoint = Endpoint()
     endpoint.create(named(spec={"set": ["a"]}))
     live, new = copy.deepcopy(endpoint.live), copy.deepcopy(endpoint.live)
@@ -452,12 +453,12 @@ def test_arguments_are_left_as_they_were() -> None:
         pytest.param({"metadata": {"labels": {"a": "b"}}}, False, id="a label"),
     ],
 )
-def test_same_content_overlooks_only_versions_and_times(change: Object, same: bool) -> None:
+def test_same_content_ignores_only_versions_and_times(change: Object, same: bool) -> None:
     obj = Endpoint().create(named(spec={"host": "a", "etcd": False}))
     assert same_content(obj, merge_patch(obj, change)) is same
 
 
-def test_same_content_overlooks_times_of_managers_but_not_managers() -> None:
+def test_same_content_ignores_times_in_managed_fields_but_not_managers() -> None:
     obj = Endpoint().create(named(spec={"host": "a"}))
     later, renamed = copy.deepcopy(obj), copy.deepcopy(obj)
     later["metadata"]["managedFields"][0]["time"] = "2030-01-01T00:00:00Z"
@@ -466,7 +467,7 @@ def test_same_content_overlooks_times_of_managers_but_not_managers() -> None:
     assert not same_content(obj, renamed)
 
 
-def test_broken_managed_fields_are_told_of() -> None:
+def test_invalid_managed_fields_are_reported() -> None:
     assert managed_fields_error({"metadata": {"managedFields": [{"operation": "x"}]}}) != ""
     assert managed_fields_error(Endpoint().create(named())) == ""
 
@@ -483,7 +484,7 @@ specs = st.dictionaries(st.sampled_from("abc"), values, max_size=3)
 
 @settings(max_examples=60, deadline=None)
 @given(base=specs, config=specs)
-def test_applying_again_is_a_no_op_for_anything(base: Object, config: Object) -> None:
+def test_applying_the_same_configuration_again_changes_nothing(base: Object, config: Object) -> None:
     manager = FieldManager(FREE)
     names = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x", "uid": "u"}}
     live = manager.create({**names, "spec": base}, manager="creator", now=THEN)
@@ -494,7 +495,7 @@ def test_applying_again_is_a_no_op_for_anything(base: Object, config: Object) ->
 
 @settings(max_examples=60, deadline=None)
 @given(base=specs, config=specs)
-def test_what_is_applied_and_then_left_out_is_gone(base: Object, config: Object) -> None:
+def test_fields_left_out_of_the_next_apply_are_removed(base: Object, config: Object) -> None:
     manager = FieldManager(FREE)
     names = {"apiVersion": "g/v1", "kind": "K", "metadata": {"name": "x"}}
     live = manager.apply(None, {**names, "left": base}, manager="first", force=False, now=THEN)

@@ -21,12 +21,12 @@ field_sets = st.lists(paths, max_size=8).map(FieldSet.of)
 
 
 @given(field_sets)
-def test_a_set_survives_fields_v1(fields: FieldSet) -> None:
+def test_a_set_survives_a_round_trip_through_fields_v1(fields: FieldSet) -> None:
     assert FieldSet.from_fields_v1(json.loads(json.dumps(fields.to_fields_v1()))) == fields
 
 
 @given(st.lists(paths, max_size=8))
-def test_a_set_holds_exactly_the_paths_it_is_made_of(given_paths: list[tuple[str, ...]]) -> None:
+def test_a_set_contains_exactly_its_paths(given_paths: list[tuple[str, ...]]) -> None:
     fields = FieldSet.of(given_paths)
     assert set(fields) == set(given_paths)
     assert all(path in fields for path in given_paths)
@@ -34,7 +34,7 @@ def test_a_set_holds_exactly_the_paths_it_is_made_of(given_paths: list[tuple[str
 
 
 @given(field_sets, field_sets)
-def test_the_algebra_is_that_of_sets_of_paths(left: FieldSet, right: FieldSet) -> None:
+def test_set_operations_work_on_paths(left: FieldSet, right: FieldSet) -> None:
     a, b = set(left), set(right)
     assert set(left | right) == a | b
     assert set(left & right) == a & b
@@ -45,7 +45,7 @@ def test_the_algebra_is_that_of_sets_of_paths(left: FieldSet, right: FieldSet) -
 
 
 @given(field_sets, field_sets)
-def test_equal_sets_are_written_alike(left: FieldSet, right: FieldSet) -> None:
+def test_equal_sets_have_the_same_fields_v1(left: FieldSet, right: FieldSet) -> None:
     assert json.dumps((left | right).to_fields_v1()) == json.dumps((right | left).to_fields_v1())
     assert bool(left - left) is False
     assert (left - right) | (left & right) == left
@@ -56,9 +56,9 @@ def test_equal_sets_are_written_alike(left: FieldSet, right: FieldSet) -> None:
     [
         pytest.param([("f:host",)], '{"f:host":{}}', id="a leaf"),
         pytest.param(
-            [("f:q",), ("f:q", "f:cpu")], '{"f:q":{".":{},"f:cpu":{}}}', id="a container that is owned itself"
+            [("f:q",), ("f:q", "f:cpu")], '{"f:q":{".":{},"f:cpu":{}}}', id="a container that is itself a member"
         ),
-        pytest.param([("f:q", "f:cpu")], '{"f:q":{"f:cpu":{}}}', id="a container that is not owned"),
+        pytest.param([("f:q", "f:cpu")], '{"f:q":{"f:cpu":{}}}', id="a container that is not a member"),
         pytest.param([], "{}", id="nothing"),
         pytest.param(
             [("i:3",), ("v:10",), ("v:9",), ('v:"a"',), ('k:{"p":2}',), ('k:{"p":10}',), ("f:b",), ("f:a",)],
@@ -67,7 +67,7 @@ def test_equal_sets_are_written_alike(left: FieldSet, right: FieldSet) -> None:
         ),
     ],
 )
-def test_fields_v1_is_written_in_the_order_that_clients_compare_by(given_paths: Any, text: str) -> None:
+def test_fields_v1_is_written_in_canonical_order(given_paths: Any, text: str) -> None:
     assert json.dumps(FieldSet.of(given_paths).to_fields_v1(), separators=(",", ":")) == text
 
 
@@ -91,17 +91,17 @@ def test_fields_v1_is_read_into_canonical_paths(document: Any, expected: Any) ->
         pytest.param([], id="a list"),
         pytest.param({"f:a": 1}, id="a number for a node"),
         pytest.param({"host": {}}, id="an element without its kind"),
-        pytest.param({"v:{": {}}, id="a value that is no JSON"),
-        pytest.param({"k:[1]": {}}, id="keys that are no object"),
-        pytest.param({"i:x": {}}, id="an index that is no number"),
+        pytest.param({"v:{": {}}, id="a value that is not JSON"),
+        pytest.param({"k:[1]": {}}, id="keys that are not an object"),
+        pytest.param({"i:x": {}}, id="an index that is not a number"),
     ],
 )
-def test_what_is_no_field_set_is_a_value_error(document: Any) -> None:
+def test_an_invalid_field_set_is_a_value_error(document: Any) -> None:
     with pytest.raises(ValueError, match=r".+"):
         FieldSet.from_fields_v1(document)
 
 
-def test_a_field_set_without_end_is_a_value_error() -> None:
+def test_a_deeply_nested_field_set_is_a_value_error() -> None:
     document: dict[str, Any] = {}
     for _ in range(900):
         document = {"f:a": document}
@@ -124,12 +124,12 @@ def test_a_field_set_without_end_is_a_value_error() -> None:
             id="two keys",
         ),
         pytest.param(("f:set", fieldpath.value_element("v")), '.set[="v"]', id="an item by its value"),
-        pytest.param(("f:list", "i:0"), ".list[0]", id="an item by its place"),
+        pytest.param(("f:list", "i:0"), ".list[0]", id="an item by its index"),
     ],
 )
-def test_paths_are_shown_as_clients_know_them(path: tuple[str, ...], text: str) -> None:
+def test_paths_are_formatted_like_in_kubernetes(path: tuple[str, ...], text: str) -> None:
     assert fieldpath.format_path(path) == text
 
 
-def test_nothing_is_below_an_unknown_element() -> None:
+def test_an_unknown_element_has_no_paths_below_it() -> None:
     assert FieldSet.of([("f:a", "f:b")]).with_prefix("f:x") == EMPTY

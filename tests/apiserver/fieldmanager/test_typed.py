@@ -38,7 +38,7 @@ SCHEMA = {
 ROOT = atom_from_schema(SCHEMA)
 
 
-def shown(fields: FieldSet) -> Any:
+def fields_v1(fields: FieldSet) -> Any:
     return fields.to_fields_v1()
 
 
@@ -47,7 +47,10 @@ def shown(fields: FieldSet) -> Any:
     [
         pytest.param({"set": ["a", "b"]}, {"set": ["c"]}, {"set": ["a", "b", "c"]}, id="sets are united"),
         pytest.param(
-            {"set": ["a", "b", "c"]}, {"set": ["c", "a"]}, {"set": ["b", "c", "a"]}, id="in the applied order"
+            {"set": ["a", "b", "c"]},
+            {"set": ["c", "a"]},
+            {"set": ["b", "c", "a"]},
+            id="applied items keep the applied order",
         ),
         pytest.param(
             {"set": ["a", "x"]}, {"set": ["a", "d"]}, {"set": ["a", "x", "d"]}, id="live items keep their place"
@@ -74,8 +77,8 @@ def shown(fields: FieldSet) -> Any:
         ),
         pytest.param({"map": {"a": "1"}}, {"map": None}, {"map": {"a": "1"}}, id="a null does not clear a map"),
         pytest.param({"name": "a"}, {"name": None}, {"name": None}, id="a null replaces a scalar"),
-        pytest.param({"any": 1}, {"any": "1"}, {"any": "1"}, id="a value of another form replaces"),
-        pytest.param(ABSENT, {"name": "a"}, {"name": "a"}, id="nothing is live"),
+        pytest.param({"any": 1}, {"any": "1"}, {"any": "1"}, id="a value of another form replaces the live one"),
+        pytest.param(ABSENT, {"name": "a"}, {"name": "a"}, id="no live value"),
     ],
 )
 def test_a_configuration_is_merged_by_type(live: Any, config: Any, merged: Any) -> None:
@@ -85,26 +88,33 @@ def test_a_configuration_is_merged_by_type(live: Any, config: Any, merged: Any) 
 @pytest.mark.parametrize(
     ("old", "new", "removed", "modified", "added"),
     [
-        pytest.param({"count": 1}, {"count": 1.0}, {}, {}, {}, id="one is one"),
-        pytest.param({"any": 1}, {"any": "1"}, {}, {"f:any": {}}, {}, id="a number is no text"),
+        pytest.param({"count": 1}, {"count": 1.0}, {}, {}, {}, id="1 equals 1.0"),
+        pytest.param({"any": 1}, {"any": "1"}, {}, {"f:any": {}}, {}, id="a number differs from text"),
         pytest.param(
-            {"free": {"a": 1}}, {"free": {"a": True}}, {}, {"f:free": {"f:a": {}}}, {}, id="a number is no boolean"
+            {"free": {"a": 1}},
+            {"free": {"a": True}},
+            {},
+            {"f:free": {"f:a": {}}},
+            {},
+            id="a number differs from a boolean",
         ),
         pytest.param({}, {"map": {"a": "1"}}, {}, {}, {"f:map": {".": {}, "f:a": {}}}, id="a new map and its keys"),
         pytest.param({"map": {}}, {"map": {"a": "1"}}, {}, {}, {"f:map": {"f:a": {}}}, id="a new key in a map"),
-        pytest.param({"map": {"a": "1"}}, {}, {"f:map": {".": {}, "f:a": {}}}, {}, {}, id="a map that is gone"),
+        pytest.param({"map": {"a": "1"}}, {}, {"f:map": {".": {}, "f:a": {}}}, {}, {}, id="a removed map"),
         pytest.param(
             {"set": ["a"]}, {"set": ["b"]}, {"f:set": {'v:"a"': {}}}, {}, {"f:set": {'v:"b"': {}}}, id="items"
         ),
         pytest.param({"set": ["a", "b"]}, {"set": ["b", "a"]}, {}, {}, {}, id="the order of a set does not matter"),
-        pytest.param({"list": ["a", "b"]}, {"list": ["b", "a"]}, {}, {"f:list": {}}, {}, id="that of a list does"),
+        pytest.param(
+            {"list": ["a", "b"]}, {"list": ["b", "a"]}, {}, {"f:list": {}}, {}, id="the order of an atomic list matters"
+        ),
         pytest.param(
             {"set": ["a", "a"]},
             {"set": ["a"]},
             {"f:set": {'v:"a"': {}}},
             {},
             {"f:set": {'v:"a"': {}}},
-            id="duplicates that end",
+            id="duplicates are removed",
         ),
         pytest.param(
             {"set": ["a"]},
@@ -112,7 +122,7 @@ def test_a_configuration_is_merged_by_type(live: Any, config: Any, merged: Any) 
             {"f:set": {'v:"a"': {}}},
             {},
             {"f:set": {'v:"a"': {}}},
-            id="duplicates that begin",
+            id="duplicates are added",
         ),
         pytest.param(
             {"free": {"a": {"b": 1}}},
@@ -127,18 +137,20 @@ def test_a_configuration_is_merged_by_type(live: Any, config: Any, merged: Any) 
         ),
     ],
 )
-def test_a_comparison_tells_what_differs(old: Any, new: Any, removed: Any, modified: Any, added: Any) -> None:
+def test_a_comparison_finds_removed_modified_and_added_fields(
+    old: Any, new: Any, removed: Any, modified: Any, added: Any
+) -> None:
     found = compare(ROOT, old, new)
-    assert (shown(found.removed), shown(found.modified), shown(found.added)) == (removed, modified, added)
+    assert (fields_v1(found.removed), fields_v1(found.modified), fields_v1(found.added)) == (removed, modified, added)
 
 
 @pytest.mark.parametrize(
     ("value", "fields"),
     [
         pytest.param({"map": {}}, {"f:map": {}}, id="an empty map is owned"),
-        pytest.param({"set": []}, {}, id="an empty set is not"),
-        pytest.param({"list": []}, {"f:list": {}}, id="an empty atomic list is"),
-        pytest.param({"name": None}, {"f:name": {}}, id="a null is"),
+        pytest.param({"set": []}, {}, id="an empty set is not owned"),
+        pytest.param({"list": []}, {"f:list": {}}, id="an empty atomic list is owned"),
+        pytest.param({"name": None}, {"f:name": {}}, id="a null is owned"),
         pytest.param(
             {"ports": [{"port": 1}]},
             {"f:ports": {'k:{"port":1}': {".": {}, "f:port": {}}}},
@@ -151,27 +163,27 @@ def test_a_comparison_tells_what_differs(old: Any, new: Any, removed: Any, modif
     ],
 )
 def test_an_applied_value_owns_its_leaves(value: Any, fields: Any) -> None:
-    assert shown(to_field_set(ROOT, value)) == fields
+    assert fields_v1(to_field_set(ROOT, value)) == fields
 
 
-def test_fields_of_structs_are_members_with_what_is_below_them_and_keys_of_maps_are_not() -> None:
+def test_named_fields_above_a_member_become_members_and_map_keys_do_not() -> None:
     fields = FieldSet.from_fields_v1({"f:map": {"f:a": {}}, "f:free": {"f:x": {"f:y": {}}}})
-    assert shown(ensure_named_fields_are_members(ROOT, fields)) == {
+    assert fields_v1(ensure_named_fields_are_members(ROOT, fields)) == {
         "f:free": {".": {}, "f:x": {"f:y": {}}},
         "f:map": {".": {}, "f:a": {}},
     }
 
 
-def test_what_has_become_atomic_is_owned_as_a_whole() -> None:
+def test_fields_that_became_atomic_are_owned_as_a_whole() -> None:
     fields = FieldSet.from_fields_v1({"f:whole": {"f:a": {}}, "f:list": {"i:0": {}}, "f:set": {'v:"a"': {}}})
-    assert shown(reconcile_with_schema(ROOT, fields)) == {"f:list": {}, "f:set": {'v:"a"': {}}, "f:whole": {}}
+    assert fields_v1(reconcile_with_schema(ROOT, fields)) == {"f:list": {}, "f:set": {'v:"a"': {}}, "f:whole": {}}
 
 
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        pytest.param({"name": "a", "any": 1, "time": "x", "set": ["a"], "free": {"x": [1]}}, "", id="what fits"),
-        pytest.param({"name": None, "map": None}, "", id="nulls fit anywhere"),
+        pytest.param({"name": "a", "any": 1, "time": "x", "set": ["a"], "free": {"x": [1]}}, "", id="a valid value"),
+        pytest.param({"name": None, "map": None}, "", id="nulls are valid for every type"),
         pytest.param(
             {"name": 1}, ".name: expected string, got &value.valueUnstructured{Value:1}", id="a number for text"
         ),
@@ -198,7 +210,7 @@ def test_what_has_become_atomic_is_owned_as_a_whole() -> None:
         pytest.param(
             {"ports": ["x"]},
             ".ports: element 0: associative list with keys may not have non-map elements",
-            id="an item that is no object",
+            id="an item that is not an object",
         ),
         pytest.param(
             {"set": [{}]},
@@ -220,7 +232,7 @@ def test_what_has_become_atomic_is_owned_as_a_whole() -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_told_in_the_words_of_kubernetes(value: Any, problem: str) -> None:
+def test_a_value_that_does_not_match_its_type_has_the_error_of_kubernetes(value: Any, problem: str) -> None:
     assert validate(ROOT, value) == problem
 
 
@@ -229,7 +241,7 @@ def test_stored_objects_may_hold_duplicates() -> None:
     assert validate(ROOT, {"set": ["a", "a"]}) == '.set: duplicate entries for key [="a"]'
 
 
-def test_a_preserving_schema_frees_everything_below_it() -> None:
+def test_a_schema_that_preserves_unknown_fields_allows_them_at_any_depth() -> None:
     root = atom_from_schema(
         {
             "type": "object",
@@ -241,7 +253,7 @@ def test_a_preserving_schema_frees_everything_below_it() -> None:
     assert validate(root, {"a": {"b": 2}}) != ""
 
 
-def test_an_atom_takes_the_form_of_its_value() -> None:
+def test_an_atom_is_narrowed_to_the_form_of_the_value() -> None:
     assert DEDUCED.deduce_atom({}) == Atom(map_type=DEDUCED.map_type)
     assert DEDUCED.deduce_atom([]) == Atom(list_type=DEDUCED.list_type)
     assert DEDUCED.deduce_atom(1) == Atom(scalar="untyped")
