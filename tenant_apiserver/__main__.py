@@ -6,23 +6,23 @@ import os
 import sys
 
 from tenant_apiserver import __version__
-from tenant_apiserver.options.command_line import Kubeconfig, Serve, Standalone, parse
+from tenant_apiserver.options.command_line import KubeconfigOptions, ServeOptions, StandaloneOptions, parse_command_line
 
 
 def main() -> None:
     """Exits 2 for a bad option, 1 if the server cannot start or dies, 0 after a clean end."""
-    options = parse(sys.argv[1:], os.environ)
+    options = parse_command_line(sys.argv[1:], os.environ)
     match options:
-        case Serve():
+        case ServeOptions():
             # imported late: `version` and a bad flag need not wait for the server's libraries
             from tenant_apiserver.serve import serve
 
             raise SystemExit(serve(options))
-        case Standalone():
+        case StandaloneOptions():
             from tenant_apiserver.standalone import standalone
 
             raise SystemExit(standalone(options))
-        case Kubeconfig():
+        case KubeconfigOptions():
             from tenant_apiserver.certificates.local_pki import kubeconfig
 
             raise SystemExit(kubeconfig(options))

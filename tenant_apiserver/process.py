@@ -20,18 +20,18 @@ from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.encoding.offload import shorten_switch_interval
 from apiserver.endpoints.discovery import Discovery
-from apiserver.endpoints.filters.audit import Sink
-from apiserver.endpoints.filters.authentication import Identify
+from apiserver.endpoints.filters.audit import AuditSink
+from apiserver.endpoints.filters.authentication import RequestAuthenticator
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
-from apiserver.endpoints.installer import ApiGroup, install
+from apiserver.endpoints.installer import ApiGroupVersion, install
 from apiserver.endpoints.openapi.routes import OpenAPI
 from apiserver.metrics import Metrics
 from apiserver.request.request_info import RequestInfo
 from apiserver.server import listener as serving
-from apiserver.server.app import Api, build_app, endpoints_of
-from apiserver.server.event_loop_lag import Stalls
+from apiserver.server.app import Api, build_app, endpoints_by_group_version
+from apiserver.server.event_loop_lag import EventLoopLag
 from apiserver.server.healthz import READINESS, HealthChecks
-from apiserver.server.listener import Listener, Shutdown
+from apiserver.server.listener import Listener, ShutdownStages
 from apiserver.server.version import Version
 from apiserver.tls.asyncio_tls import AsyncioServerTls
 from apiserver.tls.openssl_tls import OpenSslServerTls
@@ -63,9 +63,9 @@ class Group:
     admission: Admission
 
 
-def stages(*, delay: float = 0.0) -> Shutdown:
+def stages(*, delay: float = 0.0) -> ShutdownStages:
     """The end of the process, within 10 seconds in all (WIRE-I13); `delay` as in Shutdown."""
-    return Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=delay, grace=8.0 - delay)
+    return ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=delay, grace=8.0 - delay)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Process:
 
     metrics: Metrics = field(default_factory=Metrics)
     health: HealthChecks = field(default_factory=HealthChecks)
-    stages: Shutdown = field(default_factory=stages)
+    stages: ShutdownStages = field(default_factory=stages)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -82,15 +82,15 @@ def build(
     process: Process,
     *,
     groups: Sequence[Group],
-    authenticator: Identify,
+    authenticator: RequestAuthenticator,
     authorizer: Authorizer,
     request_headers: Callable[[], RequestHeaderConfig],
     max_requests_inflight: int,
     impersonation: bool,
-    audit: Sink | None,
+    audit: AuditSink | None,
 ) -> web.Application:
     installed = [_install(process, group, authorizer) for group in groups]
-    endpoints = endpoints_of(installed)
+    endpoints = endpoints_by_group_version(installed)
     filters = build_filters(
         FilterConfig(
             authenticator=authenticator,
@@ -134,7 +134,7 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
     health.add("host", host, endpoints=READINESS)
     health.add("poststarthook/start-apiserver-admission-initializer", lambda: None)
     health.add("poststarthook/generic-apiserver-start-informers", lambda: None)
-    health.add("shutdown", process.stages.check, endpoints=READINESS)
+    health.add("shutdown", process.stages.readyz_check, endpoints=READINESS)
 
 
 def informer_tasks(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -208,7 +208,7 @@ def admission_observer(metrics: Metrics) -> DurationObserver:
 
 
 def audit_log(path: Path | None, metrics: Metrics) -> AuditLog | None:
-    return AuditLog(path, on_lost=metrics.audit_lost) if path is not None else None
+    return AuditLog(path, on_event_lost=metrics.audit_event_lost) if path is not None else None
 
 
 async def listen(app: web.Application, tls: ServerTls, options: CommonOptions, process: Process) -> Listener:
@@ -228,10 +228,10 @@ async def run(
     loudly. Raises CannotListen."""
     shorten_switch_interval()
     listener = await opened()
-    watched = {**work, "event-loop": Stalls(process.metrics.registry).watch}
+    watched = {**work, "event-loop": EventLoopLag(process.metrics.registry).watch}
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(_named(call), name=name) for name, call in watched.items()]
-        await serving.run(listener, process.stages, stop=process.stop)
+        await serving.serve_until_stopped(listener, process.stages, stop=process.stop)
         for task in tasks:
             task.cancel()
 
@@ -252,7 +252,7 @@ async def _named(call: Callable[[], Awaitable[None]]) -> None:
     await call()
 
 
-def _install(process: Process, group: Group, authorizer: Authorizer) -> ApiGroup:
+def _install(process: Process, group: Group, authorizer: Authorizer) -> ApiGroupVersion:
     return install(
         group=group.group,
         version=group.version,

@@ -18,7 +18,7 @@ from apiserver.authorization.authorizer import standard_authorizer
 from apiserver.authorization.subject_access_review import SubjectAccessReviewAuthorizer
 from apiserver.delegation.review_client import ReviewCall, count_responses
 from apiserver.meta.errors import StatusError
-from apiserver.server.listener import CannotListen, ended_by_signals
+from apiserver.server.listener import CannotListen, stop_on_signals
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.tls.file_reload import follow_file
 from apiserver.tls.server_context import ServerTls
@@ -67,7 +67,7 @@ async def _serve(options: ServeOptions, config: PlatformSettings) -> int:
     # endpoints of a Service take a moment to follow readyz
     process = Process(stages=assembly.stages(delay=1.0))
     try:
-        host = await HttpClusterClient.connect(options.kubeconfig, observe=process.metrics.called)
+        host = await HttpClusterClient.connect(options.kubeconfig, observe=process.metrics.client_request)
     except ValueError as error:
         print(f"tenant-apiserver serve: --kubeconfig: {error}", file=sys.stderr)
         return 1
@@ -137,7 +137,7 @@ class _Server:
         self._tls: ServerTls | None = None
 
     async def run(self) -> None:
-        with ended_by_signals(self._process.stop):
+        with stop_on_signals(self._process.stop):
             tls = await assembly.run_unless_stopped(self._process, self._prepare())
             if tls is not None:
                 await self._run(tls)
@@ -220,7 +220,7 @@ class _Server:
                 BearerTokenAuthenticator(
                     reviewer,
                     tolerance=self._options.host_outage_tolerance,
-                    on_stale=partial(metrics.stale_verdict, "tokenreviews"),
+                    on_stale=partial(metrics.stale_decision_used, "tokenreviews"),
                 ),
             )
         )
@@ -229,11 +229,13 @@ class _Server:
         return SubjectAccessReviewAuthorizer(
             self._reviews(SUBJECT_ACCESS_REVIEWS_PATH, "authz"),
             tolerance=self._options.host_outage_tolerance,
-            on_stale=partial(self._process.metrics.stale_verdict, "subjectaccessreviews"),
+            on_stale=partial(self._process.metrics.stale_decision_used, "subjectaccessreviews"),
         )
 
     def _reviews(self, path: str, kind: str) -> ReviewCall:
-        return count_responses(partial(self._cluster.review, path), partial(self._process.metrics.delegated, kind))
+        return count_responses(
+            partial(self._cluster.review, path), partial(self._process.metrics.delegated_request, kind)
+        )
 
     def _followed_cas(self) -> dict[str, Callable[[], Awaitable[None]]]:
         """CA files that flags name, read again when they change."""

@@ -24,7 +24,7 @@ from apiserver.authentication.request_header import RequestHeaderConfig, has_ide
 from apiserver.authentication.x509 import CertificateVerifier, ClientCertificateAuthenticator, PeerCertificates
 from apiserver.authorization.authorizer import standard_authorizer
 from apiserver.request.context import RequestContext, User
-from apiserver.server.listener import CannotListen, Listener, ended_by_signals
+from apiserver.server.listener import CannotListen, Listener, stop_on_signals
 from apiserver.storage.event_history import HistoryLimits
 from apiserver.tls.server_context import ServerTls
 from controller.platform.settings import PlatformSettings, ReloadableSettings
@@ -97,7 +97,7 @@ class _Server:
         self._url = f"https://{host}:{options.secure_port}"
 
     async def run(self) -> None:
-        with ended_by_signals(self._process.stop):
+        with stop_on_signals(self._process.stop):
             await self._run()
 
     async def _run(self) -> None:
@@ -110,7 +110,7 @@ class _Server:
         )
         embedded = EmbeddedCluster(path=self._data / "host.db", trust=trust, history=self._history)
         await embedded.open()
-        client = HttpClusterClient(self._cluster_configuration(), observe=self._process.metrics.called)
+        client = HttpClusterClient(self._cluster_configuration(), observe=self._process.metrics.client_request)
         admission = ClusterAdmission(client, self._process.metrics.registry)
         try:
             await self._serve(embedded, client, admission)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from apiserver.meta.resource import Key, Object
-from controller.tenantgateway.model import Attachments, GatewayFacts
+from controller.tenantgateway.model import Attachments, TenantGateway
 from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL
 
 
-def attachments(
-    gateways: Sequence[GatewayFacts], namespaces: Mapping[str, Object], *, depth: Callable[[str], int]
+def assign_attachments(
+    gateways: Sequence[TenantGateway], namespaces: Mapping[str, Object], *, depth: Callable[[str], int]
 ) -> Attachments:
-    """Of all TenantGateways: who has which of the namespaces that they list (R-188 to R-197).
+    """Of all TenantGatewayIndex: who has which of the namespaces that they list (R-188 to R-197).
 
     `namespaces` are those that exist, by name; `depth` is how far a gateway's namespace is from the tree's root.
     A namespace in `owners` is to be labelled, any other that carries our annotation is to be stripped:
@@ -26,13 +26,13 @@ def attachments(
         (each for each in gateways if not each.terminating), key=lambda each: (depth(each.key.namespace), each.key)
     )
     owners: dict[str, str] = {}
-    lost: dict[Key, dict[str, str]] = {}
+    attached_elsewhere: dict[Key, dict[str, str]] = {}
     for gateway in nearest_first:
         for name in sorted(set(gateway.attached) & namespaces.keys()):
             holder = foreign_owner(namespaces[name]) or owners.setdefault(name, gateway.key.namespace)
             if holder != gateway.key.namespace:
-                lost.setdefault(gateway.key, {})[name] = holder
-    return Attachments(owners=owners, lost=lost)
+                attached_elsewhere.setdefault(gateway.key, {})[name] = holder
+    return Attachments(owners=owners, attached_elsewhere=attached_elsewhere)
 
 
 def foreign_owner(namespace: Object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from controller.tenantgateway.model import Judgement, ParentRef, Refusal, Route, RouteId
+from controller.tenantgateway.model import HostnameConflict, HostnameOwnership, ParentRef, Route, RouteId
 from controller.tenantgateway.names import HTTP_LISTENER, HTTP_PORT
 from registry.names import canonical_host
 
@@ -12,19 +12,19 @@ PLATFORM_PREFIX = "cozy-"
 WILDCARD = "*."
 
 
-def judge(routes: Sequence[Route]) -> Judgement:
+def resolve_ownership(routes: Sequence[Route]) -> HostnameOwnership:
     """R-199 to R-210: the platform's routes first, then the smallest (namespace, name) pair, in any order of `routes`.
 
-    Routes of one namespace share their hostnames; a wildcard is in conflict with what it covers. A refused claim
+    Routes of one namespace share their hostnames; a wildcard is in conflict with what it covers. A conflicts claim
     keeps nothing from anybody.
     """
     granted = _Granted()
-    refused: dict[RouteId, list[Refusal]] = {}
+    conflicts: dict[RouteId, list[HostnameConflict]] = {}
     for route in sorted(filter(claims, routes), key=lambda each: rank(each.id)):
         for hostname in sorted({canonical_host(each) for each in route.hostnames}):
-            if (refusal := granted.grant(hostname, route.id)) is not None:
-                refused.setdefault(route.id, []).append(refusal)
-    return Judgement(owners=granted.owners, refused={loser: tuple(each) for loser, each in refused.items()})
+            if (conflict := granted.grant(hostname, route.id)) is not None:
+                conflicts.setdefault(route.id, []).append(conflict)
+    return HostnameOwnership(owners=granted.owners, conflicts={loser: tuple(each) for loser, each in conflicts.items()})
 
 
 def claims(route: Route) -> bool:
@@ -50,27 +50,27 @@ class _Granted:
     def __init__(self) -> None:
         self.owners: dict[str, RouteId] = {}
         # by domain, then by namespace: the best claim below that domain
-        self._below: dict[str, dict[str, Refusal]] = {}
+        self._below: dict[str, dict[str, HostnameConflict]] = {}
 
-    def grant(self, hostname: str, route: RouteId) -> Refusal | None:
+    def grant(self, hostname: str, route: RouteId) -> HostnameConflict | None:
         """None if the hostname is the route's, or its namespace's already."""
         against = [each for each in self._overlapping(hostname) if each.winner.namespace != route.namespace]
         if against:
-            best = min(against, key=lambda each: (rank(each.winner), each.held))
+            best = min(against, key=lambda each: (rank(each.winner), each.winning_hostname))
             return best._replace(hostname=hostname)
         self.owners.setdefault(hostname, route)
-        claim = Refusal(hostname, route, hostname)
+        claim = HostnameConflict(hostname, route, hostname)
         for domain in _domains_above(hostname):
             self._below.setdefault(domain, {}).setdefault(route.namespace, claim)
         return None
 
-    def _overlapping(self, hostname: str) -> Iterator[Refusal]:
+    def _overlapping(self, hostname: str) -> Iterator[HostnameConflict]:
         if hostname in self.owners:
-            yield Refusal(hostname, self.owners[hostname], hostname)
+            yield HostnameConflict(hostname, self.owners[hostname], hostname)
         for domain in _domains_above(hostname):
             wildcard = WILDCARD + domain
             if wildcard in self.owners:
-                yield Refusal(hostname, self.owners[wildcard], wildcard)
+                yield HostnameConflict(hostname, self.owners[wildcard], wildcard)
         if hostname.startswith(WILDCARD):
             yield from self._below.get(hostname.removeprefix(WILDCARD), {}).values()
 

@@ -18,7 +18,7 @@ CERTIFICATE_FULL = "CertificateFull"
 SECRET_MISSING = "SecretMissing"
 
 
-class Fault(NamedTuple):
+class HostnameRejection(NamedTuple):
     """Why something is left out: a CamelCase reason, and a sentence that names it."""
 
     reason: str
@@ -38,15 +38,15 @@ def hostname_errors(hostname: str) -> list[str]:
     return problems
 
 
-def domain_fault(domain: str, apex: str) -> Fault | None:
+def check_domain(domain: str, apex: str) -> HostnameRejection | None:
     """Why a canonical hostname or domain has no place on the Gateway of this apex, None if it has.
 
     The policy of Gateways refuses the whole of one that has a foreign hostname (FACT-2, PEER-22).
     """
     if problems := hostname_errors(domain):
-        return Fault(UNSUPPORTED_VALUE, f'"{domain}" {"; ".join(problems)}')
+        return HostnameRejection(UNSUPPORTED_VALUE, f'"{domain}" {"; ".join(problems)}')
     if not within(apex, domain):
-        return Fault(
+        return HostnameRejection(
             NO_MATCHING_LISTENER,
             f'"{domain}" is outside "{apex}", the domain of this gateway: take a name below it, '
             "or set spec.gateway of the tenant whose domain it is",
@@ -54,24 +54,24 @@ def domain_fault(domain: str, apex: str) -> Fault | None:
     return None
 
 
-def claim_fault(
+def check_claim(
     hostname: str, kind: RouteKind, *, apex: str, mode: CertMode, passthrough: Collection[str]
-) -> Fault | None:
+) -> HostnameRejection | None:
     """Why a route may not even claim a canonical hostname, None if it may.
 
     `passthrough` are the hostnames of the TLS passthrough listeners: they are the Gateway's own, and only a TLSRoute
     comes to be served there.
     """
-    if fault := domain_fault(hostname, apex):
-        return fault
+    if rejection := check_domain(hostname, apex):
+        return rejection
     wildcard = hostname.startswith(WILDCARD)
     if kind == "TLSRoute" and wildcard:
         why = "is a wildcard, and a TLS passthrough listener has one hostname: name the hostname"
-        return Fault(UNSUPPORTED_VALUE, f'"{hostname}" {why}')
+        return HostnameRejection(UNSUPPORTED_VALUE, f'"{hostname}" {why}')
     if kind == "HTTPRoute" and hostname in passthrough:
         why = "is the hostname of a TLS passthrough listener of this gateway, which takes TLSRoutes only"
-        return Fault(HOSTNAME_CONFLICT, f'"{hostname}" {why}')
+        return HostnameRejection(HOSTNAME_CONFLICT, f'"{hostname}" {why}')
     if mode == "http01" and wildcard:
         why = "is a wildcard, for which HTTP-01 gives no certificate: name the hostnames, or use certMode dns01"
-        return Fault(UNSUPPORTED_VALUE, f'"{hostname}" {why}')
+        return HostnameRejection(UNSUPPORTED_VALUE, f'"{hostname}" {why}')
     return None

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from apiserver.meta.resource import Object
-from controller.runtime.conditions import condition, is_former
+from controller.runtime.conditions import find_condition, is_stale
 from controller.tenantgateway.model import Plan, PlannedListener
 
 PENDING = "Pending"
 CERTIFICATE_NOT_READY = "CertificateNotReady"
 
 
-class State(NamedTuple):
+class ConditionState(NamedTuple):
     """`reason` is CamelCase, and like `message` empty for what is ready."""
 
     ready: bool
@@ -21,38 +21,38 @@ class State(NamedTuple):
     message: str = ""
 
 
-READY = State(True)
+READY = ConditionState(True)
 
 
-def condition_state(obj: Object | None, type_: str) -> State:
+def condition_state(obj: Object | None, type_: str) -> ConditionState:
     """One condition of an object: what is missing, or was said of a former generation, is pending."""
     if obj is None:
-        return State(False, PENDING, "does not exist yet")
-    found = condition((obj.get("status") or {}).get("conditions"), type_)
-    if found is not None and is_former(found, obj):
-        return State(False, PENDING, f"has a condition {type_} of a former generation")
-    return _state(found, type_)
+        return ConditionState(False, PENDING, "does not exist yet")
+    found = find_condition((obj.get("status") or {}).get("conditions"), type_)
+    if found is not None and is_stale(found, obj):
+        return ConditionState(False, PENDING, f"has a condition {type_} of a former generation")
+    return _condition_state(found, type_)
 
 
-def listener_states(plan: Plan, current: Object | None) -> Mapping[str, State]:
+def listener_states(plan: Plan, current: Object | None) -> Mapping[str, ConditionState]:
     """What the Gateway's controller says of each planned listener, by name."""
     found = {each.get("name"): each for each in ((current or {}).get("status") or {}).get("listeners") or ()}
     return {each.name: _listener_state(found.get(each.name)) for each in plan.listeners}
 
 
-def certificate_states(plan: Plan, certificates: Mapping[str, Object]) -> Mapping[str, State]:
+def certificate_states(plan: Plan, certificates: Mapping[str, Object]) -> Mapping[str, ConditionState]:
     """What cert-manager says of each planned Certificate, by name."""
     return {each.name: condition_state(certificates.get(each.name), "Ready") for each in plan.certificates}
 
 
 def listeners(
-    plan: Plan, states: Mapping[str, State], certificates: Mapping[str, State]
+    plan: Plan, states: Mapping[str, ConditionState], certificates: Mapping[str, ConditionState]
 ) -> Sequence[Mapping[str, object]]:
     """The status of each listener as the TenantGateway shows it; a certificate that is not ready comes first."""
     return [_shown(each, states[each.name], certificates.get(each.certificate, READY)) for each in plan.listeners]
 
 
-def _shown(listener: PlannedListener, state: State, certificate: State) -> Mapping[str, object]:
+def _shown(listener: PlannedListener, state: ConditionState, certificate: ConditionState) -> Mapping[str, object]:
     ready = state.ready and certificate.ready
     fields = {
         "name": listener.name,
@@ -63,26 +63,28 @@ def _shown(listener: PlannedListener, state: State, certificate: State) -> Mappi
     return {**{field: value for field, value in fields.items() if value}, "ready": ready}
 
 
-def _listener_state(status: Mapping[str, Any] | None) -> State:
+def _listener_state(status: Mapping[str, Any] | None) -> ConditionState:
     """Programmed, and nothing that speaks against it. Some controllers leave out what is as it should be."""
     if status is None:
-        return State(False, PENDING, "has no status yet")
+        return ConditionState(False, PENDING, "has no status yet")
     return next((each for each in _objections(status.get("conditions")) if not each.ready), READY)
 
 
-def _objections(conditions: object) -> Iterator[State]:
+def _objections(conditions: object) -> Iterator[ConditionState]:
     for type_ in ("Accepted", "ResolvedRefs", "Programmed"):
-        found = condition(conditions, type_)
+        found = find_condition(conditions, type_)
         if found is not None or type_ == "Programmed":
-            yield _state(found, type_)
-    conflicted = condition(conditions, "Conflicted")
+            yield _condition_state(found, type_)
+    conflicted = find_condition(conditions, "Conflicted")
     if conflicted is not None and conflicted.get("status") == "True":
-        yield State(False, str(conflicted.get("reason") or "Conflicted"), str(conflicted.get("message") or ""))
+        yield ConditionState(False, str(conflicted.get("reason") or "Conflicted"), str(conflicted.get("message") or ""))
 
 
-def _state(found: Mapping[str, Any] | None, type_: str) -> State:
+def _condition_state(found: Mapping[str, Any] | None, type_: str) -> ConditionState:
     if found is None:
-        return State(False, PENDING, f"has no condition {type_} yet")
+        return ConditionState(False, PENDING, f"has no condition {type_} yet")
     if found.get("status") == "True":
         return READY
-    return State(False, str(found.get("reason") or f"Not{type_}"), str(found.get("message") or f"is not {type_}"))
+    return ConditionState(
+        False, str(found.get("reason") or f"Not{type_}"), str(found.get("message") or f"is not {type_}")
+    )

@@ -17,10 +17,10 @@ from controller.tenantgateway.hostname_validation import (
     LISTENERS_TRUNCATED,
     SECRET_MISSING,
     UNSUPPORTED_VALUE,
-    Fault,
+    HostnameRejection,
     hostname_errors,
 )
-from controller.tenantgateway.model import GatewayFacts, PlannedCertificate, PlannedListener, RouteId
+from controller.tenantgateway.model import PlannedCertificate, PlannedListener, RouteId, TenantGateway
 
 # FACT-7
 MAX_LISTENERS = 64
@@ -38,7 +38,7 @@ class Layout:
 
     listeners: tuple[PlannedListener, ...]
     certificates: tuple[PlannedCertificate, ...]
-    dropped: Mapping[str, Fault]
+    dropped: Mapping[str, HostnameRejection]
 
 
 def served_hostnames(current: Object | None) -> frozenset[str]:
@@ -48,55 +48,55 @@ def served_hostnames(current: Object | None) -> frozenset[str]:
 
 
 def per_hostname(
-    gateway: GatewayFacts, passthrough: Mapping[str, str], holders: Mapping[str, RouteId], served: frozenset[str]
+    gateway: TenantGateway, passthrough: Mapping[str, str], holders: Mapping[str, RouteId], served: frozenset[str]
 ) -> Layout:
     """HTTP-01: a listener and a certificate a hostname (R-109 to R-113, R-151).
 
     `passthrough` are services by hostname, `holders` the best route of each hostname, `served` what works already.
     """
-    draft = _Draft()
-    _place_passthrough(draft, passthrough, served)
+    builder = _LayoutBuilder()
+    _place_passthrough(builder, passthrough, served)
     certificates = []
     for hostname in _in_turn(holders, served):
         certificate = names.certificate_name(gateway.key.name, hostname)
         if _too_long(certificate):
-            draft.drop(hostname, UNSUPPORTED_VALUE, f"would need a Certificate of the name {certificate}, too long")
-        elif draft.place(_https(names.listener_name(hostname), hostname, certificate)):
+            builder.drop(hostname, UNSUPPORTED_VALUE, f"would need a Certificate of the name {certificate}, too long")
+        elif builder.place(_https(names.listener_name(hostname), hostname, certificate)):
             certificates.append(PlannedCertificate(certificate, (hostname,), per_listener=True))
-    return draft.layout(certificates)
+    return builder.layout(certificates)
 
 
 def wildcards(
-    gateway: GatewayFacts, apex: str, passthrough: Mapping[str, str], children: Iterable[str], served: frozenset[str]
+    gateway: TenantGateway, apex: str, passthrough: Mapping[str, str], children: Iterable[str], served: frozenset[str]
 ) -> Layout:
     """DNS-01 and existingSecret: the domain, what is below it, and what is below each child (R-114, R-115, R-174)."""
-    draft = _Draft()
+    builder = _LayoutBuilder()
     ours = gateway.cert_mode == "dns01"
     secret = names.wildcard_certificate_name(gateway.key.name) if ours else gateway.wildcard_secret
     if not secret or _too_long(secret):
         field_name = "metadata.name is too long" if ours else "spec.wildcardSecretRef.name must name a Secret"
-        draft.drop(apex, SECRET_MISSING, f"has no certificate: {field_name}")
-        _place_passthrough(draft, passthrough, served)
-        return draft.layout(())
-    draft.place(_https(names.APEX_LISTENER, apex, secret))
-    draft.place(_https(names.WILDCARD_LISTENER, WILDCARD + apex, secret))
-    _place_passthrough(draft, passthrough, served)
+        builder.drop(apex, SECRET_MISSING, f"has no certificate: {field_name}")
+        _place_passthrough(builder, passthrough, served)
+        return builder.layout(())
+    builder.place(_https(names.APEX_LISTENER, apex, secret))
+    builder.place(_https(names.WILDCARD_LISTENER, WILDCARD + apex, secret))
+    _place_passthrough(builder, passthrough, served)
     dns_names = [apex, WILDCARD + apex]
     placed: list[str] = []
     for child in sorted(set(children) - {apex}, key=lambda each: (WILDCARD + each not in served, each)):
         if ours and len(dns_names) + 2 * len(placed) + 2 > MAX_DNS_NAMES:
             why = f"would have the certificate name more than {MAX_DNS_NAMES} hostnames"
-            draft.drop(WILDCARD + child, CERTIFICATE_FULL, f"{why}: give a tenant a gateway of its own")
-        elif draft.place(_https(names.child_listener_name(child), WILDCARD + child, secret)):
+            builder.drop(WILDCARD + child, CERTIFICATE_FULL, f"{why}: give a tenant a gateway of its own")
+        elif builder.place(_https(names.child_listener_name(child), WILDCARD + child, secret)):
             placed.append(child)
     for child in sorted(placed):
         dns_names += [child, WILDCARD + child]
     admitted = tuple(each for each in dns_names if not hostname_errors(each))
-    return draft.layout((PlannedCertificate(secret, admitted, per_listener=False),) if ours else ())
+    return builder.layout((PlannedCertificate(secret, admitted, per_listener=False),) if ours else ())
 
 
 @dataclass(slots=True)
-class _Draft:
+class _LayoutBuilder:
     """Listeners as they find their place, beginning with that on port 80, and what finds none."""
 
     listeners: dict[str, PlannedListener] = field(
@@ -104,7 +104,7 @@ class _Draft:
             names.HTTP_LISTENER: PlannedListener(name=names.HTTP_LISTENER, protocol="HTTP", port=names.HTTP_PORT)
         }
     )
-    dropped: dict[str, Fault] = field(default_factory=dict)
+    dropped: dict[str, HostnameRejection] = field(default_factory=dict)
 
     def place(self, listener: PlannedListener) -> bool:
         """Whether there is room for it; otherwise its hostname is dropped."""
@@ -123,7 +123,7 @@ class _Draft:
         return False
 
     def drop(self, hostname: str, reason: str, why: str) -> None:
-        self.dropped[hostname] = Fault(reason, f'"{hostname}" {why}')
+        self.dropped[hostname] = HostnameRejection(reason, f'"{hostname}" {why}')
 
     def layout(self, certificates: Iterable[PlannedCertificate]) -> Layout:
         """In an order that tells nothing of how it came about, so that a Gateway changes only where it must."""
@@ -134,10 +134,10 @@ class _Draft:
         )
 
 
-def _place_passthrough(draft: _Draft, passthrough: Mapping[str, str], served: frozenset[str]) -> None:
+def _place_passthrough(builder: _LayoutBuilder, passthrough: Mapping[str, str], served: frozenset[str]) -> None:
     for hostname in sorted(passthrough, key=lambda each: (each not in served, each)):
         name = names.passthrough_listener_name(passthrough[hostname])
-        draft.place(PlannedListener(name=name, protocol="TLS", port=HTTPS_PORT, hostname=hostname))
+        builder.place(PlannedListener(name=name, protocol="TLS", port=HTTPS_PORT, hostname=hostname))
 
 
 def _in_turn(holders: Mapping[str, RouteId], served: frozenset[str]) -> Iterator[str]:

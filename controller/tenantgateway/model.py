@@ -16,7 +16,7 @@ RouteKind = Literal["HTTPRoute", "TLSRoute"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayFacts:
+class TenantGateway:
     """A TenantGateway. `dns01` is the block as it was written; `wildcard_secret` is for existingSecret."""
 
     key: Key
@@ -34,7 +34,7 @@ class GatewayFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Heir:
+class InheritingNamespace:
     """A namespace whose gateway label names the owner, other than the owner itself, with its host label (R-175)."""
 
     namespace: str
@@ -69,21 +69,21 @@ class Route:
     parents: tuple[ParentRef, ...]
 
 
-class Refusal(NamedTuple):
+class HostnameConflict(NamedTuple):
     """A hostname that a route may not have: `held`, which is the same or overlaps it, is the winner's."""
 
     hostname: str
     winner: RouteId
-    held: str
+    winning_hostname: str
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class HostnameOwnership:
     """Whose hostnames are: `owners` of those that are served, `refused` by loser. A route that claims nothing is in
     neither."""
 
     owners: Mapping[str, RouteId] = field(default_factory=dict)
-    refused: Mapping[RouteId, Sequence[Refusal]] = field(default_factory=dict)
+    conflicts: Mapping[RouteId, Sequence[HostnameConflict]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class PlannedCertificate:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class OmittedHostname:
     """What is not rendered, so that the rest can be: `reason` is a constant of plan.py, `message` says what to do.
 
     `route` is the route that asked for it, `namespace` the heir; both are empty for what the TenantGateway itself asks.
@@ -129,13 +129,13 @@ class Plan:
 
     listeners: tuple[PlannedListener, ...]
     certificates: tuple[PlannedCertificate, ...]
-    judgement: Judgement
-    left_out: tuple[LeftOut, ...] = ()
+    ownership: HostnameOwnership
+    omitted: tuple[OmittedHostname, ...] = ()
     plaintext: tuple[RouteId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ParentRefVerdict:
     """What one parentRef of a route comes to: `parent` is the reference as the route writes it."""
 
     parent: Object
@@ -150,4 +150,4 @@ class Attachments:
     that it lists and another one has, with that one's namespace."""
 
     owners: Mapping[str, str] = field(default_factory=dict)
-    lost: Mapping[Key, Mapping[str, str]] = field(default_factory=dict)
+    attached_elsewhere: Mapping[Key, Mapping[str, str]] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from apiserver.meta.resource import Object
 from controller.runtime.apply import ControllerOwner
-from controller.tenantgateway.model import GatewayFacts
+from controller.tenantgateway.model import TenantGateway
 from registry.names import MAX_LABEL_VALUE
 from registry.tenantgateway.types import GROUP, KIND, VERSION
 
@@ -71,12 +71,12 @@ def redirect_name(tenantgateway: str) -> str:
     return f"{tenantgateway}-http-redirect"
 
 
-def owner(gateway: GatewayFacts) -> ControllerOwner:
+def owner(gateway: TenantGateway) -> ControllerOwner:
     """The TenantGateway as the owner of what is made from it (R-103)."""
     return ControllerOwner(api_version=f"{GROUP}/{VERSION}", kind=KIND, name=gateway.key.name, uid=gateway.uid)
 
 
-def metadata(gateway: GatewayFacts, name: str, labels: Mapping[str, str]) -> Object:
+def metadata(gateway: TenantGateway, name: str, labels: Mapping[str, str]) -> Object:
     """Of an object that is made from the TenantGateway, in its namespace."""
     return {
         "name": name,
@@ -86,7 +86,7 @@ def metadata(gateway: GatewayFacts, name: str, labels: Mapping[str, str]) -> Obj
     }
 
 
-def tenantgateway_labels(gateway: GatewayFacts) -> dict[str, str]:
+def tenantgateway_labels(gateway: TenantGateway) -> dict[str, str]:
     return {TENANTGATEWAY_LABEL: _label_value(gateway.key.name), MANAGED_BY_LABEL: MANAGED_BY}
 
 

@@ -11,7 +11,15 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from apiserver.meta.resource import Key, Object
-from controller.tenantgateway.model import CertMode, GatewayFacts, Heir, ParentRef, Route, RouteId, RouteKind
+from controller.tenantgateway.model import (
+    CertMode,
+    InheritingNamespace,
+    ParentRef,
+    Route,
+    RouteId,
+    RouteKind,
+    TenantGateway,
+)
 from controller.tenantgateway.names import CONTROLLER_NAME, GATEWAY_API_GROUP, redirect_name
 from registry.cluster.interface import is_terminating
 from registry.names import GATEWAY_LABEL, HOST_LABEL, canonical_host
@@ -20,36 +28,36 @@ from registry.tenantgateway.types import TenantGatewaySpec
 _MODES: Mapping[object, CertMode] = {"http01": "http01", "dns01": "dns01", "existingSecret": "existingSecret"}
 
 
-class Asked(NamedTuple):
+class ParsedTenantGateway(NamedTuple):
     """A TenantGateway. With a `problem`, a sentence, nothing is to be made from it."""
 
-    facts: GatewayFacts
+    gateway: TenantGateway
     problem: str
 
 
-def tenantgateway(obj: Object) -> Asked:
+def tenantgateway(obj: Object) -> ParsedTenantGateway:
     """A host validates by the CRD that it has; an older one may let pass what ours does not."""
     metadata, spec = obj["metadata"], _mapping(obj.get("spec"))
-    facts = GatewayFacts(
+    gateway = TenantGateway(
         key=Key(metadata["namespace"], metadata["name"]),
         uid=metadata["uid"],
         generation=metadata.get("generation") or 0,
-        apex=_text(spec, "apex"),
-        cert_mode=_MODES.get(_text(spec, "certMode"), "http01"),
-        issuer_name=_text(spec, "issuerName") or "letsencrypt-prod",
+        apex=_string(spec, "apex"),
+        cert_mode=_MODES.get(_string(spec, "certMode"), "http01"),
+        issuer_name=_string(spec, "issuerName") or "letsencrypt-prod",
         dns01=_mapping(spec.get("dns01")) or None,
-        wildcard_secret=_text(_mapping(spec.get("wildcardSecretRef")), "name"),
-        attached=_texts(spec, "attachedNamespaces"),
-        passthrough=_texts(spec, "tlsPassthroughServices"),
-        class_name=_text(spec, "gatewayClassName") or "cilium",
+        wildcard_secret=_string(_mapping(spec.get("wildcardSecretRef")), "name"),
+        attached=_strings(spec, "attachedNamespaces"),
+        passthrough=_strings(spec, "tlsPassthroughServices"),
+        class_name=_string(spec, "gatewayClassName") or "cilium",
         terminating=is_terminating(obj),
     )
-    return Asked(facts, _problem(spec))
+    return ParsedTenantGateway(gateway, _problem(spec))
 
 
 def _problem(spec: Mapping[str, Any]) -> str:
     # in which case an apex is written makes no difference (FACT-5)
-    apex = {"apex": canonical_host(_text(spec, "apex"))} if _text(spec, "apex") else {}
+    apex = {"apex": canonical_host(_string(spec, "apex"))} if _string(spec, "apex") else {}
     try:
         TenantGatewaySpec.model_validate({**spec, **apex})
     except ValidationError as e:
@@ -62,15 +70,15 @@ def route_id(obj: Object, kind: RouteKind) -> RouteId:
     return RouteId(metadata["namespace"], metadata["name"], kind)
 
 
-def routes(obj: Object, kind: RouteKind) -> Mapping[Key, Route]:
+def routes_by_gateway(obj: Object, kind: RouteKind) -> Mapping[Key, Route]:
     """The route as it concerns each Gateway that it refers to."""
-    identity, hostnames = route_id(obj, kind), _texts(_mapping(obj.get("spec")), "hostnames")
+    identity, hostnames = route_id(obj, kind), _strings(_mapping(obj.get("spec")), "hostnames")
     parents: dict[Key, list[ParentRef]] = {}
     for parent in parent_refs(obj):
-        gateway = gateway_of(parent, identity.namespace)
+        gateway = parent_gateway(parent, identity.namespace)
         if gateway is not None:
             port = parent.get("port")
-            found = ParentRef(section=_text(parent, "sectionName"), port=port if isinstance(port, int) else None)
+            found = ParentRef(section=_string(parent, "sectionName"), port=port if isinstance(port, int) else None)
             parents.setdefault(gateway, []).append(found)
     return {
         gateway: Route(id=identity, hostnames=hostnames, parents=tuple(found)) for gateway, found in parents.items()
@@ -81,39 +89,39 @@ def parent_refs(obj: Object) -> Iterator[Mapping[str, Any]]:
     return _mappings(_mapping(obj.get("spec")).get("parentRefs"))
 
 
-def gateway_of(parent: Mapping[str, Any], namespace: str) -> Key | None:
+def parent_gateway(parent: Mapping[str, Any], namespace: str) -> Key | None:
     """The Gateway that a parentRef of a route in this namespace names, None if it names something else (R-100)."""
     if parent.get("group", GATEWAY_API_GROUP) != GATEWAY_API_GROUP or parent.get("kind", "Gateway") != "Gateway":
         return None
-    name = _text(parent, "name")
-    return Key(_text(parent, "namespace") or namespace, name) if name else None
+    name = _string(parent, "name")
+    return Key(_string(parent, "namespace") or namespace, name) if name else None
 
 
-def own_entries(obj: Object) -> Iterator[Mapping[str, Any]]:
+def own_status_entries(obj: Object) -> Iterator[Mapping[str, Any]]:
     """What of a route's status.parents this controller wrote."""
     for entry in _mappings(_mapping(obj.get("status")).get("parents")):
         if entry.get("controllerName") == CONTROLLER_NAME:
             yield entry
 
 
-def judged_by(obj: Object) -> Iterator[Key]:
+def gateways_in_status(obj: Object) -> Iterator[Key]:
     """The Gateways in whose name the status of a route says something that this controller wrote."""
     namespace = obj["metadata"]["namespace"]
-    for entry in own_entries(obj):
-        gateway = gateway_of(_mapping(entry.get("parentRef")), namespace)
+    for entry in own_status_entries(obj):
+        gateway = parent_gateway(_mapping(entry.get("parentRef")), namespace)
         if gateway is not None:
             yield gateway
 
 
-def heir(namespace: Object) -> tuple[str, Heir] | None:
+def inheriting_namespace(namespace: Object) -> tuple[str, InheritingNamespace] | None:
     """Whose Gateway the Namespace's label names, with what that means for it; None for an owner, or without a label
     (R-104)."""
     metadata = namespace["metadata"]
     labels = _mapping(metadata.get("labels"))
-    owner = _text(labels, GATEWAY_LABEL)
+    owner = _string(labels, GATEWAY_LABEL)
     if not owner or owner == metadata["name"] or is_terminating(namespace):
         return None
-    return owner, Heir(metadata["name"], _text(labels, HOST_LABEL))
+    return owner, InheritingNamespace(metadata["name"], _string(labels, HOST_LABEL))
 
 
 def slim_route(obj: Object) -> Object:
@@ -132,11 +140,11 @@ def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
     return (each for each in value if isinstance(each, Mapping)) if isinstance(value, list) else iter(())
 
 
-def _text(holder: Mapping[str, Any], field: str) -> str:
+def _string(holder: Mapping[str, Any], field: str) -> str:
     value = holder.get(field)
     return value if isinstance(value, str) else ""
 
 
-def _texts(holder: Mapping[str, Any], field: str) -> tuple[str, ...]:
+def _strings(holder: Mapping[str, Any], field: str) -> tuple[str, ...]:
     value = holder.get(field)
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list) else ()

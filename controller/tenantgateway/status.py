@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apiserver.meta.resource import Object
-from controller.runtime.conditions import Finding, conditions
+from controller.runtime.conditions import Finding, build_conditions
 from controller.tenantgateway.hostname_validation import LISTENERS_TRUNCATED
 from controller.tenantgateway.listener_status import (
-    State,
+    ConditionState,
     certificate_states,
     condition_state,
     listener_states,
     listeners,
 )
-from controller.tenantgateway.model import GatewayFacts, LeftOut, Plan
+from controller.tenantgateway.model import OmittedHostname, Plan, TenantGateway
 
 READY = "Ready"
 RECONCILE_ERROR = "ReconcileError"
@@ -28,7 +28,7 @@ _MAX_MESSAGE = 32768
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ReconcileResult:
     """What there is of a TenantGateway after its reconcile.
 
     `current` is the Gateway (None if there is none, or if it is foreign), `certificates` are its Certificates by name.
@@ -36,32 +36,34 @@ class Found:
     another gateway has, with that one's namespace; `previous` the status as it was.
     """
 
-    gateway: GatewayFacts
+    gateway: TenantGateway
     plan: Plan
     current: Object | None = None
     certificates: Mapping[str, Object] = field(default_factory=dict)
     errors: Sequence[str] = ()
-    lost: Mapping[str, str] = field(default_factory=dict)
+    attached_elsewhere: Mapping[str, str] = field(default_factory=dict)
     previous: Object | None = None
 
 
-def render_status(found: Found, *, now: str) -> Object:
+def render_status(found: ReconcileResult, *, now: str) -> Object:
     """The whole status (R-223 to R-230), equal to `found.previous` if nothing changed. `now` is RFC 3339."""
     states = listener_states(found.plan, found.current)
     certificates = certificate_states(found.plan, found.certificates)
-    findings = [_ready(found, states, certificates), *_information(found)]
+    findings = [_ready(found, states, certificates), *_informational(found)]
     return {
         "observedGeneration": found.gateway.generation,
-        "conditions": conditions(
+        "conditions": build_conditions(
             findings, (found.previous or {}).get("conditions"), generation=found.gateway.generation, now=now
         ),
         "listeners": listeners(found.plan, states, certificates),
     }
 
 
-def _ready(found: Found, states: Mapping[str, State], certificates: Mapping[str, State]) -> Finding:
+def _ready(
+    found: ReconcileResult, states: Mapping[str, ConditionState], certificates: Mapping[str, ConditionState]
+) -> Finding:
     """The first that is not as it should be, in the order in which one follows from the other."""
-    errors = [*found.errors, *(each.message for each in found.plan.left_out if _is_own(each))]
+    errors = [*found.errors, *(each.message for each in found.plan.omitted if _is_own(each))]
     if errors:
         return _not_ready(RECONCILE_ERROR, "; ".join(errors))
     name = f"gateway {found.gateway.key.namespace}/{found.gateway.key.name}"
@@ -72,39 +74,46 @@ def _ready(found: Found, states: Mapping[str, State], certificates: Mapping[str,
     if late := [
         f"{listener}: {state.reason}: {state.message}" for listener, state in states.items() if not state.ready
     ]:
-        return _not_ready("ListenersNotReady", _listed("listeners that are not ready", late))
+        return _not_ready("ListenersNotReady", _join_within_limit("listeners that are not ready", late))
     # a hostname's own certificate is told with its listener: one that waits for its DNS is no fault of the others
     shared = (each.name for each in found.plan.certificates if not each.per_listener)
     if late := [f"{each}: {certificates[each].message}" for each in shared if not certificates[each].ready]:
-        return _not_ready("CertificatesNotReady", _listed("certificates that are not ready", late))
+        return _not_ready("CertificatesNotReady", _join_within_limit("certificates that are not ready", late))
     return Finding(READY, "True", "Reconciled", "the Gateway and its listeners are as wanted")
 
 
-def _information(found: Found) -> Iterator[Finding]:
-    truncated = [each for each in found.plan.left_out if each.reason == LISTENERS_TRUNCATED]
+def _informational(found: ReconcileResult) -> Iterator[Finding]:
+    truncated = [each for each in found.plan.omitted if each.reason == LISTENERS_TRUNCATED]
     if truncated:
         hostnames = sorted({each.hostname for each in truncated})
-        yield _true(LISTENERS_TRUNCATED, "TooManyListeners", _listed("hostnames without a listener", hostnames))
-    others = [each for each in found.plan.left_out if each.reason != LISTENERS_TRUNCATED and not _is_own(each)]
+        yield _true(
+            LISTENERS_TRUNCATED, "TooManyListeners", _join_within_limit("hostnames without a listener", hostnames)
+        )
+    others = [each for each in found.plan.omitted if each.reason != LISTENERS_TRUNCATED and not _is_own(each)]
     if others:
-        yield _true(HOSTNAMES_LEFT_OUT, "NotRendered", _listed("left out", map(_told, others)))
-    if found.lost:
-        lost = (f"{namespace} is attached to {found.lost[namespace]}" for namespace in sorted(found.lost))
-        yield _true(ATTACHED_ELSEWHERE, "OtherGateway", _listed("attachedNamespaces that another gateway has", lost))
+        yield _true(HOSTNAMES_LEFT_OUT, "NotRendered", _join_within_limit("left out", map(_describe, others)))
+    if found.attached_elsewhere:
+        lost = (
+            f"{namespace} is attached to {found.attached_elsewhere[namespace]}"
+            for namespace in sorted(found.attached_elsewhere)
+        )
+        yield _true(
+            ATTACHED_ELSEWHERE, "OtherGateway", _join_within_limit("attachedNamespaces that another gateway has", lost)
+        )
     if found.plan.plaintext:
         routes = map(str, found.plan.plaintext)
         why = "routes that port 80 serves without TLS, until they name a sectionName or the port 443"
-        yield _true(PLAINTEXT_ROUTES, "NoSectionName", _listed(why, routes))
+        yield _true(PLAINTEXT_ROUTES, "NoSectionName", _join_within_limit(why, routes))
 
 
-def _is_own(left_out: LeftOut) -> bool:
+def _is_own(omitted: OmittedHostname) -> bool:
     """Whether the TenantGateway itself asks for what cannot be, so that it is its own fault to mend."""
-    return left_out.route is None and not left_out.namespace and left_out.reason != LISTENERS_TRUNCATED
+    return omitted.route is None and not omitted.namespace and omitted.reason != LISTENERS_TRUNCATED
 
 
-def _told(left_out: LeftOut) -> str:
-    who = f"{left_out.route.kind} {left_out.route}" if left_out.route else f"namespace {left_out.namespace}"
-    return f"{left_out.message} ({who})"
+def _describe(omitted: OmittedHostname) -> str:
+    who = f"{omitted.route.kind} {omitted.route}" if omitted.route else f"namespace {omitted.namespace}"
+    return f"{omitted.message} ({who})"
 
 
 def _not_ready(reason: str, message: str) -> Finding:
@@ -115,7 +124,7 @@ def _true(type_: str, reason: str, message: str) -> Finding:
     return Finding(type_, "True", reason, message)
 
 
-def _listed(what: str, items: Iterable[str]) -> str:
+def _join_within_limit(what: str, items: Iterable[str]) -> str:
     """`what: a, b, c`, as far as a condition holds it, with the number of those that it does not."""
     listed = list(items)
     room = _MAX_MESSAGE - len(what) - 64

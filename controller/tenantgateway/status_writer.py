@@ -1,4 +1,4 @@
-"""Writes the status of TenantGateways, where it differs, and tells people what became of it."""
+"""Writes the status of TenantGatewayIndex, where it differs, and tells people what became of it."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from apiserver.meta.resource import Object
-from controller.runtime.apply import Apply
-from controller.runtime.conditions import condition
-from controller.runtime.event_recorder import Occurrence, Recorder, Regarding
-from controller.tenantgateway.index import TenantGateways
-from controller.tenantgateway.status import READY, Found, render_status
+from controller.runtime.apply import ClusterWriter
+from controller.runtime.conditions import find_condition
+from controller.runtime.event_recorder import Event, Recorder, Regarding
+from controller.tenantgateway.index import TenantGatewayIndex
+from controller.tenantgateway.status import READY, ReconcileResult, render_status
 from registry.tenantgateway.types import TENANTGATEWAYS
 
 _RECONCILE = "Reconcile"
@@ -22,39 +22,39 @@ _WAITING = frozenset(("GatewayNotAccepted", "GatewayNotProgrammed", "ListenersNo
 
 class StatusWriter:
     def __init__(
-        self, *, apply: Apply, tenantgateways: TenantGateways, recorder: Recorder, now: Callable[[], str]
+        self, *, writer: ClusterWriter, tenantgateways: TenantGatewayIndex, recorder: Recorder, now: Callable[[], str]
     ) -> None:
-        self._apply = apply
+        self._writer = writer
         self._tenantgateways = tenantgateways
         self._recorder = recorder
         self._now = now
 
-    async def write(self, obj: Object, found: Found) -> None:
+    async def write(self, obj: Object, found: ReconcileResult) -> None:
         """`obj` is the TenantGateway as it is. Raises the host's StatusError."""
         status = render_status(found, now=self._now())
         before = obj.get("status")
         if status == before:
             return
-        written = await self._apply.write_status(TENANTGATEWAYS, obj, status)
+        written = await self._writer.write_status(TENANTGATEWAYS, obj, status)
         if written is None:
             return
-        self._tenantgateways.wrote(written)
+        self._tenantgateways.record_write(written)
         regarding = Regarding.of(TENANTGATEWAYS, obj)
-        for occurrence in occurrences((before or {}).get("conditions"), status["conditions"]):
+        for occurrence in events_for_conditions((before or {}).get("conditions"), status["conditions"]):
             self._recorder.record(regarding, occurrence)
 
 
-def occurrences(before: object, after: Sequence[Mapping[str, Any]]) -> Iterator[Occurrence]:
+def events_for_conditions(before: object, after: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
     """What of the conditions is news. `before` are those that were there, whatever that may be."""
     for each in after:
         type_, status, reason, message = (str(each[field]) for field in ("type", "status", "reason", "message"))
-        former = condition(before, type_)
+        former = find_condition(before, type_)
         # while it waits, what it waits for changes all the time
         news = ("status", "reason") if reason in _WAITING else ("status", "reason", "message")
         if former is not None and all(former.get(field) == each[field] for field in news):
             continue
         if type_ == READY:
             normal = status == "True" or reason in _WAITING
-            yield Occurrence("Normal" if normal else "Warning", reason, _RECONCILE, message)
+            yield Event("Normal" if normal else "Warning", reason, _RECONCILE, message)
         else:
-            yield Occurrence("Normal" if type_ in _INFORMATION else "Warning", type_, _RECONCILE, message)
+            yield Event("Normal" if type_ in _INFORMATION else "Warning", type_, _RECONCILE, message)

@@ -42,7 +42,7 @@ class Renewal(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class CertificateMaterial:
     """What the Secret holds. `bundle` begins with the CA and keeps its predecessors until they expire, so that replicas
     that still serve a certificate of theirs stay trusted."""
 
@@ -65,7 +65,7 @@ class ServiceReference:
         return [f"{full}.svc", full, f"{full}.svc.cluster.local", "localhost", "127.0.0.1"]
 
 
-def material_of(secret: Object | None) -> Material | None:
+def parse_material(secret: Object | None) -> CertificateMaterial | None:
     """What a Secret holds, None if there is none or it is not usable."""
     data = (secret or {}).get("data") or {}
     try:
@@ -74,35 +74,39 @@ def material_of(secret: Object | None) -> Material | None:
         )
         ca_certificate = _pem(certificates.parse_bundle(bundle)[:1])
         pairs = KeyPair(ca_certificate, ca_key), KeyPair(certificate, key)
-        if not all(certificates.usable(pair) for pair in pairs):
+        if not all(certificates.is_matching_pair(pair) for pair in pairs):
             return None
     except (KeyError, TypeError, ValueError, UnsupportedAlgorithm):
         return None
-    return Material(ca=pairs[0], bundle=bundle, serving=pairs[1])
+    return CertificateMaterial(ca=pairs[0], bundle=bundle, serving=pairs[1])
 
 
-def plan(secret: Object | None, now: datetime, names: Sequence[str]) -> Renewal:
+def plan_renewal(secret: Object | None, now: datetime, names: Sequence[str]) -> Renewal:
     """What to renew: two thirds through a lifetime, or when the certificate is not good for `names`."""
-    material = material_of(secret)
+    material = parse_material(secret)
     if material is None or certificates.should_renew(material.ca.certificate, now):
         return Renewal.EVERYTHING
     certificate = material.serving.certificate
-    good = certificates.serves(certificate, names) and certificates.issued_by(certificate, material.ca.certificate)
+    good = certificates.valid_for_names(certificate, names) and certificates.issued_by(
+        certificate, material.ca.certificate
+    )
     if not good or certificates.should_renew(certificate, now):
         return Renewal.CERTIFICATE
     return Renewal.NOTHING
 
 
-def renewed(material: Material | None, renewal: Renewal, now: datetime, names: Sequence[str]) -> Material:
+def renew(
+    material: CertificateMaterial | None, renewal: Renewal, now: datetime, names: Sequence[str]
+) -> CertificateMaterial:
     """`material` with what `renewal` says made anew."""
     if material is not None and renewal is Renewal.NOTHING:
         return material
     if material is not None and renewal is Renewal.CERTIFICATE:
-        return Material(material.ca, material.bundle, certificates.make_serving(material.ca, names, now=now))
+        return CertificateMaterial(material.ca, material.bundle, certificates.make_serving(material.ca, names, now=now))
     ca = certificates.make_ca(_CA_NAME, now=now)
     past = certificates.parse_bundle(material.bundle) if material is not None else []
     valid = _pem([each for each in past if each.not_valid_after_utc > now])
-    return Material(ca, ca.certificate + valid, certificates.make_serving(ca, names, now=now))
+    return CertificateMaterial(ca, ca.certificate + valid, certificates.make_serving(ca, names, now=now))
 
 
 class ServingCertificate:
@@ -128,7 +132,7 @@ class ServingCertificate:
         """The pair to serve with, once its CA is in the APIServices. Raises StatusError, ClusterUnreachable."""
         material = await self._stored()
         for name in self._api_services:
-            await self._trust(name, material.bundle)
+            await self._write_ca_bundle(name, material.bundle)
         return material.serving
 
     async def follow(self, replace: Callable[[KeyPair], None]) -> None:
@@ -144,22 +148,22 @@ class ServingCertificate:
                     _logger.warning("the serving certificate cannot be kept up to date: %s", error)
                 failing = True
 
-    async def _stored(self) -> Material:
+    async def _stored(self) -> CertificateMaterial:
         """The Secret's material, renewed if it is time. Of replicas that do so at once, the first to write wins."""
         for _ in range(_ATTEMPTS):
-            if (material := await self._settled()) is not None:
+            if (material := await self._renew_if_due()) is not None:
                 return material
         raise ServiceUnavailable(f"Secret {self._service.namespace}/{SECRET_NAME} keeps changing", retry_after=1)
 
-    async def _settled(self) -> Material | None:
+    async def _renew_if_due(self) -> CertificateMaterial | None:
         """None if somebody else wrote the Secret at the same time."""
         names, now = self._service.dns_names, self._now()
         secret = await self._get_secret()
-        material = material_of(secret)
-        renewal = plan(secret, now, names)
+        material = parse_material(secret)
+        renewal = plan_renewal(secret, now, names)
         if material is not None and renewal is Renewal.NOTHING:
             return material
-        fresh = await asyncio.to_thread(renewed, material, renewal, now, names)
+        fresh = await asyncio.to_thread(renew, material, renewal, now, names)
         try:
             await self._write(secret, fresh)
         except StatusError as error:
@@ -177,7 +181,7 @@ class ServingCertificate:
                 return None
             raise
 
-    async def _write(self, secret: Object | None, material: Material) -> None:
+    async def _write(self, secret: Object | None, material: CertificateMaterial) -> None:
         data = {
             "ca.crt": material.bundle,
             "ca.key": material.ca.key,
@@ -193,7 +197,7 @@ class ServingCertificate:
         created = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata}
         await self._cluster.create(SECRETS, {**created, "data": encoded}, field_manager=_FIELD_MANAGER)
 
-    async def _trust(self, name: str, bundle: bytes) -> None:
+    async def _write_ca_bundle(self, name: str, bundle: bytes) -> None:
         """Put the bundle into an APIService. One that is missing, or is somebody else's, is left alone."""
         try:
             found = await self._cluster.get(APISERVICES, "", name)

@@ -14,7 +14,7 @@ from registry.embedded.auth.signing_key import SigningKey
 from registry.names import ROOT_NAMESPACE
 from tenant_apiserver.certificates import kubeconfig as kubeconfigs
 from tenant_apiserver.certificates.kubeconfig import write_private
-from tenant_apiserver.options.command_line import Kubeconfig
+from tenant_apiserver.options.command_line import KubeconfigOptions
 
 MASTERS = "system:masters"
 ADMIN = "admin"
@@ -28,7 +28,7 @@ class PkiUnusable(Exception):
     """What is kept of the CA cannot be read. A new one would shut out everybody whom the old one has let in."""
 
 
-class Pki:
+class LocalPki:
     """Key pairs under `directory`, made when they are missing and made anew when two thirds of their time are over."""
 
     def __init__(self, directory: Path, *, name: str = "tenant-apiserver CA") -> None:
@@ -44,7 +44,7 @@ class Pki:
         stored = self._stored("ca")
         if stored is None:
             return self._store("ca", certificates.make_ca(self._name))
-        if not certificates.usable(stored):
+        if not certificates.is_matching_pair(stored):
             raise PkiUnusable(f"{self.path('ca')[0]} is damaged, or ca.key is not its key")
         return stored
 
@@ -52,7 +52,7 @@ class Pki:
         """A serving certificate for DNS names and IP addresses, and for localhost."""
         names = list(dict.fromkeys([*names, *LOCAL_NAMES]))
         stored = self._current("serving")
-        if stored is not None and certificates.serves(stored.certificate, names):
+        if stored is not None and certificates.valid_for_names(stored.certificate, names):
             return stored
         return self._store("serving", certificates.make_serving(self.ca(), names))
 
@@ -80,7 +80,7 @@ class Pki:
 
     def _current(self, name: str) -> KeyPair | None:
         stored = self._stored(name)
-        if stored is None or not certificates.usable(stored):
+        if stored is None or not certificates.is_matching_pair(stored):
             return None
         if certificates.should_renew(stored.certificate, datetime.now(UTC)):
             return None
@@ -100,7 +100,7 @@ class Pki:
         return pair
 
 
-def admin_kubeconfig(pki: Pki, server: str) -> str:
+def admin_kubeconfig(pki: LocalPki, server: str) -> str:
     """A kubeconfig of a member of system:masters."""
     pair = pki.client(ADMIN, ADMIN, (MASTERS,))
     return kubeconfigs.render(
@@ -113,9 +113,9 @@ def admin_kubeconfig(pki: Pki, server: str) -> str:
     )
 
 
-def kubeconfig(options: Kubeconfig) -> int:
+def kubeconfig(options: KubeconfigOptions) -> int:
     """The `kubeconfig` command: a client certificate for a user and groups of the embedded host."""
-    pki = Pki(options.data_dir / "pki")
+    pki = LocalPki(options.data_dir / "pki")
     written = options.data_dir / "kubeconfig"
     if not pki.exists() or not (options.server or written.is_file()):
         print(f"tenant-apiserver kubeconfig: {options.data_dir} is no data directory of a server", file=sys.stderr)

@@ -13,7 +13,7 @@ from apiserver.tls.certificates import KeyPair
 from apiserver.tls.file_reload import follow_files, read_pair
 from apiserver.tls.server_context import ServerTls
 from tenant_apiserver.certificates.cluster_secret import ServingCertificate
-from tenant_apiserver.certificates.local_pki import Pki
+from tenant_apiserver.certificates.local_pki import LocalPki
 
 _RETRY_SECONDS = 2.0
 _RENEWAL_SECONDS = 3600.0
@@ -31,7 +31,7 @@ class CertificateSource(Protocol):
         ...
 
 
-class GivenFiles:
+class FileCertificate:
     """--tls-cert-file and --tls-private-key-file, read again when they change."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
@@ -45,10 +45,10 @@ class GivenFiles:
         await follow_files(self._certificate, self._key, tls)
 
 
-class OwnDirectory:
+class SelfManagedCertificate:
     """--cert-dir, and the data directory of the embedded host: a CA and what it signs, renewed in time."""
 
-    def __init__(self, pki: Pki, names: Sequence[str]) -> None:
+    def __init__(self, pki: LocalPki, names: Sequence[str]) -> None:
         self._pki = pki
         self._names = tuple(names)
 

@@ -97,7 +97,7 @@ _KUBECONFIG = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Common:
+class CommonOptions:
     bind_address: str
     secure_port: int
     root_host: str
@@ -112,7 +112,7 @@ class Common:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Serve(Common):
+class ServeOptions(CommonOptions):
     kubeconfig: Path | None
     cert_dir: Path | None
     tls_cert_file: Path | None
@@ -133,12 +133,12 @@ class Serve(Common):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standalone(Common):
+class StandaloneOptions(CommonOptions):
     data_dir: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kubeconfig:
+class KubeconfigOptions:
     data_dir: Path
     user: str
     groups: tuple[str, ...]
@@ -147,21 +147,21 @@ class Kubeconfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Version:
+class VersionOptions:
     pass
 
 
-Options = Serve | Standalone | Kubeconfig | Version
+Options = ServeOptions | StandaloneOptions | KubeconfigOptions | VersionOptions
 
 _COMMANDS: Mapping[str, tuple[str, type[Any], tuple[_Flag, ...]]] = {
-    "serve": ("serve Tenants behind a Kubernetes cluster's API", Serve, (*_COMMON, *_SERVE)),
-    "standalone": ("serve Tenants on an embedded host, without a cluster", Standalone, (*_COMMON, *_STANDALONE)),
-    "kubeconfig": ("make a kubeconfig for a user of the embedded host", Kubeconfig, _KUBECONFIG),
-    "version": ("print the version", Version, ()),
+    "serve": ("serve Tenants behind a Kubernetes cluster's API", ServeOptions, (*_COMMON, *_SERVE)),
+    "standalone": ("serve Tenants on an embedded host, without a cluster", StandaloneOptions, (*_COMMON, *_STANDALONE)),
+    "kubeconfig": ("make a kubeconfig for a user of the embedded host", KubeconfigOptions, _KUBECONFIG),
+    "version": ("print the version", VersionOptions, ()),
 }
 
 
-def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
+def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
     """Options of a command line. Exits with status 2 and one line on standard error if a value is bad."""
     parser = _Parser(prog="tenant-apiserver", description="An aggregated API server for Tenants.", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, required=True)
@@ -205,12 +205,12 @@ def _value(prog: str, flag: _Flag, given: str | None, environment: Mapping[str, 
 
 
 def _inconsistency(options: Options) -> str:
-    if isinstance(options, Serve):
+    if isinstance(options, ServeOptions):
         if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
             return "--tls-cert-file and --tls-private-key-file go together"
         if options.requestheader_allowed_names and options.requestheader_client_ca_file is None:
             return "--requestheader-allowed-names needs --requestheader-client-ca-file"
-    if isinstance(options, Kubeconfig) and not options.user:
+    if isinstance(options, KubeconfigOptions) and not options.user:
         return "--user is required"
     return ""
 

@@ -14,13 +14,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from apiserver.serializer.yaml import decode_yaml
-from controller.platform.settings import WRONG_KEY, FollowedSettings, PlatformSettings
+from controller.platform.settings import WRONG_KEY, PlatformSettings, ReloadableSettings
 
 _logger = logging.getLogger(__name__)
 # A mounted file is exchanged by a link, an edited one by a rename: content is all that tells for sure.
 _POLL_SECONDS = 1.0
 _MAX_NESTING = 100
-_PLAINLY = {
+_MESSAGES = {
     "extra_forbidden": "is not a key that is known",
     "model_type": "must be a mapping",
     "dict_type": "must be a mapping",
@@ -60,13 +60,13 @@ def _said(error: Mapping[str, Any]) -> str:
     if error["type"] == WRONG_KEY:
         return f"{key}.{error['msg']}"
     plainly = error["msg"].removeprefix("Value error, ").replace("Input should be", "must be", 1)
-    return f"{key}: {_PLAINLY.get(error['type'], plainly)}"
+    return f"{key}: {_MESSAGES.get(error['type'], plainly)}"
 
 
-class ConfigFile:
+class SettingsFile:
     """Keeps `settings` as the file has them. What is wrong in the file changes nothing."""
 
-    def __init__(self, path: Path | None, settings: FollowedSettings) -> None:
+    def __init__(self, path: Path | None, settings: ReloadableSettings) -> None:
         self._path = path
         self._settings = settings
         self._judged: bytes | str | None = None

@@ -13,7 +13,7 @@ from registry.cluster.informer import Informer
 from tenant_apiserver import gc_tuning as memory
 
 
-class Telling:
+class FakeInformer:
     def __init__(self) -> None:
         self.told = asyncio.Event()
 
@@ -27,8 +27,8 @@ def _collector() -> Iterator[None]:
 
 
 async def test_what_is_held_when_everything_was_seen_is_spared() -> None:
-    informer = Telling()
-    sparing = asyncio.create_task(memory.spare([cast(Informer, informer)]))
+    informer = FakeInformer()
+    sparing = asyncio.create_task(memory.freeze_gc([cast(Informer, informer)]))
     await asyncio.sleep(0)
     assert gc.get_freeze_count() > 0
     held = [["a list is an object that the collector looks at"]]
@@ -49,8 +49,8 @@ async def test_unused_memory_is_given_back_again_and_again(monkeypatch: pytest.M
             loop.call_soon_threadsafe(twice.set)
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trim))
-    monkeypatch.setattr(memory, "_GIVE_BACK_SECONDS", 0)
-    giving = asyncio.create_task(memory.give_back())
+    monkeypatch.setattr(memory, "_TRIM_PERIOD_SECONDS", 0)
+    giving = asyncio.create_task(memory.trim_malloc())
     await twice.wait()
     giving.cancel()
     assert asked[:2] == [0, 0]
@@ -58,4 +58,4 @@ async def test_unused_memory_is_given_back_again_and_again(monkeypatch: pytest.M
 
 async def test_a_c_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
-    await memory.give_back()
+    await memory.trim_malloc()

@@ -15,7 +15,7 @@ import yaml
 from admission.tenant.host_policy import TRUSTED_GROUPS
 from tenant_apiserver import generate_manifests as manifests
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
-from tenant_apiserver.options.command_line import ENVIRONMENT_PREFIX, Serve, parse
+from tenant_apiserver.options.command_line import ENVIRONMENT_PREFIX, ServeOptions, parse_command_line
 from tenant_apiserver.options.settings_file import parse as parse_settings
 from tenant_apiserver.serve import API_SERVICES
 
@@ -81,10 +81,10 @@ def test_the_deployment_s_settings_are_ones_that_the_command_takes(directory: st
         if name.endswith("_FILE"):
             environment[name] = str(tmp_path / "pem")
     (tmp_path / "pem").touch()
-    options = parse(container["args"], environment)
-    assert isinstance(options, Serve)
+    options = parse_command_line(container["args"], environment)
+    assert isinstance(options, ServeOptions)
     assert options.root_host == "example.org"
-    known = {ENVIRONMENT_PREFIX + field.upper() for field in Serve.__dataclass_fields__}
+    known = {ENVIRONMENT_PREFIX + field.upper() for field in ServeOptions.__dataclass_fields__}
     assert set(environment) <= known
 
 
@@ -110,8 +110,8 @@ def test_the_platform_s_settings_come_from_a_configmap_that_is_followed(tmp_path
 
 def test_the_service_is_the_one_that_the_process_takes_for_its_own() -> None:
     objects = built(".")
-    options = parse(["serve"], {})
-    assert isinstance(options, Serve)
+    options = parse_command_line(["serve"], {})
+    assert isinstance(options, ServeOptions)
     service = of_kind(objects, "Service")["metadata"]
     assert (service["namespace"], service["name"]) == (options.service_namespace, options.service_name)
     for reference in registered(objects):
@@ -164,8 +164,8 @@ def test_everybody_may_list_and_only_list() -> None:
     role = of_kind(built("."), "ClusterRole", "cozy:tenants:visible")
     granted = {resource: set(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
     assert granted == {"tenants": {"list", "watch"}, "tenantnamespaces": {"get", "list", "watch"}}
-    options = parse(["serve"], {})
-    assert isinstance(options, Serve)
+    options = parse_command_line(["serve"], {})
+    assert isinstance(options, ServeOptions)
     assert options.visibility == "rbac"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from apiserver.meta.resource import Object
-from controller.tenantgateway.model import GatewayFacts, Plan, PlannedCertificate
+from controller.tenantgateway.model import Plan, PlannedCertificate, TenantGateway
 from controller.tenantgateway.names import (
     CERT_MANAGER_GROUP,
     PER_LISTENER_LABEL,
@@ -18,12 +18,12 @@ from controller.tenantgateway.names import (
 )
 
 
-def render_certificates(gateway: GatewayFacts, plan: Plan) -> Sequence[Object]:
+def render_certificates(gateway: TenantGateway, plan: Plan) -> Sequence[Object]:
     """R-143, R-151 to R-154, R-159; none in the mode existingSecret."""
     return [_certificate(gateway, each) for each in plan.certificates]
 
 
-def _certificate(gateway: GatewayFacts, certificate: PlannedCertificate) -> Object:
+def _certificate(gateway: TenantGateway, certificate: PlannedCertificate) -> Object:
     # `kubectl wait --selector` picks the certificates of hostnames by it, and the wildcard one must not have it (R-229)
     labels = {**tenantgateway_labels(gateway), **({PER_LISTENER_LABEL: "true"} if certificate.per_listener else {})}
     return {

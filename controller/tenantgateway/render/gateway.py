@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from apiserver.meta.resource import Object
-from controller.tenantgateway.model import GatewayFacts, Plan, PlannedListener
+from controller.tenantgateway.model import Plan, PlannedListener, TenantGateway
 from controller.tenantgateway.names import (
     CERT_MANAGER_NAMESPACE,
     GATEWAY_API_GROUP,
@@ -26,7 +26,7 @@ Port443Kinds = Literal["separate", "shared"]
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
-def render_gateway(gateway: GatewayFacts, plan: Plan, *, port443_kinds: Port443Kinds = "separate") -> Object:
+def render_gateway(gateway: TenantGateway, plan: Plan, *, port443_kinds: Port443Kinds = "separate") -> Object:
     """R-106, R-108 to R-125, R-130 to R-137."""
     labels = {OWNER_LABEL: gateway.key.namespace, MANAGED_BY_LABEL: MANAGED_BY}
     return {
@@ -38,7 +38,7 @@ def render_gateway(gateway: GatewayFacts, plan: Plan, *, port443_kinds: Port443K
     }
 
 
-def _listener(gateway: GatewayFacts, listener: PlannedListener, port443_kinds: Port443Kinds) -> Object:
+def _listener(gateway: TenantGateway, listener: PlannedListener, port443_kinds: Port443Kinds) -> Object:
     return {
         "name": listener.name,
         "protocol": listener.protocol,
@@ -63,7 +63,7 @@ def _tls(listener: PlannedListener) -> Object | None:
             return {"mode": "Passthrough", "certificateRefs": None, "options": None}
 
 
-def _selector(gateway: GatewayFacts, listener: PlannedListener) -> dict[str, Any]:
+def _selector(gateway: TenantGateway, listener: PlannedListener) -> dict[str, Any]:
     """The two selectors of Layer 1: who publishes through this Gateway, and who may answer without TLS."""
     if listener.protocol != "HTTP":
         return {"matchLabels": {GATEWAY_LABEL: gateway.key.namespace}, "matchExpressions": None}

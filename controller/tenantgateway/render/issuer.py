@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from apiserver.meta.resource import Object
-from controller.tenantgateway.model import GatewayFacts
+from controller.tenantgateway.model import TenantGateway
 from controller.tenantgateway.names import account_secret_name, issuer_name, metadata, tenantgateway_labels
 from controller.tenantgateway.render.redirect import http_listener
 
@@ -33,7 +33,7 @@ class IssuerNotRenderable(ValueError):
     """The TenantGateway lacks what an Issuer needs; the text names the field."""
 
 
-def render_issuer(gateway: GatewayFacts, acme: AcmeServer) -> Object:
+def render_issuer(gateway: TenantGateway, acme: AcmeServer) -> Object:
     """R-141 to R-148, R-160 to R-173, PEER-16, PEER-17. The mode existingSecret needs no Issuer.
 
     Raises IssuerNotRenderable.
@@ -53,7 +53,7 @@ def render_issuer(gateway: GatewayFacts, acme: AcmeServer) -> Object:
     }
 
 
-def _solver(gateway: GatewayFacts) -> Object:
+def _solver(gateway: TenantGateway) -> Object:
     if gateway.cert_mode == "http01":
         return {"http01": {"gatewayHTTPRoute": {"parentRefs": [http_listener(gateway)]}}, "dns01": None}
     block = gateway.dns01 or {}

@@ -4,7 +4,7 @@ it."""
 from __future__ import annotations
 
 from apiserver.meta.resource import Object
-from controller.tenantgateway.model import GatewayFacts
+from controller.tenantgateway.model import TenantGateway
 from controller.tenantgateway.names import (
     GATEWAY_API_GROUP,
     HTTP_LISTENER,
@@ -14,7 +14,7 @@ from controller.tenantgateway.names import (
 )
 
 
-def render_redirect(gateway: GatewayFacts) -> Object:
+def render_redirect(gateway: TenantGateway) -> Object:
     """R-183 to R-187: in every mode, and for every hostname and path, so that any other route comes before it."""
     return {
         "metadata": metadata(gateway, redirect_name(gateway.key.name), tenantgateway_labels(gateway)),
@@ -34,7 +34,7 @@ def render_redirect(gateway: GatewayFacts) -> Object:
     }
 
 
-def http_listener(gateway: GatewayFacts) -> Object:
+def http_listener(gateway: TenantGateway) -> Object:
     """The parentRef of a route on port 80 of the Gateway."""
     return {
         "group": GATEWAY_API_GROUP,

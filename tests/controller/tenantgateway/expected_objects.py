@@ -1,14 +1,14 @@
-"""What a host with TenantGateways has to hold, worked out from everything that is on it, without any index."""
+"""What a host with TenantGatewayIndex has to hold, worked out from everything that is on it, without any index."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import patch
-from controller.tenantgateway import parse as facts
+from controller.runtime.apply import merge_patch
+from controller.tenantgateway import parse
 from controller.tenantgateway.ensure import is_owned
-from controller.tenantgateway.model import GatewayFacts, Plan, Route, RouteKind
+from controller.tenantgateway.model import Plan, Route, RouteKind, TenantGateway
 from controller.tenantgateway.plan import plan
 from controller.tenantgateway.render.gateway import render_gateway
 from controller.tenantgateway.route_status import rejections_by_route
@@ -30,7 +30,7 @@ _KINDS: tuple[tuple[ClusterResource, RouteKind], ...] = ((HTTPROUTES, "HTTPRoute
 
 async def surprises(world: World) -> list[str]:
     """What is not as it should be, a sentence each. A TenantGateway with a problem leaves everything as it was."""
-    gateways = [facts.tenantgateway(each) for each in await _all(world, TENANTGATEWAYS)]
+    gateways = [parse.tenantgateway(each) for each in await _all(world, TENANTGATEWAYS)]
     routes = [(obj, kind) for res, kind in _KINDS for obj in await _all(world, res)]
     plans: dict[Key, Plan] = {}
     found: list[str] = []
@@ -53,26 +53,30 @@ async def _all(world: World, res: ClusterResource, namespace: str = "") -> Seque
     return items
 
 
-async def _plan(world: World, gateway: GatewayFacts, routes: Sequence[tuple[Object, RouteKind]]) -> Plan:
+async def _plan(world: World, gateway: TenantGateway, routes: Sequence[tuple[Object, RouteKind]]) -> Plan:
     owner = gateway.key.namespace
-    heirs = [found[1] for each in await _all(world, NAMESPACES) if (found := facts.heir(each)) and found[0] == owner]
-    own: list[Route] = [
-        route for obj, kind in routes if (route := facts.routes(obj, kind).get(gateway.key)) is not None
+    inheriting = [
+        found[1]
+        for each in await _all(world, NAMESPACES)
+        if (found := parse.inheriting_namespace(each)) and found[0] == owner
     ]
-    return plan(gateway, heirs, own, current=_own_gateway(world, gateway))
+    own: list[Route] = [
+        route for obj, kind in routes if (route := parse.routes_by_gateway(obj, kind).get(gateway.key)) is not None
+    ]
+    return plan(gateway, inheriting, own, current=_own_gateway(world, gateway))
 
 
-def _own_gateway(world: World, gateway: GatewayFacts) -> Object | None:
+def _own_gateway(world: World, gateway: TenantGateway) -> Object | None:
     found = world.cluster.peek(GATEWAYS, gateway.key.namespace, gateway.key.name)
     return found if found is not None and is_owned(found, gateway.uid) else None
 
 
-async def _made(world: World, gateway: GatewayFacts, made: Plan) -> Sequence[str]:
+async def _made(world: World, gateway: TenantGateway, made: Plan) -> Sequence[str]:
     found, namespace = [], gateway.key.namespace
     current = _own_gateway(world, gateway)
     if current is None and world.cluster.peek(GATEWAYS, namespace, gateway.key.name) is None:
         found.append(f"{gateway.key} has no Gateway")
-    if current is not None and (changes := patch(current, render_gateway(gateway, made))):
+    if current is not None and (changes := merge_patch(current, render_gateway(gateway, made))):
         found.append(f"the Gateway of {gateway.key} lacks {changes}")
     planned = {each.name for each in made.certificates}
     if surplus := await _owned(world, CERTIFICATES, gateway) - planned:
@@ -86,7 +90,7 @@ async def _made(world: World, gateway: GatewayFacts, made: Plan) -> Sequence[str
     return found
 
 
-async def _owned(world: World, res: ClusterResource, gateway: GatewayFacts) -> set[str]:
+async def _owned(world: World, res: ClusterResource, gateway: TenantGateway) -> set[str]:
     items = await _all(world, res, gateway.key.namespace)
     return {each["metadata"]["name"] for each in items if is_owned(each, gateway.uid)}
 
@@ -96,11 +100,11 @@ def _told(
 ) -> Iterator[str]:
     """Every parentRef that was refused has to say so, and nothing else may."""
     for obj, kind in routes:
-        identity = facts.route_id(obj, kind)
+        identity = parse.route_id(obj, kind)
         lost = {
             (gateway, parent.get("sectionName"), parent.get("port"))
-            for parent in facts.parent_refs(obj)
-            if (gateway := facts.gateway_of(parent, identity.namespace)) in plans
+            for parent in parse.parent_refs(obj)
+            if (gateway := parse.parent_gateway(parent, identity.namespace)) in plans
             and identity in rejections_by_route(plans[gateway])
             and parent.get("sectionName") != "http"
         }
@@ -109,7 +113,7 @@ def _told(
             for entry in (obj.get("status") or {}).get("parents") or ()
             if entry["controllerName"] == OURS and _is_refused(entry)
             for parent in (entry["parentRef"],)
-            if (gateway := facts.gateway_of(parent, identity.namespace)) not in problematic
+            if (gateway := parse.parent_gateway(parent, identity.namespace)) not in problematic
         }
         if lost != said:
             yield f"{kind} {identity} was told {said}, and should be {lost}"

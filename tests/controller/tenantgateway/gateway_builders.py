@@ -15,7 +15,15 @@ from apiserver.meta.resource import Key, Object, Schema
 from apiserver.schema.pruning_and_defaulting import unknown_fields
 from apiserver.schema.validation import schema_errors
 from controller.runtime.apply import drop_nulls
-from controller.tenantgateway.model import GatewayFacts, Heir, ParentRef, Plan, Route, RouteId, RouteKind
+from controller.tenantgateway.model import (
+    InheritingNamespace,
+    ParentRef,
+    Plan,
+    Route,
+    RouteId,
+    RouteKind,
+    TenantGateway,
+)
 from controller.tenantgateway.plan import plan
 from controller.tenantgateway.render.gateway import render_gateway
 
@@ -24,10 +32,10 @@ LATER = "2026-11-21T13:00:00Z"
 _REPOSITORY = Path(__file__).parents[3]
 
 
-def gateway(namespace: str = "tenant-foo", name: str = "cozystack", **fields: Any) -> GatewayFacts:
+def gateway(namespace: str = "tenant-foo", name: str = "cozystack", **fields: Any) -> TenantGateway:
     """Of apex foo.example.com and without passthrough services, if `fields` do not say otherwise."""
-    facts = {"uid": "uid-of-it", "generation": 3, "apex": "foo.example.com", **fields}
-    return GatewayFacts(key=Key(namespace, name), **facts)
+    values = {"uid": "uid-of-it", "generation": 3, "apex": "foo.example.com", **fields}
+    return TenantGateway(key=Key(namespace, name), **values)
 
 
 WILDCARD_MODES = [
@@ -37,8 +45,8 @@ WILDCARD_MODES = [
 EVERY_MODE = [pytest.param(gateway(), id="http01"), *WILDCARD_MODES]
 
 
-def with_services(facts: GatewayFacts, *services: str) -> GatewayFacts:
-    return replace(facts, passthrough=services)
+def with_services(tenantgateway: TenantGateway, *services: str) -> TenantGateway:
+    return replace(tenantgateway, passthrough=services)
 
 
 def route(
@@ -51,26 +59,31 @@ def route(
     return Route(id=RouteId(namespace, name, kind), hostnames=hostnames, parents=parents)
 
 
-def heirs(*hosts: str) -> tuple[Heir, ...]:
-    return tuple(Heir(f"tenant-{host.partition('.')[0]}", host) for host in hosts)
+def inheriting(*hosts: str) -> tuple[InheritingNamespace, ...]:
+    return tuple(InheritingNamespace(f"tenant-{host.partition('.')[0]}", host) for host in hosts)
 
 
-def planned(facts: GatewayFacts, *routes: Route, heirs: tuple[Heir, ...] = (), current: Object | None = None) -> Plan:
-    return plan(facts, heirs, routes, current=current)
+def planned(
+    tenantgateway: TenantGateway,
+    *routes: Route,
+    inheriting: tuple[InheritingNamespace, ...] = (),
+    current: Object | None = None,
+) -> Plan:
+    return plan(tenantgateway, inheriting, routes, current=current)
 
 
-def as_made(facts: GatewayFacts, made: Plan) -> Object:
+def as_made(tenantgateway: TenantGateway, made: Plan) -> Object:
     """The Gateway as a host has it after it was made from the plan."""
-    return dict(drop_nulls(render_gateway(facts, made)))
+    return dict(drop_nulls(render_gateway(tenantgateway, made)))
 
 
 def hostnames(made: Plan, protocol: str = "HTTPS") -> list[str]:
     return [each.hostname for each in made.listeners if each.protocol == protocol]
 
 
-def left_out(made: Plan) -> dict[str, str]:
+def omitted(made: Plan) -> dict[str, str]:
     """Reasons by hostname."""
-    return {each.hostname: each.reason for each in made.left_out}
+    return {each.hostname: each.reason for each in made.omitted}
 
 
 def admitted(file: str, rendered: Object, *, api_version: str, kind: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from apiserver.meta.resource import Key, Object
-from controller.runtime.apply import patch
-from controller.tenantgateway.attachment import attachments, namespace_patch
-from controller.tenantgateway.model import Attachments, GatewayFacts
+from controller.runtime.apply import merge_patch
+from controller.tenantgateway.attachment import assign_attachments, namespace_patch
+from controller.tenantgateway.model import Attachments, TenantGateway
 from tests.controller.tenantgateway.gateway_builders import gateway
 
 LABEL = "namespace.cozystack.io/gateway"
@@ -24,13 +24,13 @@ def namespace(name: str, *, label: str | None = None, by: str | None = None) -> 
     return {"metadata": metadata}
 
 
-def attached(gateways: list[GatewayFacts], *namespaces: Object) -> Attachments:
-    return attachments(
+def attached(gateways: list[TenantGateway], *namespaces: Object) -> Attachments:
+    return assign_attachments(
         gateways, {each["metadata"]["name"]: each for each in namespaces}, depth=lambda name: DEPTHS[name]
     )
 
 
-def claimant(owner: str, *names: str, terminating: bool = False) -> GatewayFacts:
+def claimant(owner: str, *names: str, terminating: bool = False) -> TenantGateway:
     return gateway(owner, attached=names, terminating=terminating)
 
 
@@ -61,7 +61,9 @@ def test_of_two_claimants_one_keeps_the_namespace(owners: list[str], keeps: str,
     gateways = sorted((claimant(each, "cozy-x") for each in owners), key=lambda each: each.key, reverse=reverse)
     found = attached(gateways, namespace("cozy-x"))
     (loser,) = set(owners) - {keeps}
-    assert found == Attachments(owners={"cozy-x": keeps}, lost={Key(loser, "cozystack"): {"cozy-x": keeps}})
+    assert found == Attachments(
+        owners={"cozy-x": keeps}, attached_elsewhere={Key(loser, "cozystack"): {"cozy-x": keeps}}
+    )
 
 
 def test_a_claimant_nearer_to_the_root_takes_what_was_anothers() -> None:
@@ -94,7 +96,7 @@ def test_two_gateways_of_one_namespace_attach_to_the_same() -> None:
 def test_a_label_that_we_did_not_write_is_nobodys_to_take(label: str, lost: object) -> None:
     """R-190, R-193, CHOICE-8, PEER-05."""
     found = attached([claimant("tenant-foo", "tenant-alice")], namespace("tenant-alice", label=label))
-    assert found == Attachments(owners={}, lost=lost)  # type: ignore[arg-type]
+    assert found == Attachments(owners={}, attached_elsewhere=lost)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_a_label_of_ours_is_written_and_stripped(
     """R-189, R-191, R-304: and everything else of the namespace stays."""
     desired = namespace_patch(there, owner)
     assert desired is not None
-    changes = patch(there, desired)["metadata"]
+    changes = merge_patch(there, desired)["metadata"]
     labels = {**there["metadata"]["labels"], **changes.get("labels", {})}
     annotations = {**there["metadata"].get("annotations", {}), **changes.get("annotations", {})}
     assert (labels.get(LABEL), annotations.get(ANNOTATION)) == (label, annotation)

@@ -130,7 +130,7 @@ def test_what_the_host_refuses_of_a_label_is_said_by_its_tenantgateway_and_tried
 
 
 def test_attached_namespaces_are_told_by_nobody_else_s_events() -> None:
-    """Two TenantGateways that list the same namespaces write each label once."""
+    """Two TenantGatewayIndex that list the same namespaces write each label once."""
 
     async def main(world: World) -> None:
         for namespace in ("tenant-a", "tenant-b"):

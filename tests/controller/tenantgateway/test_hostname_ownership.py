@@ -8,20 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.tenantgateway.hostname_ownership import judge
-from controller.tenantgateway.model import ParentRef, Refusal, Route, RouteId
+from controller.tenantgateway.hostname_ownership import resolve_ownership
+from controller.tenantgateway.model import HostnameConflict, ParentRef, Route, RouteId
 from tests.controller.tenantgateway.gateway_builders import route
 
 HARBOR = "harbor.foo.example.com"
 
 
 def owner_of(hostname: str, *routes: Route) -> str:
-    return str(judge(routes).owners[hostname])
+    return str(resolve_ownership(routes).owners[hostname])
 
 
 def losers(*routes: Route) -> dict[str, list[str]]:
     """Hostnames by the route that may not have them."""
-    return {str(loser): [each.hostname for each in lost] for loser, lost in judge(routes).refused.items()}
+    return {str(loser): [each.hostname for each in lost] for loser, lost in resolve_ownership(routes).conflicts.items()}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_the_winner_of_a_hostname_is_the_same_in_any_order(routes: list[Route], 
 def test_the_loser_is_told_hostname_and_winner() -> None:
     """R-204, PEER-06, GW-16."""
     won, lost = route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)
-    assert judge([lost, won]).refused == {lost.id: (Refusal(HARBOR, won.id, HARBOR),)}
+    assert resolve_ownership([lost, won]).conflicts == {lost.id: (HostnameConflict(HARBOR, won.id, HARBOR),)}
 
 
 def test_routes_of_one_namespace_share_a_hostname() -> None:
@@ -79,15 +79,15 @@ def test_routes_of_one_namespace_share_a_hostname() -> None:
 def test_a_tlsroute_takes_part_like_an_httproute() -> None:
     """R-208."""
     tls = route("tenant-foo", "tls", HARBOR, kind="TLSRoute")
-    judgement = judge([tls, route("cozy-x", "http", HARBOR)])
-    assert list(judgement.refused) == [tls.id]
-    assert judgement.owners[HARBOR] == RouteId("cozy-x", "http", "HTTPRoute")
+    ownership = resolve_ownership([tls, route("cozy-x", "http", HARBOR)])
+    assert list(ownership.conflicts) == [tls.id]
+    assert ownership.owners[HARBOR] == RouteId("cozy-x", "http", "HTTPRoute")
 
 
 def test_a_route_keeps_the_hostnames_that_nobody_else_has() -> None:
     """R-206: the loser recovers by another hostname."""
-    judgement = judge([route("cozy-a", "a", HARBOR), route("tenant-b", "b", HARBOR, "b.foo.example.com")])
-    assert str(judgement.owners["b.foo.example.com"]) == "tenant-b/b"
+    ownership = resolve_ownership([route("cozy-a", "a", HARBOR), route("tenant-b", "b", HARBOR, "b.foo.example.com")])
+    assert str(ownership.owners["b.foo.example.com"]) == "tenant-b/b"
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_wildcards_and_exact_hostnames_overlap(winners: str, losers_: str, overl
 
 
 def test_the_message_of_an_overlap_can_name_what_is_held() -> None:
-    judgement = judge([route("cozy-b", "all", "*.example.com"), route("tenant-c", "c", "c.example.com")])
-    (refusals,) = judgement.refused.values()
-    assert [each.held for each in refusals] == ["*.example.com"]
+    ownership = resolve_ownership([route("cozy-b", "all", "*.example.com"), route("tenant-c", "c", "c.example.com")])
+    (api_errors,) = ownership.conflicts.values()
+    assert [each.winning_hostname for each in api_errors] == ["*.example.com"]
 
 
 def test_a_refused_claim_keeps_nothing_from_anybody() -> None:
@@ -143,9 +143,9 @@ def test_a_route_on_port_80_alone_claims_nothing(parents: tuple[ParentRef, ...],
 
 def test_a_route_without_hostnames_claims_none() -> None:
     """R-187."""
-    judgement = judge([route("tenant-a", "all"), route("tenant-b", "b", HARBOR)])
-    assert judgement.refused == {}
-    assert list(judgement.owners) == [HARBOR]
+    ownership = resolve_ownership([route("tenant-a", "all"), route("tenant-b", "b", HARBOR)])
+    assert ownership.conflicts == {}
+    assert list(ownership.owners) == [HARBOR]
 
 
 NAMESPACES = st.sampled_from(["cozy-a", "cozy-b", "tenant-a", "tenant-a-b", "tenant-b"])
@@ -165,17 +165,17 @@ def test_the_order_of_routes_does_not_matter(routes: list[Route], random: Random
     """R-201."""
     shuffled = list(routes)
     random.shuffle(shuffled)
-    assert judge(shuffled) == judge(routes)
+    assert resolve_ownership(shuffled) == resolve_ownership(routes)
 
 
 @given(routes_of_a_gateway())
 def test_every_claim_is_granted_or_refused_for_a_better_one(routes: list[Route]) -> None:
-    judgement = judge(routes)
+    ownership = resolve_ownership(routes)
     for each in routes:
-        refused = {refusal.hostname: refusal for refusal in judgement.refused.get(each.id, ())}
+        refused = {refusal.hostname: refusal for refusal in ownership.conflicts.get(each.id, ())}
         for hostname in each.hostnames:
             if hostname in refused:
-                assert judgement.owners[refused[hostname].held] == refused[hostname].winner
+                assert ownership.owners[refused[hostname].winning_hostname] == refused[hostname].winner
                 assert refused[hostname].winner.namespace != each.id.namespace
             else:
-                assert judgement.owners[hostname].namespace == each.id.namespace
+                assert ownership.owners[hostname].namespace == each.id.namespace

@@ -8,14 +8,14 @@ from itertools import count
 import pytest
 
 from controller.tenantgateway.listeners import MAX_DNS_NAMES, MAX_LISTENERS
-from controller.tenantgateway.model import GatewayFacts
+from controller.tenantgateway.model import TenantGateway
 from tests.controller.tenantgateway.gateway_builders import (
     EVERY_MODE,
     as_made,
     gateway,
-    heirs,
     hostnames,
-    left_out,
+    inheriting,
+    omitted,
     planned,
     route,
     with_services,
@@ -30,13 +30,13 @@ def test_sixty_four_listeners_fit_and_the_next_is_left_out_by_name() -> None:
     """R-122 as issue 3 has it, FACT-7, GW-4, ATTACK-13."""
     full = planned(gateway(), route("tenant-foo", "app", *many(63)))
     assert len(full.listeners) == MAX_LISTENERS
-    assert full.left_out == ()
+    assert full.omitted == ()
 
     made = planned(gateway(), route("tenant-foo", "app", *many(64)))
     assert len(made.listeners) == MAX_LISTENERS
-    assert left_out(made) == {"app063.foo.example.com": "ListenersTruncated"}
+    assert omitted(made) == {"app063.foo.example.com": "ListenersTruncated"}
     assert len(made.certificates) == 63
-    assert "app063.foo.example.com" in made.left_out[0].message
+    assert "app063.foo.example.com" in made.omitted[0].message
 
 
 def test_a_full_gateway_keeps_what_it_serves() -> None:
@@ -50,13 +50,13 @@ def test_a_full_gateway_keeps_what_it_serves() -> None:
         current=current,
     )
     assert made.listeners == served.listeners
-    assert left_out(made) == {"a.foo.example.com": "ListenersTruncated"}
+    assert omitted(made) == {"a.foo.example.com": "ListenersTruncated"}
 
 
 def test_a_place_that_becomes_free_is_taken() -> None:
     current = as_made(gateway(), planned(gateway(), route("tenant-foo", "app", *many(63))))
     made = planned(gateway(), route("tenant-foo", "app", *many(64)[1:]), current=current)
-    assert left_out(made) == {}
+    assert omitted(made) == {}
     assert "app063.foo.example.com" in hostnames(made)
 
 
@@ -74,44 +74,48 @@ def test_a_thousand_hostnames_of_one_keep_nobody_else_out() -> None:
 def test_every_route_of_a_hostname_that_is_left_out_is_named() -> None:
     routes = [route("tenant-foo", "main", *many(64)), route("tenant-foo", "canary", *many(64))]
     made = planned(gateway(), *routes)
-    assert [each.route for each in made.left_out] == [routes[1].id, routes[0].id]
+    assert [each.route for each in made.omitted] == [routes[1].id, routes[0].id]
 
 
-@pytest.mark.parametrize("facts", EVERY_MODE)
-def test_more_passthrough_services_than_listeners_leave_out_the_rest(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", EVERY_MODE)
+def test_more_passthrough_services_than_listeners_leave_out_the_rest(tenantgateway: TenantGateway) -> None:
     services = [f"s{index:03}" for index in range(70)]
-    made = planned(with_services(facts, *services))
+    made = planned(with_services(tenantgateway, *services))
     assert len(made.listeners) == MAX_LISTENERS
-    assert set(left_out(made).values()) == {"ListenersTruncated"}
-    assert len(made.left_out) == 70 - len(hostnames(made, "TLS"))
+    assert set(omitted(made).values()) == {"ListenersTruncated"}
+    assert len(made.omitted) == 70 - len(hostnames(made, "TLS"))
 
 
 def test_a_certificate_holds_a_hundred_names_and_the_next_child_is_left_out() -> None:
     """GW-18: no certificate authority would sign it, and none of the names would be renewed."""
-    facts = gateway(cert_mode="dns01")
-    children = heirs(*many(50, prefix="c"))
-    made = planned(facts, heirs=children)
+    tenantgateway = gateway(cert_mode="dns01")
+    children = inheriting(*many(50, prefix="c"))
+    made = planned(tenantgateway, inheriting=children)
     assert len(made.certificates[0].dns_names) == MAX_DNS_NAMES
-    assert left_out(made) == {"c049.foo.example.com": "CertificateFull"}
+    assert omitted(made) == {"c049.foo.example.com": "CertificateFull"}
     assert "*.c049.foo.example.com" not in hostnames(made)
-    assert made.left_out[0].namespace == "tenant-c049"
+    assert made.omitted[0].namespace == "tenant-c049"
 
 
 def test_a_full_certificate_keeps_its_children() -> None:
-    facts = gateway(cert_mode="dns01")
-    before = planned(facts, heirs=heirs(*many(49, prefix="m")))
+    tenantgateway = gateway(cert_mode="dns01")
+    before = planned(tenantgateway, inheriting=inheriting(*many(49, prefix="m")))
     made = planned(
-        facts, heirs=(*heirs(*many(49, prefix="m")), *heirs("a.foo.example.com")), current=as_made(facts, before)
+        tenantgateway,
+        inheriting=(*inheriting(*many(49, prefix="m")), *inheriting("a.foo.example.com")),
+        current=as_made(tenantgateway, before),
     )
     assert made.certificates == before.certificates
-    assert left_out(made) == {"a.foo.example.com": "CertificateFull"}
+    assert omitted(made) == {"a.foo.example.com": "CertificateFull"}
 
 
 def test_children_beyond_sixty_four_listeners_are_left_out() -> None:
     """With a Secret of the operator's only the listeners count."""
-    made = planned(gateway(cert_mode="existingSecret", wildcard_secret="ours"), heirs=heirs(*many(62, prefix="c")))
+    made = planned(
+        gateway(cert_mode="existingSecret", wildcard_secret="ours"), inheriting=inheriting(*many(62, prefix="c"))
+    )
     assert len(made.listeners) == MAX_LISTENERS
-    assert left_out(made) == {"c061.foo.example.com": "ListenersTruncated"}
+    assert omitted(made) == {"c061.foo.example.com": "ListenersTruncated"}
 
 
 def test_two_hostnames_of_one_listener_name_do_not_stop_the_gateway() -> None:
@@ -120,7 +124,7 @@ def test_two_hostnames_of_one_listener_name_do_not_stop_the_gateway() -> None:
     served = planned(gateway(), route("tenant-foo", "app", second))
     made = planned(gateway(), route("tenant-foo", "app", first, second), current=as_made(gateway(), served))
     assert made.listeners == served.listeners
-    assert left_out(made) == {first: "HostnameConflict"}
+    assert omitted(made) == {first: "HostnameConflict"}
 
 
 def _same_slug() -> tuple[str, str]:
@@ -135,11 +139,11 @@ def _same_slug() -> tuple[str, str]:
 
 
 def test_a_name_that_is_too_long_for_a_certificate_is_left_out() -> None:
-    facts = gateway(name="t" * 230)
-    made = planned(facts, route("tenant-foo", "app", f"{'a' * 40}.foo.example.com", "b.foo.example.com"))
+    tenantgateway = gateway(name="t" * 230)
+    made = planned(tenantgateway, route("tenant-foo", "app", f"{'a' * 40}.foo.example.com", "b.foo.example.com"))
     assert hostnames(made) == ["b.foo.example.com"]
-    assert set(left_out(made).values()) == {"UnsupportedValue"}
-    assert left_out(planned(gateway(name="t" * 250, cert_mode="dns01"))) == {"foo.example.com": "SecretMissing"}
+    assert set(omitted(made).values()) == {"UnsupportedValue"}
+    assert omitted(planned(gateway(name="t" * 250, cert_mode="dns01"))) == {"foo.example.com": "SecretMissing"}
 
 
 def test_a_hostname_of_more_than_64_characters_is_served() -> None:

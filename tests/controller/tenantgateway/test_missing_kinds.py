@@ -85,7 +85,7 @@ def test_listeners_are_not_taken_away_before_all_routes_are_known() -> None:
 
 
 def test_a_change_leads_to_its_own_tenantgateway_alone() -> None:
-    """GW-19: of 40 TenantGateways with 5 routes each, one is looked at."""
+    """GW-19: of 40 TenantGatewayIndex with 5 routes each, one is looked at."""
 
     async def main(world: World) -> None:
         for number in range(40):

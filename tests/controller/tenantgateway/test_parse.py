@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Key, Object
-from controller.tenantgateway import parse as facts
-from controller.tenantgateway.collected_errors import Faults
-from controller.tenantgateway.model import Heir, ParentRef, RouteId
+from controller.tenantgateway import parse
+from controller.tenantgateway.collected_errors import CollectedErrors
+from controller.tenantgateway.model import InheritingNamespace, ParentRef, RouteId
 from registry.cluster.interface import ClusterUnreachable, NotServed
 from tests.controller.tenantgateway.gateway_world import OURS, refusal
 
@@ -23,7 +23,7 @@ def tenantgateway(**spec: Any) -> Object:
 
 def test_a_tenantgateway_as_it_was_asked_for() -> None:
     dns01 = {"provider": "route53", "route53": {"region": "eu-west-1"}}
-    asked = facts.tenantgateway(
+    parsed = parse.tenantgateway(
         tenantgateway(
             certMode="dns01",
             dns01=dns01,
@@ -34,8 +34,8 @@ def test_a_tenantgateway_as_it_was_asked_for() -> None:
             wildcardSecretRef={"name": "bought"},
         )
     )
-    assert asked.problem == ""
-    found = asked.facts
+    assert parsed.problem == ""
+    found = parsed.gateway
     assert (found.key, found.uid, found.generation) == (Key("tenant-foo", "cozystack"), "u", 3)
     assert (found.cert_mode, found.dns01, found.issuer_name) == ("dns01", dns01, "mine")
     assert (found.attached, found.passthrough) == (("a", "b"), ("api",))
@@ -54,20 +54,20 @@ def test_a_tenantgateway_as_it_was_asked_for() -> None:
     ],
 )
 def test_what_is_wrong_is_named_by_its_field(spec: dict[str, Any], problem: str) -> None:
-    asked = facts.tenantgateway(tenantgateway(**spec))
-    assert asked.problem.startswith(problem)
-    assert asked.facts.key == Key("tenant-foo", "cozystack")
+    parsed = parse.tenantgateway(tenantgateway(**spec))
+    assert parsed.problem.startswith(problem)
+    assert parsed.gateway.key == Key("tenant-foo", "cozystack")
 
 
 def test_what_is_readable_of_a_damaged_list_is_read() -> None:
     """So that a namespace does not lose its label because another entry is wrong."""
-    assert facts.tenantgateway(tenantgateway(attachedNamespaces=[1, "a"])).facts.attached == ("a",)
+    assert parse.tenantgateway(tenantgateway(attachedNamespaces=[1, "a"])).gateway.attached == ("a",)
 
 
 def test_a_tenantgateway_without_a_spec_has_facts() -> None:
-    asked = facts.tenantgateway({"metadata": {"namespace": "n", "name": "x", "uid": "u"}})
-    assert (asked.facts.apex, asked.facts.generation) == ("", 0)
-    assert asked.problem
+    parsed = parse.tenantgateway({"metadata": {"namespace": "n", "name": "x", "uid": "u"}})
+    assert (parsed.gateway.apex, parsed.gateway.generation) == ("", 0)
+    assert parsed.problem
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_tenantgateway_without_a_spec_has_facts() -> None:
 )
 def test_the_gateway_that_a_parent_reference_names(parent: Object, gateway: Key | None) -> None:
     """R-100."""
-    assert facts.gateway_of(parent, "home") == gateway
+    assert parse.parent_gateway(parent, "home") == gateway
 
 
 def route(*parents: Any, status: Any = None, **spec: Any) -> Object:
@@ -99,7 +99,7 @@ def test_a_route_is_split_by_the_gateways_that_it_refers_to() -> None:
     obj = route(
         {"name": "a", "sectionName": "https"}, {"name": "b", "port": 443}, {"name": "a"}, hostnames=["x.example", 3]
     )
-    found = facts.routes(obj, "TLSRoute")
+    found = parse.routes_by_gateway(obj, "TLSRoute")
     assert found.keys() == {Key("home", "a"), Key("home", "b")}
     one = found[Key("home", "a")]
     assert (one.id, one.hostnames) == (RouteId("home", "r", "TLSRoute"), ("x.example",))
@@ -117,8 +117,8 @@ def test_a_route_is_split_by_the_gateways_that_it_refers_to() -> None:
     ],
 )
 def test_a_damaged_route_refers_to_nothing(obj: Object) -> None:
-    assert facts.routes(obj, "HTTPRoute") == {}
-    assert list(facts.judged_by(obj)) == []
+    assert parse.routes_by_gateway(obj, "HTTPRoute") == {}
+    assert list(parse.gateways_in_status(obj)) == []
 
 
 def test_what_a_route_was_told_by_this_controller_is_told_from_what_others_say() -> None:
@@ -128,36 +128,40 @@ def test_what_a_route_was_told_by_this_controller_is_told_from_what_others_say()
         {"controllerName": OURS, "parentRef": {"kind": "Service", "name": "c"}},
         {"controllerName": OURS},
     ]
-    assert list(facts.judged_by(route(status={"parents": entries}))) == [Key("home", "a")]
+    assert list(parse.gateways_in_status(route(status={"parents": entries}))) == [Key("home", "a")]
 
 
 @pytest.mark.parametrize(
-    ("labels", "heir"),
+    ("labels", "inheriting_namespace"),
     [
-        pytest.param({"gateway": "tenant-foo", "host": "a.example"}, Heir("n", "a.example"), id="an heir"),
-        pytest.param({"gateway": "tenant-foo"}, Heir("n", ""), id="a system namespace"),
+        pytest.param(
+            {"gateway": "tenant-foo", "host": "a.example"}, InheritingNamespace("n", "a.example"), id="an heir"
+        ),
+        pytest.param({"gateway": "tenant-foo"}, InheritingNamespace("n", ""), id="a system namespace"),
         pytest.param({"gateway": "n", "host": "a.example"}, None, id="an owner"),
         pytest.param({"host": "a.example"}, None, id="no label"),
         pytest.param({"gateway": ""}, None, id="an empty label"),
     ],
 )
-def test_whose_heir_a_namespace_is(labels: dict[str, str], heir: Heir | None) -> None:
+def test_whose_heir_a_namespace_is(labels: dict[str, str], inheriting_namespace: InheritingNamespace | None) -> None:
     """R-104, R-175."""
     metadata = {"name": "n", "labels": {f"namespace.cozystack.io/{key}": value for key, value in labels.items()}}
-    assert facts.heir({"metadata": metadata}) == (("tenant-foo", heir) if heir else None)
+    assert parse.inheriting_namespace({"metadata": metadata}) == (
+        ("tenant-foo", inheriting_namespace) if inheriting_namespace else None
+    )
 
 
 def test_a_namespace_that_is_being_deleted_is_nobodys_heir() -> None:
     """R-179: its names leave the Certificate at once."""
     labels = {"namespace.cozystack.io/gateway": "tenant-foo", "namespace.cozystack.io/host": "a.example"}
     metadata = {"name": "n", "labels": labels, "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    assert facts.heir({"metadata": metadata}) is None
+    assert parse.inheriting_namespace({"metadata": metadata}) is None
 
 
 @pytest.mark.parametrize(("name", "kept"), [("app", False), ("cozystack-http-redirect", True)])
 def test_of_routes_only_a_redirect_keeps_its_rules(name: str, kept: bool) -> None:
     obj = {**route({"name": "a"}, rules=[{"backendRefs": []}]), "metadata": {"namespace": "n", "name": name}}
-    assert ("rules" in facts.slim_route(obj)["spec"]) == kept
+    assert ("rules" in parse.slim_route(obj)["spec"]) == kept
     assert "rules" in obj["spec"]
 
 
@@ -173,14 +177,14 @@ def test_of_routes_only_a_redirect_keeps_its_rules(name: str, kept: bool) -> Non
     ],
 )
 def test_what_passes_is_not_told_and_everything_is_tried_again(error: Any, told: list[str]) -> None:
-    faults = Faults()
-    with faults.collected("x"):
+    errors = CollectedErrors()
+    with errors.collecting("x"):
         raise error
-    assert (faults.sentences, faults.refusals) == (told, [error])
+    assert (errors.messages, errors.api_errors) == (told, [error])
 
 
 def test_what_is_no_answer_of_the_host_is_not_swallowed() -> None:
-    faults = Faults()
-    with pytest.raises(KeyError), faults.collected("x"):
+    errors = CollectedErrors()
+    with pytest.raises(KeyError), errors.collecting("x"):
         raise KeyError
-    assert faults.refusals == []
+    assert errors.api_errors == []

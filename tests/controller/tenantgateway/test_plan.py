@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from controller.tenantgateway.model import GatewayFacts, Heir, ParentRef, PlannedListener, RouteId
+from controller.tenantgateway.model import InheritingNamespace, ParentRef, PlannedListener, RouteId, TenantGateway
 from controller.tenantgateway.names import certificate_name, child_listener_name, listener_name
 from tests.controller.tenantgateway.gateway_builders import (
     EVERY_MODE,
     WILDCARD_MODES,
     as_made,
     gateway,
-    heirs,
     hostnames,
-    left_out,
+    inheriting,
+    omitted,
     planned,
     route,
 )
@@ -38,10 +38,10 @@ def test_names_hold_the_first_label_and_the_hash(hostname: str, name: str) -> No
     assert certificate_name("cozystack", hostname) == f"cozystack-{name}-tls"
 
 
-@pytest.mark.parametrize("facts", EVERY_MODE)
-def test_there_is_always_one_listener_for_http(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", EVERY_MODE)
+def test_there_is_always_one_listener_for_http(tenantgateway: TenantGateway) -> None:
     """R-108."""
-    made = planned(facts, route("tenant-foo", "app", HARBOR), heirs=heirs("alice.foo.example.com"))
+    made = planned(tenantgateway, route("tenant-foo", "app", HARBOR), inheriting=inheriting("alice.foo.example.com"))
     assert [each for each in made.listeners if each.port == 80] == [
         PlannedListener(name="http", protocol="HTTP", port=80)
     ]
@@ -68,8 +68,12 @@ def test_http01_has_a_listener_and_a_certificate_a_hostname() -> None:
 
 def test_a_hostname_of_a_child_is_served_from_the_owner() -> None:
     """R-107, R-155, R-182: and children as such make nothing in HTTP-01."""
-    facts = gateway("tenant-root", apex="example.org")
-    made = planned(facts, route("tenant-alice", "h", "harbor.alice.example.org"), heirs=heirs("alice.example.org"))
+    tenantgateway = gateway("tenant-root", apex="example.org")
+    made = planned(
+        tenantgateway,
+        route("tenant-alice", "h", "harbor.alice.example.org"),
+        inheriting=inheriting("alice.example.org"),
+    )
     assert [each.name for each in made.listeners] == ["http", "https-harbor-45348fe9"]
     assert [each.name for each in made.certificates] == ["cozystack-harbor-45348fe9-tls"]
 
@@ -82,23 +86,23 @@ def test_a_route_that_goes_takes_its_listener_and_certificate() -> None:
     assert after.certificates == ()
 
 
-@pytest.mark.parametrize("facts", WILDCARD_MODES)
-def test_wildcard_modes_have_listeners_for_the_domain_and_its_children(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
+def test_wildcard_modes_have_listeners_for_the_domain_and_its_children(tenantgateway: TenantGateway) -> None:
     """R-114 to R-116, R-123, R-172: and none for a route."""
-    made = planned(facts, route("tenant-foo", "app", HARBOR), heirs=heirs("alice.foo.example.com"))
+    made = planned(tenantgateway, route("tenant-foo", "app", HARBOR), inheriting=inheriting("alice.foo.example.com"))
     assert [(each.name, each.hostname) for each in made.listeners] == [
         ("http", ""),
         ("https", "*.foo.example.com"),
         ("https-apex", "foo.example.com"),
         ("https-child-alice-f2dcb550", "*.alice.foo.example.com"),
     ]
-    assert made.left_out == ()
+    assert made.omitted == ()
 
 
 def test_dns01_has_one_certificate_for_all_of_them() -> None:
     """R-159, R-174, R-176, R-308."""
-    children = heirs("bob.alice.foo.example.com", "alice.foo.example.com")
-    (certificate,) = planned(gateway(cert_mode="dns01"), heirs=children).certificates
+    children = inheriting("bob.alice.foo.example.com", "alice.foo.example.com")
+    (certificate,) = planned(gateway(cert_mode="dns01"), inheriting=children).certificates
     assert certificate.name == "cozystack-gateway-tls"
     assert not certificate.per_listener
     assert certificate.dns_names == (
@@ -112,13 +116,13 @@ def test_dns01_has_one_certificate_for_all_of_them() -> None:
 
 
 def test_another_child_reorders_nothing() -> None:
-    before = planned(gateway(cert_mode="dns01"), heirs=heirs("d.foo.example.com", "b.foo.example.com"))
-    children = heirs("c.foo.example.com", "b.foo.example.com", "d.foo.example.com")
-    after = planned(gateway(cert_mode="dns01"), heirs=children)
+    before = planned(gateway(cert_mode="dns01"), inheriting=inheriting("d.foo.example.com", "b.foo.example.com"))
+    children = inheriting("c.foo.example.com", "b.foo.example.com", "d.foo.example.com")
+    after = planned(gateway(cert_mode="dns01"), inheriting=children)
     kept = [each for each in after.certificates[0].dns_names if "c.foo.example.com" not in each]
     assert kept == list(before.certificates[0].dns_names)
     current = as_made(gateway(cert_mode="dns01"), before)
-    assert planned(gateway(cert_mode="dns01"), heirs=children, current=current) == after
+    assert planned(gateway(cert_mode="dns01"), inheriting=children, current=current) == after
 
 
 def test_existing_secret_has_no_certificate_of_ours() -> None:
@@ -129,33 +133,36 @@ def test_existing_secret_has_no_certificate_of_ours() -> None:
 
 
 def test_existing_secret_without_a_secret_leaves_http_and_passthrough() -> None:
-    facts = gateway(cert_mode="existingSecret", passthrough=("api",))
-    made = planned(facts, heirs=heirs("alice.foo.example.com"))
+    tenantgateway = gateway(cert_mode="existingSecret", passthrough=("api",))
+    made = planned(tenantgateway, inheriting=inheriting("alice.foo.example.com"))
     assert [each.name for each in made.listeners] == ["http", "tls-api"]
-    assert left_out(made) == {"foo.example.com": "SecretMissing"}
+    assert omitted(made) == {"foo.example.com": "SecretMissing"}
 
 
-@pytest.mark.parametrize("facts", WILDCARD_MODES)
+@pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
 @pytest.mark.parametrize(
     "children",
     [
-        pytest.param((Heir("tenant-x", "foo.example.com"),), id="R-178: the host of the parent"),
-        pytest.param((Heir("cozy-dashboard", ""),), id="an attached system namespace has no host"),
+        pytest.param((InheritingNamespace("tenant-x", "foo.example.com"),), id="R-178: the host of the parent"),
+        pytest.param((InheritingNamespace("cozy-dashboard", ""),), id="an attached system namespace has no host"),
         pytest.param((), id="none"),
     ],
 )
-def test_some_heirs_add_nothing(facts: GatewayFacts, children: tuple[Heir, ...]) -> None:
-    assert planned(facts, heirs=children) == planned(facts)
+def test_some_heirs_add_nothing(tenantgateway: TenantGateway, children: tuple[InheritingNamespace, ...]) -> None:
+    assert planned(tenantgateway, inheriting=children) == planned(tenantgateway)
 
 
-@pytest.mark.parametrize("facts", WILDCARD_MODES)
-def test_two_heirs_of_one_host_add_it_once(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
+def test_two_heirs_of_one_host_add_it_once(tenantgateway: TenantGateway) -> None:
     """R-178."""
-    one, other = Heir("tenant-a", "a.foo.example.com"), Heir("tenant-b", "A.foo.example.com")
-    assert planned(facts, heirs=(one, other)) == planned(facts, heirs=(one,))
+    one, other = (
+        InheritingNamespace("tenant-a", "a.foo.example.com"),
+        InheritingNamespace("tenant-b", "A.foo.example.com"),
+    )
+    assert planned(tenantgateway, inheriting=(one, other)) == planned(tenantgateway, inheriting=(one,))
 
 
-@pytest.mark.parametrize("facts", WILDCARD_MODES)
+@pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
@@ -165,26 +172,29 @@ def test_two_heirs_of_one_host_add_it_once(facts: GatewayFacts) -> None:
         pytest.param("-a.foo.example.com", "UnsupportedValue", id="a label that begins with a dash"),
     ],
 )
-def test_a_bad_heir_is_left_out_and_the_others_stay(facts: GatewayFacts, host: str, reason: str) -> None:
+def test_a_bad_heir_is_left_out_and_the_others_stay(tenantgateway: TenantGateway, host: str, reason: str) -> None:
     """PEER-22, FACT-2, GW-18."""
-    good = heirs("alice.foo.example.com")
-    made = planned(facts, heirs=(Heir("tenant-bad", host), *good))
+    good = inheriting("alice.foo.example.com")
+    made = planned(tenantgateway, inheriting=(InheritingNamespace("tenant-bad", host), *good))
     assert (made.listeners, made.certificates) == (
-        planned(facts, heirs=good).listeners,
-        planned(facts, heirs=good).certificates,
+        planned(tenantgateway, inheriting=good).listeners,
+        planned(tenantgateway, inheriting=good).certificates,
     )
-    assert [(each.hostname, each.reason, each.namespace) for each in made.left_out] == [(host, reason, "tenant-bad")]
-    assert host in made.left_out[0].message
+    assert [(each.hostname, each.reason, each.namespace) for each in made.omitted] == [(host, reason, "tenant-bad")]
+    assert host in made.omitted[0].message
 
 
 def test_an_upper_case_host_is_served_in_lower_case() -> None:
     """FACT-5."""
-    made = planned(gateway(cert_mode="dns01", apex="Foo.Example.com"), heirs=(Heir("a", "Alice.FOO.example.com"),))
+    made = planned(
+        gateway(cert_mode="dns01", apex="Foo.Example.com"),
+        inheriting=(InheritingNamespace("a", "Alice.FOO.example.com"),),
+    )
     assert hostnames(made) == ["*.foo.example.com", "foo.example.com", "*.alice.foo.example.com"]
-    assert made.left_out == ()
+    assert made.omitted == ()
 
 
-@pytest.mark.parametrize("facts", EVERY_MODE)
+@pytest.mark.parametrize("tenantgateway", EVERY_MODE)
 @pytest.mark.parametrize(
     ("hostname", "reason"),
     [
@@ -199,18 +209,23 @@ def test_an_upper_case_host_is_served_in_lower_case() -> None:
         pytest.param("a.*.foo.example.com", "UnsupportedValue", id="a wildcard in the middle"),
     ],
 )
-def test_a_bad_hostname_is_left_out_and_the_others_stay(facts: GatewayFacts, hostname: str, reason: str) -> None:
+def test_a_bad_hostname_is_left_out_and_the_others_stay(
+    tenantgateway: TenantGateway, hostname: str, reason: str
+) -> None:
     """FACT-2, GW-5, VAP-6: also on the route that has a good one besides."""
     good = route("tenant-b", "good", "a.foo.example.com")
     mixed = route("tenant-a", "mixed", hostname, HARBOR)
-    made, without = planned(facts, good, mixed), planned(facts, good, route("tenant-a", "mixed", HARBOR))
-    assert (made.listeners, made.certificates, made.judgement) == (
+    made, without = (
+        planned(tenantgateway, good, mixed),
+        planned(tenantgateway, good, route("tenant-a", "mixed", HARBOR)),
+    )
+    assert (made.listeners, made.certificates, made.ownership) == (
         without.listeners,
         without.certificates,
-        without.judgement,
+        without.ownership,
     )
-    assert [(each.hostname, each.reason, each.route) for each in made.left_out] == [(hostname, reason, mixed.id)]
-    assert hostname in made.left_out[0].message
+    assert [(each.hostname, each.reason, each.route) for each in made.omitted] == [(hostname, reason, mixed.id)]
+    assert hostname in made.omitted[0].message
 
 
 def test_http01_serves_no_wildcard_and_lets_nobody_claim_by_one() -> None:
@@ -218,34 +233,34 @@ def test_http01_serves_no_wildcard_and_lets_nobody_claim_by_one() -> None:
     wildcard = route("cozy-a", "all", "*.foo.example.com")
     made = planned(gateway(), wildcard, route("tenant-foo", "app", HARBOR))
     assert hostnames(made) == [HARBOR]
-    assert left_out(made) == {"*.foo.example.com": "UnsupportedValue"}
-    assert made.judgement.refused == {}
+    assert omitted(made) == {"*.foo.example.com": "UnsupportedValue"}
+    assert made.ownership.conflicts == {}
 
 
-@pytest.mark.parametrize("facts", WILDCARD_MODES)
-def test_wildcard_modes_let_routes_claim_wildcards(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
+def test_wildcard_modes_let_routes_claim_wildcards(tenantgateway: TenantGateway) -> None:
     """R-209, PEER-07, GW-7, GW-9."""
     lost = route("tenant-foo", "app", HARBOR)
-    made = planned(facts, route("cozy-a", "all", "*.foo.example.com"), lost)
-    assert list(made.judgement.refused) == [lost.id]
-    assert made.left_out == ()
+    made = planned(tenantgateway, route("cozy-a", "all", "*.foo.example.com"), lost)
+    assert list(made.ownership.conflicts) == [lost.id]
+    assert made.omitted == ()
 
 
-@pytest.mark.parametrize("facts", EVERY_MODE)
-def test_conflicts_are_judged_in_every_mode(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", EVERY_MODE)
+def test_conflicts_are_judged_in_every_mode(tenantgateway: TenantGateway) -> None:
     """R-205, R-209, PEER-07, GW-6, GW-7: there is no listener and no Certificate for the loser."""
     lost = route("tenant-foo", "shadow", HARBOR)
-    made = planned(facts, lost, route("cozy-harbor", "harbor", HARBOR))
-    assert made.judgement.owners == {HARBOR: RouteId("cozy-harbor", "harbor", "HTTPRoute")}
-    assert list(made.judgement.refused) == [lost.id]
-    assert hostnames(made).count(HARBOR) == (1 if facts.cert_mode == "http01" else 0)
+    made = planned(tenantgateway, lost, route("cozy-harbor", "harbor", HARBOR))
+    assert made.ownership.owners == {HARBOR: RouteId("cozy-harbor", "harbor", "HTTPRoute")}
+    assert list(made.ownership.conflicts) == [lost.id]
+    assert hostnames(made).count(HARBOR) == (1 if tenantgateway.cert_mode == "http01" else 0)
 
 
 def test_an_apex_that_is_no_domain_leaves_the_listener_for_http() -> None:
     made = planned(gateway(apex="bad_apex", passthrough=("api",)), route("a", "b", "x.bad_apex"))
     assert [each.name for each in made.listeners] == ["http"]
     assert made.certificates == ()
-    assert "bad_apex" in left_out(made)
+    assert "bad_apex" in omitted(made)
 
 
 @pytest.mark.parametrize(
@@ -276,21 +291,21 @@ def test_a_new_app_is_served_by_its_route_alone() -> None:
     assert [each.name for each in planned(gateway()).listeners] == ["http"]
 
 
-@pytest.mark.parametrize("facts", WILDCARD_MODES)
-def test_a_child_that_leaves_takes_its_listener_and_names(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", WILDCARD_MODES)
+def test_a_child_that_leaves_takes_its_listener_and_names(tenantgateway: TenantGateway) -> None:
     """R-175, R-177, R-179: also one that has a gateway of its own from then on; what the Gateway has is no reason."""
-    before = planned(facts, heirs=heirs("alice.foo.example.com", "bob.foo.example.com"))
-    after = planned(facts, heirs=heirs("bob.foo.example.com"), current=as_made(facts, before))
-    assert after == planned(facts, heirs=heirs("bob.foo.example.com"))
+    before = planned(tenantgateway, inheriting=inheriting("alice.foo.example.com", "bob.foo.example.com"))
+    after = planned(tenantgateway, inheriting=inheriting("bob.foo.example.com"), current=as_made(tenantgateway, before))
+    assert after == planned(tenantgateway, inheriting=inheriting("bob.foo.example.com"))
     assert "*.alice.foo.example.com" not in hostnames(after)
 
 
 def test_one_hostname_on_two_gateways_is_no_conflict() -> None:
     """R-149, R-210: a plan knows the routes of its own gateway."""
     root, alice = gateway("tenant-root", apex="example.com"), gateway("tenant-alice")
-    for facts, namespace in ((root, "cozy-a"), (alice, "tenant-alice")):
-        made = planned(facts, route(namespace, "app", HARBOR))
-        assert made.judgement.refused == {}
+    for tenantgateway, namespace in ((root, "cozy-a"), (alice, "tenant-alice")):
+        made = planned(tenantgateway, route(namespace, "app", HARBOR))
+        assert made.ownership.conflicts == {}
         assert hostnames(made) == [HARBOR]
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from controller.runtime.apply import patch, without_none
+from controller.runtime.apply import drop_nulls, merge_patch
 from controller.tenantgateway.hostname_ownership import claims
 from controller.tenantgateway.listeners import MAX_DNS_NAMES, MAX_LISTENERS
-from controller.tenantgateway.model import GatewayFacts, Heir, ParentRef, Plan, Route, RouteKind
+from controller.tenantgateway.model import InheritingNamespace, ParentRef, Plan, Route, RouteKind, TenantGateway
 from controller.tenantgateway.render.certificates import render_certificates
 from controller.tenantgateway.render.gateway import render_gateway
 from tests.controller.tenantgateway.gateway_builders import admitted, as_made, gateway, planned, route
@@ -51,7 +51,7 @@ def some_routes(draw: st.DrawFn) -> tuple[Route, ...]:
     )
 
 
-some_heirs = st.lists(st.builds(Heir, namespaces, hostnames), max_size=70).map(tuple)
+some_inheriting = st.lists(st.builds(InheritingNamespace, namespaces, hostnames), max_size=70).map(tuple)
 some_gateways = st.builds(
     gateway,
     apex=st.sampled_from([APEX, APEX, APEX, "Foo.Example.Com", "", "*", f"{'a' * 60}." * 4 + "example.com"]),
@@ -69,17 +69,17 @@ many_examples = settings(max_examples=60, suppress_health_check=[HealthCheck.too
 
 def everything(made: Plan) -> tuple[object, ...]:
     """A plan but for what it says about one bad thing."""
-    return made.listeners, made.certificates, made.judgement, made.plaintext
+    return made.listeners, made.certificates, made.ownership, made.plaintext
 
 
 @many_examples
-@given(some_gateways, some_heirs, some_routes())
+@given(some_gateways, some_inheriting, some_routes())
 def test_the_gateway_is_one_that_gateway_api_admits(
-    facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...]
+    tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...]
 ) -> None:
     """FACT-2, FACT-4 to FACT-7, GW-4, GW-5, R-117, R-124."""
-    made = planned(facts, *routes, heirs=heirs)
-    apex = facts.apex.lower()
+    made = planned(tenantgateway, *routes, inheriting=inheriting)
+    apex = tenantgateway.apex.lower()
     assert 1 <= len(made.listeners) <= MAX_LISTENERS
     assert len({each.name for each in made.listeners}) == len(made.listeners)
     assert len({(each.port, each.protocol, each.hostname) for each in made.listeners}) == len(made.listeners)
@@ -91,19 +91,19 @@ def test_the_gateway_is_one_that_gateway_api_admits(
             assert len(each.hostname) <= 253
             assert each.hostname == apex or each.hostname.endswith(f".{apex}")
         assert (each.protocol == "HTTPS") == bool(each.certificate)
-        assert facts.cert_mode != "http01" or "*" not in each.hostname
+        assert tenantgateway.cert_mode != "http01" or "*" not in each.hostname
 
 
 @many_examples
-@given(some_gateways, some_heirs, some_routes())
+@given(some_gateways, some_inheriting, some_routes())
 def test_every_certificate_can_be_signed_and_is_used(
-    facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...]
+    tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...]
 ) -> None:
     """GW-18, R-143, R-178."""
-    made = planned(facts, *routes, heirs=heirs)
+    made = planned(tenantgateway, *routes, inheriting=inheriting)
     assert {each.name for each in made.certificates} == (
         {each.certificate for each in made.listeners if each.certificate}
-        if facts.cert_mode != "existingSecret"
+        if tenantgateway.cert_mode != "existingSecret"
         else set()
     )
     for each in made.certificates:
@@ -114,29 +114,31 @@ def test_every_certificate_can_be_signed_and_is_used(
 
 
 @many_examples
-@given(some_gateways, some_heirs, some_routes(), st.randoms(use_true_random=False))
+@given(some_gateways, some_inheriting, some_routes(), st.randoms(use_true_random=False))
 def test_the_order_of_things_does_not_matter(
-    facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...], random: Random
+    tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...], random: Random
 ) -> None:
     """R-201."""
-    shuffled_heirs, shuffled_routes = list(heirs), list(routes)
-    random.shuffle(shuffled_heirs)
+    shuffled_inheriting, shuffled_routes = list(inheriting), list(routes)
+    random.shuffle(shuffled_inheriting)
     random.shuffle(shuffled_routes)
-    services = list(facts.passthrough)
+    services = list(tenantgateway.passthrough)
     random.shuffle(services)
-    other = planned(replace(facts, passthrough=tuple(services)), *shuffled_routes, heirs=tuple(shuffled_heirs))
-    assert other == planned(facts, *routes, heirs=heirs)
+    other = planned(
+        replace(tenantgateway, passthrough=tuple(services)), *shuffled_routes, inheriting=tuple(shuffled_inheriting)
+    )
+    assert other == planned(tenantgateway, *routes, inheriting=inheriting)
 
 
 @many_examples
-@given(some_gateways, some_heirs, some_routes())
+@given(some_gateways, some_inheriting, some_routes())
 def test_what_is_made_of_a_gateway_that_is_so_made_changes_nothing(
-    facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...]
+    tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...]
 ) -> None:
     """R-102."""
-    current = as_made(facts, planned(facts, *routes, heirs=heirs))
-    again = planned(facts, *routes, heirs=heirs, current=current)
-    assert patch(current, render_gateway(facts, again)) == {}
+    current = as_made(tenantgateway, planned(tenantgateway, *routes, inheriting=inheriting))
+    again = planned(tenantgateway, *routes, inheriting=inheriting, current=current)
+    assert merge_patch(current, render_gateway(tenantgateway, again)) == {}
 
 
 BAD = st.sampled_from(
@@ -152,72 +154,80 @@ BAD = st.sampled_from(
 
 
 @many_examples
-@given(some_gateways.filter(lambda each: each.apex == APEX), some_heirs, some_routes(), BAD)
+@given(some_gateways.filter(lambda each: each.apex == APEX), some_inheriting, some_routes(), BAD)
 def test_a_bad_hostname_changes_nothing_of_the_others(
-    facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...], bad: str
+    tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...], bad: str
 ) -> None:
     """FACT-2, FACT-4, GW-5: a route of the best rank, which would win whatever it could."""
     first = route("cozy-0", "bad", bad)
-    before, after = planned(facts, *routes, heirs=heirs), planned(facts, *routes, first, heirs=heirs)
+    before, after = (
+        planned(tenantgateway, *routes, inheriting=inheriting),
+        planned(tenantgateway, *routes, first, inheriting=inheriting),
+    )
     assert everything(after) == everything(before)
-    assert [each.hostname for each in after.left_out if each.route == first.id] == [bad]
-    assert [each for each in after.left_out if each.route != first.id] == list(before.left_out)
+    assert [each.hostname for each in after.omitted if each.route == first.id] == [bad]
+    assert [each for each in after.omitted if each.route != first.id] == list(before.omitted)
 
 
 @many_examples
 @given(
-    some_gateways.filter(lambda each: each.apex == APEX), some_heirs, some_routes(), BAD.filter(lambda bad: bad != "*")
+    some_gateways.filter(lambda each: each.apex == APEX),
+    some_inheriting,
+    some_routes(),
+    BAD.filter(lambda bad: bad != "*"),
 )
 def test_a_bad_heir_changes_nothing_of_the_others(
-    facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...], bad: str
+    tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...], bad: str
 ) -> None:
     """PEER-22, GW-18."""
-    before = planned(facts, *routes, heirs=heirs)
-    assert everything(planned(facts, *routes, heirs=(*heirs, Heir("tenant-bad", bad)))) == everything(before)
+    before = planned(tenantgateway, *routes, inheriting=inheriting)
+    assert everything(
+        planned(tenantgateway, *routes, inheriting=(*inheriting, InheritingNamespace("tenant-bad", bad)))
+    ) == everything(before)
 
 
 @many_examples
-@given(some_gateways, some_heirs, some_routes(), numbered)
+@given(some_gateways, some_inheriting, some_routes(), numbered)
 def test_one_more_route_takes_no_listener_that_is_there(
-    facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...], hostname: str
+    tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...], hostname: str
 ) -> None:
     """GW-4: what works stays."""
-    before = planned(facts, *routes, heirs=heirs)
+    before = planned(tenantgateway, *routes, inheriting=inheriting)
     more = route("cozy-0", "more", hostname)
-    after = planned(facts, *routes, more, heirs=heirs, current=as_made(facts, before))
+    after = planned(tenantgateway, *routes, more, inheriting=inheriting, current=as_made(tenantgateway, before))
     assert {each.name for each in before.listeners} <= {each.name for each in after.listeners}
 
 
 @many_examples
 @given(some_gateways, some_routes())
 def test_every_hostname_that_is_claimed_is_owned_refused_or_left_out(
-    facts: GatewayFacts, routes: tuple[Route, ...]
+    tenantgateway: TenantGateway, routes: tuple[Route, ...]
 ) -> None:
     """R-204: nothing is dropped without a word."""
-    made = planned(facts, *routes)
-    left_out = {(each.route, each.hostname) for each in made.left_out}
+    made = planned(tenantgateway, *routes)
+    omitted = {(each.route, each.hostname) for each in made.omitted}
     for each in filter(claims, routes):
-        refused = {refusal.hostname for refusal in made.judgement.refused.get(each.id, ())}
+        refused = {refusal.hostname for refusal in made.ownership.conflicts.get(each.id, ())}
         for hostname in {name.lower().removesuffix(".") for name in each.hostnames}:
-            owner = made.judgement.owners.get(hostname)
+            owner = made.ownership.owners.get(hostname)
             owned = owner is not None and owner.namespace == each.id.namespace
-            assert owned or hostname in refused or (each.id, hostname) in left_out
-    assert all(each.message and each.reason for each in made.left_out)
+            assert owned or hostname in refused or (each.id, hostname) in omitted
+    assert all(each.message and each.reason for each in made.omitted)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(some_gateways, some_heirs, some_routes())
+@given(some_gateways, some_inheriting, some_routes())
 def test_the_schemas_take_whatever_is_rendered(
-    facts: GatewayFacts, heirs: tuple[Heir, ...], routes: tuple[Route, ...]
+    tenantgateway: TenantGateway, inheriting: tuple[InheritingNamespace, ...], routes: tuple[Route, ...]
 ) -> None:
-    made = planned(facts, *routes, heirs=heirs)
+    made = planned(tenantgateway, *routes, inheriting=inheriting)
     admitted(
         "gateway-api/gateway.networking.k8s.io_gateways.yaml",
-        without_none(render_gateway(facts, made)),
+        drop_nulls(render_gateway(tenantgateway, made)),
         api_version="gateway.networking.k8s.io/v1",
         kind="Gateway",
     )
-    for each in render_certificates(facts, made):
+    for each in render_certificates(tenantgateway, made):
         admitted(
             "cert-manager/cert-manager.io_certificates.yaml",
             each,

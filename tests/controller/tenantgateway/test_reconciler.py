@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Key, Object
-from controller.tenantgateway.status_writer import occurrences
+from controller.tenantgateway.status_writer import events_for_conditions
 from registry.cluster.interface import NAMESPACES, ClusterResource
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenantgateway.gateway_world import (
@@ -404,14 +404,14 @@ def test_progress_of_what_is_waited_for_is_no_news() -> None:
         return [{"type": "Ready", "status": status, "reason": reason, "message": message}]
 
     waiting, refused = ready("ListenersNotReady", "a, b"), ready("ReconcileError", "one")
-    assert list(occurrences(waiting, ready("ListenersNotReady", "a"))) == []
-    assert list(occurrences(refused, refused)) == []
-    [other] = occurrences(refused, ready("ReconcileError", "two"))
+    assert list(events_for_conditions(waiting, ready("ListenersNotReady", "a"))) == []
+    assert list(events_for_conditions(refused, refused)) == []
+    [other] = events_for_conditions(refused, ready("ReconcileError", "two"))
     assert (other.type, other.note) == ("Warning", "two")
-    [done] = occurrences(waiting, ready("Reconciled", "as wanted", "True"))
+    [done] = events_for_conditions(waiting, ready("Reconciled", "as wanted", "True"))
     assert (done.type, done.reason) == ("Normal", "Reconciled")
     lost = [{"type": "AttachedElsewhere", "status": "True", "reason": "OtherGateway", "message": "x"}]
-    assert [each.type for each in occurrences(None, lost)] == ["Normal"]
+    assert [each.type for each in events_for_conditions(None, lost)] == ["Normal"]
 
 
 def test_what_people_want_to_see_is_told_in_events() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from apiserver.meta.resource import Object
 from apiserver.meta.selectors import LabelSelector, Requirement
-from controller.runtime.apply import patch, without_none
-from controller.tenantgateway.model import GatewayFacts, Heir, Plan
+from controller.runtime.apply import drop_nulls, merge_patch
+from controller.tenantgateway.model import InheritingNamespace, Plan, TenantGateway
 from controller.tenantgateway.render.certificates import render_certificates
 from controller.tenantgateway.render.gateway import render_gateway
 from controller.tenantgateway.render.issuer import IssuerNotRenderable, render_issuer
@@ -41,18 +41,20 @@ class Server:
     ca_bundle: str = ""
 
 
-def plan_of(facts: GatewayFacts) -> Plan:
+def plan_of(tenantgateway: TenantGateway) -> Plan:
     harbor = route("tenant-foo", "harbor", "harbor.foo.example.com")
     grafana = route("cozy-monitoring", "grafana", "grafana.foo.example.com")
-    return planned(facts, harbor, grafana, heirs=(Heir("tenant-foo-alice", "alice.foo.example.com"),))
+    return planned(
+        tenantgateway, harbor, grafana, inheriting=(InheritingNamespace("tenant-foo-alice", "alice.foo.example.com"),)
+    )
 
 
-def gateway_of(facts: GatewayFacts, **options: Any) -> Object:
-    return dict(without_none(render_gateway(facts, plan_of(facts), **options)))
+def gateway_of(tenantgateway: TenantGateway, **options: Any) -> Object:
+    return dict(drop_nulls(render_gateway(tenantgateway, plan_of(tenantgateway), **options)))
 
 
-def listeners_of(facts: GatewayFacts, **options: Any) -> Mapping[str, Object]:
-    return {each["name"]: each for each in gateway_of(facts, **options)["spec"]["listeners"]}
+def listeners_of(tenantgateway: TenantGateway, **options: Any) -> Mapping[str, Object]:
+    return {each["name"]: each for each in gateway_of(tenantgateway, **options)["spec"]["listeners"]}
 
 
 def issuer_of(dns01: Mapping[str, object] | None, **fields: Any) -> Object:
@@ -60,13 +62,13 @@ def issuer_of(dns01: Mapping[str, object] | None, **fields: Any) -> Object:
 
 
 def solver_of(issuer: Object) -> Object:
-    (solver,) = without_none(issuer)["spec"]["acme"]["solvers"]
+    (solver,) = drop_nulls(issuer)["spec"]["acme"]["solvers"]
     return dict(solver)
 
 
 def defaulted_gateway(rendered: Object) -> Object:
     """As Gateway API's defaults leave it, and an operator's hand and the host add to it."""
-    made = dict(without_none(rendered))
+    made = dict(drop_nulls(rendered))
     made["metadata"] = {**made["metadata"], "resourceVersion": "7", "annotations": {"note": "operator's"}}
     made["spec"] = {
         **made["spec"],
@@ -108,7 +110,7 @@ def test_the_redirect_is_the_same_in_each_mode(mode: str) -> None:
     admitted(HTTPROUTE_CRD, rendered, api_version=GATEWAY_API, kind="HTTPRoute")
 
 
-def dns01(provider: str, **settings: object) -> GatewayFacts:
+def dns01(provider: str, **settings: object) -> TenantGateway:
     block = {"provider": provider, **({provider: settings} if settings else {})}
     return gateway(cert_mode="dns01", dns01=block)
 
@@ -143,10 +145,10 @@ ISSUERS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "facts"), ISSUERS)
-def test_the_issuer_of_each_solver(name: str, facts: GatewayFacts) -> None:
+@pytest.mark.parametrize(("name", "tenantgateway"), ISSUERS)
+def test_the_issuer_of_each_solver(name: str, tenantgateway: TenantGateway) -> None:
     """R-141, R-142, R-144, R-169: the golden file, which cert-manager's schema takes."""
-    rendered = render_issuer(facts, Server())
+    rendered = render_issuer(tenantgateway, Server())
     assert_golden(f"tenantgateway/issuer-{name}", rendered)
     admitted(ISSUER_CRD, rendered, api_version=CERT_MANAGER, kind="Issuer")
 
@@ -199,12 +201,12 @@ def test_an_owner_is_a_boundary_of_its_own() -> None:
 
 def test_everything_is_owned_by_the_tenantgateway() -> None:
     """R-103."""
-    facts = GATEWAYS["http01"]
+    tenantgateway = GATEWAYS["http01"]
     for each in (
-        render_gateway(facts, plan_of(facts)),
-        render_issuer(facts, Server()),
-        render_redirect(facts),
-        *render_certificates(facts, plan_of(facts)),
+        render_gateway(tenantgateway, plan_of(tenantgateway)),
+        render_issuer(tenantgateway, Server()),
+        render_redirect(tenantgateway),
+        *render_certificates(tenantgateway, plan_of(tenantgateway)),
     ):
         (reference,) = each["metadata"]["ownerReferences"]
         assert (reference["apiVersion"], reference["kind"], reference["name"], reference["uid"]) == (
@@ -219,11 +221,11 @@ def test_everything_is_owned_by_the_tenantgateway() -> None:
 
 def test_names_are_literals_for_every_owner() -> None:
     """R-083, R-185, R-227, R-228, R-299."""
-    facts = GATEWAYS["dns01"]
-    assert render_gateway(facts, plan_of(facts))["metadata"]["name"] == "cozystack"
-    assert render_issuer(facts, Server())["metadata"]["name"] == "cozystack-gateway"
-    assert render_certificates(facts, plan_of(facts))[0]["metadata"]["name"] == "cozystack-gateway-tls"
-    assert render_redirect(facts)["metadata"]["name"] == "cozystack-http-redirect"
+    tenantgateway = GATEWAYS["dns01"]
+    assert render_gateway(tenantgateway, plan_of(tenantgateway))["metadata"]["name"] == "cozystack"
+    assert render_issuer(tenantgateway, Server())["metadata"]["name"] == "cozystack-gateway"
+    assert render_certificates(tenantgateway, plan_of(tenantgateway))[0]["metadata"]["name"] == "cozystack-gateway-tls"
+    assert render_redirect(tenantgateway)["metadata"]["name"] == "cozystack-http-redirect"
 
 
 def test_the_label_selects_the_certificates_of_hostnames() -> None:
@@ -231,9 +233,9 @@ def test_the_label_selects_the_certificates_of_hostnames() -> None:
     marked = {
         mode: [
             each["metadata"]["labels"].get("cozystack.io/per-listener-cert")
-            for each in render_certificates(facts, plan_of(facts))
+            for each in render_certificates(tenantgateway, plan_of(tenantgateway))
         ]
-        for mode, facts in GATEWAYS.items()
+        for mode, tenantgateway in GATEWAYS.items()
     }
     assert marked == {"http01": ["true", "true"], "dns01": [None], "existingsecret": []}
 
@@ -294,62 +296,67 @@ def test_the_class_is_the_one_that_was_given() -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_an_operators_address_and_infrastructure_stay(mode: str) -> None:
     """GW-20, GW-22, R-126, R-129: neither wiped by a change of the listeners, nor a reason to write."""
-    facts = GATEWAYS[mode]
-    there = defaulted_gateway(render_gateway(facts, plan_of(facts)))
-    assert patch(there, render_gateway(facts, plan_of(facts))) == {}
+    tenantgateway = GATEWAYS[mode]
+    there = defaulted_gateway(render_gateway(tenantgateway, plan_of(tenantgateway)))
+    assert merge_patch(there, render_gateway(tenantgateway, plan_of(tenantgateway))) == {}
     assert set(there["spec"]) - {"addresses", "infrastructure"} == {"gatewayClassName", "listeners"}
 
-    fewer = patch(there, render_gateway(facts, planned(facts)))
+    fewer = merge_patch(there, render_gateway(tenantgateway, planned(tenantgateway)))
     assert set(fewer) <= {"spec"}
     assert set(fewer.get("spec", {})) <= {"listeners"}
 
 
 def test_a_second_pass_over_defaulted_objects_changes_nothing() -> None:
     """R-102, GW-20: with what the schemas fill in."""
-    facts = GATEWAYS["http01"]
-    redirect = without_none(render_redirect(facts))
+    tenantgateway = GATEWAYS["http01"]
+    redirect = drop_nulls(render_redirect(tenantgateway))
     redirect["spec"]["rules"][0]["timeouts"] = {}
-    issuer = without_none(render_issuer(facts, Server()))
+    issuer = drop_nulls(render_issuer(tenantgateway, Server()))
     issuer["spec"]["acme"]["solvers"][0]["http01"]["gatewayHTTPRoute"]["serviceType"] = "ClusterIP"
-    certificate = without_none(render_certificates(facts, plan_of(facts))[0])
+    certificate = drop_nulls(render_certificates(tenantgateway, plan_of(tenantgateway))[0])
     certificate["spec"]["privateKey"] = {"rotationPolicy": "Always"}
-    assert patch(redirect, render_redirect(facts)) == {}
-    assert patch(issuer, render_issuer(facts, Server())) == {}
-    assert patch(certificate, render_certificates(facts, plan_of(facts))[0]) == {}
+    assert merge_patch(redirect, render_redirect(tenantgateway)) == {}
+    assert merge_patch(issuer, render_issuer(tenantgateway, Server())) == {}
+    assert merge_patch(certificate, render_certificates(tenantgateway, plan_of(tenantgateway))[0]) == {}
 
 
 def test_what_somebody_adds_to_a_listener_goes_again() -> None:
     """A selector that is wider, or a hostname on port 80, is no addition of the operator's."""
-    facts = GATEWAYS["http01"]
-    there = gateway_of(facts)
+    tenantgateway = GATEWAYS["http01"]
+    there = gateway_of(tenantgateway)
     there["spec"]["listeners"][0]["hostname"] = "only.foo.example.com"
-    assert patch(there, render_gateway(facts, plan_of(facts)))["spec"]["listeners"][0].get("hostname") is None
+    assert (
+        merge_patch(there, render_gateway(tenantgateway, plan_of(tenantgateway)))["spec"]["listeners"][0].get(
+            "hostname"
+        )
+        is None
+    )
 
 
 def test_a_provider_that_needs_no_secret_any_more_loses_it() -> None:
     """PEER-16: an item of a list is compared with what it must not have, too."""
     with_secret = {"region": "eu", "accessKeyID": "AKIA0", "secretAccessKeySecretRef": {"name": "aws", "key": "k"}}
-    there = dict(without_none(issuer_of({"provider": "route53", "route53": with_secret})))
-    changes = patch(there, issuer_of({"provider": "route53", "route53": {"region": "eu"}}))
+    there = dict(drop_nulls(issuer_of({"provider": "route53", "route53": with_secret})))
+    changes = merge_patch(there, issuer_of({"provider": "route53", "route53": {"region": "eu"}}))
     assert changes["spec"]["acme"]["solvers"] == [{"dns01": {"route53": {"region": "eu"}}}]
 
 
 def test_a_solver_of_the_other_kind_is_replaced() -> None:
     """R-158."""
-    there = dict(without_none(render_issuer(gateway(), Server())))
-    (solver,) = patch(there, issuer_of(None))["spec"]["acme"]["solvers"]
+    there = dict(drop_nulls(render_issuer(gateway(), Server())))
+    (solver,) = merge_patch(there, issuer_of(None))["spec"]["acme"]["solvers"]
     assert list(solver) == ["dns01"]
 
 
 def test_hostnames_that_somebody_gives_the_redirect_go_again() -> None:
     """R-187."""
-    there = dict(without_none(render_redirect(gateway())))
+    there = dict(drop_nulls(render_redirect(gateway())))
     there["spec"]["hostnames"] = ["harbor.foo.example.com"]
-    assert patch(there, render_redirect(gateway())) == {"spec": {"hostnames": None}}
+    assert merge_patch(there, render_redirect(gateway())) == {"spec": {"hostnames": None}}
 
 
 def test_the_labels_hold_the_name_of_a_tenantgateway_of_any_length() -> None:
-    facts = gateway(name="t" * 200)
-    label = render_redirect(facts)["metadata"]["labels"]["cozystack.io/tenantgateway"]
+    tenantgateway = gateway(name="t" * 200)
+    label = render_redirect(tenantgateway)["metadata"]["labels"]["cozystack.io/tenantgateway"]
     assert len(label) == 63
     assert label != render_redirect(gateway(name="t" * 201))["metadata"]["labels"]["cozystack.io/tenantgateway"]

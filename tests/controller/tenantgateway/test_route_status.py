@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Object
-from controller.tenantgateway.hostname_validation import Fault
-from controller.tenantgateway.model import Verdict
-from controller.tenantgateway.route_status import MAX_PARENTS, faults, route_parents, verdict
+from controller.tenantgateway.hostname_validation import HostnameRejection
+from controller.tenantgateway.model import ParentRefVerdict
+from controller.tenantgateway.route_status import MAX_PARENTS, evaluate_parent_ref, rejections_by_route, route_parents
 from tests.controller.tenantgateway.gateway_builders import LATER, NOW, admitted, gateway, planned, route
 
 HARBOR = "harbor.foo.example.com"
@@ -19,7 +19,7 @@ OURS = "gateway.cozystack.io/tenantgateway-controller"
 CILIUM = "io.cilium/gateway-controller"
 PARENT = {"name": "cozystack", "namespace": "tenant-foo"}
 OTHER = {"name": "cozystack", "namespace": "tenant-root"}
-LOST = Fault("HostnameConflict", "lost")
+LOST = HostnameRejection("HostnameConflict", "lost")
 
 
 def entry(parent: Object, controller: str = OURS, **conditions: str) -> Object:
@@ -41,14 +41,16 @@ def route_object(*parents: Object, entries: Sequence[Object] = (), generation: i
     }
 
 
-def parents_of(obj: Object, *verdicts: Verdict, known: Sequence[Object] = (), now: str = NOW) -> list[Object] | None:
+def parents_of(
+    obj: Object, *verdicts: ParentRefVerdict, served_by_other: Sequence[Object] = (), now: str = NOW
+) -> list[Object] | None:
     before = copy.deepcopy(obj)
-    parents = route_parents(obj, verdicts, known=lambda parent: parent in known, now=now)
+    parents = route_parents(obj, verdicts, served_by_other=lambda parent: parent in served_by_other, now=now)
     assert obj == before
     return parents
 
 
-def written(obj: Object, *verdicts: Verdict, **options: Any) -> Object:
+def written(obj: Object, *verdicts: ParentRefVerdict, **options: Any) -> Object:
     """The route as it is after the write."""
     parents = parents_of(obj, *verdicts, **options)
     assert parents is not None
@@ -58,9 +60,9 @@ def written(obj: Object, *verdicts: Verdict, **options: Any) -> Object:
 def test_the_loser_is_refused_with_hostname_and_winner() -> None:
     """R-202, R-204, R-319, PEER-06, GW-16."""
     won, lost = route("cozy-harbor", "harbor", HARBOR), route("tenant-foo", "shadow", HARBOR)
-    found = faults(planned(gateway(), won, lost))
+    found = rejections_by_route(planned(gateway(), won, lost))
     assert list(found) == [lost.id]
-    (parent,) = written(route_object(), verdict(PARENT, found[lost.id]))["status"]["parents"]
+    (parent,) = written(route_object(), evaluate_parent_ref(PARENT, found[lost.id]))["status"]["parents"]
     assert parent["controllerName"] == OURS
     assert parent["parentRef"] == PARENT
     accepted = {each["type"]: each for each in parent["conditions"]}["Accepted"]
@@ -69,9 +71,9 @@ def test_the_loser_is_refused_with_hostname_and_winner() -> None:
 
 
 def test_an_overlap_is_told_with_what_it_overlaps() -> None:
-    facts = gateway(cert_mode="dns01")
+    tenantgateway = gateway(cert_mode="dns01")
     lost = route("tenant-foo", "app", HARBOR)
-    found = faults(planned(facts, route("cozy-a", "all", "*.foo.example.com"), lost))
+    found = rejections_by_route(planned(tenantgateway, route("cozy-a", "all", "*.foo.example.com"), lost))
     assert found[lost.id].message == f'"{HARBOR}" overlaps "*.foo.example.com", which belongs to HTTPRoute cozy-a/all'
 
 
@@ -86,7 +88,7 @@ def test_an_overlap_is_told_with_what_it_overlaps() -> None:
 def test_a_hostname_that_is_left_out_is_told(hostnames: tuple[str, ...], reason: str) -> None:
     """Adding one that is fine changes nothing of it."""
     bad = route("tenant-foo", "bad", "fine.foo.example.com", *hostnames)
-    found = faults(planned(gateway(), route("cozy-harbor", "harbor", HARBOR), bad))
+    found = rejections_by_route(planned(gateway(), route("cozy-harbor", "harbor", HARBOR), bad))
     assert found[bad.id].reason == reason
     assert all(hostname in found[bad.id].message for hostname in hostnames)
     assert "fine.foo" not in found[bad.id].message
@@ -94,14 +96,14 @@ def test_a_hostname_that_is_left_out_is_told(hostnames: tuple[str, ...], reason:
 
 def test_what_has_no_listener_for_want_of_room_is_told() -> None:
     app = route("tenant-foo", "app", *(f"a{index:02}.foo.example.com" for index in range(64)))
-    found = faults(planned(gateway(), app))
+    found = rejections_by_route(planned(gateway(), app))
     assert found[app.id].reason == "ListenersTruncated"
     assert "a63.foo.example.com" in found[app.id].message
 
 
 def test_an_entry_has_what_gateway_api_asks_for() -> None:
     """GW-15: both conditions, of the generation that was judged, as the schema takes them."""
-    obj = written(route_object(), verdict(PARENT, LOST))
+    obj = written(route_object(), evaluate_parent_ref(PARENT, LOST))
     for each in obj["status"]["parents"][0]["conditions"]:
         assert (each["observedGeneration"], each["lastTransitionTime"]) == (4, NOW)
     assert [(each["type"], each["status"]) for each in obj["status"]["parents"][0]["conditions"]] == [
@@ -118,59 +120,65 @@ def test_an_entry_has_what_gateway_api_asks_for() -> None:
 
 def test_a_second_pass_changes_nothing() -> None:
     """R-102: also where the host has filled in the parentRef."""
-    obj = written(route_object(), verdict(PARENT, LOST))
-    assert parents_of(obj, verdict(PARENT, LOST), now=LATER) is None
+    obj = written(route_object(), evaluate_parent_ref(PARENT, LOST))
+    assert parents_of(obj, evaluate_parent_ref(PARENT, LOST), now=LATER) is None
     filled = {"group": "gateway.networking.k8s.io", "kind": "Gateway"}
     for parents in (obj["status"]["parents"], [{"parentRef": each} for each in obj["spec"]["parentRefs"]]):
         parents[0]["parentRef"] = {**parents[0]["parentRef"], **filled}
-    assert parents_of(obj, verdict(PARENT, LOST), now=LATER) is None
+    assert parents_of(obj, evaluate_parent_ref(PARENT, LOST), now=LATER) is None
 
 
 def test_an_accepted_route_gets_no_entry_where_it_had_none() -> None:
     """Nothing is written to the thousands of routes that nothing is wrong with, nor to a solver's (R-285)."""
-    assert parents_of(route_object(), verdict(PARENT, None)) is None
+    assert parents_of(route_object(), evaluate_parent_ref(PARENT, None)) is None
 
 
 def test_a_route_without_a_status_is_left_alone() -> None:
     obj = route_object()
     del obj["status"]
-    assert parents_of(obj, verdict(PARENT, None)) is None
+    assert parents_of(obj, evaluate_parent_ref(PARENT, None)) is None
 
 
 def test_a_loser_that_wins_is_accepted() -> None:
     """R-206, R-219: and when it changed is kept from then on."""
-    lost = written(route_object(), verdict(PARENT, LOST))
-    won = written({**lost, "metadata": {**lost["metadata"], "generation": 5}}, verdict(PARENT, None), now=LATER)
+    lost = written(route_object(), evaluate_parent_ref(PARENT, LOST))
+    won = written(
+        {**lost, "metadata": {**lost["metadata"], "generation": 5}}, evaluate_parent_ref(PARENT, None), now=LATER
+    )
     accepted, resolved = won["status"]["parents"][0]["conditions"]
     assert (accepted["status"], accepted["reason"], accepted["lastTransitionTime"]) == ("True", "Accepted", LATER)
     assert accepted["observedGeneration"] == 5
     assert resolved["lastTransitionTime"] == NOW
-    assert parents_of(won, verdict(PARENT, None), now=LATER) is None
+    assert parents_of(won, evaluate_parent_ref(PARENT, None), now=LATER) is None
 
 
-@pytest.mark.parametrize("fault", [pytest.param(LOST, id="refused"), pytest.param(None, id="accepted")])
-def test_entries_of_other_controllers_are_not_touched(fault: Fault | None) -> None:
+@pytest.mark.parametrize("rejection", [pytest.param(LOST, id="refused"), pytest.param(None, id="accepted")])
+def test_entries_of_other_controllers_are_not_touched(rejection: HostnameRejection | None) -> None:
     """R-203."""
     cilium = {**entry(PARENT, CILIUM, Accepted="True", **{"x.io/odd": "Unknown"}), "futureField": [1]}
     held = [entry(OTHER, CILIUM, Accepted="False"), entry(PARENT, Accepted="Unknown"), cilium]
-    parents = parents_of(route_object(entries=held), verdict(PARENT, fault))
+    parents = parents_of(route_object(entries=held), evaluate_parent_ref(PARENT, rejection))
     assert parents is not None
     assert (parents[0], parents[2]) == (held[0], held[2])
     assert len(parents) == 3
 
 
 @pytest.mark.parametrize(
-    ("parents", "known", "stays"),
+    ("parents", "served_by_other", "stays"),
     [
         pytest.param((PARENT,), (OTHER,), False, id="the route left that gateway"),
         pytest.param((PARENT, OTHER), (), False, id="that gateway went, or is nobody's"),
         pytest.param((PARENT, OTHER), (OTHER,), True, id="another TenantGateway speaks for it"),
     ],
 )
-def test_stale_entries_of_ours_go(parents: tuple[Object, ...], known: tuple[Object, ...], stays: bool) -> None:
+def test_stale_entries_of_ours_go(
+    parents: tuple[Object, ...], served_by_other: tuple[Object, ...], stays: bool
+) -> None:
     """GW-15."""
     other = entry(OTHER, Accepted="False")
-    found = parents_of(route_object(*parents, entries=[other]), verdict(PARENT, LOST), known=known)
+    found = parents_of(
+        route_object(*parents, entries=[other]), evaluate_parent_ref(PARENT, LOST), served_by_other=served_by_other
+    )
     assert found is not None
     assert (other in found) is stays
 
@@ -183,24 +191,24 @@ def test_a_route_that_left_every_gateway_loses_our_entries() -> None:
 
 def test_a_doubled_entry_of_ours_becomes_one() -> None:
     doubled = [entry(PARENT, Accepted="False"), entry(PARENT, Accepted="True")]
-    assert len(parents_of(route_object(entries=doubled), verdict(PARENT, LOST)) or ()) == 1
+    assert len(parents_of(route_object(entries=doubled), evaluate_parent_ref(PARENT, LOST)) or ()) == 1
 
 
 def test_every_parentref_has_an_entry_of_its_own() -> None:
     """On port 80 nothing is claimed, so that nothing is refused there."""
     sections = [{**PARENT, "sectionName": name} for name in ("https-a", "https-b", "http")]
-    verdicts = [verdict(each, LOST) for each in sections]
+    verdicts = [evaluate_parent_ref(each, LOST) for each in sections]
     parents = parents_of(route_object(*sections), *verdicts) or []
     assert [each["parentRef"] for each in parents] == sections[:2]
 
 
 def test_a_parentref_without_a_namespace_is_in_that_of_the_route() -> None:
     obj = route_object({"name": "cozystack"}, entries=[entry(PARENT, Accepted="False")])
-    assert len(written(obj, verdict({"name": "cozystack"}, LOST))["status"]["parents"]) == 1
+    assert len(written(obj, evaluate_parent_ref({"name": "cozystack"}, LOST))["status"]["parents"]) == 1
 
 
 def test_more_entries_than_a_status_holds_drop_ours() -> None:
     """Otherwise the host would refuse the whole of them."""
     held = [entry({"name": f"g{index}"}, CILIUM, Accepted="True") for index in range(MAX_PARENTS)]
-    assert parents_of(route_object(entries=held), verdict(PARENT, LOST)) is None
-    assert len(parents_of(route_object(entries=held[:-1]), verdict(PARENT, LOST)) or ()) == MAX_PARENTS
+    assert parents_of(route_object(entries=held), evaluate_parent_ref(PARENT, LOST)) is None
+    assert len(parents_of(route_object(entries=held[:-1]), evaluate_parent_ref(PARENT, LOST)) or ()) == MAX_PARENTS

@@ -1,4 +1,4 @@
-"""A process that comes to lead before the host has told which TenantGateways there are."""
+"""A process that comes to lead before the host has told which TenantGatewayIndex there are."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Object
-from controller.runtime.conditions import condition
-from controller.tenantgateway.model import GatewayFacts, Heir, Plan
-from controller.tenantgateway.status import Found, render_status
+from controller.runtime.conditions import find_condition
+from controller.tenantgateway.model import InheritingNamespace, Plan, TenantGateway
+from controller.tenantgateway.status import ReconcileResult, render_status
 from tests.controller.tenantgateway.gateway_builders import LATER, NOW, admitted, as_made, gateway, planned, route
 
 HARBOR = "harbor.foo.example.com"
@@ -26,9 +26,9 @@ def said(type_: str, status: str = "True", reason: str = "X", generation: int = 
     return {"type": type_, "status": status, "reason": reason, "message": "said so", "observedGeneration": generation}
 
 
-def programmed(facts: GatewayFacts, made: Plan, **listeners: list[Object]) -> Object:
+def programmed(tenantgateway: TenantGateway, made: Plan, **listeners: list[Object]) -> Object:
     """The Gateway as its controller leaves it; `listeners` are other conditions by name, `_` for a dash."""
-    obj = as_made(facts, made)
+    obj = as_made(tenantgateway, made)
     obj["metadata"]["generation"] = 2
     fine = [said("Accepted"), said("ResolvedRefs"), said("Programmed")]
     obj["status"] = {
@@ -46,18 +46,24 @@ def certificates(made: Plan, status: str = "True") -> dict[str, Object]:
     return {each.name: copy.deepcopy(ready) for each in made.certificates}
 
 
-def all_well(facts: GatewayFacts) -> Found:
-    made = planned(facts, route("tenant-foo", "harbor", HARBOR), heirs=(Heir("tenant-a", "a.foo.example.com"),))
-    return Found(gateway=facts, plan=made, current=programmed(facts, made), certificates=certificates(made))
+def all_well(tenantgateway: TenantGateway) -> ReconcileResult:
+    made = planned(
+        tenantgateway,
+        route("tenant-foo", "harbor", HARBOR),
+        inheriting=(InheritingNamespace("tenant-a", "a.foo.example.com"),),
+    )
+    return ReconcileResult(
+        gateway=tenantgateway, plan=made, current=programmed(tenantgateway, made), certificates=certificates(made)
+    )
 
 
-def ready_of(found: Found) -> Mapping[str, Any]:
-    ready = condition(render_status(found, now=NOW)["conditions"], "Ready")
+def ready_of(found: ReconcileResult) -> Mapping[str, Any]:
+    ready = find_condition(render_status(found, now=NOW)["conditions"], "Ready")
     assert ready is not None
     return ready
 
 
-def shown(found: Found, name: str) -> Mapping[str, Any]:
+def shown(found: ReconcileResult, name: str) -> Mapping[str, Any]:
     listeners: list[Mapping[str, Any]] = list(render_status(found, now=NOW)["listeners"])
     return next(each for each in listeners if each["name"] == name)
 
@@ -69,10 +75,10 @@ MODES = [
 ]
 
 
-@pytest.mark.parametrize("facts", MODES)
-def test_what_is_as_wanted_is_ready(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", MODES)
+def test_what_is_as_wanted_is_ready(tenantgateway: TenantGateway) -> None:
     """R-230."""
-    status = render_status(all_well(facts), now=NOW)
+    status = render_status(all_well(tenantgateway), now=NOW)
     (ready,) = status["conditions"]
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "True", "Reconciled")
     assert ready["observedGeneration"] == status["observedGeneration"] == 3
@@ -86,10 +92,10 @@ def test_what_is_as_wanted_is_ready(facts: GatewayFacts) -> None:
     )
 
 
-@pytest.mark.parametrize("facts", MODES)
-def test_a_second_pass_changes_nothing(facts: GatewayFacts) -> None:
+@pytest.mark.parametrize("tenantgateway", MODES)
+def test_a_second_pass_changes_nothing(tenantgateway: TenantGateway) -> None:
     """R-102."""
-    found = all_well(facts)
+    found = all_well(tenantgateway)
     before = render_status(found, now=NOW)
     assert render_status(replace(found, previous=before), now=LATER) == before
 
@@ -110,12 +116,12 @@ def test_an_error_of_a_step_is_told_and_the_rest_is_shown_all_the_same() -> None
     assert shown(found, "https-harbor-760d5a8a")["ready"] is True
 
 
-def _without_status(found: Found) -> Found:
+def _without_status(found: ReconcileResult) -> ReconcileResult:
     current = {**(found.current or {}), "status": {}}
     return replace(found, current=current)
 
 
-def _with_condition(found: Found, given: Object) -> Found:
+def _with_condition(found: ReconcileResult, given: Object) -> ReconcileResult:
     current = copy.deepcopy(found.current or {})
     conditions = current["status"]["conditions"]
     current["status"]["conditions"] = [given if each["type"] == given["type"] else each for each in conditions]
@@ -153,7 +159,7 @@ def _with_condition(found: Found, given: Object) -> Found:
         ),
     ],
 )
-def test_the_gateway_decides(found: Found, reason: str, message: str) -> None:
+def test_the_gateway_decides(found: ReconcileResult, reason: str, message: str) -> None:
     ready = ready_of(found)
     assert (ready["status"], ready["reason"]) == ("False", reason)
     assert message in ready["message"]
@@ -246,9 +252,11 @@ def test_one_hostnames_certificate_shows_at_its_listener_only() -> None:
 def test_hostnames_beyond_the_limit_are_listed_and_the_rest_is_ready() -> None:
     """R-122 as issue 3 has it, GW-4."""
     made = planned(HTTP01, route("tenant-foo", "app", *(f"a{index:02}.foo.example.com" for index in range(65))))
-    found = Found(gateway=HTTP01, plan=made, current=programmed(HTTP01, made), certificates=certificates(made))
+    found = ReconcileResult(
+        gateway=HTTP01, plan=made, current=programmed(HTTP01, made), certificates=certificates(made)
+    )
     status = render_status(found, now=NOW)
-    truncated = condition(status["conditions"], "ListenersTruncated")
+    truncated = find_condition(status["conditions"], "ListenersTruncated")
     assert truncated is not None
     assert truncated["status"] == "True"
     assert all(f"a{index}.foo.example.com" in truncated["message"] for index in (62, 63, 64))
@@ -260,51 +268,57 @@ def test_thousands_of_hostnames_fit_a_condition() -> None:
     """ATTACK-13."""
     names = [f"{'a' * 60}{index:04}"[-63:] + ".foo.example.com" for index in range(2000)]
     made = planned(HTTP01, route("tenant-foo", "app", *names))
-    truncated = condition(render_status(Found(gateway=HTTP01, plan=made), now=NOW)["conditions"], "ListenersTruncated")
+    truncated = find_condition(
+        render_status(ReconcileResult(gateway=HTTP01, plan=made), now=NOW)["conditions"], "ListenersTruncated"
+    )
     assert truncated is not None
     assert len(truncated["message"]) <= 32768
     assert truncated["message"].endswith(" more")
 
 
 @pytest.mark.parametrize(
-    ("facts", "names"),
+    ("tenantgateway", "names"),
     [
         pytest.param(HTTP01, ("*.foo.example.com", "tenant-foo/bad"), id="FACT-4: a wildcard in HTTP-01"),
         pytest.param(DNS01, ("customer1.example", "tenant-heir"), id="PEER-22, FACT-2: an heir of another domain"),
     ],
 )
-def test_what_others_ask_for_in_vain_is_named_and_leaves_it_ready(facts: GatewayFacts, names: tuple[str, ...]) -> None:
+def test_what_others_ask_for_in_vain_is_named_and_leaves_it_ready(
+    tenantgateway: TenantGateway, names: tuple[str, ...]
+) -> None:
     made = planned(
-        facts,
+        tenantgateway,
         route("tenant-foo", "bad", "*.foo.example.com"),
-        heirs=(Heir("tenant-heir", "customer1.example"),),
+        inheriting=(InheritingNamespace("tenant-heir", "customer1.example"),),
     )
-    found = Found(gateway=facts, plan=made, current=programmed(facts, made), certificates=certificates(made))
-    left_out = condition(render_status(found, now=NOW)["conditions"], "HostnamesLeftOut")
-    assert left_out is not None
-    assert all(name in left_out["message"] for name in names)
+    found = ReconcileResult(
+        gateway=tenantgateway, plan=made, current=programmed(tenantgateway, made), certificates=certificates(made)
+    )
+    omitted = find_condition(render_status(found, now=NOW)["conditions"], "HostnamesLeftOut")
+    assert omitted is not None
+    assert all(name in omitted["message"] for name in names)
     assert ready_of(found)["status"] == "True"
 
 
 @pytest.mark.parametrize(
-    ("facts", "message"),
+    ("tenantgateway", "message"),
     [
         pytest.param(gateway(passthrough=("a_b",)), "a_b", id="a passthrough service that is no name"),
         pytest.param(gateway(cert_mode="existingSecret"), "wildcardSecretRef", id="no Secret in existingSecret"),
         pytest.param(gateway(apex="a_b.example"), "spec.apex", id="an apex that is no domain"),
     ],
 )
-def test_what_the_tenantgateway_itself_gets_wrong_is_its_error(facts: GatewayFacts, message: str) -> None:
-    made = planned(facts)
-    ready = ready_of(Found(gateway=facts, plan=made, current=programmed(facts, made)))
+def test_what_the_tenantgateway_itself_gets_wrong_is_its_error(tenantgateway: TenantGateway, message: str) -> None:
+    made = planned(tenantgateway)
+    ready = ready_of(ReconcileResult(gateway=tenantgateway, plan=made, current=programmed(tenantgateway, made)))
     assert (ready["status"], ready["reason"]) == ("False", "ReconcileError")
     assert message in ready["message"]
 
 
 def test_namespaces_that_another_gateway_has_are_information() -> None:
     """GW-13."""
-    found = replace(all_well(HTTP01), lost={"cozy-x": "tenant-root", "cozy-a": "tenant-bar"})
-    lost = condition(render_status(found, now=NOW)["conditions"], "AttachedElsewhere")
+    found = replace(all_well(HTTP01), attached_elsewhere={"cozy-x": "tenant-root", "cozy-a": "tenant-bar"})
+    lost = find_condition(render_status(found, now=NOW)["conditions"], "AttachedElsewhere")
     assert lost is not None
     assert lost["message"].endswith("cozy-a is attached to tenant-bar, cozy-x is attached to tenant-root")
     assert ready_of(found)["status"] == "True"
@@ -315,6 +329,6 @@ def test_routes_that_are_served_without_tls_are_information() -> None:
     found = all_well(HTTP01)
     served = route("tenant-foo", "plain", HARBOR).id
     status = render_status(replace(found, plan=replace(found.plan, plaintext=(served,))), now=NOW)
-    plain = condition(status["conditions"], "PlaintextRoutes")
+    plain = find_condition(status["conditions"], "PlaintextRoutes")
     assert plain is not None
     assert "tenant-foo/plain" in plain["message"]

@@ -15,13 +15,13 @@ from apiserver.tls.certificates import KeyPair
 from registry.cluster.interface import APISERVICES, SECRETS, ClusterResource
 from tenant_apiserver.certificates.cluster_secret import (
     SECRET_NAME,
-    Material,
+    CertificateMaterial,
     Renewal,
     ServiceReference,
     ServingCertificate,
-    material_of,
-    plan,
-    renewed,
+    parse_material,
+    plan_renewal,
+    renew,
 )
 from tests.fakes import FakeCluster
 
@@ -45,13 +45,13 @@ def bundle_in(cluster: FakeCluster, name: str = OURS) -> bytes:
     return base64.b64decode(found["spec"].get("caBundle") or "")
 
 
-def stored(cluster: FakeCluster) -> Material:
-    material = material_of(cluster.peek(SECRETS, SERVICE.namespace, SECRET_NAME))
+def stored(cluster: FakeCluster) -> CertificateMaterial:
+    material = parse_material(cluster.peek(SECRETS, SERVICE.namespace, SECRET_NAME))
     assert material is not None
     return material
 
 
-def secret_of(material: Material, **changes: bytes) -> dict[str, Any]:
+def secret_of(material: CertificateMaterial, **changes: bytes) -> dict[str, Any]:
     data = {
         "ca.crt": material.bundle,
         "ca.key": material.ca.key,
@@ -66,8 +66,8 @@ def secret_of(material: Material, **changes: bytes) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def material() -> Material:
-    return renewed(None, Renewal.EVERYTHING, NOW, SERVICE.dns_names)
+def material() -> CertificateMaterial:
+    return renew(None, Renewal.EVERYTHING, NOW, SERVICE.dns_names)
 
 
 @pytest.mark.parametrize(
@@ -80,48 +80,48 @@ def material() -> Material:
         pytest.param(timedelta(days=2500), Renewal.EVERYTHING, id="two thirds of the CA's life are over"),
     ],
 )
-def test_age_decides_what_is_renewed(material: Material, age: timedelta, expected: Renewal) -> None:
-    assert plan(secret_of(material), NOW + age, SERVICE.dns_names) is expected
+def test_age_decides_what_is_renewed(material: CertificateMaterial, age: timedelta, expected: Renewal) -> None:
+    assert plan_renewal(secret_of(material), NOW + age, SERVICE.dns_names) is expected
 
 
 def test_without_a_secret_everything_is_made() -> None:
-    assert plan(None, NOW, SERVICE.dns_names) is Renewal.EVERYTHING
+    assert plan_renewal(None, NOW, SERVICE.dns_names) is Renewal.EVERYTHING
 
 
-def test_another_service_name_needs_another_certificate(material: Material) -> None:
+def test_another_service_name_needs_another_certificate(material: CertificateMaterial) -> None:
     elsewhere = ServiceReference(namespace="cozy-system", name="renamed")
-    assert plan(secret_of(material), NOW, elsewhere.dns_names) is Renewal.CERTIFICATE
+    assert plan_renewal(secret_of(material), NOW, elsewhere.dns_names) is Renewal.CERTIFICATE
 
 
 @pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
 @pytest.mark.parametrize("content", [pytest.param(b"", id="empty"), pytest.param(b"not PEM", id="not PEM")])
-def test_a_secret_that_cannot_be_read_is_made_anew(material: Material, field: str, content: bytes) -> None:
+def test_a_secret_that_cannot_be_read_is_made_anew(material: CertificateMaterial, field: str, content: bytes) -> None:
     secret = secret_of(material)
     secret["data"][field] = base64.b64encode(content).decode()
-    assert plan(secret, NOW, SERVICE.dns_names) is Renewal.EVERYTHING
+    assert plan_renewal(secret, NOW, SERVICE.dns_names) is Renewal.EVERYTHING
 
 
-def test_a_key_of_another_certificate_is_noticed(material: Material) -> None:
+def test_a_key_of_another_certificate_is_noticed(material: CertificateMaterial) -> None:
     other = certificates.make_serving(material.ca, SERVICE.dns_names, now=NOW)
-    assert plan(secret_of(material, tls_key=other.key), NOW, SERVICE.dns_names) is Renewal.EVERYTHING
+    assert plan_renewal(secret_of(material, tls_key=other.key), NOW, SERVICE.dns_names) is Renewal.EVERYTHING
 
 
-def test_a_certificate_of_another_ca_is_noticed(material: Material) -> None:
+def test_a_certificate_of_another_ca_is_noticed(material: CertificateMaterial) -> None:
     other = certificates.make_serving(certificates.make_ca("other", now=NOW), SERVICE.dns_names, now=NOW)
     secret = secret_of(material, tls_crt=other.certificate, tls_key=other.key)
-    assert plan(secret, NOW, SERVICE.dns_names) is Renewal.CERTIFICATE
+    assert plan_renewal(secret, NOW, SERVICE.dns_names) is Renewal.CERTIFICATE
 
 
 def test_the_aggregator_s_name_for_the_service_comes_first() -> None:
     assert SERVICE.dns_names[0] == "tenant-apiserver.cozy-system.svc"
 
 
-def test_the_old_ca_stays_trusted_until_it_expires(material: Material) -> None:
+def test_the_old_ca_stays_trusted_until_it_expires(material: CertificateMaterial) -> None:
     later = NOW + timedelta(days=2500)
-    successor = renewed(material, Renewal.EVERYTHING, later, SERVICE.dns_names)
+    successor = renew(material, Renewal.EVERYTHING, later, SERVICE.dns_names)
     assert successor.bundle.startswith(successor.ca.certificate)
     assert certificates.issued_by(material.serving.certificate, successor.bundle)
-    last = renewed(successor, Renewal.EVERYTHING, later + timedelta(days=2500), SERVICE.dns_names)
+    last = renew(successor, Renewal.EVERYTHING, later + timedelta(days=2500), SERVICE.dns_names)
     assert not certificates.issued_by(material.serving.certificate, last.bundle)
 
 
@@ -181,7 +181,7 @@ async def test_of_two_replicas_that_start_together_one_makes_the_secret(cluster:
 
 
 async def test_a_renewal_that_loses_the_race_takes_what_the_winner_wrote(
-    cluster: FakeCluster, material: Material
+    cluster: FakeCluster, material: CertificateMaterial
 ) -> None:
     cluster.add(APISERVICES, api_service())
     cluster.add(SECRETS, secret_of(material))

@@ -6,13 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from tenant_apiserver.options.command_line import Kubeconfig, Serve, Standalone, Version, parse
+from tenant_apiserver.options.command_line import (
+    KubeconfigOptions,
+    ServeOptions,
+    StandaloneOptions,
+    VersionOptions,
+    parse_command_line,
+)
 from tenant_apiserver.options.flag_values import CONTROLLERS
 
 
-def serve(*arguments: str, **environment: str) -> Serve:
-    options = parse(["serve", *arguments], environment)
-    assert isinstance(options, Serve)
+def serve(*arguments: str, **environment: str) -> ServeOptions:
+    options = parse_command_line(["serve", *arguments], environment)
+    assert isinstance(options, ServeOptions)
     return options
 
 
@@ -66,7 +72,7 @@ def test_a_bad_value_is_one_line_and_exit_2(
     arguments: list[str], environment: dict[str, str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
-        parse(["serve", *arguments], environment)
+        parse_command_line(["serve", *arguments], environment)
     said = capsys.readouterr().err
     assert (stop.value.code, said.count("\n")) == (2, 1)
     assert line in said
@@ -89,8 +95,8 @@ def test_durations_are_seconds() -> None:
 
 
 def test_the_other_commands_parse() -> None:
-    assert isinstance(parse(["standalone"], {}), Standalone)
-    assert isinstance(parse(["version"], {}), Version)
-    kubeconfig = parse(["kubeconfig", "--user", "alice", "--groups", "a,b"], {})
-    assert isinstance(kubeconfig, Kubeconfig)
+    assert isinstance(parse_command_line(["standalone"], {}), StandaloneOptions)
+    assert isinstance(parse_command_line(["version"], {}), VersionOptions)
+    kubeconfig = parse_command_line(["kubeconfig", "--user", "alice", "--groups", "a,b"], {})
+    assert isinstance(kubeconfig, KubeconfigOptions)
     assert kubeconfig.groups == ("a", "b")

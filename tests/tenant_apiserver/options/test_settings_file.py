@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from controller.platform.settings import FollowedSettings, PlatformSettings
+from controller.platform.settings import PlatformSettings, ReloadableSettings
 from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver.options import settings_file as config
-from tenant_apiserver.options.settings_file import ConfigFile, load
+from tenant_apiserver.options.settings_file import SettingsFile, load
 
 
 def written(directory: Path, text: str) -> Path:
@@ -25,7 +25,7 @@ def written(directory: Path, text: str) -> Path:
 
 def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
     assert load(None) == load(written(tmp_path, "")) == PlatformSettings()
-    assert load(None).release.settings() == ReleaseSettings()
+    assert load(None).release.to_release_settings() == ReleaseSettings()
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 
 @asynccontextmanager
-async def following(file: ConfigFile) -> AsyncIterator[None]:
+async def following(file: SettingsFile) -> AsyncIterator[None]:
     task = asyncio.create_task(file.follow())
     try:
         yield
@@ -122,8 +122,8 @@ async def test_a_changed_file_holds_at_once_and_a_wrong_one_changes_nothing(
         return await asyncio.to_thread(written, tmp_path, text)
 
     path = await write("publishing: {host: a.example}")
-    settings, heard = FollowedSettings(await asyncio.to_thread(load, path)), list[str | None]()
-    file = ConfigFile(path, settings)
+    settings, heard = ReloadableSettings(await asyncio.to_thread(load, path)), list[str | None]()
+    file = SettingsFile(path, settings)
     settings.subscribe(lambda: heard.append(settings.current.publishing.host))
     async with following(file):
         await write("publishing: {host: b.example}  # changed")
@@ -154,8 +154,8 @@ async def test_what_is_no_file_of_settings_is_told_until_the_old_one_is_back(
 ) -> None:
     text = "publishing: {host: a.example}"
     path = await asyncio.to_thread(written, tmp_path, text)
-    settings = FollowedSettings(await asyncio.to_thread(load, path))
-    before, file = settings.current, ConfigFile(path, settings)
+    settings = ReloadableSettings(await asyncio.to_thread(load, path))
+    before, file = settings.current, SettingsFile(path, settings)
     async with following(file):
         await asyncio.to_thread(spoil, path)
         await until(lambda: said in file.refused)
@@ -182,8 +182,8 @@ def mounted(directory: Path) -> Path:
 @pytest.mark.usefixtures("quick")
 async def test_a_mounted_configmap_is_followed_through_its_links(tmp_path: Path) -> None:
     path = await asyncio.to_thread(mounted, tmp_path)
-    settings = FollowedSettings(await asyncio.to_thread(load, path))
-    async with following(ConfigFile(path, settings)):
+    settings = ReloadableSettings(await asyncio.to_thread(load, path))
+    async with following(SettingsFile(path, settings)):
         await asyncio.to_thread((tmp_path / "..new").rename, tmp_path / "..data")
         await until(lambda: settings.current.publishing.host == "b.example")
 
@@ -196,15 +196,15 @@ async def test_a_file_that_is_just_being_written_is_not_judged_by_its_beginning(
     changed = asyncio.Event()
     monkeypatch.setattr(config, "_read", lambda path: next(looks, last))
     monkeypatch.setattr(config, "_POLL_SECONDS", 0)
-    settings = FollowedSettings(PlatformSettings.model_validate({"publishing": {"host": "a.example"}}))
+    settings = ReloadableSettings(PlatformSettings.model_validate({"publishing": {"host": "a.example"}}))
     heard: list[str | None] = []
     settings.subscribe(lambda: heard.append(settings.current.publishing.host))
     settings.subscribe(changed.set)
-    file = ConfigFile(tmp_path / "platform.yaml", settings)
+    file = SettingsFile(tmp_path / "platform.yaml", settings)
     async with following(file):
         await asyncio.wait_for(changed.wait(), 5)
     assert (heard, file.refused) == (["b.example"], "")
 
 
 async def test_without_a_file_there_is_nothing_to_follow() -> None:
-    await asyncio.wait_for(ConfigFile(None, FollowedSettings(PlatformSettings())).follow(), 1)
+    await asyncio.wait_for(SettingsFile(None, ReloadableSettings(PlatformSettings())).follow(), 1)
