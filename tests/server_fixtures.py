@@ -14,10 +14,10 @@ import pytest
 from tests.e2e.support.clusters import E2eCluster, EmbeddedCluster, KubeCluster
 from tests.e2e.support.control_plane import Binaries, ControlPlane, find_binaries
 from tests.e2e.support.gateways import Gateways
-from tests.e2e.support.given_cluster import GivenCluster
+from tests.e2e.support.given_cluster import ExternalCluster
 from tests.e2e.support.processes import REPOSITORY
 from tests.e2e.support.tenants import Tenants
-from tests.e2e.support.visibility import Access
+from tests.e2e.support.visibility import RbacObjects
 from tests.faults.sizes import size
 
 _FOLDERS = tuple(Path(__file__).parent / name for name in ("e2e", "attacks"))
@@ -49,14 +49,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def running_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eCluster]:
     """A server that runs. What ends badly fails the last test that used it."""
-    with started(request.param, tmp_path_factory.mktemp(request.param)) as running:
+    with started_cluster(request.param, tmp_path_factory.mktemp(request.param)) as running:
         yield running
 
 
 @contextmanager
-def started(kind: str, directory: Path) -> Iterator[E2eCluster]:
+def started_cluster(kind: str, directory: Path) -> Iterator[E2eCluster]:
     """A host of a kind, to be ended well; and whatever was asked of it, nothing in it broke."""
-    running = _start(kind, directory)
+    running = _start_cluster(kind, directory)
     yield running
     status = running.stop()
     assert status == 0, f"exit status {status} after SIGTERM\n{running.tail()}"
@@ -65,9 +65,9 @@ def started(kind: str, directory: Path) -> Iterator[E2eCluster]:
         assert not broken, f"an error that nobody foresaw\n{trace[:4000]}"
 
 
-def _start(kind: str, directory: Path) -> E2eCluster:
+def _start_cluster(kind: str, directory: Path) -> E2eCluster:
     if kind == "given":
-        return GivenCluster(directory, Path(os.environ[_KUBECONFIG]), os.environ.get(_SERVER, ""))
+        return ExternalCluster(directory, Path(os.environ[_KUBECONFIG]), os.environ.get(_SERVER, ""))
     return EmbeddedCluster(directory) if kind == "embedded" else kube_cluster(directory)
 
 
@@ -95,12 +95,12 @@ def own_cluster(request: pytest.FixtureRequest) -> E2eCluster:
 
 
 @pytest.fixture(scope="session")
-def kube_parts() -> tuple[Binaries, Path]:
+def control_plane_files() -> tuple[Binaries, Path]:
     """For a control plane that a test puts together by itself: its binaries, and the folder of CRDs."""
-    return find_kube_parts()
+    return find_control_plane_files()
 
 
-def find_kube_parts() -> tuple[Binaries, Path]:
+def find_control_plane_files() -> tuple[Binaries, Path]:
     binaries = find_binaries()
     if isinstance(binaries, str):
         pytest.skip(binaries)
@@ -111,7 +111,7 @@ def find_kube_parts() -> tuple[Binaries, Path]:
 
 
 def kube_cluster(directory: Path) -> KubeCluster:
-    binaries, crds = find_kube_parts()
+    binaries, crds = find_control_plane_files()
     control_plane = ControlPlane(directory, binaries)
     try:
         return KubeCluster(directory, control_plane, crds)
@@ -166,8 +166,8 @@ def gateways(running_cluster: E2eCluster) -> Iterator[Gateways]:
 
 
 @pytest.fixture
-def access(running_cluster: E2eCluster) -> Iterator[Access]:
+def access(running_cluster: E2eCluster) -> Iterator[RbacObjects]:
     """Makes Roles and bindings, and takes them away after the test."""
-    made = Access(running_cluster)
+    made = RbacObjects(running_cluster)
     yield made
     made.clean_up()

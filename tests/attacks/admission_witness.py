@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
 from tests.e2e.support.clusters import E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.policies import BINDINGS, POLICIES
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import manifest
-from tests.e2e.support.webhook_server import Response, WebhookServer
-from tests.e2e.support.webhooks import Webhooks, tenants
+from tests.e2e.support.webhook_server import AdmissionResponse, WebhookServer
+from tests.e2e.support.webhooks import Webhooks, tenant_resource
 
 EVERYTHING = {
     "apiGroups": ["apps.cozystack.io"],
@@ -33,7 +33,7 @@ _SEES, _REFUSES = "sees.example.com", "refuses.example.com"
 
 
 class Witness(Protocol):
-    def seen(self, answer: Answer) -> list[str]:
+    def seen(self, answer: Response) -> list[str]:
         """What it saw of the request that got this answer: an entry 'OPERATION name' for each object."""
         ...
 
@@ -45,7 +45,7 @@ class Witness(Protocol):
 class _Warns:
     """Tells of what it sees by a warning for each, in the answer itself."""
 
-    def seen(self, answer: Answer) -> list[str]:
+    def seen(self, answer: Response) -> list[str]:
         told = [warning.partition("witness: ")[2].rstrip('"') for warning in answer.warnings if "witness: " in warning]
         return [each.strip() for each in told]
 
@@ -56,7 +56,7 @@ class PolicyWitness(_Warns):
     def __init__(self, cluster: E2eCluster, namespace: str) -> None:
         self._cluster = cluster
         self._namespace = namespace
-        self._client = cluster.session()
+        self._client = cluster.client()
 
     @contextmanager
     def testifying(self) -> Iterator[None]:
@@ -74,7 +74,7 @@ class PolicyWitness(_Warns):
             yield
 
     @contextmanager
-    def _in_force(self, spec: Mapping[str, Any], action: str, holds: Callable[[Answer], bool]) -> Iterator[None]:
+    def _in_force(self, spec: Mapping[str, Any], action: str, holds: Callable[[Response], bool]) -> Iterator[None]:
         name = f"witness-{uuid.uuid4().hex[:8]}"
         whole = {"failurePolicy": "Fail", "matchConstraints": {"resourceRules": [EVERYTHING]}, **spec}
         selector = {"matchLabels": {"kubernetes.io/metadata.name": self._namespace}}
@@ -96,12 +96,12 @@ class PolicyWitness(_Warns):
     def _make(self, path: str, name: str, spec: Mapping[str, Any]) -> None:
         self._client.request("POST", path, {"metadata": {"name": name}, "spec": dict(spec)}).expect(201)
 
-    def _probe(self) -> Answer:
+    def _probe(self) -> Response:
         body = manifest("probe", self._namespace)
         return self._client.request("POST", tenants_path(self._namespace), body, query={"dryRun": "All"})
 
 
-def is_refused(answer: Answer) -> bool:
+def is_refused(answer: Response) -> bool:
     return answer.status in (403, 422) and _REFUSED in answer.content.decode()
 
 
@@ -116,10 +116,10 @@ class WebhookWitness(_Warns):
     """A validating webhook, for which a real server answers."""
 
     def __init__(self, cluster: E2eCluster, namespace: str, server: WebhookServer) -> None:
-        self._webhooks = Webhooks(cluster, server, replace(tenants(), namespace=namespace))
+        self._webhooks = Webhooks(cluster, server, replace(tenant_resource(), namespace=namespace))
         self._selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-        server.on(f"/{_SEES}", _tell)
-        server.on(f"/{_REFUSES}", {"allowed": False, "status": {"message": _REFUSED, "code": 403}})
+        server.respond_with(f"/{_SEES}", _tell)
+        server.respond_with(f"/{_REFUSES}", {"allowed": False, "status": {"message": _REFUSED, "code": 403}})
 
     @contextmanager
     def testifying(self) -> Iterator[None]:
@@ -138,7 +138,7 @@ class WebhookWitness(_Warns):
         return self._webhooks.in_force("Validating", hook)
 
 
-def _tell(request: Mapping[str, Any]) -> Response:
+def _tell(request: Mapping[str, Any]) -> AdmissionResponse:
     name = (request["object"] or request["oldObject"])["metadata"].get("name", "")
     return {"allowed": True, "warnings": [f"witness: {request['operation']} {name}"]}
 

@@ -16,7 +16,7 @@ from tests.policies.case_table import BINDINGS, POLICIES
 @contextmanager
 def layers_installed(cluster: E2eCluster) -> Iterator[None]:
     """Whoever needs one of them waits until it refuses what it should."""
-    client, made = cluster.session(), list[str]()
+    client, made = cluster.client(), list[str]()
     try:
         for path, documents in ((POLICIES_PATH, POLICIES), (BINDINGS_PATH, BINDINGS)):
             for document in documents.values():

@@ -81,7 +81,7 @@ class Replica:
 
     def client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
         """Straight at it, with the client certificate of a user; the administrator's if none is named."""
-        identity = self.cluster.user(user, groups) if user else self.cluster.admin
+        identity = self.cluster.identity(user, groups) if user else self.cluster.admin
         tls = ssl._create_unverified_context()
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
         return Client(self.url, tls, {})
@@ -108,7 +108,7 @@ def replica_of(cluster: E2eCluster, directory: Path, *flags: str) -> Iterator[Re
     if cluster.kind == "given":
         pytest.skip("nobody can stand between a server that runs already and its host")
     between, port = Between(cluster), free_port()
-    where = [f"--kubeconfig={between.door(_NAME, directory)}", f"--cert-dir={directory / 'certs'}"]
+    where = [f"--kubeconfig={between.add_server(_NAME, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = ["--bind-address=127.0.0.1", f"--secure-port={port}", "--controllers=none"]
     # all that it would ever log, to be searched for what may not be in there
     process = run_command("serve", *where, *address, *flags, "-v=10", log=directory / f"{_NAME}.log")

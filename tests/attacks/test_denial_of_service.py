@@ -26,8 +26,8 @@ from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import MERGE
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, Gateways
-from tests.e2e.support.https_client import Answer, Client
-from tests.e2e.support.peer_lessons import JSON_PATCH, release_path
+from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.peer_lessons import JSON_PATCH, helmrelease_path
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.raw_tls import RawTls
 from tests.e2e.support.tenants import Tenants, manifest
@@ -35,7 +35,7 @@ from tests.e2e.support.tenants import Tenants, manifest
 MIB = 1024 * 1024
 GROWTH = 200 * MIB
 APEX = "foo.example.com"
-Attack = Callable[[Party], Answer]
+Attack = Callable[[Party], Response]
 
 
 def _values(number: int) -> str:
@@ -139,7 +139,7 @@ def test_an_object_that_is_too_much_is_its_owners(
     before, fields = resident_bytes(cluster), dict(bombs())[bomb]
 
     def send() -> int:
-        name = tenants.name(alice.namespace)
+        name = tenants.new_name(alice.namespace)
         body = manifest(name, alice.namespace, **fields)
         query = {"dryRun": "All", "fieldValidation": "Strict"}
         return alice.client.request("POST", alice.children, body, query=query).status
@@ -180,12 +180,12 @@ def test_one_user_has_not_all_the_watches(cluster: E2eCluster, alice: Party, bob
         heads = []
         for _ in range(4 * PLACES + 20):
             connection = stack.enter_context(RawTls(mine))
-            connection.ask("GET", target)
-            heads.append(connection.until(b"\r\n\r\n").split(b" ", 2)[1])
+            connection.send_request_head("GET", target)
+            heads.append(connection.read_until(b"\r\n\r\n").split(b" ", 2)[1])
         assert heads == [b"200"] * (4 * PLACES) + [b"429"] * 20
         watched = stack.enter_context(RawTls(others))
-        watched.ask("GET", target)
-        assert watched.until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+        watched.send_request_head("GET", target)
+        assert watched.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
         for client in (mine, others):
             client.get(tenants_path()).expect(200)
 
@@ -199,8 +199,8 @@ def test_one_user_has_not_all_the_places(cluster: E2eCluster, alice: Party, bob:
         fields = {"Content-Type": "application/json", "Content-Length": "2", "Expect": "100-continue"}
         for _ in range(share):
             connection = stack.enter_context(RawTls(mine))
-            connection.ask("POST", alice.children, fields)
-            assert connection.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
+            connection.send_request_head("POST", alice.children, fields)
+            assert connection.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
         refused = mine.get(tenants_path())
         assert refused.expect(429)["reason"] == "TooManyRequests"
         assert int(refused.headers["Retry-After"]) >= 1
@@ -260,11 +260,11 @@ def test_what_one_helmrelease_holds_keeps_nobody_from_the_others(
 ) -> None:
     """Its values may be anything that the host takes. Neither who sees the change nor who starts after it falls over
     it, and the Tenant that it holds can still be written, with all that is not shown of it."""
-    client, held = cluster.session(), dict[str, str]()
+    client, held = cluster.client(), dict[str, str]()
     for what, value in ODD_VALUES.items():
         name = tenants.create()["metadata"]["name"]
         values = f'{{"spec":{{"values":{{"odd":{value}}}}}}}'.encode()
-        written = client.request("PATCH", release_path(name), values, content_type=MERGE)
+        written = client.request("PATCH", helmrelease_path(name), values, content_type=MERGE)
         if cluster.kind == "embedded" and "levels" in what:
             # which takes no such object
             assert written.status == 400, what
@@ -272,14 +272,16 @@ def test_what_one_helmrelease_holds_keeps_nobody_from_the_others(
             assert written.status == 200, what
             held[name] = value
     assert held
-    tenants.settled(tenants.create()["metadata"]["name"])
+    tenants.wait_until_settled(tenants.create()["metadata"]["name"])
     with replica_of(cluster, tmp_path) as replica:
         for name, value in held.items():
             _write_through(replica.client(), client, tenants_path(ROOT, name))
-            kept = client.get(release_path(name)).content.decode()
+            kept = client.get(helmrelease_path(name)).content.decode()
             assert value in kept.replace("1e+20", ODD_VALUES["number"])
     for name in held:
-        client.request("PATCH", release_path(name), {"spec": {"values": {"odd": None}}}, content_type=MERGE).expect(200)
+        client.request("PATCH", helmrelease_path(name), {"spec": {"values": {"odd": None}}}, content_type=MERGE).expect(
+            200
+        )
 
 
 def _write_through(one: Client, other: Client, path: str) -> None:
@@ -313,7 +315,7 @@ def _was_cut(tls: ssl.SSLSocket) -> bool:
 def _routes(gateways: Gateways, owner: str, guest: str, number: int) -> None:
     def make(first: int) -> None:
         hostnames = [f"h{each}.{guest}.{APEX}" for each in range(first, first + 16)]
-        gateways.route(guest, f"r{first}", *hostnames, to=owner)
+        gateways.create_route(guest, f"r{first}", *hostnames, to=owner)
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(make, range(0, number, 16)))
@@ -322,50 +324,52 @@ def _routes(gateways: Gateways, owner: str, guest: str, number: int) -> None:
 def test_five_thousand_hostnames_leave_room_for_another(gateways: Gateways) -> None:
     """cozystack#3787: by turns, so that who asks for thousands keeps nobody from the first. What does not fit is named,
     and the Gateway stands."""
-    foo = gateways.namespace("m-foo")
-    greedy, modest = (gateways.namespace(name, labels={LABEL: foo}) for name in ("a-greedy", "z-modest"))
+    foo = gateways.create_namespace("m-foo")
+    greedy, modest = (gateways.create_namespace(name, labels={LABEL: foo}) for name in ("a-greedy", "z-modest"))
     _routes(gateways, foo, greedy, 5000)
-    gateways.route(modest, "only", f"only.{APEX}", to=foo)
-    gateways.ask(foo, APEX)
-    gateways.until("the modest one is served", lambda: f"only.{APEX}" in gateways.listeners(foo))
+    gateways.create_route(modest, "only", f"only.{APEX}", to=foo)
+    gateways.create_tenantgateway(foo, APEX)
+    gateways.wait_until("the modest one is served", lambda: f"only.{APEX}" in gateways.listener_hostnames(foo))
     assert len(gateways.get("gateways", foo)["spec"]["listeners"]) <= 64
-    gateways.until("the others are named", lambda: "ListenersTruncated" in gateways.conditions(foo))
+    gateways.wait_until("the others are named", lambda: "ListenersTruncated" in gateways.conditions(foo))
     # of 5,000 names a condition holds what it can
     assert len(gateways.conditions(foo)["ListenersTruncated"]["message"]) <= 32 * 1024
-    gateways.until("there are as many certificates", lambda: len(gateways.names("certificates", foo)) == 63)
+    gateways.wait_until("there are as many certificates", lambda: len(gateways.names("certificates", foo)) == 63)
 
 
 def test_what_is_no_listener_stops_no_other(gateways: Gateways) -> None:
     """GW-18: one name that makes none."""
-    foo = gateways.namespace("m-foo")
+    foo = gateways.create_namespace("m-foo")
     bad = ["Bad_Name", "x" * 70, "-a", "a..b", "ok"]
-    gateways.ask(foo, APEX, tlsPassthroughServices=bad)
-    gateways.route(foo, "good", f"{'g' * 63}.{APEX}", f"good.{APEX}", to=foo, port=443)
-    gateways.until("what is good is served", lambda: {f"ok.{APEX}", f"good.{APEX}"} <= set(gateways.listeners(foo)))
-    gateways.until("the rest is named", lambda: gateways.reason(foo) == "ReconcileError")
+    gateways.create_tenantgateway(foo, APEX, tlsPassthroughServices=bad)
+    gateways.create_route(foo, "good", f"{'g' * 63}.{APEX}", f"good.{APEX}", to=foo, port=443)
+    gateways.wait_until(
+        "what is good is served", lambda: {f"ok.{APEX}", f"good.{APEX}"} <= set(gateways.listener_hostnames(foo))
+    )
+    gateways.wait_until("the rest is named", lambda: gateways.ready_reason(foo) == "ReconcileError")
     told = gateways.conditions(foo)["Ready"]["message"]
     assert all(f'"{name.lower()}"' in told for name in bad if name != "ok")
 
 
 def test_three_hundred_names_are_no_certificate(gateways: Gateways, cluster: E2eCluster) -> None:
     """As many as an authority admits; who is left out is named, and the others keep theirs."""
-    foo = gateways.namespace("m-foo")
-    gateways.ask(foo, APEX, **DNS01)
+    foo = gateways.create_namespace("m-foo")
+    gateways.create_tenantgateway(foo, APEX, **DNS01)
 
     def make(number: int) -> None:
-        gateways.namespace("heir", labels={LABEL: foo, HOST_LABEL: f"heir{number:03}.{APEX}"})
+        gateways.create_namespace("heir", labels={LABEL: foo, HOST_LABEL: f"heir{number:03}.{APEX}"})
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(make, range(150)))
     certificate = f"/apis/cert-manager.io/v1/namespaces/{foo}/certificates/cozystack-gateway-tls"
 
     def names() -> list[str]:
-        answer = cluster.session().get(certificate)
+        answer = cluster.client().get(certificate)
         return list(answer.json()["spec"]["dnsNames"]) if answer.status == 200 else []
 
-    gateways.until("it is full", lambda: len(names()) == 100)
+    gateways.wait_until("it is full", lambda: len(names()) == 100)
     assert names()[:2] == [APEX, f"*.{APEX}"]
-    gateways.until(
+    gateways.wait_until(
         "the others are named", lambda: "HostnamesLeftOut" in gateways.conditions(foo) or _full(gateways, foo)
     )
     assert len(gateways.get("gateways", foo)["spec"]["listeners"]) <= 64

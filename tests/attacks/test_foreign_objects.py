@@ -37,7 +37,7 @@ NEEDED: list[tuple[str, str, Object, Object]] = [
 
 @pytest.fixture
 def foo(gateways: Gateways) -> str:
-    return gateways.namespace("m-foo")
+    return gateways.create_namespace("m-foo")
 
 
 def _labels(gateways: Gateways, foo: str) -> Object:
@@ -76,19 +76,19 @@ def test_what_looks_like_ours_is_not(
     body = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
     query = {"fieldManager": "tenant-apiserver"}
     gateways.client.request("POST", path(plural, foo), body, query=query).expect(201)
-    gateways.route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
+    gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
     before = gateways.get(plural, foo, name)
-    gateways.ask(foo, APEX, **mode)
-    gateways.until("it is refused", lambda: gateways.reason(foo) == "ReconcileError")
+    gateways.create_tenantgateway(foo, APEX, **mode)
+    gateways.wait_until("it is refused", lambda: gateways.ready_reason(foo) == "ReconcileError")
     told = gateways.conditions(foo)["Ready"]["message"]
     assert f"{kind.lower()} {foo}/{name} exists but is not owned by TenantGateway {foo}/cozystack" in told
-    gateways.until("the rest is made", lambda: _has_the_rest(gateways, foo, plural))
+    gateways.wait_until("the rest is made", lambda: _has_the_rest(gateways, foo, plural))
     assert gateways.get(plural, foo, name) == before
 
 
 def _has_the_rest(gateways: Gateways, foo: str, plural: str) -> bool:
     others = {"gateways": "cozystack", "issuers": "cozystack-gateway", "httproutes": "cozystack-http-redirect"}
-    return all(not gateways.gone(other, foo, name) for other, name in others.items() if other != plural)
+    return all(not gateways.is_gone(other, foo, name) for other, name in others.items() if other != plural)
 
 
 def test_a_secret_of_the_name_is_nobody_s_but_its_owner_s(gateways: Gateways, foo: str) -> None:
@@ -98,11 +98,11 @@ def test_a_secret_of_the_name_is_nobody_s_but_its_owner_s(gateways: Gateways, fo
     for name in (HARBOR, "cozystack-gateway-tls", "cozystack-acme-account"):
         body = {"metadata": {"name": name}, "type": "Opaque", "data": {"mine": "eA=="}}
         kept[name] = gateways.client.request("POST", secrets, body).expect(201)
-    gateways.route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
-    gateways.ask(foo, APEX)
-    gateways.until("it is served", lambda: gateways.listeners(foo) == [f"harbor.{APEX}"])
-    gateways.edit("tenantgateways", foo, "cozystack", {"spec": DNS01})
-    gateways.until("by a wildcard", lambda: f"*.{APEX}" in gateways.listeners(foo))
+    gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
+    gateways.create_tenantgateway(foo, APEX)
+    gateways.wait_until("it is served", lambda: gateways.listener_hostnames(foo) == [f"harbor.{APEX}"])
+    gateways.patch("tenantgateways", foo, "cozystack", {"spec": DNS01})
+    gateways.wait_until("by a wildcard", lambda: f"*.{APEX}" in gateways.listener_hostnames(foo))
     gateways.delete("tenantgateways", foo)
     for name, secret in kept.items():
         assert gateways.client.get(f"{secrets}/{name}").expect(200) == secret
@@ -112,28 +112,28 @@ def test_what_a_tenants_namespace_holds_is_put_right_and_nothing_else_is_touched
     cluster: E2eCluster, tenants: Tenants, alice: Party
 ) -> None:
     """Names that the tenant's own objects have not got stay whose they are."""
-    client, secrets = cluster.session(), f"/api/v1/namespaces/{alice.namespace}/secrets"
+    client, secrets = cluster.client(), f"/api/v1/namespaces/{alice.namespace}/secrets"
     for name in ("cozystack-values2", "values", f"{alice.namespace}"):
         body = {"metadata": {"name": name}, "type": "Opaque", "data": {"mine": "eA=="}}
         client.request("POST", secrets, body).expect(201)
     tenants.patch(alice.tenant, {"spec": {"monitoring": True}})
-    tenants.settled(alice.tenant)
+    tenants.wait_until_settled(alice.tenant)
     for name in ("cozystack-values2", "values", f"{alice.namespace}"):
         assert client.get(f"{secrets}/{name}").expect(200)["data"] == {"mine": "eA=="}
 
 
 def test_two_that_ask_for_one_namespace_do_not_fight(gateways: Gateways, foo: str) -> None:
     """The one that has it keeps it; the other is told, and writes nothing."""
-    rival, harbor = gateways.namespace("z-rival"), gateways.namespace("cozy-harbor")
-    gateways.ask(foo, APEX, attachedNamespaces=[harbor])
-    gateways.until("attached", lambda: gateways.mark(harbor) == (foo, foo))
-    gateways.ask(rival, "rival.example", attachedNamespaces=[harbor])
-    gateways.until("the rival is told", lambda: "AttachedElsewhere" in gateways.conditions(rival))
+    rival, harbor = gateways.create_namespace("z-rival"), gateways.create_namespace("cozy-harbor")
+    gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor])
+    gateways.wait_until("attached", lambda: gateways.attachment(harbor) == (foo, foo))
+    gateways.create_tenantgateway(rival, "rival.example", attachedNamespaces=[harbor])
+    gateways.wait_until("the rival is told", lambda: "AttachedElsewhere" in gateways.conditions(rival))
     version = _version(gateways, harbor)
     for apex in ("b.rival.example", "c.rival.example"):
-        gateways.edit("tenantgateways", rival, "cozystack", {"spec": {"apex": apex}})
-        gateways.until("it is looked at", partial(_is_observed, gateways, rival))
-    assert gateways.mark(harbor) == (foo, foo)
+        gateways.patch("tenantgateways", rival, "cozystack", {"spec": {"apex": apex}})
+        gateways.wait_until("it is looked at", partial(_is_observed, gateways, rival))
+    assert gateways.attachment(harbor) == (foo, foo)
     assert _version(gateways, harbor) == version
 
 
@@ -192,8 +192,8 @@ CLUSTER_WIDE = (
 def test_text_is_text(gateways: Gateways, foo: str, text: str) -> None:
     """CVE-2026-22872: whatever a field holds, it is one value of one object of the four kinds, in one namespace."""
     before = {each: _names(gateways, each) for each in CLUSTER_WIDE}
-    gateways.ask(foo, APEX)
-    gateways.until("it is there", lambda: not gateways.gone("gateways", foo))
+    gateways.create_tenantgateway(foo, APEX)
+    gateways.wait_until("it is there", lambda: not gateways.is_gone("gateways", foo))
     plain: Object = {"spec": {"apex": APEX, "certMode": "http01", "issuerName": "letsencrypt-prod"}}
     absent = ("dns01", "wildcardSecretRef", "attachedNamespaces", "tlsPassthroughServices", "gatewayClassName")
     for _, changed in fields(text):
@@ -203,7 +203,7 @@ def test_text_is_text(gateways: Gateways, foo: str, text: str) -> None:
         answer = gateways.client.request("PATCH", target, body, content_type="application/merge-patch+json")
         assert answer.status in (200, 422), answer.body
         if answer.status == 200:
-            gateways.until("it is looked at", partial(_is_observed, gateways, foo))
+            gateways.wait_until("it is looked at", partial(_is_observed, gateways, foo))
         for plural in ("gateways", "issuers", "certificates", "httproutes"):
             _check_all(gateways, plural, foo)
     assert {each: _names(gateways, each) for each in CLUSTER_WIDE} == before
@@ -226,7 +226,7 @@ def _check_all(gateways: Gateways, plural: str, foo: str) -> None:
 
 def test_a_hostname_of_a_route_is_no_more_than_one(gateways: Gateways, foo: str) -> None:
     """Where a host's own schema lets any text in: names, labels and certificates are made of none of it."""
-    gateways.ask(foo, APEX)
+    gateways.create_tenantgateway(foo, APEX)
     for number, text in enumerate(each.values[0] for each in TEXTS):
         spec = {
             "parentRefs": [{"namespace": foo, "name": "cozystack", "port": 443}],
@@ -234,9 +234,9 @@ def test_a_hostname_of_a_route_is_no_more_than_one(gateways: Gateways, foo: str)
         }
         body = {"apiVersion": GATEWAY_API, "kind": "HTTPRoute", "metadata": {"name": f"route{number}"}, "spec": spec}
         assert gateways.client.request("POST", path("httproutes", foo), body).status in (201, 422)
-    gateways.route(foo, "good", f"good.{APEX}", to=foo, port=443)
-    gateways.until("what is good is served", lambda: gateways.listeners(foo) == [f"good.{APEX}"])
-    gateways.until("it has its certificate", lambda: bool(gateways.names("certificates", foo)))
+    gateways.create_route(foo, "good", f"good.{APEX}", to=foo, port=443)
+    gateways.wait_until("what is good is served", lambda: gateways.listener_hostnames(foo) == [f"good.{APEX}"])
+    gateways.wait_until("it has its certificate", lambda: bool(gateways.names("certificates", foo)))
     assert len(gateways.names("certificates", foo)) == 1
 
 
@@ -251,7 +251,7 @@ def may(client: Any, verb: str, group: str, resource: str, namespace: str = "") 
 
 def test_the_account_itself_may_write_no_more(kube: KubeCluster) -> None:
     """CVE-2026-65835: a fault in the controllers would still be held by what their account may do."""
-    client = kube.session()
+    client = kube.client()
     for group, resource in (
         ("rbac.authorization.k8s.io", "clusterroles"),
         ("rbac.authorization.k8s.io", "clusterrolebindings"),
@@ -279,11 +279,11 @@ def test_the_label_of_a_gateway_is_the_tree_s_on_a_tenants_namespace(
 ) -> None:
     """A TenantGateway anywhere that lists it changes nothing of what the tree says."""
     tenants.patch(alice.tenant, {"spec": {"gateway": True}})
-    gateways.until("alice has her own", lambda: gateways.mark(alice.namespace)[0] == alice.namespace)
-    gateways.ask(foo, APEX, attachedNamespaces=[alice.namespace])
-    gateways.until("it is told", lambda: "AttachedElsewhere" in gateways.conditions(foo))
+    gateways.wait_until("alice has her own", lambda: gateways.attachment(alice.namespace)[0] == alice.namespace)
+    gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[alice.namespace])
+    gateways.wait_until("it is told", lambda: "AttachedElsewhere" in gateways.conditions(foo))
     gateways.delete("tenantgateways", foo)
-    gateways.until("it is gone", lambda: gateways.gone("tenantgateways", foo))
-    assert gateways.mark(alice.namespace) == (alice.namespace, None)
+    gateways.wait_until("it is gone", lambda: gateways.is_gone("tenantgateways", foo))
+    assert gateways.attachment(alice.namespace) == (alice.namespace, None)
     labels = gateways.client.get(f"/api/v1/namespaces/{alice.namespace}").expect(200)["metadata"]["labels"]
     assert labels[LABEL] == alice.namespace

@@ -25,11 +25,11 @@ GRANTS = "/apis/gateway.networking.k8s.io/v1beta1/namespaces/{}/referencegrants"
 
 @pytest.fixture
 def foo(gateways: Gateways) -> str:
-    return gateways.namespace("m-foo")
+    return gateways.create_namespace("m-foo")
 
 
 def serves(gateways: Gateways, namespace: str, hostname: str) -> bool:
-    return hostname in gateways.listeners(namespace)
+    return hostname in gateways.listener_hostnames(namespace)
 
 
 def values(document: Any, field: str) -> Iterator[Any]:
@@ -60,7 +60,7 @@ def allow(gateways: Gateways, namespace: str, kind: str, guest: str, what: str) 
 
 def test_a_secret_is_the_gateways_own_namespace_s(gateways: Gateways, foo: str) -> None:
     """A reference has no room for another one: what is sent is dropped or refused, and what is made names none."""
-    bob = gateways.namespace("bob")
+    bob = gateways.create_namespace("bob")
     secret = {"metadata": {"name": "bought"}, "type": "kubernetes.io/tls", "data": {"tls.crt": "", "tls.key": ""}}
     gateways.client.request("POST", f"/api/v1/namespaces/{bob}/secrets", secret).expect(201)
     allow(gateways, bob, "Gateway", foo, "Secret")
@@ -76,8 +76,8 @@ def test_a_secret_is_the_gateways_own_namespace_s(gateways: Gateways, foo: str) 
     if answer.status == 201:
         assert "namespace" not in answer.json()["spec"]["wildcardSecretRef"]
     else:
-        gateways.ask(foo, APEX, certMode="existingSecret", wildcardSecretRef={"name": "bought"})
-    gateways.until("it is served", partial(serves, gateways, foo, APEX))
+        gateways.create_tenantgateway(foo, APEX, certMode="existingSecret", wildcardSecretRef={"name": "bought"})
+    gateways.wait_until("it is served", partial(serves, gateways, foo, APEX))
     listeners = gateways.get("gateways", foo)["spec"]["listeners"]
     references = [each for found in values(listeners, "certificateRefs") for each in found]
     assert references
@@ -104,13 +104,13 @@ def test_nor_is_a_provider_s_token_anywhere_else(gateways: Gateways, foo: str) -
     answer = gateways.client.request("POST", path("tenantgateways", foo), body)
     assert answer.status in (201, 400, 422), answer.body
     if answer.status != 201:
-        gateways.ask(foo, APEX, **DNS01)
-    gateways.until("an issuer", lambda: gateways.names("issuers", foo))
+        gateways.create_tenantgateway(foo, APEX, **DNS01)
+    gateways.wait_until("an issuer", lambda: gateways.names("issuers", foo))
     issuer = gateways.get("issuers", foo, "cozystack-gateway")
     assert list(values(issuer["spec"], "namespace")) == []
     # and it is the namespace's own kind of issuer, which reads no other namespace's Secrets
     assert issuer["kind"] == "Issuer"
-    gateways.until("a certificate", lambda: gateways.names("certificates", foo))
+    gateways.wait_until("a certificate", lambda: gateways.names("certificates", foo))
     certificate = gateways.get("certificates", foo, gateways.names("certificates", foo)[0])
     assert certificate["spec"]["issuerRef"]["kind"] == "Issuer"
 
@@ -120,24 +120,24 @@ def test_nobody_is_attached_by_somebody_elses_list(
 ) -> None:
     """Nor by a grant, which this Gateway does not go by, nor by a route alone."""
     tenants.patch(bob.tenant, {"spec": {"gateway": True}})
-    gateways.until("bob has his own", lambda: gateways.mark(bob.namespace)[0] == bob.namespace)
-    gateways.ask(foo, APEX, attachedNamespaces=[bob.namespace])
-    gateways.until("that is refused", lambda: "AttachedElsewhere" in gateways.conditions(foo))
-    assert gateways.mark(bob.namespace) == (bob.namespace, None)
+    gateways.wait_until("bob has his own", lambda: gateways.attachment(bob.namespace)[0] == bob.namespace)
+    gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[bob.namespace])
+    gateways.wait_until("that is refused", lambda: "AttachedElsewhere" in gateways.conditions(foo))
+    assert gateways.attachment(bob.namespace) == (bob.namespace, None)
     # alice points a route at bob's Gateway, and grants herself what is hers
     allow(gateways, alice.namespace, "HTTPRoute", alice.namespace, "Service")
     hostname = f"alice.{tenants.get(bob.tenant)['status']['cluster']['value']}"
-    before = gateways.mark(alice.namespace)
-    gateways.route(alice.namespace, "foreign", hostname, to=bob.namespace, port=443)
+    before = gateways.attachment(alice.namespace)
+    gateways.create_route(alice.namespace, "foreign", hostname, to=bob.namespace, port=443)
     own = f"own.{tenants.get(bob.tenant)['status']['cluster']['value']}"
-    gateways.route(bob.namespace, "own", own, to=bob.namespace, port=443)
-    gateways.until("bob's is served", partial(serves, gateways, bob.namespace, own))
+    gateways.create_route(bob.namespace, "own", own, to=bob.namespace, port=443)
+    gateways.wait_until("bob's is served", partial(serves, gateways, bob.namespace, own))
     selectors = [
         each["allowedRoutes"]["namespaces"] for each in gateways.get("gateways", bob.namespace)["spec"]["listeners"]
     ]
     assert {each["from"] for each in selectors} == {"Selector"}
     assert alice.namespace not in str(selectors)
-    assert gateways.mark(alice.namespace) == before
+    assert gateways.attachment(alice.namespace) == before
 
 
 Revocation = Callable[[Gateways, str, str, bool], None]
@@ -145,14 +145,14 @@ Revocation = Callable[[Gateways, str, str, bool], None]
 
 def _by_the_list(gateways: Gateways, owner: str, guest: str, given: bool) -> None:
     listed = [guest] if given else []
-    gateways.edit("tenantgateways", owner, "cozystack", {"spec": {"attachedNamespaces": listed}})
+    gateways.patch("tenantgateways", owner, "cozystack", {"spec": {"attachedNamespaces": listed}})
 
 
 def _by_the_route(gateways: Gateways, owner: str, guest: str, given: bool) -> None:
     if given:
-        gateways.label(guest, {LABEL: owner})
+        gateways.patch_labels(guest, {LABEL: owner})
     refs = [{"namespace": owner if given else guest, "name": "cozystack"}]
-    gateways.edit("httproutes", guest, "app", {"spec": {"parentRefs": refs}})
+    gateways.patch("httproutes", guest, "app", {"spec": {"parentRefs": refs}})
 
 
 @pytest.mark.parametrize(
@@ -165,18 +165,18 @@ def _by_the_route(gateways: Gateways, owner: str, guest: str, given: bool) -> No
 def test_what_is_taken_back_is_gone_within_a_second(gateways: Gateways, foo: str, change: Revocation) -> None:
     """CVE-2024-42486. The label with which a namespace attaches goes, and so does what was made for the route. The
     median of some rounds."""
-    guest, hostname = gateways.namespace("guest"), f"guest.{APEX}"
-    gateways.ask(foo, APEX)
-    gateways.until("it is there", lambda: not gateways.gone("gateways", foo))
-    gateways.route(guest, "app", hostname, to=foo)
+    guest, hostname = gateways.create_namespace("guest"), f"guest.{APEX}"
+    gateways.create_tenantgateway(foo, APEX)
+    gateways.wait_until("it is there", lambda: not gateways.is_gone("gateways", foo))
+    gateways.create_route(guest, "app", hostname, to=foo)
     taken: list[float] = []
     for _ in range(ROUNDS):
         change(gateways, foo, guest, True)
-        gateways.until("attached", lambda: gateways.mark(guest)[0] == foo)
-        gateways.until("served", partial(serves, gateways, foo, hostname))
+        gateways.wait_until("attached", lambda: gateways.attachment(guest)[0] == foo)
+        gateways.wait_until("served", partial(serves, gateways, foo, hostname))
         started = time.monotonic()
         change(gateways, foo, guest, False)
-        gateways.until("detached", partial(_is_detached, gateways, foo, guest, hostname, change))
+        gateways.wait_until("detached", partial(_is_detached, gateways, foo, guest, hostname, change))
         taken.append(time.monotonic() - started)
     assert statistics.median(taken) < SECONDS, taken
 
@@ -185,17 +185,17 @@ def _is_detached(gateways: Gateways, owner: str, guest: str, hostname: str, chan
     """Without the label no listener admits the namespace; without the reference there is none for its route."""
     if change is _by_the_route:
         return not serves(gateways, owner, hostname)
-    return gateways.mark(guest) == (None, None)
+    return gateways.attachment(guest) == (None, None)
 
 
 def test_an_heir_that_leaves_takes_its_listener_along(gateways: Gateways, foo: str) -> None:
-    heir = gateways.namespace("heir", labels={LABEL: foo, HOST_LABEL: f"heir.{APEX}"})
-    gateways.ask(foo, APEX, **DNS01)
-    gateways.until("the heir's", partial(serves, gateways, foo, f"*.heir.{APEX}"))
-    gateways.label(heir, {LABEL: None})
-    gateways.until("no more", lambda: not serves(gateways, foo, f"*.heir.{APEX}"))
+    heir = gateways.create_namespace("heir", labels={LABEL: foo, HOST_LABEL: f"heir.{APEX}"})
+    gateways.create_tenantgateway(foo, APEX, **DNS01)
+    gateways.wait_until("the heir's", partial(serves, gateways, foo, f"*.heir.{APEX}"))
+    gateways.patch_labels(heir, {LABEL: None})
+    gateways.wait_until("no more", lambda: not serves(gateways, foo, f"*.heir.{APEX}"))
     certificate = gateways.get("certificates", foo, "cozystack-gateway-tls")
-    gateways.until(
+    gateways.wait_until(
         "nor in the certificate",
         lambda: (
             f"heir.{APEX}" not in gateways.get("certificates", foo, certificate["metadata"]["name"])["spec"]["dnsNames"]
@@ -206,20 +206,20 @@ def test_an_heir_that_leaves_takes_its_listener_along(gateways: Gateways, foo: s
 @pytest.mark.controller_manager
 def test_a_namespace_made_anew_brings_nothing_of_the_old_one(gateways: Gateways, foo: str) -> None:
     """An entry of the list is the operator's, and names it; what was attached by label alone is not attached again."""
-    listed, labelled = gateways.namespace("listed"), gateways.namespace("labelled", labels={LABEL: foo})
-    gateways.ask(foo, APEX, attachedNamespaces=[listed])
-    gateways.until("attached", lambda: gateways.mark(listed) == (foo, foo))
+    listed, labelled = gateways.create_namespace("listed"), gateways.create_namespace("labelled", labels={LABEL: foo})
+    gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[listed])
+    gateways.wait_until("attached", lambda: gateways.attachment(listed) == (foo, foo))
     for guest in (listed, labelled):
-        gateways.route(guest, "app", f"{guest}.{APEX}", to=foo)
-        gateways.until("served", partial(serves, gateways, foo, f"{guest}.{APEX}"))
+        gateways.create_route(guest, "app", f"{guest}.{APEX}", to=foo)
+        gateways.wait_until("served", partial(serves, gateways, foo, f"{guest}.{APEX}"))
     for guest in (listed, labelled):
         gateways.client.request("DELETE", f"/api/v1/namespaces/{guest}").expect(200)
-        gateways.until("gone", partial(_is_gone, gateways, guest))
-        gateways.until("not served", partial(_is_not_served, gateways, foo, f"{guest}.{APEX}"))
-        gateways.make_namespace(guest)
-    gateways.until("the entry counts", lambda: gateways.mark(listed) == (foo, foo))
-    assert gateways.mark(labelled) == (None, None)
-    assert gateways.listeners(foo) == []
+        gateways.wait_until("gone", partial(_is_gone, gateways, guest))
+        gateways.wait_until("not served", partial(_is_not_served, gateways, foo, f"{guest}.{APEX}"))
+        gateways.create_named_namespace(guest)
+    gateways.wait_until("the entry counts", lambda: gateways.attachment(listed) == (foo, foo))
+    assert gateways.attachment(labelled) == (None, None)
+    assert gateways.listener_hostnames(foo) == []
 
 
 def _is_not_served(gateways: Gateways, namespace: str, hostname: str) -> bool:

@@ -14,10 +14,10 @@ import pytest
 from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
-from tests.e2e.support.visibility import NAMESPACES, PARTIAL, TABLE, names
+from tests.e2e.support.visibility import NAMESPACES, PARTIAL, TABLE, list_names
 
 JSON = "application/json"
 PARTIAL_OBJECT = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
@@ -136,7 +136,7 @@ def test_no_list_shows_it(alice: Party, prize: Prize, accept: str) -> None:
 def test_counts_and_pages_are_of_what_is_seen(alice: Party, bob: Party, prize: Prize, tenants: Tenants) -> None:
     for party in (alice, bob):
         tenants.create(party.namespace)
-    own = sorted(names(alice.client, tenants_path()))
+    own = sorted(list_names(alice.client, tenants_path()))
     assert len(own) == 2
     page = alice.client.get(tenants_path(), query={"limit": 1}).expect(200)
     assert page["metadata"]["remainingItemCount"] == 1
@@ -217,7 +217,7 @@ def test_versions_of_lists_tell_nothing_of_whose_turn_it_was(
         paths = (tenants_path(), bob.children, alice.children, tenants_path(f"tenant-{unique}"))
         return {alice.client.get(path).expect(200)["metadata"]["resourceVersion"] for path in paths}
 
-    tenants.settled(bob.tenant)
+    tenants.wait_until_settled(bob.tenant)
     for party in (bob, alice, bob):
         _change(tenants, party)
         tenants.patch(party.child, {"spec": {"etcd": party is bob}}, party.namespace)
@@ -241,7 +241,7 @@ def test_kubectl_shows_alice_hers(cluster: E2eCluster, alice: Party, bob: Party,
 
 def test_what_is_deleted_in_bulk_is_what_is_seen(alice: Party, bob: Party, tenants: Tenants) -> None:
     """At the scope of the cluster there is no such request, and in bob's namespace it is not alice's."""
-    answers: dict[str, Answer] = {
+    answers: dict[str, Response] = {
         path: alice.client.request("DELETE", path, query={"labelSelector": "word!=x"})
         for path in (tenants_path(), bob.children)
     }

@@ -16,8 +16,8 @@ from apiserver.tls.certificates import make_ca, make_client
 from tests.attacks.proxied_replica import Replica
 from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.control_plane import FRONT_PROXY
-from tests.e2e.support.credentials import showing
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.credentials import client_certificate_context
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.raw_tls import RawTls
 
@@ -48,10 +48,10 @@ MALFORMED = [
 ]
 
 
-def ask(client: Client, lines: list[str], name: str) -> Answer:
+def ask(client: Client, lines: list[str], name: str) -> Response:
     with RawTls(client) as connection:
-        connection.say("GET", ONE, *(line.replace("{}", name) for line in lines))
-        return connection.answer()
+        connection.send_request_lines("GET", ONE, *(line.replace("{}", name) for line in lines))
+        return connection.read_response()
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_what_is_no_header_gets_nobody_in(nobody: Client, lines: list[str]) -> N
 def test_with_a_certificate_of_another_ca_they_are_a_401(cluster: E2eCluster, tmp_path: Path, lines: list[str]) -> None:
     """Whose name is that of the front proxy, of an administrator, or both."""
     pair = make_client(make_ca("attacker"), FRONT_PROXY, [MASTERS])
-    client = Client(cluster.direct_url, showing(pair, tmp_path), {})
+    client = Client(cluster.direct_url, client_certificate_context(pair, tmp_path), {})
     assert ask(client, lines, "admin").expect(401)["reason"] == "Unauthorized"
 
 
@@ -86,15 +86,15 @@ def test_with_a_certificate_of_another_ca_they_are_a_401(cluster: E2eCluster, tm
 def test_with_a_users_own_certificate_they_say_nothing(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
     """As at a kube-apiserver, a good credential is a good credential (WIRE-A11): its owner is who asks, and nobody
     else."""
-    own = cluster.direct(unique) if isinstance(cluster, KubeCluster) else cluster.session(unique)
-    for client in (own, cluster.session(unique)):
+    own = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
+    for client in (own, cluster.client(unique)):
         said = ask(client, lines, "admin").expect(403)["message"]
         assert f'User "{unique}" cannot get' in said
 
 
 @pytest.mark.parametrize("lines", SPELLINGS)
 def test_a_proxy_of_another_name_is_a_401(kube: KubeCluster, lines: list[str]) -> None:
-    assert ask(kube.front_proxy("another-proxy"), lines, "admin").expect(401)["reason"] == "Unauthorized"
+    assert ask(kube.front_proxy_client("another-proxy"), lines, "admin").expect(401)["reason"] == "Unauthorized"
 
 
 TWO_USERS = [
@@ -109,25 +109,25 @@ TWO_USERS = [
 
 @pytest.mark.parametrize("lines", TWO_USERS)
 def test_a_proxy_that_names_two_users_is_refused(kube: KubeCluster, lines: list[str]) -> None:
-    assert ask(kube.front_proxy(), lines, "").status in (400, 401)
+    assert ask(kube.front_proxy_client(), lines, "").status in (400, 401)
 
 
 def test_a_proxy_s_word_is_what_is_spelled_as_configured(kube: KubeCluster, unique: str) -> None:
     """What its client smuggled in beside it, in another spelling, is nobody's word."""
     lines = [f"X-Remote-User: {unique}", "X_Remote_User: admin", f"X_Remote_Group: {MASTERS}", "Remote-User: admin"]
-    assert f'User "{unique}" cannot get' in ask(kube.front_proxy(), lines, "").expect(403)["message"]
+    assert f'User "{unique}" cannot get' in ask(kube.front_proxy_client(), lines, "").expect(403)["message"]
 
 
 @pytest.fixture
 def renamed(kube: KubeCluster) -> Iterator[KubeCluster]:
     """A cluster whose front proxy has a header of its own for users, beside the usual one."""
     kind, key = "application/merge-patch+json", "requestheader-username-headers"
-    client = kube.session()
+    client = kube.client()
     before = client.get(SETTINGS).expect(200)["data"][key]
     told = json.dumps([CUSTOM, *json.loads(before)])
     client.request("PATCH", SETTINGS, {"data": {key: told}}, content_type=kind).expect(200)
     try:
-        proxy = kube.front_proxy()
+        proxy = kube.front_proxy_client()
         named = {CUSTOM: "admin", "X-Remote-Group": MASTERS}
         wait_until("the header counts", lambda: proxy.get(ONE, headers=named).status == 200)
         yield kube
@@ -139,9 +139,9 @@ def renamed(kube: KubeCluster) -> Iterator[KubeCluster]:
 def test_headers_of_other_names_are_no_way_around(renamed: KubeCluster, unique: str, name: str) -> None:
     """kubernetes#119631: neither those that the cluster has configured, nor the usual ones that it has not."""
     lines = [f"{name}: admin", f"X-Remote-Group: {MASTERS}"]
-    assert ask(renamed.without_credentials(), lines, "").status == 401
-    assert ask(renamed.front_proxy("another-proxy"), lines, "").status == 401
-    for client in (renamed.direct(unique), renamed.session(unique)):
+    assert ask(renamed.anonymous_client(), lines, "").status == 401
+    assert ask(renamed.front_proxy_client("another-proxy"), lines, "").status == 401
+    for client in (renamed.direct_client(unique), renamed.client(unique)):
         assert f'User "{unique}" cannot get' in ask(client, lines, "").expect(403)["message"]
 
 

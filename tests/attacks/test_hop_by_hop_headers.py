@@ -8,7 +8,7 @@ import pytest
 
 from tests.attacks.proxied_replica import Replica
 from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.raw_tls import RawTls
 from tests.e2e.support.tenants import manifest
 
@@ -29,14 +29,14 @@ HIDDEN = [
 ]
 
 
-def ask(client: Client, lines: list[str]) -> Answer:
+def ask(client: Client, lines: list[str]) -> Response:
     with RawTls(client) as connection:
-        connection.say("GET", ONE, *lines)
-        return connection.answer()
+        connection.send_request_lines("GET", ONE, *lines)
+        return connection.read_response()
 
 
 def straight(cluster: E2eCluster) -> Client:
-    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
+    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
 
 @pytest.mark.parametrize("lines", HIDDEN)
@@ -52,14 +52,14 @@ def test_to_hide_an_identity_is_a_bad_request(cluster: E2eCluster, lines: list[s
 @pytest.mark.parametrize("lines", HIDDEN)
 def test_the_front_proxy_is_not_made_to_hide_one(kube: KubeCluster, lines: list[str]) -> None:
     proxied = ["X-Remote-User: somebody", "X-Remote-Group: system:masters"]
-    assert ask(kube.front_proxy(), proxied).status == 200
-    assert ask(kube.front_proxy(), [*proxied, *lines]).status == 400
+    assert ask(kube.front_proxy_client(), proxied).status == 200
+    assert ask(kube.front_proxy_client(), [*proxied, *lines]).status == 400
 
 
 @pytest.mark.parametrize("lines", HIDDEN)
 def test_through_the_front_a_user_stays_who_they_are(cluster: E2eCluster, unique: str, lines: list[str]) -> None:
     """capsule-proxy#188. What stands in front drops such headers itself, or passes them on to be refused."""
-    answer = ask(cluster.session(unique), lines)
+    answer = ask(cluster.client(unique), lines)
     assert answer.status in (400, 403), answer.body
     assert answer.status == 400 or f'User "{unique}" cannot get' in answer.json()["message"]
 

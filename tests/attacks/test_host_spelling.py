@@ -17,8 +17,8 @@ from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import GATEWAY_API, Gateways, path
-from tests.e2e.support.https_client import Answer, Client
-from tests.e2e.support.peer_lessons import JSON_PATCH, release_path
+from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.peer_lessons import JSON_PATCH, helmrelease_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 APPLYING = {"fieldManager": "attacker", "force": "true"}
@@ -64,7 +64,7 @@ SPELLINGS = [
 ]
 
 
-def setting(client: Client, namespace: str, name: str, host: Any) -> Iterator[tuple[str, Answer]]:
+def setting(client: Client, namespace: str, name: str, host: Any) -> Iterator[tuple[str, Response]]:
     """Every way to give a Tenant that is there a host."""
     target = tenants_path(namespace, name)
     replaced = [{"op": "add", "path": "/spec/host", "value": host}]
@@ -78,8 +78,8 @@ def setting(client: Client, namespace: str, name: str, host: Any) -> Iterator[tu
         yield subresource, client.request("PATCH", away, {"spec": {"host": host}}, content_type=MERGE)
 
 
-def making(client: Client, tenants: Tenants, namespace: str, host: Any) -> Iterator[tuple[str, Answer]]:
-    fresh, applied = tenants.name(namespace), tenants.name(namespace)
+def making(client: Client, tenants: Tenants, namespace: str, host: Any) -> Iterator[tuple[str, Response]]:
+    fresh, applied = tenants.new_name(namespace), tenants.new_name(namespace)
     yield "create", client.request("POST", tenants_path(namespace), manifest(fresh, namespace, spec={"host": host}))
     body = configuration(applied, spec={"host": host})
     target = tenants_path(namespace, applied)
@@ -90,18 +90,18 @@ def making(client: Client, tenants: Tenants, namespace: str, host: Any) -> Itera
 def test_there_is_one_form_of_a_host(cluster: E2eCluster, tenants: Tenants, unique: str, spelling: str) -> None:
     """For the administrator, who may set any: everything else is refused on every way, and nothing of it is stored."""
     written, mine = spelling.replace("{}", f"{unique}.example"), tenants.create()["metadata"]["name"]
-    client = cluster.session()
+    client = cluster.client()
     answers = [*making(client, tenants, ROOT, written), *setting(client, ROOT, mine, written)]
     for how, answer in answers:
         expected = {403, 404, 405} if how in ("status", "finalize") else {422}
         assert answer.status in expected, (how, answer.body)
     assert tenants.get(mine)["spec"]["host"] == ""
-    assert client.get(release_path(mine)).expect(200)["spec"]["values"].get("host", "") == ""
+    assert client.get(helmrelease_path(mine)).expect(200)["spec"]["values"].get("host", "") == ""
 
 
 @pytest.mark.parametrize("wrong", [["victim.example"], {"a": "b"}, 5, True], ids=repr)
 def test_a_host_is_text(cluster: E2eCluster, tenants: Tenants, wrong: Any) -> None:
-    client = cluster.session()
+    client = cluster.client()
     for how, answer in making(client, tenants, ROOT, wrong):
         assert answer.status in (400, 422), (how, answer.body)
 
@@ -109,11 +109,11 @@ def test_a_host_is_text(cluster: E2eCluster, tenants: Tenants, wrong: Any) -> No
 def test_a_host_from_elsewhere_is_not_made_into_one(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """Who writes the stored object itself goes past our admission: another spelling of a host is no label's value, and
     keeps others from having it."""
-    client, name, written = cluster.session(), tenants.create()["metadata"]["name"], f"Victim.{unique}.Example."
+    client, name, written = cluster.client(), tenants.create()["metadata"]["name"], f"Victim.{unique}.Example."
     release = {"spec": {"values": {"host": written}}}
-    client.request("PATCH", release_path(name), release, content_type=MERGE).expect(200)
+    client.request("PATCH", helmrelease_path(name), release, content_type=MERGE).expect(200)
     tenants.wait("it has arrived", lambda: tenants.get(name)["spec"]["host"] == written)
-    namespace = tenants.settled(name)["status"]["namespace"]
+    namespace = tenants.wait_until_settled(name)["status"]["namespace"]
     label = "namespace.cozystack.io/host"
 
     def labels() -> Object:
@@ -121,7 +121,7 @@ def test_a_host_from_elsewhere_is_not_made_into_one(cluster: E2eCluster, tenants
         return found
 
     tenants.wait("no label says so", lambda: labels().get(label) in (None, written.lower().rstrip(".")))
-    taken = manifest(tenants.name(), spec={"host": written.lower().rstrip(".")})
+    taken = manifest(tenants.new_name(), spec={"host": written.lower().rstrip(".")})
     assert client.request("POST", tenants_path(ROOT), taken).status == 422
 
 
@@ -147,11 +147,11 @@ def test_nobody_else_sets_changes_or_clears_one(
 
 def test_no_two_have_one_whether_written_or_inherited(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """By create, by change, by a change further up, and by the name alone."""
-    client, apex = cluster.session(), f"{unique}.example"
+    client, apex = cluster.client(), f"{unique}.example"
     parent = tenants.create(spec={"host": apex})
     namespace = parent["status"]["namespace"]
     tenants.wait_for_namespace(namespace)
-    inherited, custom = tenants.name(namespace), f"custom.{apex}"
+    inherited, custom = tenants.new_name(namespace), f"custom.{apex}"
     client.request("POST", tenants_path(namespace), manifest(inherited, namespace)).expect(201)
     tenants.create(spec={"host": custom})
     other = tenants.create()["metadata"]["name"]
@@ -175,8 +175,8 @@ def test_no_two_have_one_whether_written_or_inherited(cluster: E2eCluster, tenan
 
 
 def test_one_of_many_at_once_has_it(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    client, wanted = cluster.session(), f"{unique}.example"
-    bodies = [manifest(tenants.name(), spec={"host": wanted}) for _ in range(12)]
+    client, wanted = cluster.client(), f"{unique}.example"
+    bodies = [manifest(tenants.new_name(), spec={"host": wanted}) for _ in range(12)]
     with ThreadPoolExecutor(len(bodies)) as pool:
         statuses = Counter(pool.map(lambda body: client.request("POST", tenants_path(ROOT), body).status, bodies))
     assert statuses == {201: 1, 422: len(bodies) - 1}
@@ -184,8 +184,8 @@ def test_one_of_many_at_once_has_it(cluster: E2eCluster, tenants: Tenants, uniqu
 
 def test_only_what_is_below_the_domain_is_below_the_domain(gateways: Gateways, unique: str) -> None:
     """Suffixes end at a label: `evilvictim.example` is not below `victim.example`."""
-    apex, foo = f"{unique}.example", gateways.namespace("m-foo")
-    gateways.ask(foo, apex)
+    apex, foo = f"{unique}.example", gateways.create_namespace("m-foo")
+    gateways.create_tenantgateway(foo, apex)
     bad = [f"evil{apex}", f"evil-{apex}", f"{apex}.evil.example", f"x.{apex}.evil.example", "example", "*.example"]
     for number, hostname in enumerate((*bad, f"{apex.upper()}.", f".{apex}", f"x.{apex}.")):
         spec = {"parentRefs": [{"namespace": foo, "name": "cozystack", "port": 443}], "hostnames": [hostname]}
@@ -193,10 +193,10 @@ def test_only_what_is_below_the_domain_is_below_the_domain(gateways: Gateways, u
         answer = gateways.client.request("POST", path("httproutes", foo), body)
         # a real host's CRD lets in nothing that is no hostname
         assert answer.status in (201, 422), answer.body
-    gateways.route(foo, "good", f"x.{apex}", to=foo, port=443)
-    gateways.until("the good one is served", lambda: f"x.{apex}" in gateways.listeners(foo))
-    gateways.until("the others are named", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
+    gateways.create_route(foo, "good", f"x.{apex}", to=foo, port=443)
+    gateways.wait_until("the good one is served", lambda: f"x.{apex}" in gateways.listener_hostnames(foo))
+    gateways.wait_until("the others are named", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
     # what is only another spelling of a name below it is the same name
-    assert set(gateways.listeners(foo)) <= {f"x.{apex}", apex}
+    assert set(gateways.listener_hostnames(foo)) <= {f"x.{apex}", apex}
     told = gateways.conditions(foo)["HostnamesLeftOut"]["message"]
     assert f'"evil{apex}"' in told

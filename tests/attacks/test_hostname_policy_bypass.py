@@ -18,7 +18,7 @@ from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import APPLY, MERGE
 from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.gateways import LABEL, Gateways
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants
 
@@ -70,13 +70,13 @@ def served(client: Client) -> list[Served]:
 def kinds(cluster: E2eCluster) -> Iterator[list[Served]]:
     """Those with hostnames, while the policies are in force."""
     with layers_installed(cluster):
-        yield [each for each in served(cluster.session()) if each.kind not in NAMELESS]
+        yield [each for each in served(cluster.client()) if each.kind not in NAMELESS]
 
 
 @pytest.fixture
 def writer(cluster: E2eCluster, alice: Party, tenants: Tenants, kinds: list[Served]) -> Party:
     """alice, who may write every kind in her namespace, as no tenant's people may; the policies hold her."""
-    tenants.settled(alice.tenant)
+    tenants.wait_until_settled(alice.tenant)
     cluster.grant(alice.user, "cluster-admin", alice.namespace)
     for each in kinds:
         wait_until(f"{each} is looked at", partial(_is_looked_at, alice, each))
@@ -88,19 +88,19 @@ def _is_looked_at(party: Party, each: Served) -> bool:
     return _refused(party.client.request("POST", each.path(party.namespace), bad, query={"dryRun": "All"}))
 
 
-def _refused(answer: Answer) -> bool:
+def _refused(answer: Response) -> bool:
     return answer.status == 403 and "ValidatingAdmissionPolicy 'cozystack-" in answer.json()["message"]
 
 
 def own_cluster(party: Party, tenants: Tenants) -> str:
-    host: str = tenants.settled(party.tenant)["status"]["host"]["value"]
+    host: str = tenants.wait_until_settled(party.tenant)["status"]["host"]["value"]
     return host
 
 
 def test_no_kind_and_no_version_is_overlooked(cluster: E2eCluster, writer: Party, kinds: list[Served]) -> None:
     """cozystack#3868, #4066: of all that is served, each kind with hostnames in each version is refused somebody
     else's; whoever serves a kind that is not known here finds out by this test."""
-    assert {each.kind for each in served(cluster.session())} <= {*LISTENED, *ROUTED, *NAMELESS}
+    assert {each.kind for each in served(cluster.client())} <= {*LISTENED, *ROUTED, *NAMELESS}
     assert {each.kind for each in kinds} == {*LISTENED, *ROUTED}
     assert len(kinds) > len({each.kind for each in kinds})
     for each in kinds:
@@ -176,10 +176,10 @@ def test_a_route_to_somebody_elses_gateway_is_not_let_in(
     """With its own hostname, by section, by port, or by both: the other's listeners admit no namespace but those that
     are theirs, and none is made for it."""
     own = own_cluster(writer, tenants)
-    victim = gateways.namespace("m-victim")
-    gateways.ask(victim, "victim.example")
-    gateways.route(victim, "mine", "www.victim.example", to=victim, port=443)
-    gateways.until("the victim's listener", lambda: gateways.listeners(victim) == ["www.victim.example"])
+    victim = gateways.create_namespace("m-victim")
+    gateways.create_tenantgateway(victim, "victim.example")
+    gateways.create_route(victim, "mine", "www.victim.example", to=victim, port=443)
+    gateways.wait_until("the victim's listener", lambda: gateways.listener_hostnames(victim) == ["www.victim.example"])
     [listener] = [each["name"] for each in gateways.get("gateways", victim)["spec"]["listeners"] if each["port"] == 443]
     parents: list[dict[str, Any]] = [
         {},
@@ -194,10 +194,10 @@ def test_a_route_to_somebody_elses_gateway_is_not_let_in(
         body = {"apiVersion": f"{GROUP}/v1", "kind": "HTTPRoute", "metadata": {"name": f"n{number}"}, "spec": spec}
         writer.client.request("POST", f"/apis/{GROUP}/v1/namespaces/{writer.namespace}/httproutes", body).expect(201)
     # a late route of the victim's own tells that the others have been looked at
-    gateways.route(victim, "later", "later.victim.example", to=victim, port=443)
-    gateways.until("it is served", lambda: "later.victim.example" in gateways.listeners(victim))
-    assert gateways.listeners(victim) == ["later.victim.example", "www.victim.example"]
-    labels = cluster.session().get(f"/api/v1/namespaces/{writer.namespace}").expect(200)["metadata"]["labels"]
+    gateways.create_route(victim, "later", "later.victim.example", to=victim, port=443)
+    gateways.wait_until("it is served", lambda: "later.victim.example" in gateways.listener_hostnames(victim))
+    assert gateways.listener_hostnames(victim) == ["later.victim.example", "www.victim.example"]
+    labels = cluster.client().get(f"/api/v1/namespaces/{writer.namespace}").expect(200)["metadata"]["labels"]
     for each in gateways.get("gateways", victim)["spec"]["listeners"]:
         assert not _admits(each, writer.namespace, labels), each
 

@@ -11,7 +11,7 @@ import pytest
 from tests.attacks.two_tenants import Party, written
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
@@ -25,12 +25,12 @@ class Attempt:
     def __init__(self, alice: Party, bob: Party, tenants: Tenants) -> None:
         self.alice, self.bob, self.tenants = alice, bob, tenants
 
-    def put(self, change: Callable[[Object], object], path: str = "") -> Answer:
+    def put(self, change: Callable[[Object], object], path: str = "") -> Response:
         body = self.mine()
         change(body)
         return self.alice.client.request("PUT", path or self.alice.child_path, body)
 
-    def patch(self, kind: str, body: Any, path: str = "") -> Answer:
+    def patch(self, kind: str, body: Any, path: str = "") -> Response:
         query = {"fieldManager": "alice", "force": "true"} if kind == APPLY else None
         return self.alice.client.request("PATCH", path or self.alice.child_path, body, query=query, content_type=kind)
 
@@ -84,7 +84,7 @@ def test_a_body_that_is_somebody_elses_is_refused(attempt: Attempt, fields: list
 @pytest.mark.parametrize("field", FIELDS)
 def test_nothing_is_made_under_another_identity(attempt: Attempt, field: str) -> None:
     """By a create, and by an apply that would create."""
-    wanted, fresh = attempt.theirs()["metadata"][field], attempt.tenants.name(attempt.alice.namespace)
+    wanted, fresh = attempt.theirs()["metadata"][field], attempt.tenants.new_name(attempt.alice.namespace)
     client, namespace = attempt.alice.client, attempt.alice.namespace
     made = client.request("POST", attempt.alice.children, manifest(fresh, namespace) | {"metadata": {field: wanted}})
     if field == "namespace":
@@ -139,7 +139,7 @@ def test_a_subresource_changes_nothing_but_what_is_its_own(
     before = attempt.mine()
     path = f"{attempt.alice.child_path}/{subresource}"
     body = {**before, **LOADED, "metadata": {**before["metadata"], **LOADED["metadata"]}}
-    for client in (attempt.alice.client, cluster.session()):
+    for client in (attempt.alice.client, cluster.client()):
         answers = [
             client.request("PUT", path, body),
             client.request("PATCH", path, LOADED, content_type=MERGE),
@@ -170,7 +170,7 @@ def test_nobody_writes_a_status_by_the_way(attempt: Attempt) -> None:
         "namespace": before["namespace"],
         "host": before["host"],
     }
-    fresh = attempt.tenants.name(attempt.alice.namespace)
+    fresh = attempt.tenants.new_name(attempt.alice.namespace)
     body = {**manifest(fresh, attempt.alice.namespace), "status": forged}
     made = attempt.alice.client.request("POST", attempt.alice.children, body).expect(201)
     assert made["status"]["namespace"] == f"{attempt.alice.namespace}-{fresh}"
@@ -182,8 +182,8 @@ def test_what_is_judged_is_what_is_stored_and_what_comes_of_it(
     """Never the body: one that says nothing of the host, or says what it always was, is a change where it is stored
     otherwise; one that sets and takes back is none."""
     alice, owned = attempt.alice, f"{unique}.example.com"
-    trusted = manifest(tenants.name(alice.namespace), alice.namespace, spec={"host": owned})
-    name = cluster.session().request("POST", alice.children, trusted).expect(201)["metadata"]["name"]
+    trusted = manifest(tenants.new_name(alice.namespace), alice.namespace, spec={"host": owned})
+    name = cluster.client().request("POST", alice.children, trusted).expect(201)["metadata"]["name"]
     path = tenants_path(alice.namespace, name)
     bare = manifest(name, alice.namespace)
     replaced = [{"op": "replace", "path": "/spec", "value": {"etcd": True}}]

@@ -28,7 +28,7 @@ from tests.e2e.support.clusters import (
     KubeCluster,
     tenants_path,
 )
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.raw_tls import RawTls
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -44,13 +44,13 @@ PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 APPLYING = {"fieldManager": "attacker", "force": "true"}
 
 
-def same(one: Answer, other: Answer, name: str, other_name: str) -> bool:
+def same(one: Response, other: Response, name: str, other_name: str) -> bool:
     """But for the name that was asked for."""
     hidden = one.content.replace(name.encode(), b"X"), other.content.replace(other_name.encode(), b"X")
     return (one.status, hidden[0], _head(one)) == (other.status, hidden[1], _head(other))
 
 
-def _head(answer: Answer) -> dict[str, str]:
+def _head(answer: Response) -> dict[str, str]:
     own = ("audit-id", "date", "content-length")
     return {key.lower(): value for key, value in answer.headers.items() if key.lower() not in own}
 
@@ -124,7 +124,7 @@ def test_hidden_and_missing_have_one_answer(alice: Party, bob: Party, unique: st
     assert texts[0] == texts[1]
 
 
-def _without_version(answer: Answer) -> Object:
+def _without_version(answer: Response) -> Object:
     body: Object = answer.expect(200)
     return {**body, "metadata": {key: value for key, value in body["metadata"].items() if key != "resourceVersion"}}
 
@@ -160,12 +160,12 @@ def test_no_refusal_names_what_is_somebody_elses(
     """Hosts of others, above all: neither whose they are, nor in which namespace."""
     owned = f"{unique}.example"
     tenants.patch(bob.child, {"spec": {"host": owned}}, bob.namespace)
-    trusted = cluster.session(f"flux-{unique}", ["system:serviceaccounts:cozy-fluxcd"])
+    trusted = cluster.client(f"flux-{unique}", ["system:serviceaccounts:cozy-fluxcd"])
     cluster.grant(f"flux-{unique}", ROLE, alice.namespace)
-    own = tenants.name(alice.namespace)
+    own = tenants.new_name(alice.namespace)
     body = manifest(own, alice.namespace, spec={"host": owned})
 
-    def asked() -> Answer | None:
+    def asked() -> Response | None:
         answer = trusted.request("POST", alice.children, body)
         return None if answer.status == 403 else answer
 
@@ -199,7 +199,7 @@ COLLIDING = [
 def test_no_two_names_come_to_one_namespace(cluster: E2eCluster, alice: Party, name: str) -> None:
     """GHSA-8h6m-wv39-239m: `a-b` in one place and `b` in `a` would have one; so there is no dash in a name, and
     nothing that another spelling of it could be folded into."""
-    for client, namespace in ((alice.client, alice.namespace), (cluster.session(), ROOT)):
+    for client, namespace in ((alice.client, alice.namespace), (cluster.client(), ROOT)):
         answer = client.request("POST", tenants_path(namespace), manifest(name, namespace))
         assert answer.status == 422, answer.body
         if name and "/" not in name and name.isascii():
@@ -216,7 +216,7 @@ def test_no_two_names_come_to_one_namespace(cluster: E2eCluster, alice: Party, n
 
 def test_every_namespace_is_one_tenants(alice: Party, tenants: Tenants) -> None:
     """The mapping from a place and a name to a namespace is one to one, over all that there are."""
-    inner = tenants.nest(alice.namespace)
+    inner = tenants.create_with_namespace(alice.namespace)
     for namespace in (alice.namespace, inner):
         for name in ("a", "aa", "ab", "b"):
             tenants.client.request("POST", tenants_path(namespace), manifest(name, namespace)).expect(201)
@@ -277,8 +277,8 @@ def test_nobody_is_ever_sent_elsewhere(replica: Replica, alice: Party, target: s
     for client, methods in asked:
         for method in methods:
             with RawTls(client) as connection:
-                connection.say(method, target, *SMUGGLED)
-                head = connection.until(b"\r\n\r\n").partition(b"\r\n\r\n")[0]
+                connection.send_request_lines(method, target, *SMUGGLED)
+                head = connection.read_until(b"\r\n\r\n").partition(b"\r\n\r\n")[0]
             assert not head.startswith(b"HTTP/1.1 3"), (method, target, head)
             assert b"\r\nlocation:" not in head.lower()
             assert b"evil.example" not in head
@@ -312,17 +312,17 @@ def test_discovery_comes_from_memory(replica: Replica, path: str, accept: str) -
     assert statistics.median(timed() for _ in range(15)) < 0.1
     related = [each for each in tuple(replica.between.asked)[before:] if "watch=" not in each.target]
     assert [each for each in related if each.method == "GET" and each.path.startswith("/apis/apps.cozystack.io")] == []
-    replica.between.cut("replica")
+    replica.between.disconnect("replica")
     try:
         assert statistics.median(timed() for _ in range(15)) < 0.1
     finally:
-        replica.between.mend("replica")
+        replica.between.reconnect("replica")
 
 
 @pytest.mark.parametrize("group", ["apis/apps.cozystack.io/v1alpha1", "apis/core.cozystack.io/v1alpha1"])
 def test_openapi_v3_is_sound(cluster: E2eCluster, group: str) -> None:
     """#2863: every map that is free says so, every reference leads somewhere, and the kinds are named."""
-    document = cluster.session().get(f"/openapi/v3/{group}").expect(200)
+    document = cluster.client().get(f"/openapi/v3/{group}").expect(200)
     components = document["components"]["schemas"]
     assert undescribed(components) == []
     assert dangling(document, "#/components/schemas/", components) == []
@@ -354,7 +354,7 @@ def test_what_clients_ask_of_the_documents_works(cluster: E2eCluster, alice: Par
 @pytest.mark.controller_manager
 def test_a_namespace_goes_although_our_server_was_away(kube: KubeCluster, tenants: Tenants, unique: str) -> None:
     """kubernetes#119662, #108427: it waits for what it cannot list, says so, and goes once that is there again."""
-    namespace, client = f"e2e-{unique}", kube.session()
+    namespace, client = f"e2e-{unique}", kube.client()
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
     path = f"/api/v1/namespaces/{namespace}"
     kube.server.stop()
@@ -378,9 +378,9 @@ def test_a_tenants_namespace_goes_after_a_restart_in_between(cluster: E2eCluster
     """Deleted, and our server stopped before it is done: what was begun is finished."""
     if cluster.kind == "given":
         pytest.skip("a server that was running already is not stopped")
-    namespace = tenants.nest()
+    namespace = tenants.create_with_namespace()
     name = namespace.removeprefix("tenant-")
-    client = cluster.session()
+    client = cluster.client()
     client.request("DELETE", tenants_path(ROOT, name)).expect(200)
     cluster.restart()
     tenants.wait_until_gone(tenants_path(ROOT, name))

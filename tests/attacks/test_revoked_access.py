@@ -20,14 +20,14 @@ from tests.e2e.support.visibility import (
     GET_TENANTS,
     NAMESPACES,
     ROLEBINDINGS,
-    Access,
-    child,
-    group,
-    names,
+    RbacObjects,
+    create_child,
+    group_subject,
+    list_names,
+    open_watch,
     rbac_path,
-    sees,
-    user,
-    watch,
+    user_subject,
+    wait_until_listed,
 )
 
 SECONDS = 1.0
@@ -38,7 +38,7 @@ ROUNDS = 3
 class Stage:
     """A tenant's namespace with a Tenant in it, and somebody who sees them as long as a grant of `access` holds."""
 
-    access: Access
+    access: RbacObjects
     admin: Client
     client: Client
     who: Object
@@ -57,24 +57,24 @@ Means = tuple[Callable[[Stage], None], Callable[[Stage], None]]
 
 
 def _with_role(stage: Stage) -> None:
-    stage.access.role("some", stage.place, GET_TENANTS)
+    stage.access.create_role("some", stage.place, GET_TENANTS)
     stage.access.bind("grant", stage.place, stage.who, "some")
 
 
 def _drop_role(stage: Stage) -> None:
-    stage.access.drop(ROLEBINDINGS, "grant", stage.place)
-    stage.access.drop("roles", "some", stage.place)
+    stage.access.delete(ROLEBINDINGS, "grant", stage.place)
+    stage.access.delete("roles", "some", stage.place)
 
 
 def _with_the_cluster(stage: Stage) -> None:
     rule = {**GET_TENANTS, "apiGroups": ["apps.cozystack.io"]}
-    stage.access.make("clusterroles", {"metadata": {"name": f"attack:{stage.place}"}, "rules": [rule]})
+    stage.access.create("clusterroles", {"metadata": {"name": f"attack:{stage.place}"}, "rules": [rule]})
     stage.access.bind(stage.place, "", stage.who, f"attack:{stage.place}")
 
 
 def _drop_of_the_cluster(stage: Stage) -> None:
-    stage.access.drop("clusterrolebindings", stage.place)
-    stage.access.drop("clusterroles", f"attack:{stage.place}")
+    stage.access.delete("clusterrolebindings", stage.place)
+    stage.access.delete("clusterroles", f"attack:{stage.place}")
 
 
 def _without_get(stage: Stage) -> None:
@@ -82,12 +82,12 @@ def _without_get(stage: Stage) -> None:
 
 
 def _of_another_group(stage: Stage) -> None:
-    body = {"subjects": [group("others")]}
+    body = {"subjects": [group_subject("others")]}
     stage.patch(rbac_path(ROLEBINDINGS, stage.place, "grant"), body)
 
 
 def _delete_binding(stage: Stage) -> None:
-    stage.access.drop(ROLEBINDINGS, "grant", stage.place)
+    stage.access.delete(ROLEBINDINGS, "grant", stage.place)
 
 
 MEANS = [
@@ -99,12 +99,12 @@ MEANS = [
 
 
 @pytest.fixture
-def stage(cluster: E2eCluster, tenants: Tenants, access: Access, unique: str) -> Stage:
-    place = tenants.nest()
-    name = child(tenants, place)
+def stage(cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str) -> Stage:
+    place = tenants.create_with_namespace()
+    name = create_child(tenants, place)
     tenants.wait("it has settled", lambda: tenants.get(name, place)["status"].get("conditions"))
-    client = cluster.session(unique, [f"{unique}-group"])
-    return Stage(access, cluster.session(), client, group(f"{unique}-group"), place, name)
+    client = cluster.client(unique, [f"{unique}-group"])
+    return Stage(access, cluster.client(), client, group_subject(f"{unique}-group"), place, name)
 
 
 def until(frames: Iterator[Object], type_: str, name: str) -> Object:
@@ -126,7 +126,7 @@ def test_a_watch_loses_it_within_a_second_and_hears_no_more(
 ) -> None:
     """Its name, and nothing of it. The median of some rounds: one pause of the machine is no late revocation."""
     taken: list[float] = []
-    with watch(stage.client, tenants_path()) as of_tenants, watch(stage.client, NAMESPACES) as of_namespaces:
+    with open_watch(stage.client, tenants_path()) as of_tenants, open_watch(stage.client, NAMESPACES) as of_namespaces:
         for number in range(ROUNDS):
             give(stage)
             until(of_tenants, "ADDED", stage.name)
@@ -139,13 +139,13 @@ def test_a_watch_loses_it_within_a_second_and_hears_no_more(
                 assert set(gone["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
             taken.append(time.monotonic() - started)
             tenants.patch(stage.name, {"metadata": {"labels": {"round": f"hidden-{number}"}}}, stage.place)
-            assert names(stage.client, tenants_path()) == []
+            assert list_names(stage.client, tenants_path()) == []
             if number + 1 < ROUNDS and take is not tidy:
                 tidy(stage)
         assert statistics.median(taken) < SECONDS, taken
         # what is heard next is of something else, so that nothing came in between
-        other = tenants.nest()
-        fresh = child(tenants, other)
+        other = tenants.create_with_namespace()
+        fresh = create_child(tenants, other)
         stage.access.bind("other", other, stage.who)
         for frames, name, hidden in ((of_tenants, fresh, stage.name), (of_namespaces, other, stage.place)):
             for frame in frames:
@@ -157,7 +157,7 @@ def test_a_watch_loses_it_within_a_second_and_hears_no_more(
 
 def test_neither_get_nor_list_nor_table_lingers(stage: Stage) -> None:
     """Once the watch has been told. What a review said of a `get` is kept for ten seconds, as at any kube-apiserver."""
-    with watch(stage.client, tenants_path()) as frames:
+    with open_watch(stage.client, tenants_path()) as frames:
         stage.grant()
         until(frames, "ADDED", stage.name)
         stage.client.get(tenants_path(stage.place, stage.name)).expect(200)
@@ -165,7 +165,7 @@ def test_neither_get_nor_list_nor_table_lingers(stage: Stage) -> None:
         until(frames, "DELETED", stage.name)
     for query in ({}, {"resourceVersion": "0"}, {"fieldSelector": f"metadata.name={stage.name}"}, {"limit": "1"}):
         for path in (tenants_path(), tenants_path(stage.place)):
-            assert names(stage.client, path, **query) == []
+            assert list_names(stage.client, path, **query) == []
     assert stage.client.get(f"{NAMESPACES}/{stage.place}").status == 404
     deadline = time.monotonic() + 15
     while stage.client.get(tenants_path(stage.place, stage.name)).status != 403:
@@ -174,17 +174,17 @@ def test_neither_get_nor_list_nor_table_lingers(stage: Stage) -> None:
 
 @pytest.mark.controller_manager
 def test_what_is_made_anew_under_the_same_name_is_not_what_was_granted(
-    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    name = tenants.name()
-    client, path, place = cluster.session(), tenants_path(ROOT), f"tenant-{name}"
+    name = tenants.new_name()
+    client, path, place = cluster.client(), tenants_path(ROOT), f"tenant-{name}"
     client.request("POST", path, manifest(name)).expect(201)
     tenants.wait_for_namespace(place)
-    inner = child(tenants, place)
-    access.bind("grant", place, user(unique))
-    person = cluster.session(unique)
-    sees(person, NAMESPACES, [place])
-    with watch(person, NAMESPACES) as of_namespaces, watch(person, tenants_path()) as of_tenants:
+    inner = create_child(tenants, place)
+    access.bind("grant", place, user_subject(unique))
+    person = cluster.client(unique)
+    wait_until_listed(person, NAMESPACES, [place])
+    with open_watch(person, NAMESPACES) as of_namespaces, open_watch(person, tenants_path()) as of_tenants:
         client.request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": "Foreground"}).expect(200)
         until(of_tenants, "DELETED", inner)
         until(of_namespaces, "DELETED", place)
@@ -192,8 +192,8 @@ def test_what_is_made_anew_under_the_same_name_is_not_what_was_granted(
         client.request("POST", path, manifest(name)).expect(201)
         tenants.wait_for_namespace(place)
         tenants.wait("it is made anew", lambda: _made(client, tenants, place, inner))
-        assert names(person, NAMESPACES) == names(person, tenants_path()) == []
-        access.bind("again", place, user(unique))
+        assert list_names(person, NAMESPACES) == list_names(person, tenants_path()) == []
+        access.bind("again", place, user_subject(unique))
         assert until(of_namespaces, "ADDED", place)["metadata"]["uid"]
         assert until(of_tenants, "ADDED", inner)["metadata"]["namespace"] == place
 
@@ -203,18 +203,18 @@ def _made(client: Client, tenants: Tenants, place: str, name: str) -> bool:
 
 
 def test_tokens_and_bookmarks_of_before_are_worth_nothing(
-    cluster: E2eCluster, tenants: Tenants, access: Access, unique: str
+    cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    places = sorted(tenants.nest() for _ in range(3))
+    places = sorted(tenants.create_with_namespace() for _ in range(3))
     for place in places:
-        access.bind("grant", place, user(unique))
-    client = cluster.session(unique)
-    sees(client, NAMESPACES, places)
+        access.bind("grant", place, user_subject(unique))
+    client = cluster.client(unique)
+    wait_until_listed(client, NAMESPACES, places)
     page = client.get(NAMESPACES, query={"limit": 1}).expect(200)["metadata"]
     version, token = page["resourceVersion"], page["continue"]
     for place in places:
-        access.drop(ROLEBINDINGS, "grant", place)
-    sees(client, NAMESPACES, [])
+        access.delete(ROLEBINDINGS, "grant", place)
+    wait_until_listed(client, NAMESPACES, [])
     for query in _resumptions(version, token):
         answer = client.get(NAMESPACES, query=query)
         assert answer.status in (200, 410), answer.body

@@ -15,7 +15,7 @@ import pytest
 from tests.attacks.two_tenants import Party
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
@@ -58,10 +58,10 @@ def hostile(bob: Party) -> Object:
     }
 
 
-def writes(client: Client, path: str, name: str, wanted: Object) -> Iterator[tuple[str, Callable[[], Answer]]]:
+def writes(client: Client, path: str, name: str, wanted: Object) -> Iterator[tuple[str, Callable[[], Response]]]:
     """Every way to change an object's metadata to this."""
 
-    def put() -> Answer:
+    def put() -> Response:
         body = client.get(path).expect(200)
         for field, value in wanted.items():
             body["metadata"][field] = {**body["metadata"].get(field, {}), **value} if isinstance(value, dict) else value
@@ -91,7 +91,7 @@ def shape(client: Client, namespace: str, name: str) -> Mapping[str, Any]:
 def test_no_write_of_a_tenant_reaches_what_is_the_server_s(
     cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants
 ) -> None:
-    admin = cluster.session()
+    admin = cluster.client()
     plain = tenants.create(alice.namespace)["metadata"]["name"]
     wanted = hostile(bob)
     for number, how in enumerate(("create", "generateName", "apply", "PUT", "merge patch", "JSON patch")):
@@ -120,7 +120,7 @@ def test_no_write_of_a_tenant_reaches_what_is_the_server_s(
 
 
 def _make(alice: Party, tenants: Tenants, metadata: Object, how: str) -> str:
-    name, namespace = tenants.name(alice.namespace), alice.namespace
+    name, namespace = tenants.new_name(alice.namespace), alice.namespace
     if how == "apply":
         body = configuration(name, metadata=metadata)
         path = tenants_path(namespace, name)
@@ -142,7 +142,7 @@ def test_owners_that_a_tenant_names_own_nothing(
     cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants
 ) -> None:
     """Neither bob's Tenant, nor the Namespace of alice's."""
-    admin = cluster.session()
+    admin = cluster.client()
     theirs = admin.get(bob.child_path).expect(200)
     owner = {"apiVersion": theirs["apiVersion"], "kind": "Tenant", "name": bob.child, "uid": theirs["metadata"]["uid"]}
     place = f"{alice.namespace}-{alice.child}"
@@ -180,7 +180,7 @@ def test_a_tenants_own_people_write_no_namespace(alice: Party, bob: Party) -> No
 PROTECTED = ["host", "etcd", "monitoring", "ingress", "seaweedfs"]
 
 
-def namespace_writes(client: Client, name: str, change: Callable[[Object], None]) -> Iterator[tuple[str, Answer]]:
+def namespace_writes(client: Client, name: str, change: Callable[[Object], None]) -> Iterator[tuple[str, Response]]:
     """The same change by every verb and subresource that can write a Namespace's metadata."""
     path = namespace_path(name)
 
@@ -226,8 +226,8 @@ def test_what_others_write_on_a_tenants_namespace_comes_back(
     cluster: E2eCluster, alice: Party, tenants: Tenants, change: Callable[[Object], None]
 ) -> None:
     """CVE-2022-46167, CVE-2025-55205: by whoever may write Namespaces, on every verb, refused or put right."""
-    client = cluster.session()
-    tenants.settled(alice.tenant)
+    client = cluster.client()
+    tenants.wait_until_settled(alice.tenant)
 
     def now() -> Mapping[str, Any]:
         metadata = client.get(namespace_path(alice.namespace)).expect(200)["metadata"]
@@ -266,7 +266,7 @@ def test_a_namespace_that_was_there_is_not_adopted(
     cluster: E2eCluster, tenants: Tenants, metadata: Mapping[str, Mapping[str, str]]
 ) -> None:
     """CVE-2022-46167, CVE-2024-39690. Only what was made for this very Tenant is its own, or what its owner gave it."""
-    client, name = cluster.session(), tenants.name()
+    client, name = cluster.client(), tenants.new_name()
     filled = {
         field: {key: value.format(home=ROOT, name=name) for key, value in values.items()}
         for field, values in metadata.items()
@@ -296,7 +296,7 @@ def _in_conflict(tenants: Tenants, name: str) -> bool:
 @pytest.mark.parametrize("namespace", [*SYSTEM, "cozy-fluxcd"])
 def test_a_system_namespace_is_nobodys_tenant(cluster: E2eCluster, tenants: Tenants, namespace: str) -> None:
     """Nor the home of one, for the administrator either, whatever it says of itself."""
-    client, name = cluster.session(), tenants.name()
+    client, name = cluster.client(), tenants.new_name()
     if client.get(namespace_path(namespace)).status == 404:
         client.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}).expect(201)
     given = {"apps.cozystack.io/adopt": f"{ROOT}/{name}", "apps.cozystack.io/tenant": f"{ROOT}/{name}"}
@@ -310,7 +310,7 @@ def test_a_system_namespace_is_nobodys_tenant(cluster: E2eCluster, tenants: Tena
         path = tenants_path(namespace, f"{name}y")
         applied = client.request("PATCH", path, configuration(f"{name}y"), query=APPLYING, content_type=APPLY)
         assert applied.status == 403
-        tenants.settled(name)
+        tenants.wait_until_settled(name)
         after = client.get(namespace_path(namespace)).expect(200)["metadata"]
         assert (after.get("labels"), after.get("annotations")) == (before.get("labels"), before.get("annotations"))
         for wrong in ("kube-system", "Kube-System", ROOT):

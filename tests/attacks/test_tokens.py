@@ -15,7 +15,7 @@ from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
-from tests.e2e.support.visibility import Access, sees
+from tests.e2e.support.visibility import RbacObjects, wait_until_listed
 
 ONE = tenants_path(ROOT, "root")
 ANONYMOUS = 'User "system:anonymous" cannot get'
@@ -129,7 +129,7 @@ def test_an_access_review_that_fails_allows_nothing(replica: Replica, unique: st
 
 def account(cluster: E2eCluster, namespace: str) -> Client:
     """The ServiceAccount `owner` of a namespace, by its token, at whatever stands in front."""
-    client, path = cluster.session(), f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    client, path = cluster.client(), f"/api/v1/namespaces/{namespace}/serviceaccounts"
     client.request("POST", path, {"metadata": {"name": "owner"}}).expect(201)
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
     token = client.request("POST", f"{path}/owner/token", body).expect(201)["status"]["token"]
@@ -137,13 +137,13 @@ def account(cluster: E2eCluster, namespace: str) -> Client:
 
 
 def test_an_account_of_the_same_name_elsewhere_is_somebody_else(
-    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, access: Access
+    cluster: E2eCluster, alice: Party, bob: Party, tenants: Tenants, access: RbacObjects
 ) -> None:
     """CVE-2023-46254."""
     ours, theirs = account(cluster, alice.namespace), account(cluster, bob.namespace)
     subject = {"kind": "ServiceAccount", "name": "owner", "namespace": alice.namespace}
     access.bind("owner", alice.namespace, subject, ROLE)
-    sees(ours, tenants_path(), [alice.child])
+    wait_until_listed(ours, tenants_path(), [alice.child])
     ours.get(alice.child_path).expect(200)
     full = f'User "system:serviceaccount:{bob.namespace}:owner" cannot'
     for method, path in (("GET", alice.child_path), ("DELETE", alice.child_path), ("POST", alice.children)):
@@ -151,7 +151,7 @@ def test_an_account_of_the_same_name_elsewhere_is_somebody_else(
     assert theirs.get(tenants_path()).expect(200)["items"] == []
     # a name that only looks like the account's
     for name in ("owner", f"{alice.namespace}:owner", f"system:serviceaccount:{alice.namespace}"):
-        assert cluster.session(name).get(alice.child_path).status == 403
+        assert cluster.client(name).get(alice.child_path).status == 403
 
 
 IMPERSONATIONS = [
@@ -179,13 +179,13 @@ def test_nobody_is_impersonated_at_our_door(replica: Replica, unique: str, field
 def test_nobody_impersonates_without_the_right(cluster: E2eCluster, unique: str, fields: list[tuple[str, str]]) -> None:
     if cluster.kind == "given":
         pytest.skip("there, everybody is an impersonation already")
-    answer = cluster.session(unique).get(ONE, headers=CIMultiDict(fields))
+    answer = cluster.client(unique).get(ONE, headers=CIMultiDict(fields))
     assert answer.status in (400, 403), answer.body
 
 
 def test_underscores_make_no_header_of_impersonation(cluster: E2eCluster, unique: str) -> None:
     headers = {"Impersonate_User": "admin", "Impersonate_Group": "system:masters"}
-    assert f'User "{unique}" cannot get' in cluster.session(unique).get(ONE, headers=headers).expect(403)["message"]
+    assert f'User "{unique}" cannot get' in cluster.client(unique).get(ONE, headers=headers).expect(403)["message"]
 
 
 def test_tokens_are_in_no_log_and_no_answer(replica: Replica, unique: str) -> None:

@@ -21,7 +21,7 @@ from tests.attacks.proxied_replica import Asked, Replica
 from tests.attacks.two_tenants import Party, written
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.peer_lessons import JSON_PATCH
 from tests.e2e.support.policies import Policies
 from tests.e2e.support.processes import wait_until
@@ -30,11 +30,11 @@ from tests.e2e.support.tenants import Object, Tenants, manifest
 ETCD = [{"op": "replace", "path": "/spec/etcd", "value": True}]
 _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 _REVIEWS = ("tokenreviews", "subjectaccessreviews")
-Verb = Callable[[Client, str, str], Answer]
+Verb = Callable[[Client, str, str], Response]
 
 
 def _ask(method: str, body: Callable[[str, str], Any], kind: str, **query: str) -> Verb:
-    def send(client: Client, namespace: str, name: str) -> Answer:
+    def send(client: Client, namespace: str, name: str) -> Response:
         collection = method == "POST" or (method == "DELETE" and "labelSelector" in query)
         asked = {key: value.replace("NAME", name) for key, value in query.items()}
         path = tenants_path(namespace) if collection else tenants_path(namespace, name)
@@ -75,7 +75,7 @@ VERBS = {**CREATES, **CHANGES, **DELETES}
 
 
 def dry(verb: Verb) -> Verb:
-    def send(client: Client, namespace: str, name: str) -> Answer:
+    def send(client: Client, namespace: str, name: str) -> Response:
         return verb(_Dry(client.url, client.tls, client.headers), namespace, name)
 
     return send
@@ -84,7 +84,7 @@ def dry(verb: Verb) -> Verb:
 class _Dry(Client):
     """Everything it sends is a dry run."""
 
-    def request(self, method: str, path: str, body: Any = None, *, query: Any = None, **more: Any) -> Answer:
+    def request(self, method: str, path: str, body: Any = None, *, query: Any = None, **more: Any) -> Response:
         return super().request(method, path, body, query={**(query or {}), "dryRun": "All"}, **more)
 
 
@@ -152,9 +152,9 @@ def test_preconditions_and_versions_are_exact(alice: Party, tenants: Tenants) ->
 
 def test_a_quota_is_exact_however_many_ask_at_once(cluster: E2eCluster, tenants: Tenants) -> None:
     """By creates, applies and updates, through whatever stands in front: never one more than it says."""
-    namespace = tenants.nest(spec={"resourceQuotas": {"cpu": "6"}})
-    names = [tenants.name(namespace) for _ in range(24)]
-    client = cluster.session()
+    namespace = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "6"}})
+    names = [tenants.new_name(namespace) for _ in range(24)]
+    client = cluster.client()
 
     def ask(number: int) -> int:
         name = names[number]
@@ -181,7 +181,7 @@ def test_what_others_put_on_the_stored_object_is_not_dropped(
     cluster: E2eCluster, alice: Party, tenants: Tenants
 ) -> None:
     """Neither their finalizer nor ours, by whatever write that leaves them out."""
-    admin = cluster.session()
+    admin = cluster.client()
     settled(tenants, alice.namespace, alice.child)
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{alice.namespace}/helmreleases/tenant-{alice.child}"
     held = admin.get(path).expect(200)["metadata"].get("finalizers", [])
@@ -276,7 +276,7 @@ def test_the_objects_that_come_with_a_tenant_are_seen_as_well(
     cluster: E2eCluster, alice: Party, tenants: Tenants
 ) -> None:
     """A policy on Secrets holds for what our controllers write: they have no way of their own to the store."""
-    client = cluster.session()
+    client = cluster.client()
     settled(tenants, alice.namespace, alice.child)
     secret = f"/api/v1/namespaces/{alice.namespace}/secrets/cozystack-values"
     tenants.wait("the values are there", lambda: client.get(secret).status == 200)

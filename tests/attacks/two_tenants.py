@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tests.e2e.support.clusters import E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Object, Tenants
-from tests.e2e.support.visibility import sees
+from tests.e2e.support.visibility import wait_until_listed
 
 # the most that a tenant's own people ever hold
 ROLE = "cozy:tenant:super-admin"
@@ -35,13 +35,13 @@ class Party:
 
 
 def make_party(cluster: E2eCluster, tenants: Tenants, user: str) -> Party:
-    namespace = tenants.nest()
+    namespace = tenants.create_with_namespace()
     secret = f"secret-{user}"
     words = {"labels": {"word": secret}, "annotations": {"word": secret}}
     child = tenants.create(namespace, spec={"schedulingClass": secret}, **words)["metadata"]["name"]
     cluster.grant(user, ROLE, namespace)
-    party = Party(user, namespace.removeprefix("tenant-"), namespace, child, secret, cluster.session(user))
-    sees(party.client, tenants_path(), [child])
+    party = Party(user, namespace.removeprefix("tenant-"), namespace, child, secret, cluster.client(user))
+    wait_until_listed(party.client, tenants_path(), [child])
     return party
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.webhook_server import WebhookServer
-from tests.e2e.support.webhooks import Subject, Webhooks, configmaps, tenants
+from tests.e2e.support.webhooks import AdmittedResource, Webhooks, configmap_resource, tenant_resource
 
 
 @pytest.fixture(scope="session")
@@ -25,13 +25,13 @@ def hook_server(tmp_path: Path) -> Iterator[WebhookServer]:
     running.stop()
 
 
-@pytest.fixture(params=[configmaps("default"), tenants()], ids=lambda subject: subject.plural)
-def subject(request: pytest.FixtureRequest) -> Subject:
+@pytest.fixture(params=[configmap_resource("default"), tenant_resource()], ids=lambda admitted: admitted.plural)
+def admitted(request: pytest.FixtureRequest) -> AdmittedResource:
     """What webhooks are about: a kube-apiserver calls them for one, and this server for the other."""
-    found: Subject = request.param
+    found: AdmittedResource = request.param
     return found
 
 
 @pytest.fixture
-def webhooks(cluster: E2eCluster, hook_server: WebhookServer, subject: Subject) -> Webhooks:
-    return Webhooks(cluster, hook_server, subject)
+def webhooks(cluster: E2eCluster, hook_server: WebhookServer, admitted: AdmittedResource) -> Webhooks:
+    return Webhooks(cluster, hook_server, admitted)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.e2e.support.clusters import E2eCluster, EmbeddedCluster
 from tests.faults.sizes import size
-from tests.server_fixtures import started
+from tests.server_fixtures import started_cluster
 
 _HERE = Path(__file__).parent
 
@@ -23,7 +23,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def running_cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2eCluster]:
-    with started(request.param, tmp_path_factory.mktemp(request.param)) as running:
+    with started_cluster(request.param, tmp_path_factory.mktemp(request.param)) as running:
         yield running
 
 

@@ -93,11 +93,11 @@ class SpoilingProxy(RecordingProxy):
 
     @contextmanager
     def away(self, name: str) -> Iterator[None]:
-        self.cut(name)
+        self.disconnect(name)
         try:
             yield
         finally:
-            self.mend(name)
+            self.reconnect(name)
 
     async def _pass(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
         instead = await self._fault(request) if self._fault is not None else None

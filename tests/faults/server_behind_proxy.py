@@ -56,12 +56,12 @@ class Front(Sides):
 def standing_before(cluster: E2eCluster, identity: Identity, directory: Path) -> Iterator[Front]:
     """A front of a host, as this identity, until the context is left."""
     port, proxy = free_port(), SpoilingProxy(cluster.url, identity)
-    flags = [f"--kubeconfig={proxy.door(DOOR, directory)}", f"--cert-dir={directory / 'certs'}"]
+    flags = [f"--kubeconfig={proxy.add_server(DOOR, directory)}", f"--cert-dir={directory / 'certs'}"]
     address = [f"--secure-port={port}", "--bind-address=127.0.0.1", f"--root-host={ROOT_HOST}"]
     process = run_command("serve", *flags, *address, "--controllers=none", log=directory / "front.log")
     try:
         url = f"https://127.0.0.1:{port}"
-        front = Front(Client(url, admin_tls(cluster), {}), cluster.session(), process, proxy)
+        front = Front(Client(url, admin_tls(cluster), {}), cluster.client(), process, proxy)
         wait_until("the front is ready", lambda: is_ready(front.client), seconds=PATIENCE, processes=[process])
         yield front
     finally:

@@ -121,10 +121,10 @@ class Mixed:
             if kind == 0:
                 connection.send(b"POST /apis HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{")
             elif kind == 1:
-                connection.ask("GET", "/openapi/v2")
+                connection.send_request_head("GET", "/openapi/v2")
             else:
-                connection.ask("GET", f"{tenants_path()}?watch=1")
-                connection.until(b"\r\n\r\n")
+                connection.send_request_head("GET", f"{tenants_path()}?watch=1")
+                connection.read_until(b"\r\n\r\n")
         return 0
 
     def nonsense(self) -> int:
@@ -150,16 +150,16 @@ class Soak:
         while time.monotonic() < end or len(rounds) < 6:
             self._load(len(rounds))
             self._rest()
-            rounds.append(vitals(self.cluster.server.pid, self.cluster.session()))
+            rounds.append(vitals(self.cluster.server.pid, self.cluster.client()))
             tell(row(len(rounds), rounds[-1], sum(self.codes.values())))
         return rounds
 
     def _load(self, number: int) -> None:
-        over, client = threading.Event(), self.cluster.session()
+        over, client = threading.Event(), self.cluster.client()
         workers = [
             Mixed(
                 client,
-                self.cluster.session("stranger"),
+                self.cluster.client("stranger"),
                 random.Random(self.seed + number * WORKERS + each),
                 f"s{each}x",
             )
@@ -184,7 +184,7 @@ class Soak:
 
     def _rest(self) -> None:
         """Everything that was made is deleted, Events too, and what follows from that is over."""
-        client = self.cluster.session()
+        client = self.cluster.client()
         client.request("DELETE", tenants_path(ROOT), query={"labelSelector": "!platform"})
         wait_until("the tenants are gone", lambda: self._left(tenants_path(ROOT)) <= 1, seconds=2 * REST_SECONDS)
         namespaces = "/api/v1/namespaces"
@@ -194,7 +194,7 @@ class Soak:
         self._wait_until_idle()
 
     def _left(self, path: str, prefix: str = "") -> int:
-        items = self.cluster.session().get(path).expect(200)["items"]
+        items = self.cluster.client().get(path).expect(200)["items"]
         return sum(item["metadata"]["name"].startswith(prefix) for item in items)
 
     def _wait_until_idle(self) -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 
-Call = Callable[[], Answer]
+Call = Callable[[], Response]
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ def release_path(name: str) -> str:
 
 def change(kube: KubeCluster) -> None:
     """Of three, one is changed and one is deleted, and there are many changes of the third."""
-    client, merge = kube.session(), "application/merge-patch+json"
+    client, merge = kube.client(), "application/merge-patch+json"
     client.request("DELETE", release_path("a")).expect(200)
     for number in range(120):
         body = {"metadata": {"annotations": {"number": str(number)}}}
@@ -31,7 +31,7 @@ def change(kube: KubeCluster) -> None:
 def test_compaction_loses_nothing(own_kube: KubeCluster, tmp_path: Path) -> None:
     kube = own_kube
     for name in "abc":
-        kube.session().request("POST", tenants_path(ROOT), manifest(name)).expect(201)
+        kube.client().request("POST", tenants_path(ROOT), manifest(name)).expect(201)
     with standing_before(kube, kube.account, tmp_path) as front:
         watching = Reflector(lambda: front.client, tenants_path())
         try:
@@ -39,11 +39,11 @@ def test_compaction_loses_nothing(own_kube: KubeCluster, tmp_path: Path) -> None
             with front.proxy.away(DOOR):
                 change(kube)
                 kube.compact()
-                wait_until("the host is back", lambda: is_ready(kube.session()), seconds=PATIENCE)
+                wait_until("the host is back", lambda: is_ready(kube.client()), seconds=PATIENCE)
             wait_until("the cache equals the host", front.agrees, seconds=2 * PATIENCE, processes=[front.process])
             wait_until("the watch has it all", lambda: watching.state == front.served(), seconds=PATIENCE)
             assert watching.state[ROOT, "c"]["spec"]["etcd"] is True
-            assert re.search("informer of helmreleases: version [0-9]+ is not held", front.process.log())
+            assert re.search("informer of helmreleases: version [0-9]+ is not available", front.process.log())
             # the first one: that the host was read anew is no reason to end clients' watches
             assert (watching.lists, watching.contradictions) == (1, [])
         finally:

@@ -113,7 +113,7 @@ def watch_of(name: str, version: str) -> str:
 
 async def test_watchers_that_never_read_hurt_nobody(crowded: SmallHistory) -> None:
     readers, stuck, rounds = size(short=270, full=4500), size(short=30, full=500), size(short=40, full=100)
-    client, pid = crowded.session(), crowded.server.pid
+    client, pid = crowded.client(), crowded.server.pid
     for name in ("big", "small"):
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
     version = client.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
@@ -153,7 +153,7 @@ def watchers(client: Client) -> int:
 
 async def test_connections_that_say_nothing_hurt_nobody(crowded: SmallHistory) -> None:
     count = size(short=500, full=10_000)
-    client, pid = crowded.session(), crowded.server.pid
+    client, pid = crowded.client(), crowded.server.pid
     before, memory_before = descriptors(pid), memory(pid)[0]
     async with Crowd(client) as crowd:
         async with Others(client).served():
@@ -182,7 +182,7 @@ async def drip(line: Line, seconds: float) -> None:
 
 
 async def test_heads_that_never_end_hurt_nobody(crowded: SmallHistory) -> None:
-    count, client, pid = size(short=50, full=500), crowded.session(), crowded.server.pid
+    count, client, pid = size(short=50, full=500), crowded.client(), crowded.server.pid
     before = descriptors(pid)
     async with Crowd(client) as crowd:
         lines = await crowd.gather(count)
@@ -197,7 +197,7 @@ async def test_heads_that_never_end_hurt_nobody(crowded: SmallHistory) -> None:
 
 
 async def test_bodies_that_never_end_are_ended_at_their_deadline(crowded: SmallHistory) -> None:
-    count, client = size(short=50, full=500), crowded.session()
+    count, client = size(short=50, full=500), crowded.client()
     target = f"POST {tenants_path(ROOT)}?timeout=2s HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1000"
     async with Crowd(client) as crowd:
         lines = await crowd.gather(count)
@@ -219,9 +219,9 @@ def large_bodies() -> list[bytes]:
 
 
 async def test_large_bodies_from_many_clients_hurt_nobody(crowded: SmallHistory) -> None:
-    clients, client, pid = size(short=16, full=64), crowded.session(), crowded.server.pid
+    clients, client, pid = size(short=16, full=64), crowded.client(), crowded.server.pid
     crowded.grant("heavy", "cluster-admin", ROOT)
-    heavy, before = crowded.session("heavy"), memory(pid)[0]
+    heavy, before = crowded.client("heavy"), memory(pid)[0]
     bodies = large_bodies()
 
     def post(number: int) -> int:

@@ -121,7 +121,7 @@ async def staged(cluster: EmbeddedCluster, namespace: str, cut: Cut) -> AsyncIte
 
 @pytest.fixture
 def namespace(embedded: EmbeddedCluster, unique: str) -> str:
-    client = embedded.session()
+    client = embedded.client()
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": unique}}).expect(201)
     path = f"/api/v1/namespaces/{unique}/configmaps"
     for number in range(OBJECTS):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import manifest
 from tests.faults import faulty_proxy as weather
@@ -69,7 +69,7 @@ def release(name: str) -> dict[str, object]:
     }
 
 
-def at_cluster(front: Front, method: str, name: str, body: dict[str, object] | None = None) -> Answer:
+def at_cluster(front: Front, method: str, name: str, body: dict[str, object] | None = None) -> Response:
     collection = f"{RELEASES}/namespaces/{ROOT}/helmreleases"
     path = collection if method == "POST" else f"{collection}/tenant-{name}"
     answer = front.host.request(method, path, body, content_type=MERGE if method == "PATCH" else "application/json")

@@ -19,7 +19,7 @@ import pytest
 
 from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, KubeCluster, tenants_path
 from tests.e2e.support.https_client import Client
-from tests.e2e.support.processes import NotInTime, Process, free_port, run_command, wait_until
+from tests.e2e.support.processes import Process, WaitTimeout, free_port, run_command, wait_until
 from tests.e2e.support.recording_proxy import RecordingProxy
 from tests.faults.failing_database_cluster import FailingDatabaseCluster
 from tests.faults.failing_database_command import MOMENTS, kill_at
@@ -66,7 +66,7 @@ def test_what_the_embedded_host_acknowledged_survives(mortal: FailingDatabaseClu
     for _ in range(points):
         at, moment = chance.randint(1, COMMITS), chance.choice(MOMENTS)
         print(f"killed {moment} commit {at}")
-        writing = storm.blow(mortal.session())
+        writing = storm.blow(mortal.client())
         mortal.doom(at, moment)
         assert mortal.server.wait(seconds=PATIENCE) == -signal.SIGKILL
         for each in writing:
@@ -74,7 +74,7 @@ def test_what_the_embedded_host_acknowledged_survives(mortal: FailingDatabaseClu
         mortal.spare()
         assert integrity(mortal.data, scratch) == "ok"
         mortal.start()
-        storm.check(mortal.session())
+        storm.check(mortal.client())
     print(f"{storm.acknowledged} writes acknowledged, {points} kills")
     assert storm.acknowledged > points
 
@@ -86,11 +86,11 @@ def test_a_host_that_is_killed_while_it_is_made_is_made_all_the_same(tmp_path: P
         directory, order = tmp_path / str(number), kill_at(chance.randint(1, FIRST_COMMITS), chance.choice(MOMENTS))
         print(order)
         directory.mkdir()
-        with pytest.raises(NotInTime):
+        with pytest.raises(WaitTimeout):
             FailingDatabaseCluster(directory, order)
         assert integrity(directory / "data", scratch) == "ok"
         cluster = FailingDatabaseCluster(directory)
-        cluster.session().request("POST", tenants_path(ROOT), TenantKind().body("w1", 1, "x")).expect(201)
+        cluster.client().request("POST", tenants_path(ROOT), TenantKind().body("w1", 1, "x")).expect(201)
         assert cluster.stop() == 0
 
 
@@ -127,7 +127,7 @@ class Replica:
             return False
 
     def client(self) -> Client:
-        straight = self.kube.direct()
+        straight = self.kube.direct_client()
         return Client(f"https://127.0.0.1:{self.port}", straight.tls, straight.headers)
 
 
@@ -143,7 +143,7 @@ def replica(kube: KubeCluster, tmp_path: Path) -> Iterator[Replica]:
 def test_what_a_replica_acknowledged_survives_it(kube: KubeCluster, replica: Replica, tmp_path: Path) -> None:
     seed, points = new_seed(), size(short=3, full=200)
     chance = random.Random(seed)
-    kubeconfig = replica.proxy.door("replica", tmp_path, watch=replica.watch)
+    kubeconfig = replica.proxy.add_server("replica", tmp_path, watch=replica.watch)
     storm = Storm(seed, [TenantKind()], writers=WRITERS)
     replica.start(kubeconfig)
     for _ in range(points):
@@ -158,9 +158,11 @@ def test_what_a_replica_acknowledged_survives_it(kube: KubeCluster, replica: Rep
         replica.start(kubeconfig)
         storm.check(replica.client())
     # a replica that was never killed says the same
-    wait_until("the other replica has seen it all", lambda: versions(kube.direct()) == versions(replica.client()))
+    wait_until(
+        "the other replica has seen it all", lambda: versions(kube.direct_client()) == versions(replica.client())
+    )
     print(f"{storm.acknowledged} writes acknowledged, {points} kills")
-    storm.clear(kube.session())
+    storm.clear(kube.client())
     assert storm.acknowledged > points
 
 

@@ -41,7 +41,7 @@ def increase(client: Client, path: str) -> int:
 
 def test_as_many_changes_are_made_as_were_acknowledged(cluster: E2eCluster, tenants: Tenants) -> None:
     times = size(short=1, full=5)
-    client, path = cluster.session(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
+    client, path = cluster.client(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
     conflicts = all_at_once(lambda _: sum(increase(client, path) for _ in range(times)))
     assert client.get(path).expect(200)["metadata"]["annotations"]["number"] == str(WRITERS * times)
     # without any, nobody came in anybody's way, and nothing was proven
@@ -50,7 +50,7 @@ def test_as_many_changes_are_made_as_were_acknowledged(cluster: E2eCluster, tena
 
 
 def test_changes_without_a_version_are_all_made(cluster: E2eCluster, tenants: Tenants) -> None:
-    client, path = cluster.session(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
+    client, path = cluster.client(), tenants_path(ROOT, tenants.create()["metadata"]["name"])
     times = size(short=1, full=5)
 
     def patch(number: int) -> list[int]:
@@ -64,10 +64,10 @@ def test_changes_without_a_version_are_all_made(cluster: E2eCluster, tenants: Te
 
 @pytest.mark.parametrize("_", range(size(short=1, full=10)))
 def test_of_fifty_creations_the_quota_takes_twenty(cluster: E2eCluster, tenants: Tenants, _: int) -> None:
-    parent = tenants.nest(spec={"resourceQuotas": {"cpu": str(QUOTA)}})
+    parent = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": str(QUOTA)}})
     spec = {"resourceQuotas": {"cpu": "1"}}
-    bodies = [manifest(tenants.name(parent), parent, spec=spec) for _ in range(WRITERS)]
-    client, path = cluster.session(), tenants_path(parent)
+    bodies = [manifest(tenants.new_name(parent), parent, spec=spec) for _ in range(WRITERS)]
+    client, path = cluster.client(), tenants_path(parent)
     statuses = all_at_once(lambda number: client.request("POST", path, bodies[number]).status)
     assert Counter(statuses) == {201: QUOTA, 422: WRITERS - QUOTA}
     made = {item["metadata"]["name"] for item in client.get(path).expect(200)["items"]}

@@ -138,7 +138,7 @@ def check(data: bytes, heard: bytes) -> list[int]:
 
 def test_bytes_that_are_hardly_http(own: EmbeddedCluster) -> None:
     seed, count = new_seed(), size(short=600, full=20_000)
-    client, pid = own.session(), own.server.pid
+    client, pid = own.client(), own.server.pid
     chance = random.Random(seed)
     requests = [spoilt(chance) for _ in range(count)]
     for data in WHOLE:
@@ -161,7 +161,7 @@ def test_bytes_that_are_hardly_http(own: EmbeddedCluster) -> None:
 
 def test_bytes_that_are_hardly_tls(own: EmbeddedCluster) -> None:
     chance, count = random.Random(new_seed()), size(short=200, full=3000)
-    client, pid = own.session(), own.server.pid
+    client, pid = own.client(), own.server.pid
     before = descriptors(pid)
     parts = urlsplit(client.url)
     hello = bytes.fromhex("16030100f4010000f00303")
@@ -189,6 +189,6 @@ def test_bytes_that_are_hardly_tls(own: EmbeddedCluster) -> None:
     ],
 )
 def test_what_is_refused_ends_the_connection(own: EmbeddedCluster, data: bytes) -> None:
-    codes = check(data, exchange(own.session(), data))
+    codes = check(data, exchange(own.client(), data))
     assert len(codes) <= 1
     assert set(codes) <= {400, 413, 431}

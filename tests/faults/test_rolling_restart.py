@@ -38,7 +38,7 @@ class Replicas:
         self.processes[port] = run_command("serve", *flags, f"--root-host={ROOT_HOST}", log=log)
 
     def client(self, port: int) -> Client:
-        straight = self.kube.direct()
+        straight = self.kube.direct_client()
         return Client(f"https://127.0.0.1:{port}", straight.tls, straight.headers)
 
 
@@ -54,7 +54,7 @@ def replicas(kube: KubeCluster, tmp_path: Path) -> Iterator[Replicas]:
         for port in ports:
             made.start(port)
         wait_until("both are ready", lambda: len(balancer.ready) == 2, seconds=PATIENCE)
-        wait_until("they are served", lambda: kube.session().get(tenants_path()).status == 200, seconds=PATIENCE)
+        wait_until("they are served", lambda: kube.client().get(tenants_path()).status == 200, seconds=PATIENCE)
         yield made
     finally:
         balancer.close()
@@ -93,8 +93,8 @@ def until_all_have(state_now: Mapping[Name, Object], informers: list[Reflector])
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=["rolling restart", "killed in turns"])
 def test_nothing_is_lost_and_informers_agree(kube: KubeCluster, replicas: Replicas, how: signal.Signals) -> None:
-    storm, over, client = Storm(new_seed(), [TenantKind()], writers=WRITERS), threading.Event(), kube.session()
-    informers = [Reflector(kube.session, tenants_path()) for _ in range(INFORMERS)]
+    storm, over, client = Storm(new_seed(), [TenantKind()], writers=WRITERS), threading.Event(), kube.client()
+    informers = [Reflector(kube.client, tenants_path()) for _ in range(INFORMERS)]
     writing = storm.blow_until(over, client)
     try:
         for _ in range(size(short=1, full=10)):

@@ -16,7 +16,7 @@ import pytest
 from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving
 from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
 from tests.e2e.support.control_plane import FRONT_PROXY
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 from tests.faults.steady_requests import under_load
 
@@ -75,7 +75,7 @@ class Callers:
         other = Callers.of(self.url, self.directory, generation, trusted)
         self.user, self.proxy = other.user, other.proxy
 
-    def calls(self) -> list[Callable[[], Answer]]:
+    def calls(self) -> list[Callable[[], Response]]:
         return [lambda: self.user.get(LIST), lambda: self.proxy.get(LIST)] * 2
 
 
@@ -172,7 +172,7 @@ def served_certificate(kube: KubeCluster) -> str:
 def age(kube: KubeCluster) -> None:
     """As if most of the life of the CA in the Secret were over: everything is due to be made anew."""
     path = "/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert"
-    secret = kube.session().get(path).expect(200)
+    secret = kube.client().get(path).expect(200)
     aged = make_ca("tenant-apiserver-ca", now=datetime.now(UTC) - timedelta(days=8 * 365))
     names = ["tenant-apiserver.cozy-system.svc", "localhost", "127.0.0.1"]
     serving = make_serving(aged, names)
@@ -184,11 +184,11 @@ def age(kube: KubeCluster) -> None:
         "tls.key": serving.key,
     }
     secret["data"] = {name: base64.b64encode(content).decode() for name, content in data.items()}
-    kube.session().request("PUT", path, secret).expect(200)
+    kube.client().request("PUT", path, secret).expect(200)
 
 
 def test_a_serving_certificate_and_its_ca_are_renewed_under_load(kube: KubeCluster) -> None:
-    client, before = kube.session(), served_certificate(kube)
+    client, before = kube.client(), served_certificate(kube)
     with under_load([lambda: client.get(LIST)] * 4) as load:
         age(kube)
         wait_until("another certificate is served", lambda: served_certificate(kube) != before, seconds=PATIENCE)
@@ -203,16 +203,16 @@ def forget(kube: KubeCluster, proxies: bytes) -> None:
     use."""
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
     patch = {"data": {"requestheader-client-ca-file": proxies.decode()}}
-    kube.session().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
+    kube.client().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
 
 
 def test_the_aggregator_s_own_certificate_and_ca_are_exchanged_under_load(kube: KubeCluster, tmp_path: Path) -> None:
     """kube-apiserver tells of the CA in its ConfigMap, which our server follows."""
-    client, ca = kube.session(), make_ca("another front-proxy CA")
+    client, ca = kube.client(), make_ca("another front-proxy CA")
     pair = make_client(ca, FRONT_PROXY)
     bundle = kube.directory / "front-proxy-ca.crt"
     old = bundle.read_bytes()
-    straight, former = kube.front_proxy(), kube.front_proxy()
+    straight, former = kube.front_proxy_client(), kube.front_proxy_client()
     certificate, key = tmp_path / "proxy.crt", tmp_path / "proxy.key"
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)

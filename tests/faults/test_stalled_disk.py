@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support.clusters import PATIENCE, ROOT, EmbeddedCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import manifest
 from tests.faults.failing_database_cluster import FailingDatabaseCluster
@@ -59,7 +59,7 @@ def read_until(end: float, readers: Sequence[Client], there: str) -> float:
     return longest
 
 
-def check(readers: Sequence[Client], stall: Callable[[], AbstractContextManager[None]], unique: str) -> list[Answer]:
+def check(readers: Sequence[Client], stall: Callable[[], AbstractContextManager[None]], unique: str) -> list[Response]:
     """Answers to creations of Tenants named `unique` and a number, asked while nothing could be written."""
     client, there = readers[0], f"{unique}there"
     client.request("POST", tenants_path(ROOT), manifest(there)).expect(201)
@@ -103,19 +103,19 @@ def check_the_watch(client: Client, watching: Reflector) -> None:
 
 def test_the_embedded_host_waits_for_its_disk(mortal: FailingDatabaseCluster, unique: str) -> None:
     mortal.grant(unique, "cluster-admin", ROOT)
-    client = mortal.session()
-    answers = check([client, mortal.session(unique)], mortal.stalled, unique)
+    client = mortal.client()
+    answers = check([client, mortal.client(unique)], mortal.stalled, unique)
     assert [answer.status for answer in answers] == [201] * WRITERS
     mortal.server.kill()
     mortal.start()
-    names = {item["metadata"]["name"] for item in mortal.session().get(tenants_path(ROOT)).expect(200)["items"]}
+    names = {item["metadata"]["name"] for item in mortal.client().get(tenants_path(ROOT)).expect(200)["items"]}
     assert {f"{unique}{number}" for number in range(WRITERS)} <= names
 
 
 def test_a_cluster_waits_for_its_etcd(kube: KubeCluster, unique: str) -> None:
     kube.grant(unique, "cluster-admin", ROOT)
-    client = kube.direct()
-    answers = check([client, kube.direct(unique)], lambda: stopped(kube), unique)
+    client = kube.direct_client()
+    answers = check([client, kube.direct_client(unique)], lambda: stopped(kube), unique)
     for number, answer in enumerate(answers):
         # what was not answered in time may have been made all the same
         assert answer.status in (201, 500, 503, 504), answer.content
@@ -123,11 +123,11 @@ def test_a_cluster_waits_for_its_etcd(kube: KubeCluster, unique: str) -> None:
             client.get(tenants_path(ROOT, f"{unique}{number}")).expect(200)
     made = [f"{unique}{number}" for number in range(WRITERS)] + [f"{unique}there"]
     for name in made:
-        kube.session().request("DELETE", tenants_path(ROOT, name))
+        kube.client().request("DELETE", tenants_path(ROOT, name))
 
 
 def test_nobody_else_gets_the_database(own: EmbeddedCluster, unique: str) -> None:
-    client = own.session()
+    client = own.client()
     with closing(sqlite3.connect(own.data / "host.db", timeout=0.5, isolation_level=None)) as other:
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("BEGIN EXCLUSIVE")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tests.e2e.support.clusters import ROOT, tenants_path
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.tenants import manifest
 
 Object = dict[str, Any]
@@ -162,7 +162,7 @@ class Writer:
         else:
             self.failed += 1
 
-    def _acknowledge(self, fate: Fate, wanted: int, answer: Answer) -> None:
+    def _acknowledge(self, fate: Fate, wanted: int, answer: Response) -> None:
         self.acknowledged += 1
         fate.acknowledged, fate.unknown = wanted, set()
         if wanted != ABSENT:

@@ -9,8 +9,8 @@ import pytest
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.gateways import Gateways
-from tests.e2e.support.https_client import Answer, Client
-from tests.e2e.support.peer_lessons import JSON_PATCH, settled
+from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.peer_lessons import JSON_PATCH, create_settled_tenant
 from tests.e2e.support.policies import Policies
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -26,16 +26,16 @@ NEAR_MISSES = [
 ]
 
 
-def admin_of_root(cluster: E2eCluster, name: str, groups: list[str]) -> Client:
+def root_admin_client(cluster: E2eCluster, name: str, groups: list[str]) -> Client:
     cluster.grant(name, "cozy:tenant:super-admin", ROOT)
-    return cluster.session(name, groups)
+    return cluster.client(name, groups)
 
 
-def test_a_policy_of_the_host_judges_every_verb(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_policy_of_the_cluster_checks_every_verb(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-018, FACT-11, API-28: a kube-apiserver does not do this for what it proxies."""
-    tenant = settled(tenants, labels={"r018": unique})
-    name, policies, client = tenant["metadata"]["name"], Policies(cluster, ROOT), cluster.session()
-    path, unborn = tenants_path(ROOT, name), tenants.name()
+    tenant = create_settled_tenant(tenants, labels={"r018": unique})
+    name, policies, client = tenant["metadata"]["name"], Policies(cluster, ROOT), cluster.client()
+    path, unborn = tenants_path(ROOT, name), tenants.new_name()
     spec: Object = {
         "matchConstraints": {"resourceRules": [_rule("CREATE"), _rule("UPDATE"), _rule("DELETE")]},
         # the request of a collection's deletion names none of its objects
@@ -49,11 +49,11 @@ def test_a_policy_of_the_host_judges_every_verb(cluster: E2eCluster, tenants: Te
     }
     applied = {"fieldManager": "r018", "force": "true"}
 
-    def patched(kind: str, body: Any, to: str = path) -> Answer:
+    def patched(kind: str, body: Any, to: str = path) -> Response:
         query = applied if kind == APPLY else None
         return client.request("PATCH", to, body, content_type=kind, query=query)
 
-    with policies.in_force(spec, settled=False):
+    with policies.in_force(spec, wait=False):
         dry = {"dryRun": "All"}
         wait_until("it is in force", lambda: client.request("DELETE", path, query=dry).status == 422)
         told = {
@@ -81,52 +81,52 @@ def _rule(operation: str) -> Object:
     return {**resources, "operations": [operation]}
 
 
-def test_a_refused_host_is_on_no_namespace(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_rejected_host_reaches_no_namespace(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-241, R-242, R-251: the way from a Tenant's host to the label of a Namespace is closed, and named."""
-    mallory, name, wanted = admin_of_root(cluster, unique, []), tenants.name(), f"dashboard{unique}.example.org"
+    mallory, name, wanted = root_admin_client(cluster, unique, []), tenants.new_name(), f"dashboard{unique}.example.org"
     refused = mallory.request("POST", tenants_path(ROOT), manifest(name, spec={"host": wanted})).expect(403)
     assert REFUSAL in refused["message"]
     assert "cozystack-tenant-host-policy" in refused["message"]
     assert not tenants.exists(name)
     # what comes later has gone through: nothing is under way
-    tenants.nest()
+    tenants.create_with_namespace()
     query = {"labelSelector": f"{HOST_LABEL}={wanted}"}
-    assert cluster.session().get("/api/v1/namespaces", query=query).expect(200)["items"] == []
+    assert cluster.client().get("/api/v1/namespaces", query=query).expect(200)["items"] == []
 
 
 @pytest.mark.parametrize(("prefix", "groups"), NEAR_MISSES)
-def test_near_misses_of_the_trusted_set_no_host(
+def test_callers_similar_to_trusted_ones_may_not_set_a_host(
     cluster: E2eCluster, tenants: Tenants, unique: str, prefix: str, groups: list[str]
 ) -> None:
     """R-249: the list of the trusted is complete."""
-    client = admin_of_root(cluster, f"{prefix}{unique}", groups)
-    body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
+    client = root_admin_client(cluster, f"{prefix}{unique}", groups)
+    body = manifest(tenants.new_name(), spec={"host": f"{unique}.example.com"})
     assert REFUSAL in client.request("POST", tenants_path(ROOT), body).expect(403)["message"]
     # that is all that is refused: the same without a host passes
-    client.request("POST", tenants_path(ROOT), manifest(tenants.name())).expect(201)
+    client.request("POST", tenants_path(ROOT), manifest(tenants.new_name())).expect(201)
 
 
-def test_namespaces_of_tenants_may_be_named_for_attachment(gateways: Gateways) -> None:
+def test_tenant_namespaces_may_be_listed_for_attachment(gateways: Gateways) -> None:
     """R-269: whose label it keeps is settled when it is reconciled, not here."""
-    namespace = gateways.namespace()
+    namespace = gateways.create_namespace()
     named = ["tenant-alice", "cozy-harbor"]
-    made = gateways.ask(namespace, f"{namespace}.example", attachedNamespaces=named)
+    made = gateways.create_tenantgateway(namespace, f"{namespace}.example", attachedNamespaces=named)
     assert made["spec"]["attachedNamespaces"] == named
 
 
-def test_a_wrong_host_of_an_administrator_leads_to_a_certificate_that_waits(
+def test_a_wrong_host_set_by_an_administrator_leaves_only_the_certificate_pending(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
     """R-270, R-273: nobody is kept from it, everything is rendered, and nothing but the Certificate is in want."""
-    name = tenants.name()
+    name = tenants.new_name()
     spec = {"host": f"{name}.nobodys.example", "gateway": True}
-    created = cluster.session().request("POST", tenants_path(ROOT), manifest(name, spec=spec)).expect(201)
+    created = cluster.client().request("POST", tenants_path(ROOT), manifest(name, spec=spec)).expect(201)
     namespace, gateways = created["status"]["namespace"], Gateways(cluster)
-    gateways.until("the gateway is there", lambda: "cozystack" in gateways.names("gateways", namespace))
-    gateways.route(namespace, "shop", f"shop.{spec['cluster']}", to=namespace, port=443)
-    gateways.until("a certificate is asked for", lambda: len(gateways.names("certificates", namespace)) == 1)
-    gateways.be_cilium(namespace)
-    gateways.until("the gateway is programmed", lambda: gateways.reason(namespace) == "Reconciled")
+    gateways.wait_until("the gateway is there", lambda: "cozystack" in gateways.names("gateways", namespace))
+    gateways.create_route(namespace, "shop", f"shop.{spec['host']}", to=namespace, port=443)
+    gateways.wait_until("a certificate is asked for", lambda: len(gateways.names("certificates", namespace)) == 1)
+    gateways.mark_gateway_programmed(namespace)
+    gateways.wait_until("the gateway is programmed", lambda: gateways.ready_reason(namespace) == "Reconciled")
     [certificate] = gateways.names("certificates", namespace)
     assert "status" not in gateways.get("certificates", namespace, certificate)
     [listener] = [

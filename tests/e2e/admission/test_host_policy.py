@@ -18,22 +18,22 @@ MERGE = "application/merge-patch+json"
 def ordinary(cluster: E2eCluster, unique: str) -> Client:
     """Somebody who may write Tenants of the root tenant, and is no administrator of the platform."""
     cluster.grant(unique, "cozy:tenant:admin", ROOT)
-    return cluster.session(unique)
+    return cluster.client(unique)
 
 
-def refused(body: dict[str, Any]) -> bool:
+def is_host_refusal(body: dict[str, Any]) -> bool:
     return body["reason"] == "Forbidden" and REFUSAL in body["message"]
 
 
-def test_an_ordinary_user_may_not_set_it(ordinary: Client, tenants: Tenants) -> None:
+def test_a_tenant_admin_may_not_set_the_host(ordinary: Client, tenants: Tenants) -> None:
     """R-242."""
-    body = manifest(tenants.name(), spec={"host": "mine.example.com"})
-    assert refused(ordinary.request("POST", tenants_path(ROOT), body).expect(403))
+    body = manifest(tenants.new_name(), spec={"host": "mine.example.com"})
+    assert is_host_refusal(ordinary.request("POST", tenants_path(ROOT), body).expect(403))
 
 
-def test_nor_by_a_dry_run(ordinary: Client, tenants: Tenants) -> None:
-    body = manifest(tenants.name(), spec={"host": "mine.example.com"})
-    assert refused(ordinary.request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(403))
+def test_a_tenant_admin_may_not_set_the_host_in_a_dry_run(ordinary: Client, tenants: Tenants) -> None:
+    body = manifest(tenants.new_name(), spec={"host": "mine.example.com"})
+    assert is_host_refusal(ordinary.request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(403))
 
 
 @pytest.mark.parametrize(
@@ -49,15 +49,17 @@ def test_nor_by_a_dry_run(ordinary: Client, tenants: Tenants) -> None:
         ),
     ],
 )
-def test_nor_change_it(ordinary: Client, tenants: Tenants, unique: str, kind: str, body: Any) -> None:
+def test_a_tenant_admin_may_not_change_the_host(
+    ordinary: Client, tenants: Tenants, unique: str, kind: str, body: Any
+) -> None:
     """R-243."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     answer = ordinary.request("PATCH", tenants_path(ROOT, name), body, content_type=kind)
-    assert refused(answer.expect(403))
+    assert is_host_refusal(answer.expect(403))
     assert tenants.get(name)["spec"]["host"] == f"{unique}.example.com"
 
 
-def test_nor_by_apply(ordinary: Client, tenants: Tenants, unique: str) -> None:
+def test_a_tenant_admin_may_not_change_the_host_by_apply(ordinary: Client, tenants: Tenants, unique: str) -> None:
     """R-243."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     body = {
@@ -73,10 +75,12 @@ def test_nor_by_apply(ordinary: Client, tenants: Tenants, unique: str) -> None:
         query={"fieldManager": "e2e", "force": "true"},
         content_type="application/apply-patch+yaml",
     )
-    assert refused(answer.expect(403))
+    assert is_host_refusal(answer.expect(403))
 
 
-def test_an_unchanged_host_passes_for_everyone(ordinary: Client, tenants: Tenants, unique: str) -> None:
+def test_a_tenant_admin_may_update_a_tenant_with_an_unchanged_host(
+    ordinary: Client, tenants: Tenants, unique: str
+) -> None:
     """R-250."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     answer = ordinary.request("PATCH", tenants_path(ROOT, name), {"spec": {"etcd": True}}, content_type=MERGE)
@@ -93,10 +97,12 @@ def test_an_unchanged_host_passes_for_everyone(ordinary: Client, tenants: Tenant
         pytest.param("system:serviceaccounts:kube-system", id="R-248"),
     ],
 )
-def test_the_platform_s_accounts_may_set_it(cluster: E2eCluster, tenants: Tenants, unique: str, group: str) -> None:
+def test_accounts_of_the_platform_may_set_the_host(
+    cluster: E2eCluster, tenants: Tenants, unique: str, group: str
+) -> None:
     cluster.grant(unique, "cozy:tenant:admin", ROOT)
-    body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
-    cluster.session(unique, [group]).request("POST", tenants_path(ROOT), body).expect(201)
+    body = manifest(tenants.new_name(), spec={"host": f"{unique}.example.com"})
+    cluster.client(unique, [group]).request("POST", tenants_path(ROOT), body).expect(201)
 
 
 @pytest.mark.parametrize(
@@ -110,29 +116,29 @@ def test_the_platform_s_accounts_may_set_it(cluster: E2eCluster, tenants: Tenant
         pytest.param("shop_1.example.com", id="underscore"),
     ],
 )
-def test_only_the_canonical_form_is_accepted(cluster: E2eCluster, tenants: Tenants, spelling: str) -> None:
-    body = manifest(tenants.name(), spec={"host": spelling})
-    status = cluster.session().request("POST", tenants_path(ROOT), body).expect(422)
+def test_only_the_canonical_form_of_a_host_is_accepted(cluster: E2eCluster, tenants: Tenants, spelling: str) -> None:
+    body = manifest(tenants.new_name(), spec={"host": spelling})
+    status = cluster.client().request("POST", tenants_path(ROOT), body).expect(422)
     assert status["details"]["causes"][0]["field"] == "spec.host"
 
 
 def test_a_host_must_fit_a_label(cluster: E2eCluster, tenants: Tenants) -> None:
-    body = manifest(tenants.name(), spec={"host": f"{'a' * 55}.example.com"})
-    answer = cluster.session().request("POST", tenants_path(ROOT), body)
+    body = manifest(tenants.new_name(), spec={"host": f"{'a' * 55}.example.com"})
+    answer = cluster.client().request("POST", tenants_path(ROOT), body)
     assert answer.status in (403, 422)
     assert "63" in answer.json()["message"]
 
 
-def test_two_tenants_cannot_hold_one_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_two_tenants_cannot_have_the_same_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """VAP-7."""
     tenants.create(spec={"host": f"{unique}.example.com"})
-    body = manifest(tenants.name(), spec={"host": f"{unique}.example.com"})
-    answer = cluster.session().request("POST", tenants_path(ROOT), body)
+    body = manifest(tenants.new_name(), spec={"host": f"{unique}.example.com"})
+    answer = cluster.client().request("POST", tenants_path(ROOT), body)
     assert answer.status in (403, 409, 422)
     assert f"{unique}.example.com" in answer.json()["message"]
 
 
-def test_nor_can_an_inherited_one_be_taken(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_inherited_host_cannot_be_set_on_another_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     first = tenants.create()["metadata"]["name"]
-    body = manifest(tenants.name(), spec={"host": f"{first}.{ROOT_HOST}"})
-    assert cluster.session().request("POST", tenants_path(ROOT), body).status in (403, 409, 422)
+    body = manifest(tenants.new_name(), spec={"host": f"{first}.{ROOT_HOST}"})
+    assert cluster.client().request("POST", tenants_path(ROOT), body).status in (403, 409, 422)

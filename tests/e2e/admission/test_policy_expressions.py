@@ -78,7 +78,7 @@ def _batches(expressions: Sequence[str]) -> list[Sequence[str]]:
 
 @pytest.fixture
 def policies(cluster: E2eCluster, unique: str) -> Iterator[Policies]:
-    client = cluster.session()
+    client = cluster.client()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}}
     client.request("POST", "/api/v1/namespaces", namespace).expect(201)
     yield Policies(cluster, unique)

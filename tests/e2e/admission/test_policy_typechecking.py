@@ -31,11 +31,11 @@ _TENANTS: Mapping[str, Any] = {
         ),
     ],
 )
-def test_types_are_checked_by_our_document(
+def test_policy_types_are_checked_against_our_openapi_document(
     kube: KubeCluster, cluster: E2eCluster, unique: str, expressions: Sequence[str], expected: Sequence[str]
 ) -> None:
     """WIRE-H26, WIRE-J50. The policy has no binding, so that it judges nobody."""
-    client = cluster.session()
+    client = cluster.client()
     spec = {
         "matchConstraints": {"resourceRules": [dict(_TENANTS)]},
         "validations": [{"expression": expression} for expression in expressions],

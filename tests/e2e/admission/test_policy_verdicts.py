@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.policies import CONFIGMAPS, Policies, configmap
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
@@ -19,14 +19,14 @@ _ANY = {**CONFIGMAPS, "operations": ["*"]}
 
 @pytest.fixture
 def policies(cluster: E2eCluster, unique: str) -> Iterator[Policies]:
-    client = cluster.session()
+    client = cluster.client()
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}}
     client.request("POST", "/api/v1/namespaces", namespace).expect(201)
     yield Policies(cluster, unique)
     client.request("DELETE", f"/api/v1/namespaces/{unique}")
 
 
-def _verdict(answer: Answer, name: str) -> tuple[int, str, str]:
+def _denial(answer: Response, name: str) -> tuple[int, str, str]:
     """Code, reason and what is said behind the names, which differ from run to run."""
     status = answer.json()
     message = status["message"].replace(name, "P")
@@ -90,46 +90,52 @@ def _verdict(answer: Answer, name: str) -> tuple[int, str, str]:
         ),
     ],
 )
-def test_denials_are_worded_alike(policies: Policies, spec: Mapping[str, Any], expected: tuple[int, str, str]) -> None:
+def test_denials_have_the_same_text_on_both_clusters(
+    policies: Policies, spec: Mapping[str, Any], expected: tuple[int, str, str]
+) -> None:
     code, reason, said = expected
     with policies.in_force(spec, actions=["Deny"]) as name:
         answer = policies.write(configmap("judged", {"a": "b"}), dryRun="All")
         start = "configmaps \"judged\" is forbidden: ValidatingAdmissionPolicy 'P' with binding 'P' denied request: "
-        assert _verdict(answer, name) == (code, reason, start + said)
+        assert _denial(answer, name) == (code, reason, start + said)
 
 
-def _refused(policies: Policies, name: str, method: str, path: str, body: Any = None, **more: Any) -> None:
+def _assert_denied(policies: Policies, name: str, method: str, path: str, body: Any = None, **more: Any) -> None:
     answer = policies.client.request(method, path, body, **more)
     assert answer.status == 422, f"{method} {path}: {answer.status} {answer.content!r}"
     assert name in answer.json()["message"]
 
 
 @pytest.mark.parametrize("dry_run", [{}, {"dryRun": "All"}], ids=["done", "dry run"])
-def test_every_write_is_judged(policies: Policies, dry_run: Mapping[str, str]) -> None:
+def test_every_write_is_checked(policies: Policies, dry_run: Mapping[str, str]) -> None:
     path = f"{policies.path}/kept"
     policies.write(configmap("kept")).expect(201)
     validation = {"expression": "request.operation == 'DELETE' ? false : !('bad' in object.?data.orValue({}))"}
     spec = {"matchConstraints": {"resourceRules": [_ANY]}, "validations": [validation]}
     bad = configmap("kept", {"bad": "1"})
-    with policies.in_force(spec, settled=False) as name:
+    with policies.in_force(spec, wait=False) as name:
         wait_until("refused", lambda: policies.write(configmap("x", {"bad": "1"}), dryRun="All").status == 422)
-        _refused(policies, name, "POST", policies.path, configmap("new", {"bad": "1"}), query=dry_run)
-        _refused(policies, name, "PUT", path, bad, query=dry_run)
+        _assert_denied(policies, name, "POST", policies.path, configmap("new", {"bad": "1"}), query=dry_run)
+        _assert_denied(policies, name, "PUT", path, bad, query=dry_run)
         patch = {"data": {"bad": "1"}}
         merged = "application/merge-patch+json"
-        _refused(policies, name, "PATCH", path, patch, query=dry_run, content_type=merged)
+        _assert_denied(policies, name, "PATCH", path, patch, query=dry_run, content_type=merged)
         operations = [{"op": "add", "path": "/data", "value": {"bad": "1"}}]
-        _refused(policies, name, "PATCH", path, operations, query=dry_run, content_type="application/json-patch+json")
+        _assert_denied(
+            policies, name, "PATCH", path, operations, query=dry_run, content_type="application/json-patch+json"
+        )
         applied = {"fieldManager": "e2e", **dry_run}
         for target in (path, f"{policies.path}/unborn"):
             body = configmap(target.rpartition("/")[2], {"bad": "1"})
-            _refused(policies, name, "PATCH", target, body, query=applied, content_type="application/apply-patch+yaml")
-        _refused(policies, name, "DELETE", path, query=dry_run)
-        _refused(policies, name, "DELETE", policies.path, query=dry_run)
+            _assert_denied(
+                policies, name, "PATCH", target, body, query=applied, content_type="application/apply-patch+yaml"
+            )
+        _assert_denied(policies, name, "DELETE", path, query=dry_run)
+        _assert_denied(policies, name, "DELETE", policies.path, query=dry_run)
     policies.client.get(path).expect(200)
 
 
-def test_tenants_are_judged_here_on_both_hosts(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_tenants_are_checked_by_our_server_on_both_clusters(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-018: a kube-apiserver judges nothing that it proxies: what refuses is this server."""
     namespace = "tenant-root"
     policies = Policies(cluster, namespace)
@@ -141,9 +147,9 @@ def test_tenants_are_judged_here_on_both_hosts(cluster: E2eCluster, tenants: Ten
     }
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": f"{unique}x"}}
     path = f"/apis/apps.cozystack.io/v1alpha1/namespaces/{namespace}/tenants"
-    with policies.in_force(spec, settled=False) as name:
+    with policies.in_force(spec, wait=False) as name:
 
-        def refused() -> Answer | None:
+        def refused() -> Response | None:
             answer = policies.client.request("POST", path, body, query={"dryRun": "All"})
             return answer if answer.status == 422 else None
 
@@ -152,7 +158,7 @@ def test_tenants_are_judged_here_on_both_hosts(cluster: E2eCluster, tenants: Ten
         assert answer.json()["message"] == f'tenants.apps.cozystack.io "{unique}x" is forbidden: {sentence}'
 
 
-def test_warnings_and_parameters(policies: Policies) -> None:
+def test_a_policy_with_params_returns_a_warning(policies: Policies) -> None:
     policies.write(configmap("limits", {"most": "a"}, labels={"limits": "yes"})).expect(201)
     spec = {
         "paramKind": {"apiVersion": "v1", "kind": "ConfigMap"},
@@ -193,20 +199,20 @@ _NOT_FOUND = "no params found for policy binding with `Deny` parameterNotFoundAc
         ),
     ],
 )  # fmt: skip
-def test_what_cannot_be_configured_is_worded_alike(
+def test_configuration_errors_have_the_same_text_on_both_clusters(
     policies: Policies, kind: str, ref: Mapping[str, Any], said: str
 ) -> None:
     spec = {"paramKind": {"apiVersion": "v1", "kind": kind}, "validations": [{"expression": "true"}]}
     binding = {"paramRef": {**ref, "parameterNotFoundAction": "Deny"}}
-    with policies.in_force(spec, binding=binding, settled=False) as name:
+    with policies.in_force(spec, binding=binding, wait=False) as name:
 
-        def refused() -> Answer | None:
+        def refused() -> Response | None:
             answer = policies.write(configmap("judged"), dryRun="All")
             settled = name in answer.content.decode() and "not yet synced" not in answer.content.decode()
             return answer if settled else None
 
         answer = wait_until("refused", refused, processes=policies.cluster.processes)
-        assert _verdict(answer, name)[2].endswith(f"ValidatingAdmissionPolicy 'P{said}")
+        assert _denial(answer, name)[2].endswith(f"ValidatingAdmissionPolicy 'P{said}")
 
 
 _HANGING = (
@@ -217,9 +223,7 @@ _HANGING = (
 
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("expression", _HANGING, ids=["loops", "patterns"])
-def test_an_expression_that_tries_to_hang_ends_the_request_and_nothing_else(
-    policies: Policies, expression: str
-) -> None:
+def test_an_expensive_expression_is_cut_off(policies: Policies, expression: str) -> None:
     with policies.in_force({"validations": [{"expression": expression}]}, actions=["Warn"]):
         started = time.monotonic()
         policies.write(configmap("judged"), dryRun="All").expect(201)
@@ -227,9 +231,9 @@ def test_an_expression_that_tries_to_hang_ends_the_request_and_nothing_else(
 
 
 @pytest.mark.usefixtures("embedded")
-def test_what_does_not_compile_refuses_and_is_shown(policies: Policies) -> None:
+def test_an_expression_that_does_not_compile_denies_and_is_shown_in_readyz(policies: Policies) -> None:
     spec = {"validations": [{"expression": "1 < 2.5"}]}
-    with policies.in_force(spec, settled=False) as name:
+    with policies.in_force(spec, wait=False) as name:
         wait_until("refused", lambda: policies.write(configmap("judged"), dryRun="All").status == 422)
         shown = policies.client.get("/readyz", query={"verbose": ""}).content.decode()
         [line] = [each for each in shown.splitlines() if "admission-policies" in each]

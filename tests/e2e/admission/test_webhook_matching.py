@@ -10,14 +10,23 @@ import pytest
 from tests.e2e.support.clusters import E2eCluster
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.webhook_server import WebhookServer
-from tests.e2e.support.webhooks import DENIED, HOOK, REFUSAL, Subject, Webhooks, configmaps, message_of, tenants
+from tests.e2e.support.webhooks import (
+    DENIAL_MESSAGE,
+    DENIED,
+    HOOK,
+    AdmittedResource,
+    Webhooks,
+    configmap_resource,
+    status_message,
+    tenant_resource,
+)
 
 
 @pytest.mark.parametrize(
     ("conditions", "status", "message"),
     [
         pytest.param(["object.metadata.name == 'other'"], 201, "", id="does not hold"),
-        pytest.param(["object.metadata.name == 'judged'", "true"], 400, REFUSAL, id="all hold"),
+        pytest.param(["object.metadata.name == 'judged'", "true"], 400, DENIAL_MESSAGE, id="all hold"),
         pytest.param(["object.nope == 1", "false"], 201, "", id="one does not hold, another fails"),
         pytest.param(
             ["object.nope == 1"],
@@ -32,37 +41,40 @@ from tests.e2e.support.webhooks import DENIED, HOOK, REFUSAL, Subject, Webhooks,
             "expression 'object.nix == 1' resulted in error: no such key: nix]",
             id="two fail",
         ),
-        pytest.param(["namespaceObject == null && oldObject == null"], 400, REFUSAL, id="what there is not"),
+        pytest.param(["namespaceObject == null && oldObject == null"], 400, DENIAL_MESSAGE, id="what there is not"),
         pytest.param(
-            ["authorizer.group('').resource('secrets').check('delete').allowed()"], 400, REFUSAL, id="the authorizer"
+            ["authorizer.group('').resource('secrets').check('delete').allowed()"],
+            400,
+            DENIAL_MESSAGE,
+            id="the authorizer",
         ),
-        pytest.param(["request.dryRun && request.operation == 'CREATE'"], 400, REFUSAL, id="the request"),
+        pytest.param(["request.dryRun && request.operation == 'CREATE'"], 400, DENIAL_MESSAGE, id="the request"),
     ],
 )
 @pytest.mark.parametrize("kind", ["Validating", "Mutating"])
-def test_conditions_decide_who_is_asked(
+def test_match_conditions_decide_whether_a_webhook_is_called(
     webhooks: Webhooks,
     hook_server: WebhookServer,
-    subject: Subject,
+    admitted: AdmittedResource,
     kind: Any,
     conditions: Sequence[str],
     status: int,
     message: str,
 ) -> None:
-    hook_server.on(f"/{HOOK}", DENIED)
+    hook_server.respond_with(f"/{HOOK}", DENIED)
     named = [{"name": f"c{index}", "expression": text} for index, text in enumerate(conditions)]
     with webhooks.in_force(kind, webhooks.hook(HOOK, matchConditions=named)):
-        answer = webhooks.create(subject)
-    assert (answer.status, message_of(answer)) == (status, message.format(subject.resource))
+        answer = webhooks.create(admitted)
+    assert (answer.status, status_message(answer)) == (status, message.format(admitted.qualified_name))
 
 
-def test_a_condition_that_fails_skips_a_webhook_whose_failures_are_ignored(
-    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject
+def test_a_failing_match_condition_skips_a_webhook_with_failure_policy_ignore(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource
 ) -> None:
-    hook_server.on(f"/{HOOK}", DENIED)
+    hook_server.respond_with(f"/{HOOK}", DENIED)
     failing = [{"name": "c", "expression": "object.nope == 1"}]
     with webhooks.in_force("Validating", webhooks.hook(HOOK, matchConditions=failing, failurePolicy="Ignore")):
-        webhooks.create(subject).expect(201)
+        webhooks.create(admitted).expect(201)
     assert hook_server.calls(f"/{HOOK}") == []
 
 
@@ -85,24 +97,24 @@ def test_a_condition_that_fails_skips_a_webhook_whose_failures_are_ignored(
         pytest.param({"objectSelector": {"matchLabels": {"no": "such"}}}, False, id="other objects"),
     ],
 )
-def test_rules_and_selectors_decide_who_is_asked(
-    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject, match: Mapping[str, Any], asked: bool
+def test_rules_and_selectors_decide_whether_a_webhook_is_called(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, match: Mapping[str, Any], asked: bool
 ) -> None:
-    hook_server.on(f"/{HOOK}", DENIED)
+    hook_server.respond_with(f"/{HOOK}", DENIED)
     fields = ("rules", "namespaceSelector", "objectSelector")
     own = {name: value for name, value in match.items() if name in fields}
-    rule = {**subject.rule, **{name: value for name, value in match.items() if name not in fields}}
+    rule = {**admitted.rule, **{name: value for name, value in match.items() if name not in fields}}
     with webhooks.in_force("Validating", webhooks.hook(HOOK, **{"rules": [rule], **own})):
-        assert webhooks.create(subject).status == (400 if asked else 201)
+        assert webhooks.create(admitted).status == (400 if asked else 201)
 
 
-def test_webhooks_have_no_say_in_what_is_said_of_webhooks(
+def test_webhooks_are_not_called_for_admission_configurations(
     cluster: E2eCluster, hook_server: WebhookServer, unique: str
 ) -> None:
     """Or nobody could take one away again."""
     everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
-    hook_server.on(f"/{HOOK}", DENIED)
-    webhooks = Webhooks(cluster, hook_server, tenants())
+    hook_server.respond_with(f"/{HOOK}", DENIED)
+    webhooks = Webhooks(cluster, hook_server, tenant_resource())
     rules: dict[str, Any] = {"rules": everything, "objectSelector": {"matchLabels": {"mine": unique}}}
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     policy = {
@@ -114,34 +126,36 @@ def test_webhooks_have_no_say_in_what_is_said_of_webhooks(
             "validations": [{"expression": "true"}],
         },
     }
-    configmap = configmaps("default").body("judged", labels={"mine": unique})
+    configmap = configmap_resource("default").body("judged", labels={"mine": unique})
     with webhooks.in_force("Validating", webhooks.hook(HOOK, **rules)):
-        create = configmaps("default").path
+        create = configmap_resource("default").path
         wait_until("in force", lambda: webhooks.send("POST", create, configmap, dryRun="All").status == 400)
         webhooks.send("POST", path, policy).expect(201)
         webhooks.send("DELETE", f"{path}/{unique}").expect(200)
 
 
-def test_nobody_is_asked_about_a_namespace_that_is_missing(
+def test_no_webhook_is_called_for_a_missing_namespace(
     cluster: E2eCluster, hook_server: WebhookServer, unique: str
 ) -> None:
-    subjects = (configmaps("default"), tenants())
+    subjects = (configmap_resource("default"), tenant_resource())
     webhooks = Webhooks(cluster, hook_server, *subjects)
-    hook_server.on(f"/{HOOK}", DENIED)
+    hook_server.respond_with(f"/{HOOK}", DENIED)
     for kind in ("Validating", "Mutating"):
         with webhooks.in_force(kind, webhooks.hook(HOOK)):
             for each in subjects:
                 answer = webhooks.send("POST", each.path.replace(each.namespace, unique), webhooks.body(each))
-                assert (answer.status, message_of(answer)) == (404, f'namespaces "{unique}" not found')
+                assert (answer.status, status_message(answer)) == (404, f'namespaces "{unique}" not found')
     assert hook_server.calls(f"/{HOOK}") == []
 
 
 @pytest.mark.usefixtures("embedded")
-def test_conditions_that_do_not_compile_are_shown(cluster: E2eCluster, hook_server: WebhookServer) -> None:
-    webhooks = Webhooks(cluster, hook_server, tenants())
+def test_match_conditions_that_do_not_compile_are_shown_in_readyz(
+    cluster: E2eCluster, hook_server: WebhookServer
+) -> None:
+    webhooks = Webhooks(cluster, hook_server, tenant_resource())
     broken = [{"name": "c", "expression": "1 < 2.5"}]
     with webhooks.in_force("Validating", webhooks.hook(HOOK, matchConditions=broken)) as name:
-        answer = webhooks.create(tenants())
+        answer = webhooks.create(tenant_resource())
         assert (answer.status, answer.json()["reason"]) == (403, "Forbidden")
         shown = webhooks.client.get("/readyz", query={"verbose": ""}).content.decode()
     [line] = [each for each in shown.splitlines() if "admission-webhooks" in each]
@@ -160,7 +174,7 @@ def test_conditions_that_do_not_compile_are_shown(cluster: E2eCluster, hook_serv
     ],
     ids=str,
 )
-def test_a_configuration_of_the_wrong_types_is_not_stored(cluster: E2eCluster, unique: str, fields: Any) -> None:
+def test_a_webhook_configuration_with_wrong_types_is_rejected(cluster: E2eCluster, unique: str, fields: Any) -> None:
     body = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingWebhookConfiguration",
@@ -168,6 +182,6 @@ def test_a_configuration_of_the_wrong_types_is_not_stored(cluster: E2eCluster, u
         "webhooks": [{"name": HOOK, **fields}],
     }
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-    client = cluster.session()
+    client = cluster.client()
     assert client.request("POST", path, body).status in (400, 422)
     assert client.get("/readyz").status == 200

@@ -7,50 +7,55 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.support.https_client import Answer
-from tests.e2e.support.webhook_server import Response, WebhookServer
+from tests.e2e.support.https_client import Response
+from tests.e2e.support.webhook_server import AdmissionResponse, WebhookServer
 from tests.e2e.support.webhooks import (
     ALLOWED,
     APPLY,
+    DENIAL_MESSAGE,
     DENIED,
     HOOK,
     JSON,
     MERGE,
-    REFUSAL,
-    Subject,
+    AdmittedResource,
     Webhooks,
-    in_order,
-    message_of,
-    patch_of,
+    in_call_order,
+    json_patch_response,
+    status_message,
 )
 
 
 @pytest.fixture
-def kept(webhooks: Webhooks, subject: Subject, unique: str) -> Iterator[str]:
+def kept(webhooks: Webhooks, admitted: AdmittedResource, unique: str) -> Iterator[str]:
     """The name of an object that there is."""
-    webhooks.create(subject, unique, dry=False).expect(201)
+    webhooks.create(admitted, unique, dry=False).expect(201)
     yield unique
-    webhooks.send("DELETE", f"{subject.path}/{unique}")
+    webhooks.send("DELETE", f"{admitted.path}/{unique}")
 
 
 @pytest.mark.parametrize("kind", ["Validating", "Mutating"])
 @pytest.mark.parametrize("dry_run", [{}, {"dryRun": "All"}], ids=["done", "dry run"])
-def test_every_write_is_judged(
-    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject, kept: str, kind: Any, dry_run: Mapping[str, str]
+def test_every_write_is_sent_to_webhooks(
+    webhooks: Webhooks,
+    hook_server: WebhookServer,
+    admitted: AdmittedResource,
+    kept: str,
+    kind: Any,
+    dry_run: Mapping[str, str],
 ) -> None:
     """R-019."""
-    hook_server.on(f"/{HOOK}", DENIED)
-    path, selected = f"{subject.path}/{kept}", {"labelSelector": f"webhooks={webhooks.labels['webhooks']}"}
-    changed = webhooks.body(subject, kept, annotations={"a": "b"})
-    unborn = webhooks.body(subject, f"{kept}x")
+    hook_server.respond_with(f"/{HOOK}", DENIED)
+    path, selected = f"{admitted.path}/{kept}", {"labelSelector": f"webhooks={webhooks.labels['webhooks']}"}
+    changed = webhooks.body(admitted, kept, annotations={"a": "b"})
+    unborn = webhooks.body(admitted, f"{kept}x")
     annotate = {"metadata": {"annotations": {"a": "b"}}}
     applied = {**dry_run, "fieldManager": "e2e", "force": "true"}
     with webhooks.in_force(kind, webhooks.hook(HOOK)):
         answers = {
-            "create": webhooks.send("POST", subject.path, unborn, **dry_run),
+            "create": webhooks.send("POST", admitted.path, unborn, **dry_run),
             "generated name": webhooks.send(
                 "POST",
-                subject.path,
+                admitted.path,
                 {**unborn, "metadata": {"generateName": "g", "labels": webhooks.labels}},
                 **dry_run,
             ),
@@ -66,15 +71,15 @@ def test_every_write_is_judged(
             "apply": webhooks.send("PATCH", path, changed, content_type=APPLY, **applied),
             "apply to nothing": webhooks.send("PATCH", f"{path}x", unborn, content_type=APPLY, **applied),
             "delete": webhooks.send("DELETE", path, **dry_run),
-            "deletecollection": webhooks.send("DELETE", subject.path, **selected, **dry_run),
+            "deletecollection": webhooks.send("DELETE", admitted.path, **selected, **dry_run),
         }
-        told = {verb: (answer.status, message_of(answer)) for verb, answer in answers.items()}
-        assert told == dict.fromkeys(answers, (400, REFUSAL))
+        told = {verb: (answer.status, status_message(answer)) for verb, answer in answers.items()}
+        assert told == dict.fromkeys(answers, (400, DENIAL_MESSAGE))
         assert len(hook_server.calls(f"/{HOOK}")) == len(answers)
     webhooks.client.get(path).expect(200)
 
 
-def _asked(hook_server: WebhookServer, answer: Answer) -> dict[str, Any]:
+def _received_request(hook_server: WebhookServer, answer: Response) -> dict[str, Any]:
     """What the webhook was asked of a request that it let pass, without what differs from run to run."""
     assert answer.status in (200, 201), answer.content
     [call] = hook_server.calls(f"/{HOOK}")
@@ -88,23 +93,23 @@ def _asked(hook_server: WebhookServer, answer: Answer) -> dict[str, Any]:
     user = request.pop("userInfo")
     assert user["username"]
     assert "system:authenticated" in user["groups"]
-    hook_server.forget(f"/{HOOK}")
+    hook_server.forget_calls(f"/{HOOK}")
     return request
 
 
-def test_a_webhook_is_asked_what_kubernetes_asks(
-    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject, kept: str
+def test_a_webhook_receives_the_request_that_kubernetes_sends(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, kept: str
 ) -> None:
-    hook_server.on(f"/{HOOK}", ALLOWED)
-    path = f"{subject.path}/{kept}"
-    kind = {"group": subject.group, "version": subject.version, "kind": subject.kind}
-    resource = {"group": subject.group, "version": subject.version, "resource": subject.plural}
+    hook_server.respond_with(f"/{HOOK}", ALLOWED)
+    path = f"{admitted.path}/{kept}"
+    kind = {"group": admitted.group, "version": admitted.version, "kind": admitted.kind}
+    resource = {"group": admitted.group, "version": admitted.version, "resource": admitted.plural}
     common = {
         "kind": kind,
         "resource": resource,
         "requestKind": kind,
         "requestResource": resource,
-        "namespace": subject.namespace,
+        "namespace": admitted.namespace,
         "dryRun": True,
     }
 
@@ -114,8 +119,8 @@ def test_a_webhook_is_asked_what_kubernetes_asks(
     stored = webhooks.client.get(path).expect(200)
     annotate, dry = {"metadata": {"annotations": {"a": "b"}}}, {"dryRun": "All"}
     with webhooks.in_force("Validating", webhooks.hook(HOOK)):
-        created = webhooks.send("POST", subject.path, webhooks.body(subject, f"{kept}x"), fieldManager="me", **dry)
-        request = _asked(hook_server, created)
+        created = webhooks.send("POST", admitted.path, webhooks.body(admitted, f"{kept}x"), fieldManager="me", **dry)
+        request = _received_request(hook_server, created)
         assert request["object"]["metadata"]["uid"]
         assert request.pop("object")["metadata"]["name"] == created.json()["metadata"]["name"]
         assert request == {
@@ -126,22 +131,22 @@ def test_a_webhook_is_asked_what_kubernetes_asks(
             "options": options("Create", fieldManager="me"),
         }
         patched = webhooks.send("PATCH", path, annotate, content_type=MERGE, fieldValidation="Strict", **dry)
-        request = _asked(hook_server, patched)
+        request = _received_request(hook_server, patched)
         assert request.pop("object")["metadata"]["annotations"] == {"a": "b"}
-        assert _is(stored, request.pop("oldObject"))
+        assert _is_same_object(stored, request.pop("oldObject"))
         assert request == {
             **common,
             "name": kept,
             "operation": "UPDATE",
             "options": options("Update", fieldValidation="Strict"),
         }
-        applied = webhooks.body(subject, f"{kept}x")
+        applied = webhooks.body(admitted, f"{kept}x")
         apply = webhooks.send("PATCH", f"{path}x", applied, content_type=APPLY, fieldManager="me", **dry)
-        request = _asked(hook_server, apply)
+        request = _received_request(hook_server, apply)
         assert (request["operation"], request["options"]) == ("CREATE", options("Create", fieldManager="me"))
         wanted = {"propagationPolicy": "Background", "dryRun": ["All"]}
-        request = _asked(hook_server, webhooks.send("DELETE", path, wanted))
-        assert _is(stored, request.pop("oldObject"))
+        request = _received_request(hook_server, webhooks.send("DELETE", path, wanted))
+        assert _is_same_object(stored, request.pop("oldObject"))
         assert request == {
             **common,
             "name": kept,
@@ -150,61 +155,71 @@ def test_a_webhook_is_asked_what_kubernetes_asks(
             "options": options("Delete", propagationPolicy="Background"),
         }
         selector = {"labelSelector": f"webhooks={webhooks.labels['webhooks']}"}
-        request = _asked(hook_server, webhooks.send("DELETE", subject.path, **selector, **dry))
+        request = _received_request(hook_server, webhooks.send("DELETE", admitted.path, **selector, **dry))
         assert (request["operation"], "name" in request) == ("DELETE", False)
-        assert _is(stored, request["oldObject"])
+        assert _is_same_object(stored, request["oldObject"])
 
 
-def _is(stored: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
+def _is_same_object(stored: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
     """The same object; that of a Tenant gets conditions meanwhile."""
     return (old["metadata"]["uid"], old.get("spec")) == (stored["metadata"]["uid"], stored.get("spec"))
 
 
-def test_mutations_are_stored_and_seen_by_those_that_come_later(
-    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject, unique: str
+def test_mutations_are_stored_and_visible_to_later_webhooks(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, unique: str
 ) -> None:
     names = ["first.example.com", "second.example.com"]
-    hook_server.on(
+    hook_server.respond_with(
         f"/{names[0]}",
-        patch_of(
+        json_patch_response(
             {"op": "add", "path": "/metadata/annotations", "value": {"one": "1"}},
             {"op": "replace", "path": "/metadata/labels/new", "value": "yes"},
             {"op": "add", "path": "/unknown", "value": "dropped"},
         ),
     )
-    hook_server.on(
+    hook_server.respond_with(
         f"/{names[1]}",
-        lambda request: patch_of(
+        lambda request: json_patch_response(
             {"op": "test", "path": "/metadata/annotations/one", "value": "1"},
             {"op": "add", "path": "/metadata/annotations/two", "value": request["object"]["metadata"]["labels"]["new"]},
         ),
     )
     with webhooks.in_force("Mutating", *(webhooks.hook(name) for name in names)):
-        stored = webhooks.create(subject, unique, dry=False).expect(201)
+        stored = webhooks.create(admitted, unique, dry=False).expect(201)
     assert stored["metadata"]["annotations"] == {"one": "1", "two": "yes"}
     assert stored["metadata"]["labels"]["new"] == "yes"
     assert "unknown" not in stored
-    read = webhooks.client.get(f"{subject.path}/{unique}").expect(200)
+    read = webhooks.client.get(f"{admitted.path}/{unique}").expect(200)
     assert read["metadata"]["annotations"] == {"one": "1", "two": "yes"}
-    webhooks.send("DELETE", f"{subject.path}/{unique}").expect(200)
+    webhooks.send("DELETE", f"{admitted.path}/{unique}").expect(200)
 
 
-def test_a_mutated_object_is_validated(webhooks: Webhooks, hook_server: WebhookServer, subject: Subject) -> None:
-    hook_server.on(f"/{HOOK}", patch_of({"op": "replace", "path": "/metadata/name", "value": "NOT A NAME"}))
+def test_a_mutated_object_is_validated(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource
+) -> None:
+    hook_server.respond_with(
+        f"/{HOOK}", json_patch_response({"op": "replace", "path": "/metadata/name", "value": "NOT A NAME"})
+    )
     with webhooks.in_force("Mutating", webhooks.hook(HOOK)):
-        answer = webhooks.create(subject)
+        answer = webhooks.create(admitted)
         assert (answer.status, answer.json()["reason"]) == (422, "Invalid")
-        assert "metadata.name" in message_of(answer)
-    hook_server.on(f"/{HOOK}", patch_of({"op": "add", "path": "/metadata/labels/x", "value": "no value!"}))
+        assert "metadata.name" in status_message(answer)
+    hook_server.respond_with(
+        f"/{HOOK}", json_patch_response({"op": "add", "path": "/metadata/labels/x", "value": "no value!"})
+    )
     with webhooks.in_force("Mutating", webhooks.hook(HOOK)):
-        assert 'metadata.labels: Invalid value: "no value!"' in message_of(webhooks.create(subject))
+        assert 'metadata.labels: Invalid value: "no value!"' in status_message(webhooks.create(admitted))
 
 
-def test_what_a_webhook_repeats_is_warned_of(webhooks: Webhooks, hook_server: WebhookServer, subject: Subject) -> None:
+def test_duplicate_owners_from_a_webhook_cause_a_warning(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource
+) -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "u"}
-    hook_server.on(f"/{HOOK}", patch_of({"op": "add", "path": "/metadata/ownerReferences", "value": [owner, owner]}))
+    hook_server.respond_with(
+        f"/{HOOK}", json_patch_response({"op": "add", "path": "/metadata/ownerReferences", "value": [owner, owner]})
+    )
     with webhooks.in_force("Mutating", webhooks.hook(HOOK)):
-        answer = webhooks.create(subject)
+        answer = webhooks.create(admitted)
     assert answer.expect(201)["metadata"]["ownerReferences"] == [owner]
     said = (
         ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups "
@@ -224,10 +239,10 @@ def test_what_a_webhook_repeats_is_warned_of(webhooks: Webhooks, hook_server: We
         pytest.param(("IfNeeded", "IfNeeded"), (), [0, 1], id="nothing changes"),
     ],
 )
-def test_webhooks_are_asked_again_if_they_need_it(
+def test_webhooks_are_reinvoked_if_needed(
     webhooks: Webhooks,
     hook_server: WebhookServer,
-    subject: Subject,
+    admitted: AdmittedResource,
     policies: Sequence[str],
     changing: Sequence[int],
     expected: list[int],
@@ -236,57 +251,61 @@ def test_webhooks_are_asked_again_if_they_need_it(
     for index, name in enumerate(names):
         key = f"/metadata/labels/h{index}"
 
-        def respond(request: Mapping[str, Any], *, key: str = key, changes: bool = index in changing) -> Response:
+        def respond(
+            request: Mapping[str, Any], *, key: str = key, changes: bool = index in changing
+        ) -> AdmissionResponse:
             value = str(int(request["object"]["metadata"]["labels"].get(key.rpartition("/")[2], "0")) + 1)
-            return patch_of({"op": "add", "path": key, "value": value}) if changes else ALLOWED
+            return json_patch_response({"op": "add", "path": key, "value": value}) if changes else ALLOWED
 
-        hook_server.on(f"/{name}", respond)
+        hook_server.respond_with(f"/{name}", respond)
     hooks = [webhooks.hook(name, reinvocationPolicy=policies[index]) for index, name in enumerate(names)]
     with webhooks.in_force("Mutating", *hooks):
-        webhooks.create(subject).expect(201)
+        webhooks.create(admitted).expect(201)
     paths = [f"/{name}" for name in names]
-    assert [paths.index(path) for path in in_order(hook_server, paths)] == expected
+    assert [paths.index(path) for path in in_call_order(hook_server, paths)] == expected
 
 
 def test_a_deletion_cannot_be_patched(
-    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject, kept: str
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, kept: str
 ) -> None:
-    hook_server.on(f"/{HOOK}", patch_of({"op": "add", "path": "/x", "value": 1}))
+    hook_server.respond_with(f"/{HOOK}", json_patch_response({"op": "add", "path": "/x", "value": 1}))
     with webhooks.in_force("Mutating", webhooks.hook(HOOK)):
-        answer = webhooks.send("DELETE", f"{subject.path}/{kept}", dryRun="All")
+        answer = webhooks.send("DELETE", f"{admitted.path}/{kept}", dryRun="All")
     assert answer.status == 500
     attempted = f'admission webhook "{HOOK}" attempted to modify the object'
-    assert message_of(answer) == f"Internal error occurred: {attempted}, which is not supported for this operation"
+    assert status_message(answer) == f"Internal error occurred: {attempted}, which is not supported for this operation"
 
 
-def test_warnings_are_passed_on(webhooks: Webhooks, hook_server: WebhookServer, subject: Subject) -> None:
-    hook_server.on(f"/{HOOK}", {"allowed": True, "warnings": ["one", "t\nwo", 'th"ree']})
+def test_warnings_are_passed_on(webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource) -> None:
+    hook_server.respond_with(f"/{HOOK}", {"allowed": True, "warnings": ["one", "t\nwo", 'th"ree']})
     for kind in ("Validating", "Mutating"):
         with webhooks.in_force(kind, webhooks.hook(HOOK)):
-            answer = webhooks.create(subject)
+            answer = webhooks.create(admitted)
             answer.expect(201)
             assert answer.warnings == ['299 - "one"', '299 - "th\\"ree"']
 
 
-def test_older_reviews_are_spoken(webhooks: Webhooks, hook_server: WebhookServer, subject: Subject) -> None:
-    patch = patch_of({"op": "add", "path": "/metadata/labels/x", "value": "y"})
+def test_v1beta1_reviews_are_supported(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource
+) -> None:
+    patch = json_patch_response({"op": "add", "path": "/metadata/labels/x", "value": "y"})
     del patch["patchType"]
-    hook_server.on(f"/{HOOK}", {**patch, "uid": "whatever"})
+    hook_server.respond_with(f"/{HOOK}", {**patch, "uid": "whatever"})
     with webhooks.in_force("Mutating", webhooks.hook(HOOK, admissionReviewVersions=["v7", "v1beta1", "v1"])):
-        assert webhooks.create(subject).expect(201)["metadata"]["labels"]["x"] == "y"
+        assert webhooks.create(admitted).expect(201)["metadata"]["labels"]["x"] == "y"
     [call] = hook_server.calls(f"/{HOOK}")
     assert call.review["apiVersion"] == "admission.k8s.io/v1beta1"
 
 
 @pytest.mark.usefixtures("embedded")
 @pytest.mark.parametrize("effects", ["Some", "Unknown"])
-def test_a_webhook_with_side_effects_refuses_dry_runs(
-    webhooks: Webhooks, hook_server: WebhookServer, subject: Subject, effects: str
+def test_a_webhook_with_side_effects_rejects_dry_runs(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, effects: str
 ) -> None:
     """Today's kube-apiserver lets nobody write such a webhook."""
-    hook_server.on(f"/{HOOK}", DENIED)
+    hook_server.respond_with(f"/{HOOK}", DENIED)
     with webhooks.in_force("Validating", webhooks.hook(HOOK, sideEffects=effects, failurePolicy="Ignore")):
-        answer = webhooks.create(subject)
-        assert (answer.status, message_of(answer)) == (400, f'admission webhook "{HOOK}" does not support dry run')
+        answer = webhooks.create(admitted)
+        assert (answer.status, status_message(answer)) == (400, f'admission webhook "{HOOK}" does not support dry run')
         assert hook_server.calls(f"/{HOOK}") == []
-        assert message_of(webhooks.create(subject, dry=False)) == REFUSAL
+        assert status_message(webhooks.create(admitted, dry=False)) == DENIAL_MESSAGE

@@ -13,25 +13,25 @@ FALLBACK = {"X-Remote-User": "system:kube-aggregator"}
 PROBE = {"X-Remote-User": "system:kube-aggregator", "X-Remote-Group": "system:masters"}
 
 
-def ours(cluster: E2eCluster) -> Client:
+def direct_client(cluster: E2eCluster) -> Client:
     """Our server itself, as an administrator."""
     if isinstance(cluster, KubeCluster):
-        return cluster.direct()
+        return cluster.direct_client()
     assert isinstance(cluster, EmbeddedCluster)
-    return cluster.session()
+    return cluster.client()
 
 
-def test_the_aggregator_s_probe_passes_by_its_group(kube: KubeCluster) -> None:
-    assert kube.front_proxy().get(GROUP_VERSION, headers=PROBE).status == 200
+def test_the_aggregators_availability_probe_is_authorized_by_its_group(kube: KubeCluster) -> None:
+    assert kube.front_proxy_client().get(GROUP_VERSION, headers=PROBE).status == 200
 
 
-def test_the_aggregator_without_groups_may_still_read_discovery(kube: KubeCluster) -> None:
-    assert kube.front_proxy().get(GROUP_VERSION, headers=FALLBACK).status == 200
+def test_the_aggregator_reads_discovery_without_groups(kube: KubeCluster) -> None:
+    assert kube.front_proxy_client().get(GROUP_VERSION, headers=FALLBACK).status == 200
 
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3"])
-def test_the_aggregator_without_groups_may_read_openapi(kube: KubeCluster, path: str) -> None:
-    collector = kube.front_proxy()
+def test_the_aggregator_reads_openapi_without_groups(kube: KubeCluster, path: str) -> None:
+    collector = kube.front_proxy_client()
     sent = {"X-Remote-User": "system:aggregator", "Accept": "application/json"}
     first = collector.get(path, headers=sent)
     assert first.expect(200)["paths"]
@@ -39,16 +39,16 @@ def test_the_aggregator_without_groups_may_read_openapi(kube: KubeCluster, path:
     assert (again.status, again.body) == (304, b"")
 
 
-def test_the_aggregator_s_own_question_for_discovery_gets_the_document_it_knows(kube: KubeCluster) -> None:
+def test_the_aggregator_gets_aggregated_discovery_in_the_version_it_prefers(kube: KubeCluster) -> None:
     asked = [f"application/json;g=apidiscovery.k8s.io;v={each};as=APIGroupDiscoveryList" for each in ("v2", "v2beta1")]
-    answer = kube.front_proxy().get("/apis", headers={**PROBE, "Accept": ",".join(asked)})
+    answer = kube.front_proxy_client().get("/apis", headers={**PROBE, "Accept": ",".join(asked)})
     assert answer.headers["Content-Type"] == asked[0]
     groups = [group["metadata"]["name"] for group in answer.expect(200)["items"]]
     assert groups == ["apps.cozystack.io", "core.cozystack.io"]
 
 
 def test_an_ordinary_user_reads_discovery_and_openapi(cluster: E2eCluster, unique: str) -> None:
-    user = cluster.direct(unique) if isinstance(cluster, KubeCluster) else cluster.session(unique)
+    user = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
     index = user.get("/openapi/v3").expect(200)["paths"]
     document = index["apis/apps.cozystack.io/v1alpha1"]["serverRelativeURL"]
     for path in ("/apis", "/apis/apps.cozystack.io", GROUP_VERSION, "/openapi/v2", document, "/version"):
@@ -56,14 +56,14 @@ def test_an_ordinary_user_reads_discovery_and_openapi(cluster: E2eCluster, uniqu
     assert user.get(tenants_path(ROOT, "root")).status == 403
 
 
-def test_requests_come_with_the_aggregator_s_own_headers(kube: KubeCluster) -> None:
+def test_forwarding_headers_of_the_aggregator_are_accepted(kube: KubeCluster) -> None:
     forwarded = {"X-Forwarded-For": "192.0.2.9", "X-Forwarded-Host": "api.example.org", "X-Forwarded-Uri": "/x"}
-    answer = kube.front_proxy().get(tenants_path(ROOT), headers={**PROBE, **forwarded})
+    answer = kube.front_proxy_client().get(tenants_path(ROOT), headers={**PROBE, **forwarded})
     assert answer.status == 200
 
 
 def test_the_serving_certificate_names_the_service(kube: KubeCluster) -> None:
-    service = kube.session().get("/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io").expect(200)
+    service = kube.client().get("/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io").expect(200)
     assert service["spec"]["caBundle"]
     assert not service["spec"].get("insecureSkipTLSVerify")
     conditions = {each["type"]: each for each in service["status"]["conditions"]}
@@ -82,15 +82,15 @@ def test_the_serving_certificate_names_the_service(kube: KubeCluster) -> None:
         pytest.param(f"{GROUP_VERSION}/namespaces/tenant-root/tenants/", id="collection with a slash"),
     ],
 )
-def test_nothing_is_ever_redirected(cluster: E2eCluster, path: str) -> None:
-    answer = ours(cluster).get(path)
+def test_no_path_is_redirected(cluster: E2eCluster, path: str) -> None:
+    answer = direct_client(cluster).get(path)
     assert not 300 <= answer.status < 400
     assert "Location" not in answer.headers
 
 
 @pytest.mark.parametrize("resource", ["tenants", "tenants/status"])
-def test_the_verbs_that_controllers_choose_by_are_served(cluster: E2eCluster, resource: str) -> None:
-    document = ours(cluster).get(GROUP_VERSION).expect(200)
+def test_exactly_the_verbs_in_discovery_are_served(cluster: E2eCluster, resource: str) -> None:
+    document = direct_client(cluster).get(GROUP_VERSION).expect(200)
     verbs = {each["name"]: set(each["verbs"]) for each in document["resources"]}
     assert verbs["tenants"] >= {"create", "delete", "deletecollection", "list", "watch"}
     assert verbs["tenants/status"] == {"get"}
@@ -102,19 +102,19 @@ def test_the_verbs_that_controllers_choose_by_are_served(cluster: E2eCluster, re
     }
     suffix = resource.removeprefix("tenants")
     for verb, (method, name) in probes.items():
-        answer = ours(cluster).request(method, f"{tenants_path(ROOT)}{name}{suffix}", {})
+        answer = direct_client(cluster).request(method, f"{tenants_path(ROOT)}{name}{suffix}", {})
         assert (answer.status == 405) is (verb not in verbs[resource]), (verb, answer.status)
 
 
-def test_the_root_lists_the_paths(cluster: E2eCluster) -> None:
-    paths = ours(cluster).get("/").expect(200)["paths"]
+def test_the_root_path_lists_all_paths(cluster: E2eCluster) -> None:
+    paths = direct_client(cluster).get("/").expect(200)["paths"]
     assert paths == sorted(paths)
     assert {"/apis", GROUP_VERSION, "/healthz", "/metrics", "/openapi/v3", "/version"} <= set(paths)
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/apis/unknown.example.org", "/debug/pprof"])
-def test_an_unknown_path_lists_them_too(cluster: E2eCluster, path: str) -> None:
-    answer = ours(cluster).get(path)
+def test_an_unknown_path_answers_404_with_all_paths(cluster: E2eCluster, path: str) -> None:
+    answer = direct_client(cluster).get(path)
     assert "/apis" in answer.expect(404)["paths"]
     assert answer.headers["Content-Type"] == "application/json"
 
@@ -131,35 +131,35 @@ def test_an_unknown_path_lists_them_too(cluster: E2eCluster, path: str) -> None:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_a_path_with_strange_escapes_is_a_mistake_of_the_client(cluster: E2eCluster, method: str, segment: str) -> None:
-    answer = ours(cluster).request(method, f"{tenants_path(ROOT)}/{segment}", {})
+def test_malformed_escapes_in_a_path_are_a_client_error(cluster: E2eCluster, method: str, segment: str) -> None:
+    answer = direct_client(cluster).request(method, f"{tenants_path(ROOT)}/{segment}", {})
     assert 400 <= answer.status < 500
     assert answer.json()["kind"] == "Status"
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "TRACE"])
 def test_other_methods_are_not_allowed(cluster: E2eCluster, method: str) -> None:
-    answer = ours(cluster).request(method, tenants_path(ROOT))
+    answer = direct_client(cluster).request(method, tenants_path(ROOT))
     assert answer.status == 405
     if method != "HEAD":
         assert answer.json()["reason"] == "MethodNotAllowed"
 
 
-def test_who_may_not_is_not_told_what_there_is(cluster: E2eCluster, unique: str) -> None:
-    user = cluster.session(unique)
+def test_an_unauthorized_user_cannot_find_out_which_paths_exist(cluster: E2eCluster, unique: str) -> None:
+    user = cluster.client(unique)
     for method, path in (("GET", f"{GROUP_VERSION}/namespaces/{ROOT}/nothing"), ("PUT", tenants_path(ROOT))):
         assert user.request(method, path, {}).status == 403
-        assert ours(cluster).request(method, path, {}).status in (404, 405)
+        assert direct_client(cluster).request(method, path, {}).status in (404, 405)
 
 
-def test_no_answer_names_the_server_program(cluster: E2eCluster) -> None:
-    answer = ours(cluster).get(GROUP_VERSION)
+def test_no_response_names_the_server_program(cluster: E2eCluster) -> None:
+    answer = direct_client(cluster).get(GROUP_VERSION)
     assert "Server" not in answer.headers
     assert answer.headers["Date"]
 
 
-def test_a_tenant_comes_and_goes_as_the_upstream_sample_does(cluster: E2eCluster, tenants: Tenants) -> None:
-    client, name = cluster.session(), tenants.name()
+def test_a_tenant_can_be_created_again_after_its_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
+    client, name = cluster.client(), tenants.new_name()
     created = client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
     assert (created["apiVersion"], created["kind"]) == ("apps.cozystack.io/v1alpha1", "Tenant")
     listed = client.get(tenants_path(ROOT)).expect(200)
@@ -169,8 +169,8 @@ def test_a_tenant_comes_and_goes_as_the_upstream_sample_does(cluster: E2eCluster
     client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
 
 
-def test_fields_that_cannot_be_selected_are_not_claimed(cluster: E2eCluster) -> None:
-    document = ours(cluster).get("/openapi/v3/apis/apps.cozystack.io/v1alpha1")
+def test_openapi_declares_no_selectable_fields(cluster: E2eCluster) -> None:
+    document = direct_client(cluster).get("/openapi/v3/apis/apps.cozystack.io/v1alpha1")
     assert b"x-kubernetes-selectable-fields" not in document.content
-    refused = ours(cluster).get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
+    refused = direct_client(cluster).get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
     assert "is not a known field selector" in refused.expect(400)["message"]

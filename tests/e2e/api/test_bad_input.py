@@ -33,40 +33,38 @@ MERGE, JSON_PATCH, APPLY = (
         pytest.param(b"!!python/object/apply:os.getpid []", "application/yaml", id="a YAML tag of Python"),
     ],
 )
-def test_a_body_that_cannot_be_read(cluster: E2eCluster, body: bytes, content_type: str) -> None:
-    answer = cluster.session().request("POST", tenants_path(ROOT), body, content_type=content_type)
+def test_an_undecodable_body_is_a_bad_request(cluster: E2eCluster, body: bytes, content_type: str) -> None:
+    answer = cluster.client().request("POST", tenants_path(ROOT), body, content_type=content_type)
     assert answer.expect(400)["kind"] == "Status"
 
 
-def test_yaml_that_blows_up_is_refused(cluster: E2eCluster) -> None:
+def test_a_yaml_alias_bomb_is_rejected(cluster: E2eCluster) -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
-    answer = cluster.session().request("POST", tenants_path(ROOT), "\n".join(lines), content_type="application/yaml")
+    answer = cluster.client().request("POST", tenants_path(ROOT), "\n".join(lines), content_type="application/yaml")
     assert answer.status in (400, 413)
 
 
 def test_a_body_over_three_mebibytes_is_too_large(cluster: E2eCluster, unique: str) -> None:
     body = json.dumps(manifest(unique, annotations={"a": "x" * (3 * 1024 * 1024)}))
-    client = cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
+    client = cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
     assert client.request("POST", tenants_path(ROOT), body).expect(413)["reason"] == "RequestEntityTooLarge"
 
 
-def test_an_object_that_the_host_cannot_store_is_too_large(
-    kube: KubeCluster, cluster: E2eCluster, tenants: Tenants
-) -> None:
+def test_an_object_over_the_etcd_limit_is_too_large(kube: KubeCluster, cluster: E2eCluster, tenants: Tenants) -> None:
     """Etcd takes no more than 1.5 MiB, which kube-apiserver passes on as a 500 about nothing."""
-    name = tenants.name()
+    name = tenants.new_name()
     body = manifest(name)
     body["metadata"]["labels"] = {f"{number}.{'k' * 50}/{'l' * 50}": "v" * 60 for number in range(12_000)}
-    status = cluster.session().request("POST", tenants_path(ROOT), body).expect(413)
+    status = cluster.client().request("POST", tenants_path(ROOT), body).expect(413)
     assert status["reason"] == "RequestEntityTooLarge"
     assert f'tenants.apps.cozystack.io "{name}"' in status["message"]
 
 
-def test_an_object_of_very_many_values_is_too_large(cluster: E2eCluster, unique: str) -> None:
+def test_an_object_with_too_many_values_is_too_large(cluster: E2eCluster, unique: str) -> None:
     """What it costs to look at it keeps everybody waiting (ATTACK-13); a patch that makes one is refused too."""
     finalizers = [f"example.org/f{number}" for number in range(30_000)]
-    whole, client = manifest(unique, finalizers=finalizers), cluster.session()
+    whole, client = manifest(unique, finalizers=finalizers), cluster.client()
     assert client.request("POST", tenants_path(ROOT), whole).expect(413)["reason"] == "RequestEntityTooLarge"
     query, patch = {"fieldManager": "e2e", "dryRun": "All"}, {**whole, "metadata": {"finalizers": finalizers}}
     for kind in (MERGE, APPLY):
@@ -89,9 +87,9 @@ def test_an_object_of_very_many_values_is_too_large(cluster: E2eCluster, unique:
         pytest.param({"metadata": {}}, {422}, id="no name"),
     ],
 )
-def test_an_object_that_makes_no_sense(cluster: E2eCluster, body: dict[str, object], codes: set[int]) -> None:
+def test_an_invalid_object_is_rejected(cluster: E2eCluster, body: dict[str, object], codes: set[int]) -> None:
     whole = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", **body}
-    answer = cluster.session().request("POST", tenants_path(ROOT), whole)
+    answer = cluster.client().request("POST", tenants_path(ROOT), whole)
     assert answer.status in codes, answer.content
     assert answer.json()["kind"] == "Status"
 
@@ -112,11 +110,11 @@ def test_an_object_that_makes_no_sense(cluster: E2eCluster, body: dict[str, obje
         pytest.param(APPLY, b"{}", id="apply of nothing"),
     ],
 )
-def test_a_patch_that_makes_no_sense(cluster: E2eCluster, tenants: Tenants, content_type: str, body: bytes) -> None:
+def test_an_invalid_patch_is_rejected(cluster: E2eCluster, tenants: Tenants, content_type: str, body: bytes) -> None:
     tenant = tenants.create()
     path = tenants_path(ROOT, tenant["metadata"]["name"])
     query = {"fieldManager": "e2e"}
-    answer = cluster.session().request("PATCH", path, body, query=query, content_type=content_type)
+    answer = cluster.client().request("PATCH", path, body, query=query, content_type=content_type)
     assert 400 <= answer.status < 500, answer.content
     assert answer.json()["kind"] == "Status"
     assert tenants.get(tenant["metadata"]["name"])["spec"] == tenant["spec"]
@@ -134,25 +132,25 @@ def test_a_patch_that_makes_no_sense(cluster: E2eCluster, tenants: Tenants, cont
         pytest.param({"timeoutSeconds": "soon"}, id="timeoutSeconds"),
     ],
 )
-def test_a_query_that_makes_no_sense(cluster: E2eCluster, query: dict[str, str]) -> None:
-    answer = cluster.session().get(tenants_path(ROOT), query={"timeoutSeconds": "1", **query})
+def test_an_invalid_query_is_rejected(cluster: E2eCluster, query: dict[str, str]) -> None:
+    answer = cluster.client().get(tenants_path(ROOT), query={"timeoutSeconds": "1", **query})
     assert 400 <= answer.status < 500, answer.content
     assert answer.json()["kind"] == "Status"
 
 
-def test_a_version_from_the_future_is_a_timeout_that_reflectors_know(cluster: E2eCluster) -> None:
+def test_a_future_resource_version_times_out_with_the_cause_that_reflectors_expect(cluster: E2eCluster) -> None:
     query = {"resourceVersion": str(2**62), "resourceVersionMatch": "NotOlderThan"}
-    status = cluster.session().get(tenants_path(ROOT), query=query).expect(504)
+    status = cluster.client().get(tenants_path(ROOT), query=query).expect(504)
     assert status["details"]["causes"][0]["reason"] == "ResourceVersionTooLarge"
 
 
-def test_an_impossible_selector_is_an_empty_list(cluster: E2eCluster) -> None:
-    listed = cluster.session().get(tenants_path(ROOT), query={"labelSelector": "a,!a"}).expect(200)
+def test_a_contradictory_selector_matches_nothing(cluster: E2eCluster) -> None:
+    listed = cluster.client().get(tenants_path(ROOT), query={"labelSelector": "a,!a"}).expect(200)
     assert listed["items"] == []
 
 
 @pytest.mark.parametrize("body", ["[]", '"x"', "1", "true", '{"kind": []}', '{"apiVersion": 1}'])
 @pytest.mark.parametrize("path", [tenants_path(ROOT), tenants_path(ROOT, "nobody")], ids=["collection", "object"])
-def test_a_body_of_a_delete_that_is_no_delete_options(cluster: E2eCluster, path: str, body: str) -> None:
-    answer = cluster.session().request("DELETE", path, body, query={"labelSelector": "no=body"})
+def test_invalid_delete_options_are_a_bad_request(cluster: E2eCluster, path: str, body: str) -> None:
+    answer = cluster.client().request("DELETE", path, body, query={"labelSelector": "no=body"})
     assert answer.expect(400)["reason"] == "BadRequest"

@@ -11,10 +11,10 @@ from tests.e2e.support.https_client import Client
 @pytest.fixture
 def client(cluster: E2eCluster) -> Client:
     """Straight to our server."""
-    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
+    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
 
-def test_no_other_site_may_read_answers(client: Client) -> None:
+def test_responses_carry_no_cors_headers(client: Client) -> None:
     origin = {"Origin": "https://example.org"}
     preflight = {**origin, "Access-Control-Request-Method": "GET"}
     answers = [
@@ -29,7 +29,7 @@ def test_no_other_site_may_read_answers(client: Client) -> None:
         assert not [name for name in names if name.startswith("access-control-")]
 
 
-def test_every_series_has_a_name_that_kubernetes_knows_the_form_of(client: Client) -> None:
+def test_every_metric_series_belongs_to_a_described_family(client: Client) -> None:
     client.get(tenants_path(ROOT)).expect(200)
     answer = client.get("/metrics")
     assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")

@@ -25,14 +25,14 @@ def pages(cluster: E2eCluster, selector: str, limit: int) -> list[dict[str, Any]
     token = ""
     while not found or token:
         query = {"labelSelector": selector, "limit": limit, **({"continue": token} if token else {})}
-        page = cluster.session().get(tenants_path(ROOT), query=query).expect(200)
+        page = cluster.client().get(tenants_path(ROOT), query=query).expect(200)
         found.append(page)
         token = page["metadata"].get("continue", "")
     return found
 
 
 @pytest.mark.parametrize("limit", [1, 7, 25, 26])
-def test_pages_make_up_the_list(cluster: E2eCluster, label: str, limit: int) -> None:
+def test_pages_add_up_to_the_whole_list(cluster: E2eCluster, label: str, limit: int) -> None:
     walked = pages(cluster, label, limit)
     names = [item["metadata"]["name"] for page in walked for item in page["items"]]
     assert len(names) == COUNT
@@ -41,20 +41,20 @@ def test_pages_make_up_the_list(cluster: E2eCluster, label: str, limit: int) -> 
     assert [len(page["items"]) for page in walked[:-1]] == [limit] * (len(walked) - 1)
 
 
-def test_a_selective_list_does_not_guess_what_remains(cluster: E2eCluster, label: str) -> None:
+def test_a_page_of_a_selective_list_has_no_remaining_item_count(cluster: E2eCluster, label: str) -> None:
     first = pages(cluster, label, 10)[0]["metadata"]
     assert first["continue"]
     assert "remainingItemCount" not in first
 
 
-def test_what_remains_is_told_exactly(cluster: E2eCluster, tenants: Tenants) -> None:
-    workload = tenants.nest()
+def test_remaining_item_count_is_exact(cluster: E2eCluster, tenants: Tenants) -> None:
+    workload = tenants.create_with_namespace()
     for _ in range(5):
         tenants.create(workload)
     query: dict[str, object] = {"limit": 2}
     remaining = []
     while True:
-        page = cluster.session().get(tenants_path(workload), query=query).expect(200)["metadata"]
+        page = cluster.client().get(tenants_path(workload), query=query).expect(200)["metadata"]
         remaining.append(page.get("remainingItemCount"))
         if not page.get("continue"):
             break
@@ -62,12 +62,12 @@ def test_what_remains_is_told_exactly(cluster: E2eCluster, tenants: Tenants) -> 
     assert remaining == [3, 1, None]
 
 
-def test_pages_do_not_move_while_they_are_walked(cluster: E2eCluster, tenants: Tenants, label: str) -> None:
+def test_all_pages_show_the_same_snapshot(cluster: E2eCluster, tenants: Tenants, label: str) -> None:
     query: dict[str, object] = {"labelSelector": label, "limit": 10}
-    first = cluster.session().get(tenants_path(ROOT), query=query).expect(200)
+    first = cluster.client().get(tenants_path(ROOT), query=query).expect(200)
     later = tenants.create(labels=dict([label.split("=")]))["metadata"]["name"]
     second = (
-        cluster.session()
+        cluster.client()
         .get(tenants_path(ROOT), query={**query, "limit": 100, "continue": first["metadata"]["continue"]})
         .expect(200)
     )
@@ -77,11 +77,11 @@ def test_pages_do_not_move_while_they_are_walked(cluster: E2eCluster, tenants: T
 
 
 @pytest.mark.parametrize("token", ["garbage", "eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ"])
-def test_a_token_that_is_not_ours_is_a_bad_request(cluster: E2eCluster, token: str) -> None:
-    answer = cluster.session().get(tenants_path(ROOT), query={"limit": 1, "continue": token})
+def test_a_foreign_continue_token_is_a_bad_request(cluster: E2eCluster, token: str) -> None:
+    answer = cluster.client().get(tenants_path(ROOT), query={"limit": 1, "continue": token})
     assert answer.expect(400)["reason"] == "BadRequest"
 
 
-def test_kubectl_walks_pages(cluster: E2eCluster, label: str) -> None:
+def test_kubectl_lists_in_chunks(cluster: E2eCluster, label: str) -> None:
     done = cluster.kubectl("get", "tenants", f"-n={ROOT}", "-l", label, "--chunk-size=4", "-o", "name")
     assert len(done.stdout.splitlines()) == COUNT

@@ -36,9 +36,11 @@ PROTOBUF, CBOR = "application/vnd.kubernetes.protobuf", "application/cbor"
     ],
 )
 @pytest.mark.parametrize("version", ["1", "2"])
-def test_an_error_in_a_watch_is_a_status_that_clients_can_read(cluster: E2eCluster, accept: str, version: str) -> None:
+def test_a_watch_error_is_a_json_status_whatever_the_client_prefers(
+    cluster: E2eCluster, accept: str, version: str
+) -> None:
     query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": 5}
-    answer = cluster.session().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
+    answer = cluster.client().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
     frame = answer.expect(200)
     assert answer.headers["Content-Type"] == "application/json"
     assert frame["type"] == "ERROR"
@@ -49,14 +51,16 @@ def test_an_error_in_a_watch_is_a_status_that_clients_can_read(cluster: E2eClust
 
 @pytest.mark.parametrize("accept", [PROTOBUF, CBOR, f"{PROTOBUF},{CBOR}"])
 @pytest.mark.parametrize("query", [{}, {"watch": "true", "timeoutSeconds": 1}], ids=["list", "watch"])
-def test_who_takes_no_json_is_told_so_in_json(cluster: E2eCluster, accept: str, query: dict[str, object]) -> None:
-    answer = cluster.session().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
+def test_a_client_that_accepts_no_json_gets_a_406_in_json(
+    cluster: E2eCluster, accept: str, query: dict[str, object]
+) -> None:
+    answer = cluster.client().get(tenants_path(ROOT), query=query, headers={"Accept": accept})
     assert answer.expect(406)["reason"] == "NotAcceptable"
     assert answer.headers["Content-Type"] == "application/json"
 
 
 def test_a_client_that_speaks_cbor_falls_back_to_json(cluster: E2eCluster, tenants: Tenants) -> None:
-    client, path, name = cluster.session(), tenants_path(ROOT), tenants.name()
+    client, path, name = cluster.client(), tenants_path(ROOT), tenants.new_name()
     listed = client.get(path, headers={"Accept": f"application/json;q=0.9,{CBOR};q=1"})
     assert listed.expect(200)["kind"] == "TenantList"
     refused = client.request("POST", path, b"\xd9\xd9\xf7\xa0", content_type=CBOR)
@@ -64,9 +68,9 @@ def test_a_client_that_speaks_cbor_falls_back_to_json(cluster: E2eCluster, tenan
     assert client.request("POST", path, manifest(name)).status == 201
 
 
-def test_a_collection_holds_what_was_made_in_its_namespace_only(cluster: E2eCluster, tenants: Tenants) -> None:
-    workload = tenants.nest()
-    client, name = cluster.session(), tenants.name(workload)
+def test_a_namespaced_list_shows_only_its_own_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
+    workload = tenants.create_with_namespace()
+    client, name = cluster.client(), tenants.new_name(workload)
     assert client.get(tenants_path(workload)).expect(200)["items"] == []
     client.request("POST", tenants_path(workload), json.dumps(manifest(name, workload))).expect(201)
     listed = client.get(tenants_path(workload)).expect(200)["items"]
@@ -76,8 +80,8 @@ def test_a_collection_holds_what_was_made_in_its_namespace_only(cluster: E2eClus
     assert client.get(tenants_path(workload)).expect(200)["items"] == []
 
 
-def test_an_api_service_may_be_changed_by_its_owner_and_stays_available(kube: KubeCluster) -> None:
-    client, path = kube.session(), f"{API_SERVICES}/{API_SERVICE}"
+def test_an_edited_api_service_stays_available(kube: KubeCluster) -> None:
+    client, path = kube.client(), f"{API_SERVICES}/{API_SERVICE}"
     before = client.get(path).expect(200)
     body = {"metadata": {"labels": {"e2e": "changed"}}, "spec": {"versionPriority": 16}}
     undo = {"metadata": {"labels": {"e2e": None}}, "spec": {"versionPriority": before["spec"]["versionPriority"]}}
@@ -93,8 +97,8 @@ def test_an_api_service_may_be_changed_by_its_owner_and_stays_available(kube: Ku
         client.request("PATCH", path, undo, content_type=MERGE).expect(200)
 
 
-def test_the_groups_go_and_come_with_their_api_services(kube: KubeCluster) -> None:
-    client, key = kube.session(), GROUP_VERSION.removeprefix("/")
+def test_the_api_groups_follow_their_api_services(kube: KubeCluster) -> None:
+    client, key = kube.client(), GROUP_VERSION.removeprefix("/")
     # the aggregator shows the documents of all groups of a server as long as one of them is registered
     found = [client.get(f"{API_SERVICES}/{name}").expect(200) for name in (CORE_API_SERVICE, API_SERVICE)]
     for each in found:
@@ -107,7 +111,7 @@ def test_the_groups_go_and_come_with_their_api_services(kube: KubeCluster) -> No
             seconds=2 * PATIENCE,
         )
         # our server itself goes on, whoever registers it
-        assert kube.direct().get(tenants_path(ROOT)).status == 200
+        assert kube.direct_client().get(tenants_path(ROOT)).status == 200
     finally:
         for each in found:
             client.request("POST", API_SERVICES, _as_new(each)).expect(201)
@@ -130,7 +134,7 @@ def _statuses_until_served(kube: KubeCluster) -> set[int]:
     seen: set[int] = set()
 
     def served() -> bool:
-        answer = kube.session().get(tenants_path(ROOT))
+        answer = kube.client().get(tenants_path(ROOT))
         if answer.status != 200:
             seen.add(answer.status)
         return answer.status == 200

@@ -21,7 +21,7 @@ _HISTORY = "--watch-history-size=8Ki"
 _WALKS = 20
 
 
-def started(process: Process, client: Client) -> Client:
+def wait_until_served(process: Process, client: Client) -> Client:
     def there() -> bool:
         try:
             # the root tenant takes a moment to be made
@@ -34,7 +34,7 @@ def started(process: Process, client: Client) -> Client:
     return client
 
 
-def start_alone(directory: Path) -> tuple[Process, Client]:
+def start_standalone(directory: Path) -> tuple[Process, Client]:
     port, data = free_port(), directory / "data"
     flags = [f"--data-dir={data}", "--bind-address=127.0.0.1", f"--secure-port={port}", _HISTORY]
     process = run_command("standalone", *flags, log=directory / "log")
@@ -43,7 +43,7 @@ def start_alone(directory: Path) -> tuple[Process, Client]:
     return process, Client(admin.server, admin.tls, {})
 
 
-def start_beside(kube: KubeCluster, directory: Path) -> tuple[Process, Client]:
+def start_second_replica(kube: KubeCluster, directory: Path) -> tuple[Process, Client]:
     """A second replica, which runs no controllers."""
     port = free_port()
     process = run_command(
@@ -66,9 +66,11 @@ def start_beside(kube: KubeCluster, directory: Path) -> tuple[Process, Client]:
 
 @pytest.fixture
 def forgetful(cluster: E2eCluster, tmp_path: Path) -> Iterator[Client]:
-    process, client = start_beside(cluster, tmp_path) if isinstance(cluster, KubeCluster) else start_alone(tmp_path)
+    process, client = (
+        start_second_replica(cluster, tmp_path) if isinstance(cluster, KubeCluster) else start_standalone(tmp_path)
+    )
     try:
-        yield started(process, client)
+        yield wait_until_served(process, client)
     finally:
         status = process.stop()
     assert status == 0, process.tail()
@@ -90,7 +92,7 @@ def page(client: Client, token: str = "") -> dict[str, Any]:
     return listed
 
 
-def test_an_expired_token_comes_with_one_that_walks_on(forgetful: Client, names: list[str]) -> None:
+def test_an_expired_token_is_answered_with_a_fresh_one(forgetful: Client, names: list[str]) -> None:
     everything = [item["metadata"]["name"] for item in forgetful.get(LIST).expect(200)["items"]]
     first = page(forgetful)
     token, version = first["metadata"]["continue"], first["metadata"]["resourceVersion"]

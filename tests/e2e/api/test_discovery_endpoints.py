@@ -23,7 +23,7 @@ def test_kubectl_lists_the_version(cluster: E2eCluster) -> None:
 
 
 def test_legacy_discovery_names_the_verbs(cluster: E2eCluster) -> None:
-    document = cluster.session().get(GROUP_VERSION).expect(200)
+    document = cluster.client().get(GROUP_VERSION).expect(200)
     assert (document["kind"], document["groupVersion"]) == ("APIResourceList", "apps.cozystack.io/v1alpha1")
     resources = {each["name"]: each for each in document["resources"]}
     expected = {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
@@ -33,7 +33,7 @@ def test_legacy_discovery_names_the_verbs(cluster: E2eCluster) -> None:
 
 
 def test_aggregated_discovery_has_the_resource(cluster: E2eCluster) -> None:
-    answer = cluster.session().get("/apis", headers={"Accept": AGGREGATED})
+    answer = cluster.client().get("/apis", headers={"Accept": AGGREGATED})
     document = answer.expect(200)
     assert document["kind"] == "APIGroupDiscoveryList"
     groups = {group["metadata"]["name"]: group for group in document["items"]}
@@ -42,35 +42,35 @@ def test_aggregated_discovery_has_the_resource(cluster: E2eCluster) -> None:
 
 
 def test_discovery_is_revalidated_by_etag(cluster: E2eCluster) -> None:
-    client = cluster.session()
+    client = cluster.client()
     first = client.get("/apis", headers={"Accept": AGGREGATED})
     again = client.get("/apis", headers={"Accept": AGGREGATED, "If-None-Match": first.headers["ETag"]})
     assert (first.status, again.status, again.body) == (200, 304, b"")
 
 
 def test_the_group_names_its_preferred_version(cluster: E2eCluster) -> None:
-    group = cluster.session().get("/apis/apps.cozystack.io").expect(200)
+    group = cluster.client().get("/apis/apps.cozystack.io").expect(200)
     assert group["kind"] == "APIGroup"
     assert group["preferredVersion"]["groupVersion"] == "apps.cozystack.io/v1alpha1"
 
 
-def test_the_group_answers_with_a_trailing_slash_too(kube: KubeCluster) -> None:
-    assert kube.direct().get("/apis/apps.cozystack.io/").expect(200)["kind"] == "APIGroup"
+def test_the_group_is_served_with_a_trailing_slash(kube: KubeCluster) -> None:
+    assert kube.direct_client().get("/apis/apps.cozystack.io/").expect(200)["kind"] == "APIGroup"
 
 
 def test_the_version_is_numeric(cluster: E2eCluster) -> None:
-    version = cluster.session().get("/version").expect(200)
+    version = cluster.client().get("/version").expect(200)
     assert version["major"].isdigit()
     assert version["minor"].isdigit()
 
 
-def test_explain_knows_the_fields_of_spec(cluster: E2eCluster) -> None:
+def test_explain_shows_the_fields_of_the_spec(cluster: E2eCluster) -> None:
     text = cluster.kubectl("explain", "tenant.spec").stdout
     for field in ("host", "etcd", "gateway", "ingress", "monitoring", "resourceQuotas", "schedulingClass"):
         assert f"  {field}\t" in text
 
 
-def test_explain_walks_the_whole_tree(cluster: E2eCluster) -> None:
+def test_explain_recursive_shows_the_whole_tree(cluster: E2eCluster) -> None:
     text = cluster.kubectl("explain", "tenant", "--recursive").stdout
     assert "GROUP:      apps.cozystack.io" in text
     for field in ("ownerReferences", "resourceQuotas", "conditions", "lastTransitionTime"):
@@ -78,23 +78,23 @@ def test_explain_walks_the_whole_tree(cluster: E2eCluster) -> None:
 
 
 def test_openapi_v3_is_served_for_the_group_version(cluster: E2eCluster) -> None:
-    index = cluster.session().get("/openapi/v3").expect(200)
+    index = cluster.client().get("/openapi/v3").expect(200)
     url = index["paths"]["apis/apps.cozystack.io/v1alpha1"]["serverRelativeURL"]
-    document = cluster.session().get(url).expect(200)
+    document = cluster.client().get(url).expect(200)
     assert document["openapi"].startswith("3.0")
     assert f"{GROUP_VERSION}/namespaces/{{namespace}}/tenants" in document["paths"]
 
 
 def test_the_aggregator_merges_openapi_v2(kube: KubeCluster) -> None:
     def merged() -> bool:
-        document = kube.session().get("/openapi/v2").expect(200)
+        document = kube.client().get("/openapi/v2").expect(200)
         return any(path.startswith(GROUP_VERSION) for path in document["paths"])
 
     wait_until("our paths are in the aggregator's /openapi/v2", merged, seconds=90)
 
 
 def test_our_own_openapi_v2_is_swagger(kube: KubeCluster) -> None:
-    document = kube.direct().get("/openapi/v2").expect(200)
+    document = kube.direct_client().get("/openapi/v2").expect(200)
     assert document["swagger"] == "2.0"
     assert f"{GROUP_VERSION}/namespaces/{{namespace}}/tenants/{{name}}" in document["paths"]
 

@@ -7,11 +7,11 @@ import ssl
 import pytest
 
 from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.tenants import Tenants, manifest
 
 
-def check(answer: Answer, code: int, reason: str, message: str | None = None) -> dict[str, object]:
+def check(answer: Response, code: int, reason: str, message: str | None = None) -> dict[str, object]:
     """The Status document of an answer that must be this error."""
     status: dict[str, object] = answer.expect(code)
     assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
@@ -21,15 +21,15 @@ def check(answer: Answer, code: int, reason: str, message: str | None = None) ->
     return status
 
 
-def test_a_missing_tenant_is_named(cluster: E2eCluster, unique: str) -> None:
-    answer = cluster.session().get(tenants_path(ROOT, unique))
+def test_not_found_names_the_missing_tenant(cluster: E2eCluster, unique: str) -> None:
+    answer = cluster.client().get(tenants_path(ROOT, unique))
     status = check(answer, 404, "NotFound", f'tenants.apps.cozystack.io "{unique}" not found')
     assert status["details"] == {"name": unique, "group": "apps.cozystack.io", "kind": "tenants"}
 
 
 def test_creating_twice_is_already_exists(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
-    again = cluster.session().request("POST", tenants_path(ROOT), manifest(name))
+    again = cluster.client().request("POST", tenants_path(ROOT), manifest(name))
     check(again, 409, "AlreadyExists", f'tenants.apps.cozystack.io "{name}" already exists')
 
 
@@ -37,14 +37,14 @@ def test_a_stale_update_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> 
     stale = tenants.create()
     name = stale["metadata"]["name"]
     tenants.patch(name, {"spec": {"etcd": True}})
-    answer = cluster.session().request("PUT", tenants_path(ROOT, name), stale)
+    answer = cluster.client().request("PUT", tenants_path(ROOT, name), stale)
     status = check(answer, 409, "Conflict")
     assert str(status["message"]).startswith(f'Operation cannot be fulfilled on tenants.apps.cozystack.io "{name}": ')
     assert tenants.get(name)["spec"]["etcd"] is True
 
 
 def test_putting_a_missing_tenant_is_not_found(cluster: E2eCluster, unique: str) -> None:
-    check(cluster.session().request("PUT", tenants_path(ROOT, unique), manifest(unique)), 404, "NotFound")
+    check(cluster.client().request("PUT", tenants_path(ROOT, unique), manifest(unique)), 404, "NotFound")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_putting_a_missing_tenant_is_not_found(cluster: E2eCluster, unique: str)
     ],
 )
 def test_a_bad_name_is_invalid(cluster: E2eCluster, name: str) -> None:
-    status = check(cluster.session().request("POST", tenants_path(ROOT), manifest(name)), 422, "Invalid")
+    status = check(cluster.client().request("POST", tenants_path(ROOT), manifest(name)), 422, "Invalid")
     details = status["details"]
     assert isinstance(details, dict)
     assert {cause["field"] for cause in details["causes"]} == {"metadata.name"}
@@ -66,42 +66,42 @@ def test_a_bad_name_is_invalid(cluster: E2eCluster, name: str) -> None:
 
 def test_the_longest_name_is_accepted(cluster: E2eCluster) -> None:
     body = manifest("a" * 46)
-    created = cluster.session().request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(201)
+    created = cluster.client().request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(201)
     assert created["status"]["namespace"] == f"tenant-{'a' * 46}"
 
 
-def test_all_wrong_types_are_told_at_once(cluster: E2eCluster, tenants: Tenants) -> None:
-    body = manifest(tenants.name(), spec={"etcd": "yes", "host": 7, "resourceQuotas": []})
-    status = check(cluster.session().request("POST", tenants_path(ROOT), body), 422, "Invalid")
+def test_all_type_errors_are_reported_together(cluster: E2eCluster, tenants: Tenants) -> None:
+    body = manifest(tenants.new_name(), spec={"etcd": "yes", "host": 7, "resourceQuotas": []})
+    status = check(cluster.client().request("POST", tenants_path(ROOT), body), 422, "Invalid")
     details = status["details"]
     assert isinstance(details, dict)
     assert {cause["field"] for cause in details["causes"]} == {"spec.etcd", "spec.host", "spec.resourceQuotas"}
 
 
 def test_a_bad_quantity_is_invalid(cluster: E2eCluster, tenants: Tenants) -> None:
-    body = manifest(tenants.name(), spec={"resourceQuotas": {"cpu": "many"}})
-    assert "resourceQuotas" in str(check(cluster.session().request("POST", tenants_path(ROOT), body), 422, "Invalid"))
+    body = manifest(tenants.new_name(), spec={"resourceQuotas": {"cpu": "many"}})
+    assert "resourceQuotas" in str(check(cluster.client().request("POST", tenants_path(ROOT), body), 422, "Invalid"))
 
 
 def test_a_key_with_an_underscore_is_a_bad_request(cluster: E2eCluster, tenants: Tenants) -> None:
-    body = manifest(tenants.name(), spec={"_cluster": {}})
-    check(cluster.session().request("POST", tenants_path(ROOT), body), 400, "BadRequest")
+    body = manifest(tenants.new_name(), spec={"_cluster": {}})
+    check(cluster.client().request("POST", tenants_path(ROOT), body), 400, "BadRequest")
 
 
-def test_the_namespace_of_the_body_must_be_the_url_s(cluster: E2eCluster, tenants: Tenants) -> None:
-    body = manifest(tenants.name(), "default")
-    status = check(cluster.session().request("POST", tenants_path(ROOT), body), 400, "BadRequest")
+def test_the_namespace_of_the_body_must_match_the_url(cluster: E2eCluster, tenants: Tenants) -> None:
+    body = manifest(tenants.new_name(), "default")
+    status = check(cluster.client().request("POST", tenants_path(ROOT), body), 400, "BadRequest")
     assert "namespace" in str(status["message"])
 
 
-def test_a_user_without_rights_is_told_what_they_lack(cluster: E2eCluster, unique: str) -> None:
-    answer = cluster.session(unique).get(tenants_path(ROOT, "root"))
+def test_forbidden_names_the_missing_permission(cluster: E2eCluster, unique: str) -> None:
+    answer = cluster.client(unique).get(tenants_path(ROOT, "root"))
     status = check(answer, 403, "Forbidden")
     expected = f'tenants.apps.cozystack.io "root" is forbidden: User "{unique}" cannot get resource "tenants"'
     assert str(status["message"]).startswith(expected)
 
 
-def test_nobody_is_refused(cluster: E2eCluster) -> None:
+def test_an_anonymous_user_is_forbidden(cluster: E2eCluster) -> None:
     anonymous = Client(cluster.url, ssl._create_unverified_context(), {})
     # without any credential one is system:anonymous, who may not (WIRE-A2)
     check(anonymous.get(tenants_path(ROOT)), 403, "Forbidden")
@@ -110,14 +110,14 @@ def test_nobody_is_refused(cluster: E2eCluster) -> None:
 def test_the_status_subresource_is_read_only(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
     path = tenants_path(ROOT, tenant["metadata"]["name"], "status")
-    assert cluster.session().get(path).expect(200)["kind"] == "Tenant"
-    check(cluster.session().request("PUT", path, tenant), 405, "MethodNotAllowed")
+    assert cluster.client().get(path).expect(200)["kind"] == "Tenant"
+    check(cluster.client().request("PUT", path, tenant), 405, "MethodNotAllowed")
 
 
 def test_status_in_a_body_is_ignored(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     body = {**manifest(name), "status": {"namespace": "kube-system", "version": "9"}}
-    created = cluster.session().request("POST", tenants_path(ROOT), body).expect(201)
+    created = cluster.client().request("POST", tenants_path(ROOT), body).expect(201)
     assert created["status"]["namespace"] == f"tenant-{name}"
     assert created["status"].get("version") != "9"
 
@@ -131,30 +131,30 @@ def test_status_in_a_body_is_ignored(cluster: E2eCluster, tenants: Tenants) -> N
         pytest.param("PUT", tenants_path(ROOT), 405, "MethodNotAllowed", id="PUT to a collection"),
     ],
 )
-def test_a_wrong_path_or_method_is_a_status(
+def test_a_wrong_path_or_method_is_answered_with_a_status(
     cluster: E2eCluster, method: str, path: str, code: int, reason: str
 ) -> None:
     body = manifest("root") if method in ("POST", "PUT") else None
-    check(cluster.session().request(method, path, body), code, reason)
+    check(cluster.client().request(method, path, body), code, reason)
 
 
-def test_what_cannot_be_produced_is_not_acceptable(cluster: E2eCluster) -> None:
-    answer = cluster.session().get(tenants_path(ROOT), headers={"Accept": "application/vnd.kubernetes.protobuf"})
+def test_an_unsupported_accept_header_is_not_acceptable(cluster: E2eCluster) -> None:
+    answer = cluster.client().get(tenants_path(ROOT), headers={"Accept": "application/vnd.kubernetes.protobuf"})
     assert answer.status == 406
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-def test_an_unknown_body_type_is_unsupported(cluster: E2eCluster, tenants: Tenants, method: str) -> None:
+def test_an_unknown_content_type_is_unsupported(cluster: E2eCluster, tenants: Tenants, method: str) -> None:
     name = tenants.create()["metadata"]["name"]
     path = tenants_path(ROOT) if method == "POST" else tenants_path(ROOT, name)
-    answer = cluster.session().request(method, path, "<tenant/>", content_type="application/xml")
+    answer = cluster.client().request(method, path, "<tenant/>", content_type="application/xml")
     check(answer, 415, "UnsupportedMediaType")
 
 
-def test_preconditions_of_a_delete(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_delete_with_a_wrong_uid_precondition_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
     path = tenants_path(ROOT, tenant["metadata"]["name"])
     wrong = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "somebody-else"}}
-    check(cluster.session().request("DELETE", path, wrong), 409, "Conflict")
+    check(cluster.client().request("DELETE", path, wrong), 409, "Conflict")
     right = {**wrong, "preconditions": {"uid": tenant["metadata"]["uid"]}}
-    assert cluster.session().request("DELETE", path, right).status == 200
+    assert cluster.client().request("DELETE", path, right).status == 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Tenants
 
 UNKNOWN = """{{"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {{"name": "{name}"}},
@@ -22,25 +22,25 @@ spec:
 """
 
 
-def post(cluster: E2eCluster, tenants: Tenants, body: str, validation: str) -> Answer:
+def post(cluster: E2eCluster, tenants: Tenants, body: str, validation: str) -> Response:
     query = {"fieldValidation": validation} if validation else None
-    return cluster.session().request("POST", tenants_path(ROOT), body.format(name=tenants.name()), query=query)
+    return cluster.client().request("POST", tenants_path(ROOT), body.format(name=tenants.new_name()), query=query)
 
 
-def apply(cluster: E2eCluster, tenants: Tenants, body: str) -> Answer:
-    name = tenants.name()
+def apply(cluster: E2eCluster, tenants: Tenants, body: str) -> Response:
+    name = tenants.new_name()
     query = {"fieldValidation": "Strict", "fieldManager": "e2e"}
     kind = "application/apply-patch+yaml"
     path = tenants_path(ROOT, name)
-    return cluster.session().request("PATCH", path, body.format(name=name), query=query, content_type=kind)
+    return cluster.client().request("PATCH", path, body.format(name=name), query=query, content_type=kind)
 
 
-def test_strict_tells_everything_in_document_order(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_strict_reports_every_problem_in_document_order(cluster: E2eCluster, tenants: Tenants) -> None:
     status = post(cluster, tenants, UNKNOWN, "Strict").expect(400)
     assert 'strict decoding error: unknown field "spec.unknownField", duplicate field "spec.etcd"' in status["message"]
 
 
-def test_strict_looks_into_metadata(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_strict_rejects_unknown_metadata_fields(cluster: E2eCluster, tenants: Tenants) -> None:
     status = post(cluster, tenants, UNKNOWN_METADATA, "Strict").expect(400)
     assert 'strict decoding error: unknown field "metadata.unknownMeta"' in status["message"]
 
@@ -54,19 +54,19 @@ def test_warn_is_the_default(cluster: E2eCluster, tenants: Tenants, validation: 
     assert 'duplicate field \\"spec.etcd\\"' in told
 
 
-def test_ignore_says_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_ignore_drops_fields_without_a_warning(cluster: E2eCluster, tenants: Tenants) -> None:
     answer = post(cluster, tenants, UNKNOWN, "Ignore")
     assert "unknownField" not in answer.expect(201)["spec"]
     assert answer.warnings == []
 
 
-def test_an_unknown_policy_is_invalid(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_unknown_field_validation_value_is_invalid(cluster: E2eCluster, tenants: Tenants) -> None:
     assert "fieldValidation" in post(cluster, tenants, UNKNOWN_METADATA, "Sometimes").expect(422)["message"]
 
 
-def test_a_strict_merge_patch_is_refused_too(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_strict_merge_patch_is_rejected(cluster: E2eCluster, tenants: Tenants) -> None:
     path = tenants_path(ROOT, tenants.create()["metadata"]["name"])
-    answer = cluster.session().request(
+    answer = cluster.client().request(
         "PATCH",
         path,
         {"spec": {"unknownField": 1}},

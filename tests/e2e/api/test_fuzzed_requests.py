@@ -177,7 +177,7 @@ class Talk:
 
 @pytest.fixture
 def talk(cluster: E2eCluster) -> Iterator[Talk]:
-    talking = Talk(cluster.session())
+    talking = Talk(cluster.client())
     yield talking
     talking.close()
 
@@ -185,7 +185,7 @@ def talk(cluster: E2eCluster) -> Iterator[Talk]:
 @pytest.fixture
 def straight(cluster: E2eCluster) -> Iterator[Talk]:
     """To our own server, for what an aggregator does not pass on."""
-    talking = Talk(cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session())
+    talking = Talk(cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client())
     yield talking
     talking.close()
 
@@ -201,7 +201,7 @@ def as_json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def test_selectors(talk: Talk, target: str) -> None:
+def test_fuzzed_selectors(talk: Talk, target: str) -> None:
     @fuzzed
     @given(label=selectors, field=selectors, watch=st.booleans())
     def check(label: str, field: str, watch: bool) -> None:
@@ -215,7 +215,7 @@ def test_selectors(talk: Talk, target: str) -> None:
     assert {200, 400} <= talk.codes.keys()
 
 
-def test_continue_tokens(talk: Talk, target: str) -> None:
+def test_fuzzed_continue_tokens(talk: Talk, target: str) -> None:
     @fuzzed
     @given(token=tokens, namespaced=st.booleans())
     def check(token: str, namespaced: bool) -> None:
@@ -225,7 +225,7 @@ def test_continue_tokens(talk: Talk, target: str) -> None:
     assert 400 in talk.codes
 
 
-def test_numbers_of_a_query(talk: Talk, target: str) -> None:
+def test_fuzzed_numeric_query_parameters(talk: Talk, target: str) -> None:
     numbers = st.one_of(scalars.map(str), st.from_regex(r"-?[0-9]{1,30}", fullmatch=True), st.just("+1"), st.just("٣"))
 
     @fuzzed
@@ -242,7 +242,7 @@ def test_numbers_of_a_query(talk: Talk, target: str) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "for real"])
-def test_json_patches(talk: Talk, target: str, dry_run: bool) -> None:
+def test_fuzzed_json_patches(talk: Talk, target: str, dry_run: bool) -> None:
     @fuzzed
     @given(patch=json_patches)
     def check(patch: object) -> None:
@@ -255,7 +255,7 @@ def test_json_patches(talk: Talk, target: str, dry_run: bool) -> None:
 
 
 @pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "for real"])
-def test_merge_patches(talk: Talk, target: str, dry_run: bool) -> None:
+def test_fuzzed_merge_patches(talk: Talk, target: str, dry_run: bool) -> None:
     @fuzzed
     @given(patch=objects)
     def check(patch: object) -> None:
@@ -267,7 +267,7 @@ def test_merge_patches(talk: Talk, target: str, dry_run: bool) -> None:
     assert talk.codes[200]
 
 
-def test_applied_configurations(talk: Talk, target: str) -> None:
+def test_fuzzed_apply_configurations(talk: Talk, target: str) -> None:
     name = target.rpartition("/")[2]
     kinds = {"apiVersion": GROUP_VERSION.removeprefix("/apis/"), "kind": "Tenant"}
 
@@ -284,7 +284,7 @@ def test_applied_configurations(talk: Talk, target: str) -> None:
     assert {200, 400} <= talk.codes.keys()
 
 
-def test_objects_to_create_and_to_put(talk: Talk, target: str) -> None:
+def test_fuzzed_creates_and_updates(talk: Talk, target: str) -> None:
     name = target.rpartition("/")[2]
 
     @fuzzed
@@ -299,7 +299,7 @@ def test_objects_to_create_and_to_put(talk: Talk, target: str) -> None:
     assert {400, 422} <= talk.codes.keys()
 
 
-def test_options_of_a_delete(talk: Talk, target: str) -> None:
+def test_fuzzed_delete_options(talk: Talk, target: str) -> None:
     options = st.dictionaries(
         st.sampled_from(
             [
@@ -328,7 +328,7 @@ def test_options_of_a_delete(talk: Talk, target: str) -> None:
     assert 400 in talk.codes
 
 
-def test_bodies_of_any_bytes(talk: Talk, target: str) -> None:
+def test_fuzzed_bodies(talk: Talk, target: str) -> None:
     kinds = st.sampled_from(["application/json", "application/yaml", MERGE, JSON_PATCH, APPLY])
     yaml = st.lists(st.sampled_from([*"abc:-&*!?|>%@`{}[],'\"#\n\t 0.~<", "<<", "---\n", "!!map ", "\u2028"]))
 
@@ -344,7 +344,7 @@ def test_bodies_of_any_bytes(talk: Talk, target: str) -> None:
     assert 400 in talk.codes
 
 
-def test_paths(straight: Talk, target: str) -> None:
+def test_fuzzed_paths(straight: Talk, target: str) -> None:
     part = st.one_of(
         st.sampled_from(
             [

@@ -34,7 +34,7 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     ],
 )
 def test_a_content_type_has_no_parameters(cluster: E2eCluster, accept: str, path: str) -> None:
-    assert cluster.session().get(path, headers={"Accept": accept}).headers["Content-Type"] == "application/json"
+    assert cluster.client().get(path, headers={"Accept": accept}).headers["Content-Type"] == "application/json"
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,15 @@ def test_a_content_type_has_no_parameters(cluster: E2eCluster, accept: str, path
         ),
     ],
 )
-def test_a_list_is_no_object_and_an_object_no_list(cluster: E2eCluster, accept: str, path: str, message: str) -> None:
-    status = cluster.session().get(path, headers={"Accept": accept}).expect(406)
+def test_partial_metadata_of_the_wrong_shape_is_not_acceptable(
+    cluster: E2eCluster, accept: str, path: str, message: str
+) -> None:
+    status = cluster.client().get(path, headers={"Accept": accept}).expect(406)
     assert (status["reason"], status["message"]) == ("NotAcceptable", message)
 
 
-def test_what_has_no_metadata_is_no_table(cluster: E2eCluster) -> None:
-    client = cluster.session()
+def test_a_review_cannot_be_returned_as_a_table(cluster: E2eCluster) -> None:
+    client = cluster.client()
     client.request("POST", REVIEWS, REVIEW).expect(201)
     status = client.request("POST", REVIEWS, REVIEW, headers={"Accept": TABLE}).expect(406)
     assert (status["kind"], status["reason"]) == ("Status", "NotAcceptable")
@@ -76,30 +78,30 @@ def test_what_has_no_metadata_is_no_table(cluster: E2eCluster) -> None:
 def test_a_binary_body_is_unsupported(cluster: E2eCluster, tenants: Tenants, method: str, content_type: str) -> None:
     name = tenants.create()["metadata"]["name"]
     path = tenants_path(ROOT) if method == "POST" else tenants_path(ROOT, name)
-    status = cluster.session().request(method, path, b"k8s\x00\x0a\x00", content_type=content_type).expect(415)
+    status = cluster.client().request(method, path, b"k8s\x00\x0a\x00", content_type=content_type).expect(415)
     assert status["reason"] == "UnsupportedMediaType"
     assert "accepted media types include: application/json, application/yaml" in status["message"]
     assert tenants.exists(name)
 
 
-def test_json_is_utf_8_and_integers_are_written_as_such(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_json_is_utf_8_and_integers_stay_integers(cluster: E2eCluster, tenants: Tenants) -> None:
     note = 'Grüße, <b>"Straße"</b> & 東京 \U0001f600 \t'
     created = tenants.create(annotations={"note": note}, spec={"resourceQuotas": {"count": 1000000}})
-    raw = cluster.session().get(tenants_path(ROOT, created["metadata"]["name"])).content
+    raw = cluster.client().get(tenants_path(ROOT, created["metadata"]["name"])).content
     assert "東京 \U0001f600" in raw.decode()
     assert json.loads(raw)["metadata"]["annotations"]["note"] == note
     assert b'"count":1000000' in raw
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_what_is_no_number_in_json_never_comes_in(cluster: E2eCluster, tenants: Tenants, number: str) -> None:
-    body = json.dumps(manifest(tenants.name(), spec={"resourceQuotas": {"count": "@"}})).replace('"@"', number)
-    assert cluster.session().request("POST", tenants_path(ROOT), body).expect(400)["reason"] == "BadRequest"
+def test_a_number_that_json_cannot_express_is_rejected(cluster: E2eCluster, tenants: Tenants, number: str) -> None:
+    body = json.dumps(manifest(tenants.new_name(), spec={"resourceQuotas": {"count": "@"}})).replace('"@"', number)
+    assert cluster.client().request("POST", tenants_path(ROOT), body).expect(400)["reason"] == "BadRequest"
 
 
-def test_a_write_can_be_answered_in_every_form(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_write_can_be_answered_with_a_table_or_metadata(cluster: E2eCluster, tenants: Tenants) -> None:
     for accept, kind in ((TABLE, "Table"), (PARTIAL, "PartialObjectMetadata")):
-        answer = cluster.session().request(
-            "POST", tenants_path(ROOT), manifest(tenants.name()), headers={"Accept": accept}
+        answer = cluster.client().request(
+            "POST", tenants_path(ROOT), manifest(tenants.new_name()), headers={"Accept": accept}
         )
         assert answer.expect(201)["kind"] == kind

@@ -14,7 +14,7 @@ import pytest
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import GROUP_VERSION, ROOT, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
-from tests.e2e.support.peer_lessons import JSON_PATCH, patch, release_path
+from tests.e2e.support.peer_lessons import JSON_PATCH, helmrelease_path, patch
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 FLAGS = ("etcd", "monitoring", "ingress", "seaweedfs", "computeplane")
@@ -25,16 +25,16 @@ HOST_REFUSAL = "tenant.spec.host can only be set or changed by"
 def untrusted(cluster: E2eCluster, unique: str) -> Client:
     """Who may write the root's Tenants, and is in no group that may set hosts."""
     cluster.grant(unique, "cozy:tenant:super-admin", ROOT)
-    return cluster.session(unique)
+    return cluster.client(unique)
 
 
 def create(cluster: E2eCluster, name: str, spec: Any = None, **more: Any) -> Any:
     body = {**manifest(name), "spec": spec if spec is not None else {}, **more}
-    return cluster.session().request("POST", tenants_path(ROOT), body)
+    return cluster.client().request("POST", tenants_path(ROOT), body)
 
 
 def spec_schema(cluster: E2eCluster) -> Object:
-    schemas = cluster.session().get(f"/openapi/v3{GROUP_VERSION}").expect(200)["components"]["schemas"]
+    schemas = cluster.client().get(f"/openapi/v3{GROUP_VERSION}").expect(200)["components"]["schemas"]
     [tenant] = [each for name, each in schemas.items() if name.endswith(".Tenant")]
     spec = tenant["properties"]["spec"]
     [reference] = [each["$ref"] for each in spec.get("allOf", ())] or [spec.get("$ref", "")]
@@ -42,18 +42,18 @@ def spec_schema(cluster: E2eCluster) -> Object:
     return found
 
 
-def test_r001_tenants_are_served_in_their_group_and_version(cluster: E2eCluster) -> None:
+def test_tenants_are_served_in_their_group_and_version(cluster: E2eCluster) -> None:
     """R-001."""
     listed = cluster.kubectl("api-resources", "--api-group", "apps.cozystack.io", "--no-headers").stdout
     [row] = [line.split() for line in listed.splitlines() if line.startswith("tenants ")]
     assert row[-3:] == ["apps.cozystack.io/v1alpha1", "true", "Tenant"]
 
 
-def test_r003_a_tenant_is_made_by_kubectl_by_a_request_and_shown_to_a_dashboard(
+def test_a_tenant_is_created_by_kubectl_or_http_and_shown_to_a_dashboard(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     """R-003."""
-    applied, posted, client = tenants.name(), tenants.name(), cluster.session()
+    applied, posted, client = tenants.new_name(), tenants.new_name(), cluster.client()
     labels = {"r003": unique}
     cluster.kubectl("apply", "-f", "-", input=json.dumps(manifest(applied, labels=labels)))
     created = client.request("POST", tenants_path(ROOT), manifest(posted, labels=labels)).expect(201)
@@ -68,20 +68,20 @@ def test_r003_a_tenant_is_made_by_kubectl_by_a_request_and_shown_to_a_dashboard(
         assert {next(frames)["object"]["rows"][0]["cells"][0] for _ in range(2)} == {applied, posted}
 
 
-def test_r004_r006_an_empty_spec_is_a_tenant_and_invents_no_gateway(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_empty_spec_is_valid_and_creates_no_gateway(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-004, R-006."""
-    name = tenants.name()
+    name = tenants.new_name()
     assert create(cluster, name).expect(201)["status"]["namespace"] == f"tenant-{name}"
-    tenants.settled(name)
+    tenants.wait_until_settled(name)
     assert "gateway" not in tenants.get(name)["spec"]
     path = f"/apis/gateway.cozystack.io/v1alpha1/namespaces/tenant-{name}/tenantgateways"
-    assert cluster.session().get(path).expect(200)["items"] == []
+    assert cluster.client().get(path).expect(200)["items"] == []
 
 
 @pytest.mark.parametrize("gateway", [True, False])
-def test_r005_host_and_gateway_read_back(cluster: E2eCluster, tenants: Tenants, gateway: bool) -> None:
+def test_host_and_gateway_read_back(cluster: E2eCluster, tenants: Tenants, gateway: bool) -> None:
     """R-005."""
-    name = tenants.name()
+    name = tenants.new_name()
     spec = {"host": f"{name}.example", "gateway": gateway}
     create(cluster, name, spec).expect(201)
     assert spec.items() <= tenants.get(name)["spec"].items()
@@ -95,23 +95,25 @@ def test_r005_host_and_gateway_read_back(cluster: E2eCluster, tenants: Tenants, 
         pytest.param("seaweedfs", {"volume": {"pools": {}}}, id="R-008: settings of a service are not the tenant's"),
     ],
 )
-def test_what_is_of_another_type_is_refused_by_field(cluster: E2eCluster, unique: str, field: str, value: Any) -> None:
+def test_a_value_of_the_wrong_type_is_rejected_by_field(
+    cluster: E2eCluster, unique: str, field: str, value: Any
+) -> None:
     """PEER-20."""
     status = create(cluster, unique, {field: value}).expect(422)
     assert [cause["field"] for cause in status["details"]["causes"]] == [f"spec.{field}"]
-    assert cluster.session().get(tenants_path(ROOT, unique)).status == 404
+    assert cluster.client().get(tenants_path(ROOT, unique)).status == 404
 
 
 @pytest.mark.parametrize("flag", FLAGS)
-def test_r007_r029_a_flag_is_false_until_it_is_set_and_reaches_the_chart(
+def test_a_service_flag_defaults_to_false_and_reaches_the_chart(
     cluster: E2eCluster, tenants: Tenants, flag: str
 ) -> None:
     """R-007, R-029."""
-    name, client = tenants.create()["metadata"]["name"], cluster.session()
+    name, client = tenants.create()["metadata"]["name"], cluster.client()
     assert tenants.get(name)["spec"][flag] is False
     for value in (True, False):
         assert tenants.patch(name, {"spec": {flag: value}})["spec"][flag] is value
-        assert client.get(release_path(name)).expect(200)["spec"]["values"][flag] is value
+        assert client.get(helmrelease_path(name)).expect(200)["spec"]["values"][flag] is value
 
 
 @pytest.mark.parametrize(
@@ -121,21 +123,21 @@ def test_r007_r029_a_flag_is_false_until_it_is_set_and_reaches_the_chart(
         pytest.param("gatewayIP", "192.0.2.1", id="R-010: no addresses"),
     ],
 )
-def test_what_is_no_field_is_told_and_never_stored(
+def test_an_unknown_field_is_warned_about_and_not_stored(
     cluster: E2eCluster, tenants: Tenants, field: str, value: Any
 ) -> None:
     assert field not in spec_schema(cluster)
     assert set(FLAGS) <= set(spec_schema(cluster))
-    name = tenants.name()
+    name = tenants.new_name()
     answer = create(cluster, name, {field: value})
     assert field not in answer.expect(201)["spec"]
     assert any(f"spec.{field}" in warning for warning in answer.warnings)
-    assert field not in cluster.session().get(release_path(name)).expect(200)["spec"]["values"]
+    assert field not in cluster.client().get(helmrelease_path(name)).expect(200)["spec"]["values"]
 
 
-def test_r011_quotas_are_a_free_map_of_quantities(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_resource_quotas_are_a_free_map_of_quantities(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-011."""
-    name, quotas = tenants.name(), {"count/certificates.cert-manager.io": "10", "cpu": 4, "memory": "1.5Gi"}
+    name, quotas = tenants.new_name(), {"count/certificates.cert-manager.io": "10", "cpu": 4, "memory": "1.5Gi"}
     create(cluster, name, {"resourceQuotas": quotas}).expect(201)
     assert tenants.get(name)["spec"]["resourceQuotas"] == quotas
     status = create(cluster, unique, {"resourceQuotas": {"cpu": "ten"}}).expect(422)
@@ -150,19 +152,19 @@ def test_r011_quotas_are_a_free_map_of_quantities(cluster: E2eCluster, tenants: 
         pytest.param({}, id="no spec"),
     ],
 )
-def test_r012_whoever_may_create_may_inherit_the_host(tenants: Tenants, untrusted: Client, fields: Object) -> None:
+def test_every_creator_of_tenants_may_inherit_the_host(tenants: Tenants, untrusted: Client, fields: Object) -> None:
     """R-012, PEER-23."""
-    body = {**{key: value for key, value in manifest(tenants.name()).items() if key != "spec"}, **fields}
+    body = {**{key: value for key, value in manifest(tenants.new_name()).items() if key != "spec"}, **fields}
     assert untrusted.request("POST", tenants_path(ROOT), body).expect(201)["spec"]["host"] == ""
 
 
-def test_r013_r049_r053_the_list_of_a_namespace_is_the_direct_children(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_list_of_a_namespace_shows_the_direct_children(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-013, R-049, R-053."""
-    alpha = tenants.nest()
+    alpha = tenants.create_with_namespace()
     beta = tenants.create(alpha)
     tenants.wait_for_namespace(beta["status"]["namespace"])
     tenants.create(beta["status"]["namespace"])
-    client = cluster.session()
+    client = cluster.client()
     listed = client.get(tenants_path(alpha)).expect(200)["items"]
     assert [each["metadata"]["name"] for each in listed] == [beta["metadata"]["name"]]
     everywhere = client.get(tenants_path()).expect(200)["items"]
@@ -171,18 +173,18 @@ def test_r013_r049_r053_the_list_of_a_namespace_is_the_direct_children(cluster: 
     ]
 
 
-def test_r014_discovery_tells_what_tenants_can_do(cluster: E2eCluster) -> None:
+def test_discovery_lists_the_verbs_of_tenants(cluster: E2eCluster) -> None:
     """R-014."""
-    document = cluster.session().get(GROUP_VERSION).expect(200)
+    document = cluster.client().get(GROUP_VERSION).expect(200)
     [tenants] = [each for each in document["resources"] if each["name"] == "tenants"]
     assert document["kind"] == "APIResourceList"
     assert (tenants["singularName"], tenants["namespaced"], tenants["kind"]) == ("tenant", True, "Tenant")
     assert {"get", "list", "watch", "create", "update", "patch", "delete"} <= set(tenants["verbs"])
 
 
-def test_r015_create_is_judged(tenants: Tenants, untrusted: Client) -> None:
+def test_admission_rejects_a_create(tenants: Tenants, untrusted: Client) -> None:
     """R-015, FACT-11."""
-    name = tenants.name()
+    name = tenants.new_name()
     refused = untrusted.request("POST", tenants_path(ROOT), manifest(name, spec={"host": f"{name}.example"})).expect(
         403
     )
@@ -191,7 +193,7 @@ def test_r015_create_is_judged(tenants: Tenants, untrusted: Client) -> None:
 
 
 @pytest.mark.parametrize("kind", ["PUT", MERGE, JSON_PATCH, APPLY])
-def test_r016_update_and_every_patch_are_judged(tenants: Tenants, untrusted: Client, kind: str) -> None:
+def test_admission_rejects_updates_and_every_kind_of_patch(tenants: Tenants, untrusted: Client, kind: str) -> None:
     """R-016."""
     name = tenants.create()["metadata"]["name"]
     path, wanted = tenants_path(ROOT, name), f"{name}.example"
@@ -210,9 +212,9 @@ def test_r016_update_and_every_patch_are_judged(tenants: Tenants, untrusted: Cli
     assert tenants.get(name)["spec"]["host"] == ""
 
 
-def test_r017_delete_is_judged(cluster: E2eCluster, tenants: Tenants, untrusted: Client) -> None:
+def test_admission_rejects_a_delete(cluster: E2eCluster, tenants: Tenants, untrusted: Client) -> None:
     """R-017."""
-    namespace = tenants.nest()
+    namespace = tenants.create_with_namespace()
     child = tenants.create(namespace)["metadata"]["name"]
     name = namespace.removeprefix("tenant-")
     refused = untrusted.request("DELETE", tenants_path(ROOT, name)).expect(409)
@@ -220,17 +222,17 @@ def test_r017_delete_is_judged(cluster: E2eCluster, tenants: Tenants, untrusted:
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]
 
 
-def test_r030_what_was_edited_by_hand_in_the_stored_values_stays(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_manual_edits_of_the_stored_values_are_preserved(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-030."""
-    name, client = tenants.create()["metadata"]["name"], cluster.session()
+    name, client = tenants.create()["metadata"]["name"], cluster.client()
     edited = {"spec": {"values": {"tuned": {"replicas": 3}}}}
-    client.request("PATCH", release_path(name), edited, content_type=MERGE).expect(200)
+    client.request("PATCH", helmrelease_path(name), edited, content_type=MERGE).expect(200)
     tenants.patch(name, {"spec": {"etcd": True}})
-    values = client.get(release_path(name)).expect(200)["spec"]["values"]
+    values = client.get(helmrelease_path(name)).expect(200)["spec"]["values"]
     assert (values["tuned"], values["etcd"]) == ({"replicas": 3}, True)
 
 
-def test_r031_a_merge_patch_changes_the_named_leaf_only(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_merge_patch_changes_only_the_named_leaf(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-031."""
     quotas = {"cpu": "2", "memory": "4Gi"}
     name = tenants.create(spec={"resourceQuotas": quotas, "etcd": True})["metadata"]["name"]

@@ -14,9 +14,9 @@ AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryLi
 
 
 def clients(cluster: E2eCluster) -> Iterator[Client]:
-    yield cluster.session()
+    yield cluster.client()
     if isinstance(cluster, KubeCluster):
-        yield cluster.direct()
+        yield cluster.direct_client()
 
 
 def test_every_group_prefers_one_of_its_versions(cluster: E2eCluster) -> None:
@@ -42,7 +42,7 @@ def test_every_version_lists_its_resources_under_its_own_name(cluster: E2eCluste
                 assert all(each["kind"] for each in document["resources"])
 
 
-def test_what_is_served_is_told_from_what_is_not(cluster: E2eCluster) -> None:
+def test_discovery_distinguishes_served_from_unknown_resources(cluster: E2eCluster) -> None:
     for client in clients(cluster):
         names = {each["name"] for each in client.get(GROUP_VERSION).expect(200)["resources"]}
         assert "tenants" in names
@@ -51,7 +51,7 @@ def test_what_is_served_is_told_from_what_is_not(cluster: E2eCluster) -> None:
             assert client.get(missing).status == 404
 
 
-def test_aggregated_discovery_is_in_the_exact_form_that_was_asked_for(cluster: E2eCluster) -> None:
+def test_aggregated_discovery_has_the_requested_media_type(cluster: E2eCluster) -> None:
     for client in clients(cluster):
         answer = client.get("/apis", headers={"Accept": AGGREGATED})
         document = answer.expect(200)
@@ -68,7 +68,7 @@ def test_aggregated_discovery_is_in_the_exact_form_that_was_asked_for(cluster: E
         assert status["responseKind"]["kind"] == "Tenant"
 
 
-def test_the_version_has_the_form_that_tools_parse(cluster: E2eCluster) -> None:
+def test_the_version_has_the_format_that_tools_parse(cluster: E2eCluster) -> None:
     for client in clients(cluster):
         version = client.get("/version").expect(200)
         assert re.fullmatch("[1-9]", version["major"])

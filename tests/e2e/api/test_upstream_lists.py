@@ -29,7 +29,7 @@ WATCH_LIST = {
 END = "k8s.io/initial-events-end"
 
 
-def initial(frames: Iterator[Object]) -> tuple[list[Object], Object]:
+def read_initial_events(frames: Iterator[Object]) -> tuple[list[Object], Object]:
     """The objects before the bookmark that ends them, and the bookmark."""
     added: list[Object] = []
     for frame in frames:
@@ -43,7 +43,7 @@ def initial(frames: Iterator[Object]) -> tuple[list[Object], Object]:
 @pytest.fixture
 def workload(tenants: Tenants) -> str:
     """A namespace with COUNT Tenants in it, of which the reconciler has nothing more to say."""
-    namespace = tenants.nest()
+    namespace = tenants.create_with_namespace()
     for _ in range(COUNT):
         tenants.create(namespace)
     for item in items(tenants, namespace):
@@ -65,13 +65,13 @@ def names(objects: list[Object]) -> list[str]:
     return [each["metadata"]["name"] for each in objects]
 
 
-def test_rounds_of_pages_agree_in_everything(cluster: E2eCluster, workload: str) -> None:
+def test_repeated_paginated_lists_agree(cluster: E2eCluster, workload: str) -> None:
     for _ in range(3):
         found: list[Object] = []
         query: dict[str, Any] = {"limit": 7}
         versions = set()
         while True:
-            page = cluster.session().get(tenants_path(workload), query=query).expect(200)
+            page = cluster.client().get(tenants_path(workload), query=query).expect(200)
             found += page["items"]
             metadata = page["metadata"]
             versions.add(metadata["resourceVersion"])
@@ -86,13 +86,13 @@ def test_rounds_of_pages_agree_in_everything(cluster: E2eCluster, workload: str)
 
 
 def test_a_limit_above_the_number_of_objects_returns_all(cluster: E2eCluster, workload: str) -> None:
-    page = cluster.session().get(tenants_path(workload), query={"limit": COUNT + 1}).expect(200)
+    page = cluster.client().get(tenants_path(workload), query={"limit": COUNT + 1}).expect(200)
     assert len(page["items"]) == COUNT
     assert {"continue", "remainingItemCount"}.isdisjoint(page["metadata"])
 
 
-def test_lists_by_every_client_are_complete_and_agree(cluster: E2eCluster, workload: str) -> None:
-    client = cluster.session()
+def test_typed_and_metadata_lists_agree(cluster: E2eCluster, workload: str) -> None:
+    client = cluster.client()
     whole = client.get(tenants_path(workload)).expect(200)
     assert whole["kind"] == "TenantList"
     assert len(whole["items"]) == COUNT
@@ -107,11 +107,11 @@ def test_lists_by_every_client_are_complete_and_agree(cluster: E2eCluster, workl
     assert [item["metadata"] for item in each] == [item["metadata"] for item in whole["items"]]
 
 
-def test_an_informer_can_start_by_watching(cluster: E2eCluster, workload: str) -> None:
-    client = cluster.session()
+def test_an_informer_can_start_with_a_watch_list(cluster: E2eCluster, workload: str) -> None:
+    client = cluster.client()
     listed = client.get(tenants_path(workload)).expect(200)
     with client.stream(tenants_path(workload), query=WATCH_LIST, seconds=30) as frames:
-        added, bookmark = initial(frames)
+        added, bookmark = read_initial_events(frames)
         assert added == listed["items"]
         assert (bookmark["kind"], bookmark["apiVersion"]) == ("Tenant", "apps.cozystack.io/v1alpha1")
         assert bookmark["metadata"]["annotations"] == {END: "true"}
@@ -122,21 +122,21 @@ def test_an_informer_can_start_by_watching(cluster: E2eCluster, workload: str) -
     assert (update["type"], update["object"]) == ("MODIFIED", changed)
 
 
-def test_a_metadata_informer_can_start_by_watching(cluster: E2eCluster, workload: str) -> None:
-    client = cluster.session()
+def test_a_metadata_informer_can_start_with_a_watch_list(cluster: E2eCluster, workload: str) -> None:
+    client = cluster.client()
     listed = client.get(tenants_path(workload), headers={"Accept": PARTIAL_LIST}).expect(200)
     accept = {"Accept": PARTIAL}
     with client.stream(tenants_path(workload), query=WATCH_LIST, headers=accept, seconds=30) as frames:
-        added, bookmark = initial(frames)
+        added, bookmark = read_initial_events(frames)
     assert added == listed["items"]
     assert (bookmark["kind"], bookmark["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
     assert bookmark["metadata"]["annotations"] == {END: "true"}
 
 
-def test_a_table_watch_list_is_the_tables_of_the_objects(cluster: E2eCluster, workload: str) -> None:
-    client, accept = cluster.session(), {"Accept": TABLE}
+def test_a_watch_list_of_tables_matches_the_tables_of_single_objects(cluster: E2eCluster, workload: str) -> None:
+    client, accept = cluster.client(), {"Accept": TABLE}
     with client.stream(tenants_path(workload), query=WATCH_LIST, headers=accept, seconds=30) as frames:
-        added, bookmark = initial(frames)
+        added, bookmark = read_initial_events(frames)
     assert [bool(table["columnDefinitions"]) for table in added] == [True] + [False] * (COUNT - 1)
     age = [column["name"] for column in added[0]["columnDefinitions"]].index("Age")
     for table in added:

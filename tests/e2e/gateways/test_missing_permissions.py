@@ -18,21 +18,21 @@ _ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/tenant-apiserver"
 Rule = dict[str, Any]
 
 
-def change_rights(cluster: KubeCluster, change: Callable[[Rule], Rule]) -> list[Rule]:
+def replace_rules(cluster: KubeCluster, change: Callable[[Rule], Rule]) -> list[Rule]:
     """The rules as they were."""
-    client = cluster.session()
+    client = cluster.client()
     role = client.get(_ROLE).expect(200)
     rules: list[Rule] = role["rules"]
     client.request("PUT", _ROLE, {**role, "rules": [change(each) for each in rules]}).expect(200)
     return rules
 
 
-def give_back(cluster: KubeCluster, rules: list[Rule]) -> None:
-    client = cluster.session()
+def restore_rules(cluster: KubeCluster, rules: list[Rule]) -> None:
+    client = cluster.client()
     client.request("PUT", _ROLE, {**client.get(_ROLE).expect(200), "rules": rules}).expect(200)
 
 
-def without(plural: str, rule: Rule) -> Rule:
+def without_read_verbs(plural: str, rule: Rule) -> Rule:
     """Nothing may be read of it."""
     if plural not in rule.get("resources", ()):
         return rule
@@ -40,35 +40,35 @@ def without(plural: str, rule: Rule) -> Rule:
 
 
 @pytest.mark.timeout(600)
-def test_rights_that_come_late_cost_nobody_anything(own_kube: KubeCluster) -> None:
+def test_late_permissions_remove_nothing(own_kube: KubeCluster) -> None:
     """GW-14, GW-15: after an upgrade whose ClusterRole is applied later than the Deployment."""
     gateways, tenants = Gateways(own_kube), Tenants(own_kube)
-    foo, harbor = gateways.namespace("m-foo"), gateways.namespace("cozy-harbor")
-    gateways.ask(foo, APEX, attachedNamespaces=[harbor])
-    gateways.route(harbor, "harbor", f"harbor.{APEX}", to=foo)
-    gateways.route(foo, "loser", f"harbor.{APEX}", to=foo, port=443)
-    gateways.until("the loser is told", lambda: gateways.lost(foo, "loser"))
-    gateways.until("and attached", lambda: gateways.mark(harbor) == (foo, foo))
+    foo, harbor = gateways.create_namespace("m-foo"), gateways.create_namespace("cozy-harbor")
+    gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor])
+    gateways.create_route(harbor, "harbor", f"harbor.{APEX}", to=foo)
+    gateways.create_route(foo, "loser", f"harbor.{APEX}", to=foo, port=443)
+    gateways.wait_until("the loser is told", lambda: gateways.conflict_message(foo, "loser"))
+    gateways.wait_until("and attached", lambda: gateways.attachment(harbor) == (foo, foo))
     told = gateways.get("httproutes", foo, "loser")["status"]
 
-    rules = change_rights(own_kube, partial(without, "tenantgateways"))
+    rules = replace_rules(own_kube, partial(without_read_verbs, "tenantgateways"))
     own_kube.restart()
     # the controllers are at work once a new Tenant has its Namespace
-    tenants.nest()
-    assert gateways.mark(harbor) == (foo, foo)
+    tenants.create_with_namespace()
+    assert gateways.attachment(harbor) == (foo, foo)
     assert gateways.get("httproutes", foo, "loser")["status"] == told
-    give_back(own_kube, rules)
-    gateways.route(harbor, "late", f"late.{APEX}", to=foo)
-    served = partial(gateways.listeners, foo)
-    gateways.until("it works again", lambda: f"late.{APEX}" in served(), seconds=2 * PATIENCE)
+    restore_rules(own_kube, rules)
+    gateways.create_route(harbor, "late", f"late.{APEX}", to=foo)
+    served = partial(gateways.listener_hostnames, foo)
+    gateways.wait_until("it works again", lambda: f"late.{APEX}" in served(), seconds=2 * PATIENCE)
 
-    rules = change_rights(own_kube, partial(without, "certificates"))
+    rules = replace_rules(own_kube, partial(without_read_verbs, "certificates"))
     own_kube.restart()
-    named = "the host does not show certificates.cert-manager.io: "
-    gateways.until("it is named", lambda: named in gateways.conditions(foo)["Ready"]["message"])
-    assert gateways.reason(foo) == "ReconcileError"
-    gateways.route(harbor, "later", f"later.{APEX}", to=foo)
-    gateways.until("listeners are made meanwhile", lambda: f"later.{APEX}" in served())
-    give_back(own_kube, rules)
-    gateways.until("no fault", lambda: gateways.reason(foo) == "GatewayNotAccepted", seconds=2 * PATIENCE)
+    named = "certificates.cert-manager.io cannot be listed and watched: "
+    gateways.wait_until("it is named", lambda: named in gateways.conditions(foo)["Ready"]["message"])
+    assert gateways.ready_reason(foo) == "ReconcileError"
+    gateways.create_route(harbor, "later", f"later.{APEX}", to=foo)
+    gateways.wait_until("listeners are made meanwhile", lambda: f"later.{APEX}" in served())
+    restore_rules(own_kube, rules)
+    gateways.wait_until("no fault", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted", seconds=2 * PATIENCE)
     assert len(gateways.names("certificates", foo)) == len(served())

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from apiserver.meta.resource import Object
-from controller.runtime.apply import patch
+from controller.runtime.apply import merge_patch
 from tests.e2e.support.clusters import E2eCluster
 
 _GOLDEN = Path(__file__).parents[2] / "controller" / "golden" / "tenantgateway"
@@ -23,9 +23,9 @@ NAMESPACE = "rendered"
 
 
 @pytest.mark.parametrize("file", sorted(_GOLDEN.glob("*.yaml")), ids=lambda file: file.stem)
-def test_what_is_rendered_is_admitted_and_needs_no_second_write(cluster: E2eCluster, file: Path) -> None:
+def test_rendered_objects_are_admitted_and_need_no_second_write(cluster: E2eCluster, file: Path) -> None:
     """R-102, GW-20: the validation rules of the CRDs, and their defaults, are the host's own."""
-    client = cluster.session()
+    client = cluster.client()
     group_version, _, plural = _COLLECTIONS[file.stem.partition("-")[0]].rpartition("/")
     if client.get(f"/api/v1/namespaces/{NAMESPACE}").status == 404:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -37,7 +37,7 @@ def test_what_is_rendered_is_admitted_and_needs_no_second_write(cluster: E2eClus
         body = {"apiVersion": group_version, "kind": _KINDS[plural], **desired}
         client.request("POST", collection, body).expect(201)
         there = client.get(f"{collection}/{desired['metadata']['name']}").expect(200)
-        assert patch(there, desired) == {}
+        assert merge_patch(there, desired) == {}
 
 
 def _without_owner(rendered: Object, *, name: str) -> Object:

@@ -20,7 +20,7 @@ class Flow:
         self.cluster = cluster
         self.tenants = tenants
         self.gateways = gateways
-        self.name = tenants.name()
+        self.name = tenants.new_name()
         self.foo = f"tenant-{self.name}"
         self.apex = f"{self.name}.{ROOT_HOST}"
 
@@ -31,11 +31,11 @@ class Flow:
     def open(self) -> None:
         """With a Gateway that is there."""
         self.apply(manifest(self.name, spec={"gateway": True}))
-        self.gateways.until("foo's gateway", lambda: self.gateways.names("issuers", self.foo))
+        self.gateways.wait_until("foo's gateway", lambda: self.gateways.names("issuers", self.foo))
 
     def child(self, **spec: object) -> tuple[str, str]:
         """Name and namespace of a new tenant in foo."""
-        name = self.tenants.name(self.foo)
+        name = self.tenants.new_name(self.foo)
         self.apply(manifest(name, self.foo, spec=dict(spec)))
         namespace = f"{self.foo}-{name}"
         self.tenants.wait_for_namespace(namespace)
@@ -56,21 +56,23 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) 
     acme, acmes = flow.child(gateway=True, host=f"{flow.name}.customer.example")
     customer = f"{flow.name}.customer.example"
     for namespace, apex in ((bobs, f"{bob}.{flow.apex}"), (acmes, customer)):
-        gateways.until("a gateway of its own", partial(flow.gateways.serves, namespace, f"api.{apex}"))
+        gateways.wait_until("a gateway of its own", partial(flow.gateways.has_listeners, namespace, f"api.{apex}"))
     assert (
         gateways.client.get(f"/apis/gateway.cozystack.io/v1alpha1/namespaces/{alices}/tenantgateways").json()["items"]
         == []
     )
     harbor = f"harbor.{alice}.{flow.apex}"
-    gateways.route(alices, "harbor", harbor, to=flow.foo)
-    gateways.route(bobs, "harbor", f"harbor.{bob}.{flow.apex}", to=bobs, sectionName="https")
-    gateways.route(acmes, "harbor", f"harbor.{customer}", to=acmes, sectionName="https")
+    gateways.create_route(alices, "harbor", harbor, to=flow.foo)
+    gateways.create_route(bobs, "harbor", f"harbor.{bob}.{flow.apex}", to=bobs, sectionName="https")
+    gateways.create_route(acmes, "harbor", f"harbor.{customer}", to=acmes, sectionName="https")
     passthrough = [f"{service}.{flow.apex}" for service in ("api", "cdi-uploadproxy", "vm-exportproxy")]
-    gateways.until("alice's route", lambda: gateways.listeners(flow.foo) == sorted([*passthrough, harbor]))
-    gateways.until("bob's", partial(flow.gateways.serves, bobs, f"harbor.{bob}.{flow.apex}"))
-    gateways.until("acme's", partial(flow.gateways.serves, acmes, f"harbor.{customer}"))
+    gateways.wait_until(
+        "alice's route", lambda: gateways.listener_hostnames(flow.foo) == sorted([*passthrough, harbor])
+    )
+    gateways.wait_until("bob's", partial(flow.gateways.has_listeners, bobs, f"harbor.{bob}.{flow.apex}"))
+    gateways.wait_until("acme's", partial(flow.gateways.has_listeners, acmes, f"harbor.{customer}"))
     for namespace in (flow.foo, bobs, acmes):
-        gateways.until("one certificate", partial(_has_certificates, gateways, namespace, 1))
+        gateways.wait_until("one certificate", partial(_has_certificates, gateways, namespace, 1))
         assert gateways.names("issuers", namespace) == ["cozystack-gateway"]
         assert "cozystack-http-redirect" in gateways.names("httproutes", namespace)
     assert gateways.names("certificates", alices) == []
@@ -78,7 +80,7 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) 
     selector = gateways.get("gateways", flow.foo)["spec"]["listeners"][1]["allowedRoutes"]["namespaces"]["selector"]
     assert selector == {"matchLabels": {LABEL: flow.foo}}
     assert acme in acmes
-    owned = {namespace: gateways.mark(namespace) for namespace in (flow.foo, alices, bobs, acmes)}
+    owned = {namespace: gateways.attachment(namespace) for namespace in (flow.foo, alices, bobs, acmes)}
     expected = {flow.foo: flow.foo, alices: flow.foo, bobs: bobs, acmes: acmes}
     assert owned == {namespace: (owner, None) for namespace, owner in expected.items()}
 
@@ -87,37 +89,37 @@ def _has_certificates(gateways: Gateways, namespace: str, count: int) -> bool:
     return len(gateways.names("certificates", namespace)) == count
 
 
-def test_a_migration_step_by_step_and_back(flow: Flow) -> None:
+def test_a_tenant_migrates_to_a_gateway_and_back(flow: Flow) -> None:
     """R-101, R-227, R-228, R-229: with the commands of the seed."""
     flow.open()
     gateways, kubectl, owner = flow.gateways, flow.cluster.kubectl, flow.foo
     _, kids = flow.child()
     for app in ("harbor", "bucket"):
-        gateways.route(kids, app, f"{app}.{flow.apex}", to=owner)
-    gateways.until(
-        "both are served", partial(flow.gateways.serves, owner, f"harbor.{flow.apex}", f"bucket.{flow.apex}")
+        gateways.create_route(kids, app, f"{app}.{flow.apex}", to=owner)
+    gateways.wait_until(
+        "both are served", partial(flow.gateways.has_listeners, owner, f"harbor.{flow.apex}", f"bucket.{flow.apex}")
     )
     wait = ("-n", owner, "wait")
     late = kubectl(*wait, "gateway/cozystack", "--for=condition=Programmed", "--timeout=1s", status=None)
     assert late.returncode == 1
-    gateways.be_cilium(owner)
+    gateways.mark_gateway_programmed(owner)
     programmed = kubectl(*wait, "gateway/cozystack", "--for=condition=Programmed", "--timeout=5m").stdout
     assert programmed == "gateway.gateway.networking.k8s.io/cozystack condition met\n"
-    gateways.until("both certificates", partial(_has_certificates, gateways, owner, 2))
-    gateways.be_cert_manager(owner)
+    gateways.wait_until("both certificates", partial(_has_certificates, gateways, owner, 2))
+    gateways.mark_certificates_ready(owner)
     selector = ("--selector", "cozystack.io/per-listener-cert=true")
     issued = kubectl(*wait, "certificate", *selector, "--for=condition=Ready", "--timeout=10m").stdout
     assert len(re.findall("condition met", issued)) == 2
-    gateways.until("the gateway is ready", lambda: gateways.reason(owner) == "Reconciled")
+    gateways.wait_until("the gateway is ready", lambda: gateways.ready_reason(owner) == "Reconciled")
 
     gateways.delete("httproutes", kids, "bucket")
-    gateways.until("one is left", partial(_has_certificates, gateways, owner, 1))
+    gateways.wait_until("one is left", partial(_has_certificates, gateways, owner, 1))
     flow.tenants.patch(flow.name, {"spec": {"gateway": False}})
     for plural in ("tenantgateways", "gateways", "issuers"):
-        gateways.until(f"no {plural}", partial(_is_empty, gateways, plural, owner))
+        gateways.wait_until(f"no {plural}", partial(_is_empty, gateways, plural, owner))
     assert kubectl("get", "namespace", kids, "-o", LABEL_PATH).stdout.strip() == ""
     flow.tenants.patch(flow.name, {"spec": {"gateway": True}})
-    gateways.until("and there again", partial(flow.gateways.serves, owner, f"harbor.{flow.apex}"))
+    gateways.wait_until("and there again", partial(flow.gateways.has_listeners, owner, f"harbor.{flow.apex}"))
 
 
 def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:
@@ -126,10 +128,10 @@ def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:
 
 def test_waiting_for_the_wildcard_certificate(gateways: Gateways, cluster: E2eCluster) -> None:
     """R-228, R-229."""
-    owner = gateways.namespace()
-    gateways.ask(owner, "foo.example.com", **DNS01)
-    gateways.until("it is there", partial(_has_certificates, gateways, owner, 1))
-    gateways.be_cert_manager(owner, "cozystack-gateway-tls")
+    owner = gateways.create_namespace()
+    gateways.create_tenantgateway(owner, "foo.example.com", **DNS01)
+    gateways.wait_until("it is there", partial(_has_certificates, gateways, owner, 1))
+    gateways.mark_certificates_ready(owner, "cozystack-gateway-tls")
     wait = ("-n", owner, "wait", "certificate/cozystack-gateway-tls", "--for=condition=Ready", "--timeout=10m")
     assert "condition met" in cluster.kubectl(*wait).stdout
     selected = cluster.kubectl(
@@ -138,7 +140,7 @@ def test_waiting_for_the_wildcard_certificate(gateways: Gateways, cluster: E2eCl
     assert selected.stdout == ""
 
 
-def test_troubleshooting_finds_the_fault(flow: Flow) -> None:
+def test_troubleshooting_commands_show_the_problem(flow: Flow) -> None:
     """R-217, R-218, R-224, R-225, R-226, R-317, R-319, R-321: what the seed's commands print."""
     gateways, kubectl = flow.gateways, flow.cluster.kubectl
     flow.open()
@@ -152,9 +154,9 @@ def test_troubleshooting_finds_the_fault(flow: Flow) -> None:
 
     _, kids = flow.child()
     name = f"harbor.{flow.apex}"
-    gateways.route(owner, "winner", name, to=owner, port=443)
-    gateways.route(kids, "loser", name, to=owner)
-    gateways.until("the loser is told", lambda: gateways.lost(kids, "loser"))
+    gateways.create_route(owner, "winner", name, to=owner, port=443)
+    gateways.create_route(kids, "loser", name, to=owner)
+    gateways.wait_until("the loser is told", lambda: gateways.conflict_message(kids, "loser"))
     described = kubectl("-n", kids, "describe", "httproute", "loser").stdout
     assert re.search(rf"Controller Name: +{OURS}", described)
     assert re.search(r"Reason: +HostnameConflict", described)
@@ -166,46 +168,46 @@ def test_troubleshooting_finds_the_fault(flow: Flow) -> None:
         ("certificates", "certificate {}/cozystack-harbor-"),
     ):
         [made] = gateways.names(plural, owner)
-        gateways.edit(plural, owner, made, {"metadata": {"ownerReferences": None}})
-        gateways.until("it is refused", lambda: gateways.reason(owner) == "ReconcileError")
+        gateways.patch(plural, owner, made, {"metadata": {"ownerReferences": None}})
+        gateways.wait_until("it is refused", lambda: gateways.ready_reason(owner) == "ReconcileError")
         described = kubectl("-n", owner, "describe", "tenantgateway", "cozystack").stdout
         assert re.search(r"Reason: +ReconcileError", described)
         assert re.search(rf"Message: .*{re.escape(command.format(owner))}.* exists but is not owned", described)
         gateways.delete(plural, owner, made)
-        gateways.until("it is ours again", lambda: gateways.reason(owner) == "GatewayNotAccepted")
+        gateways.wait_until("it is ours again", lambda: gateways.ready_reason(owner) == "GatewayNotAccepted")
     for kind, name in (("gateway", "cozystack"), ("certificate", made)):
         assert re.search(rf"Name: +{name}", kubectl("-n", owner, "describe", kind, name).stdout)
     assert kubectl("get", "namespace", kids, "-o", LABEL_PATH).stdout.strip() == owner
 
 
-def test_events_tell_what_happened(gateways: Gateways, cluster: E2eCluster) -> None:
+def test_conflicts_are_reported_as_events(gateways: Gateways, cluster: E2eCluster) -> None:
     """As `kubectl describe` prints them."""
-    owner, early = gateways.namespace("m"), gateways.namespace("a")
+    owner, early = gateways.create_namespace("m"), gateways.create_namespace("a")
     gateways.create("gateways", owner, "cozystack", {"gatewayClassName": "x", "listeners": [_HTTP]})
-    gateways.ask(owner, "foo.example.com")
+    gateways.create_tenantgateway(owner, "foo.example.com")
     for namespace in (early, owner):
-        gateways.route(namespace, "harbor", "harbor.foo.example.com", to=owner, port=443)
+        gateways.create_route(namespace, "harbor", "harbor.foo.example.com", to=owner, port=443)
 
     def told(kind: str, name: str, reason: str) -> bool:
         return bool(re.search(rf"Warning +{reason} ", cluster.kubectl("-n", owner, "describe", kind, name).stdout))
 
-    gateways.until("of the gateway", lambda: told("tenantgateway", "cozystack", "ReconcileError"))
-    gateways.until("of the route", lambda: told("httproute", "harbor", "HostnameConflict"))
+    gateways.wait_until("of the gateway", lambda: told("tenantgateway", "cozystack", "ReconcileError"))
+    gateways.wait_until("of the route", lambda: told("httproute", "harbor", "HostnameConflict"))
 
 
 _HTTP = {"name": "x", "port": 80, "protocol": "HTTP"}
 
 
 @pytest.mark.controller_manager
-def test_a_tenant_that_goes_takes_its_gateway_along(flow: Flow) -> None:
+def test_deleting_a_tenant_deletes_its_gateway(flow: Flow) -> None:
     """Also what the gateway left elsewhere: labels, and words in the status of routes."""
     flow.open()
     gateways = flow.gateways
-    app = gateways.namespace("z-app")
-    gateways.label(app, {LABEL: flow.foo, HOST_LABEL: None})
-    gateways.route(flow.foo, "winner", f"harbor.{flow.apex}", to=flow.foo, port=443)
-    gateways.route(app, "loser", f"harbor.{flow.apex}", to=flow.foo)
-    gateways.until("the loser is told", lambda: gateways.lost(app, "loser"))
+    app = gateways.create_namespace("z-app")
+    gateways.patch_labels(app, {LABEL: flow.foo, HOST_LABEL: None})
+    gateways.create_route(flow.foo, "winner", f"harbor.{flow.apex}", to=flow.foo, port=443)
+    gateways.create_route(app, "loser", f"harbor.{flow.apex}", to=flow.foo)
+    gateways.wait_until("the loser is told", lambda: gateways.conflict_message(app, "loser"))
     flow.cluster.kubectl("delete", "tenant", flow.name, "-n", ROOT)
     flow.tenants.wait_until_gone(f"/api/v1/namespaces/{flow.foo}")
-    gateways.until("nothing is said any more", lambda: gateways.verdicts(app, "loser") == [])
+    gateways.wait_until("nothing is said any more", lambda: gateways.parent_statuses(app, "loser") == [])

@@ -15,11 +15,11 @@ from tests.e2e.support.tenants import Tenants, manifest
 LIST = tenants_path(ROOT)
 
 
-def ours(cluster: E2eCluster, user: str) -> Client:
-    return cluster.direct(user) if isinstance(cluster, KubeCluster) else cluster.session(user)
+def direct_client(cluster: E2eCluster, user: str) -> Client:
+    return cluster.direct_client(user) if isinstance(cluster, KubeCluster) else cluster.client(user)
 
 
-def let(cluster: E2eCluster, user: str, rule: dict[str, list[str]]) -> None:
+def grant_rule(cluster: E2eCluster, user: str, rule: dict[str, list[str]]) -> None:
     """A Role of one rule in the root tenant's namespace, for one user."""
     path = f"/apis/{RBAC}/v1/namespaces/{ROOT}"
     metadata = {"name": user, "namespace": ROOT}
@@ -31,11 +31,13 @@ def let(cluster: E2eCluster, user: str, rule: dict[str, list[str]]) -> None:
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": user},
         "subjects": [{"apiGroup": RBAC, "kind": "User", "name": user}],
     }
-    cluster.session().request("POST", f"{path}/roles", role).expect(201)
-    cluster.session().request("POST", f"{path}/rolebindings", binding).expect(201)
+    cluster.client().request("POST", f"{path}/roles", role).expect(201)
+    cluster.client().request("POST", f"{path}/rolebindings", binding).expect(201)
 
 
-def test_a_selector_for_one_name_is_a_request_for_that_name(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_field_selector_for_one_name_is_authorized_as_that_name(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     """Deletions of collections tell it best: lists and watches are open to everybody, and show what may be got."""
     name = tenants.create()["metadata"]["name"]
     rule = {
@@ -44,8 +46,8 @@ def test_a_selector_for_one_name_is_a_request_for_that_name(cluster: E2eCluster,
         "verbs": ["deletecollection"],
         "resourceNames": [name],
     }
-    let(cluster, unique, rule)
-    client, query = ours(cluster, unique), {"fieldSelector": f"metadata.name={name}", "dryRun": "All"}
+    grant_rule(cluster, unique, rule)
+    client, query = direct_client(cluster, unique), {"fieldSelector": f"metadata.name={name}", "dryRun": "All"}
     wait_until("the Role counts", lambda: client.request("DELETE", LIST, query=query).status == 200)
     for other in ({}, {"fieldSelector": "metadata.name=another"}, {"fieldSelector": f"metadata.name!={name}"}):
         client.request("DELETE", LIST, query={**other, "dryRun": "All"}).expect(403)
@@ -53,8 +55,8 @@ def test_a_selector_for_one_name_is_a_request_for_that_name(cluster: E2eCluster,
     assert client.request("DELETE", f"{LIST}/{name}", query={"dryRun": "All"}).status == 403
 
 
-def test_a_refusal_names_everything_that_was_asked(cluster: E2eCluster, unique: str) -> None:
-    client = ours(cluster, unique)
+def test_forbidden_names_every_attribute_of_the_request(cluster: E2eCluster, unique: str) -> None:
+    client = direct_client(cluster, unique)
     answer = client.get(f"{LIST}/x")
     assert answer.expect(403) == {
         "kind": "Status",
@@ -82,25 +84,25 @@ def test_a_refusal_names_everything_that_was_asked(cluster: E2eCluster, unique: 
     assert f'User "{unique}" cannot update resource "tenants/status"' in status["message"]
 
 
-def test_a_refusal_of_a_path_says_so(cluster: E2eCluster, unique: str) -> None:
-    status = ours(cluster, unique).get("/metrics").expect(403)
+def test_forbidden_names_a_non_resource_path(cluster: E2eCluster, unique: str) -> None:
+    status = direct_client(cluster, unique).get("/metrics").expect(403)
     assert status["message"].startswith(f'forbidden: User "{unique}" cannot get path "/metrics"')
     assert (status["details"], status["reason"]) == ({}, "Forbidden")
-    status = ours(cluster, unique).request("POST", "/metrics", {}).expect(403)
+    status = direct_client(cluster, unique).request("POST", "/metrics", {}).expect(403)
     assert f'User "{unique}" cannot post path "/metrics"' in status["message"]
 
 
 @pytest.mark.parametrize(
     "path", ["/healthz/", "/livez/ping", "/readyz/ping", "/version", "/openapi/v2", "/openapi/v3", "/apis", "/metrics"]
 )
-def test_who_is_not_known_gets_nothing_beside_the_three_probes(cluster: E2eCluster, path: str) -> None:
+def test_anonymous_users_may_only_get_the_three_probes(cluster: E2eCluster, path: str) -> None:
     anonymous = Client(cluster.direct_url, ssl._create_unverified_context(), {})
     status = anonymous.get(path).expect(403)
     assert status["message"].startswith(f'forbidden: User "system:anonymous" cannot get path "{path}"')
 
 
-def test_what_is_not_there_is_refused_before_it_is_not_found(cluster: E2eCluster, unique: str) -> None:
-    client = ours(cluster, unique)
+def test_a_missing_resource_is_forbidden_before_it_is_not_found(cluster: E2eCluster, unique: str) -> None:
+    client = direct_client(cluster, unique)
     unknown = client.get("/apis/apps.cozystack.io/v1alpha1/namespaces/x/nothings/y").expect(403)
     assert f'User "{unique}" cannot get resource "nothings"' in unknown["message"]
     assert client.request("PUT", LIST, {}).status == 403

@@ -19,8 +19,8 @@ from apiserver.tls.certificates import make_ca, make_client, parse_bundle
 from tests.e2e.support import credentials
 from tests.e2e.support.clusters import ROOT, E2eCluster, EmbeddedCluster, KubeCluster, tenants_path
 from tests.e2e.support.control_plane import FRONT_PROXY, TOKEN, TOKEN_USER
-from tests.e2e.support.credentials import showing
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.credentials import client_certificate_context
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 
 LIST = tenants_path(ROOT)
@@ -29,7 +29,7 @@ ONE = tenants_path(ROOT, "root")
 NOBODY = make_ca("nobody")
 
 
-def unless(status: int, answer: Answer) -> Answer | None:
+def response_unless(status: int, answer: Response) -> Response | None:
     return answer if answer.status != status else None
 
 
@@ -47,7 +47,7 @@ def acceptable_cas(url: str) -> set[str]:
     return {str(name.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value) for name in names}
 
 
-def assert_unauthorized(answer: Answer) -> None:
+def assert_unauthorized(answer: Response) -> None:
     expected = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -64,15 +64,15 @@ def assert_unauthorized(answer: Answer) -> None:
 
 @pytest.mark.parametrize("name", ["admin", FRONT_PROXY])
 def test_a_certificate_of_an_unknown_ca_is_unauthorized(cluster: E2eCluster, tmp_path: Path, name: str) -> None:
-    tls = showing(make_client(NOBODY, name, ["system:masters"]), tmp_path)
+    tls = client_certificate_context(make_client(NOBODY, name, ["system:masters"]), tmp_path)
     for path in (LIST, "/healthz", "/metrics"):
         assert_unauthorized(Client(cluster.direct_url, tls, {}).get(path))
     spoofed = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
     assert_unauthorized(Client(cluster.direct_url, tls, spoofed).get(LIST))
 
 
-def test_a_good_token_hides_a_certificate_of_an_unknown_ca(kube: KubeCluster, tmp_path: Path) -> None:
-    tls = showing(make_client(NOBODY, "admin", ["system:masters"]), tmp_path)
+def test_a_valid_token_takes_precedence_over_an_untrusted_certificate(kube: KubeCluster, tmp_path: Path) -> None:
+    tls = client_certificate_context(make_client(NOBODY, "admin", ["system:masters"]), tmp_path)
     client = Client(kube.direct_url, tls, {"Authorization": f"Bearer {TOKEN}"})
     assert f'User "{TOKEN_USER}" cannot get' in client.get(ONE).expect(403)["message"]
 
@@ -84,17 +84,17 @@ def test_a_bad_token_is_unauthorized_and_not_anonymous(cluster: E2eCluster, uniq
 
 
 @pytest.mark.parametrize("value", ["Bearer", "Bearer ", "Basic YWRtaW46YWRtaW4="])
-def test_what_is_no_token_is_anonymous(cluster: E2eCluster, value: str) -> None:
+def test_a_header_without_a_bearer_token_is_anonymous(cluster: E2eCluster, value: str) -> None:
     client = Client(cluster.direct_url, ssl._create_unverified_context(), {"Authorization": value})
     status = client.get(ONE).expect(403)
     assert 'User "system:anonymous" cannot get' in status["message"]
     assert client.get("/healthz").status == 200
 
 
-def test_the_handshake_names_the_cas_of_clients(cluster: E2eCluster) -> None:
+def test_the_handshake_names_the_client_cas(cluster: E2eCluster) -> None:
     names = acceptable_cas(cluster.direct_url)
     if isinstance(cluster, KubeCluster):
-        configured = cluster.session().get(
+        configured = cluster.client().get(
             "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
         )
         data = configured.expect(200)["data"]
@@ -106,48 +106,52 @@ def test_the_handshake_names_the_cas_of_clients(cluster: E2eCluster) -> None:
     assert names == {str(ca.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value) for ca in cas}
 
 
-def test_a_request_without_a_user_of_the_front_proxy_is_unauthorized(kube: KubeCluster) -> None:
-    assert_unauthorized(kube.front_proxy().get(LIST))
-    assert_unauthorized(kube.front_proxy().get(LIST, headers={"X-Remote-Group": "system:masters"}))
+def test_a_front_proxy_request_without_a_user_is_unauthorized(kube: KubeCluster) -> None:
+    assert_unauthorized(kube.front_proxy_client().get(LIST))
+    assert_unauthorized(kube.front_proxy_client().get(LIST, headers={"X-Remote-Group": "system:masters"}))
 
 
 SPOOFED = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
 
 
-def test_a_front_proxy_of_another_name_speaks_for_nobody(kube: KubeCluster) -> None:
-    assert kube.front_proxy().get(LIST, headers=SPOOFED).status == 200
-    assert_unauthorized(kube.front_proxy("another-proxy").get(LIST, headers=SPOOFED))
+def test_a_front_proxy_with_a_disallowed_name_is_unauthorized(kube: KubeCluster) -> None:
+    assert kube.front_proxy_client().get(LIST, headers=SPOOFED).status == 200
+    assert_unauthorized(kube.front_proxy_client("another-proxy").get(LIST, headers=SPOOFED))
 
 
-def test_the_name_of_the_front_proxy_from_the_ca_of_clients_speaks_for_nobody(kube: KubeCluster) -> None:
+def test_a_client_certificate_with_the_name_of_the_front_proxy_is_no_front_proxy(kube: KubeCluster) -> None:
     """R-252: each CA counts for its own kind of caller only."""
-    status = kube.direct(FRONT_PROXY).get(ONE, headers=SPOOFED).expect(403)
+    status = kube.direct_client(FRONT_PROXY).get(ONE, headers=SPOOFED).expect(403)
     assert f'User "{FRONT_PROXY}" cannot get' in status["message"]
 
 
-def test_a_ca_that_the_cluster_adds_is_trusted_at_once(kube: KubeCluster, tmp_path: Path, unique: str) -> None:
+def test_a_client_ca_added_to_the_cluster_is_trusted_without_a_restart(
+    kube: KubeCluster, tmp_path: Path, unique: str
+) -> None:
     added = make_ca(unique)
-    tls = showing(make_client(added, unique), tmp_path)
+    tls = client_certificate_context(make_client(added, unique), tmp_path)
     client = Client(kube.direct_url, tls, {})
     assert_unauthorized(client.get(LIST))
     assert unique not in acceptable_cas(kube.direct_url)
     path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
-    bundle = kube.session().get(path).expect(200)["data"]["client-ca-file"]
+    bundle = kube.client().get(path).expect(200)["data"]["client-ca-file"]
     patch = {"data": {"client-ca-file": bundle + added.certificate.decode()}}
-    kube.session().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
-    status = wait_until("the CA counts", lambda: unless(401, client.get(ONE))).expect(403)
+    kube.client().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
+    status = wait_until("the CA counts", lambda: response_unless(401, client.get(ONE))).expect(403)
     assert f'User "{unique}" cannot get' in status["message"]
     assert unique in acceptable_cas(kube.direct_url)
 
 
 def start_without_rights(kube: KubeCluster, directory: Path, unique: str, *more: str) -> tuple[Process, int]:
     port = free_port()
-    kubeconfig = kube.user(unique).kubeconfig
+    kubeconfig = kube.identity(unique).kubeconfig
     flags = [f"--kubeconfig={kubeconfig}", f"--cert-dir={directory / 'pki'}", "--bind-address=127.0.0.1"]
     return run_command("serve", *flags, f"--secure-port={port}", *more, log=directory / "log"), port
 
 
-def test_who_may_not_read_the_cluster_s_settings_does_not_start(kube: KubeCluster, tmp_path: Path, unique: str) -> None:
+def test_a_server_that_may_not_read_the_authentication_configmap_does_not_start(
+    kube: KubeCluster, tmp_path: Path, unique: str
+) -> None:
     process, _ = start_without_rights(kube, tmp_path, unique)
     try:
         wait_until("the command ends", lambda: process.ended, seconds=60)
@@ -159,7 +163,9 @@ def test_who_may_not_read_the_cluster_s_settings_does_not_start(kube: KubeCluste
     assert f'User "{unique}"' in line
 
 
-def test_who_is_told_to_tolerate_that_starts_and_is_not_ready(kube: KubeCluster, tmp_path: Path, unique: str) -> None:
+def test_a_server_that_tolerates_lookup_failures_starts_and_is_not_ready(
+    kube: KubeCluster, tmp_path: Path, unique: str
+) -> None:
     process, port = start_without_rights(kube, tmp_path, unique, "--authentication-tolerate-lookup-failure")
     client = Client(f"https://127.0.0.1:{port}", ssl._create_unverified_context(), {})
 
@@ -198,7 +204,7 @@ def audited(tmp_path: Path) -> Iterator[Path]:
         process.stop()
 
 
-def test_the_audit_log_tells_every_stage_and_who_was_not_let_in(audited: Path, tmp_path: Path, unique: str) -> None:
+def test_the_audit_log_records_every_stage_and_rejected_callers(audited: Path, tmp_path: Path, unique: str) -> None:
     admin = credentials.from_kubeconfig(audited / "kubeconfig")
     client = Client(admin.server, admin.tls, {"X-Forwarded-For": "198.51.100.7", "User-Agent": "audited/1"})
     wait_until("the root tenant's namespace is served", lambda: client.get(LIST).status == 200)
@@ -242,9 +248,9 @@ def test_the_audit_log_tells_every_stage_and_who_was_not_let_in(audited: Path, t
     assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer"
 
 
-def test_handshakes_that_fail_are_counted_and_hurt_nobody(cluster: E2eCluster) -> None:
+def test_failed_handshakes_are_counted(cluster: E2eCluster) -> None:
     name = "apiserver_tls_handshake_errors_total"
-    client = cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
+    client = cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
     def counted() -> float:
         lines = client.get("/metrics").content.decode().splitlines()

@@ -15,7 +15,7 @@ SPOOF = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
 ONE = tenants_path(ROOT, "root")
 
 
-def raw(client: Client, headers: list[tuple[str, str]]) -> int:
+def response_status(client: Client, headers: list[tuple[str, str]]) -> int:
     """The status of a request with exactly these headers, repeated ones too."""
     parts = urlsplit(client.url)
     assert parts.hostname is not None
@@ -30,69 +30,72 @@ def raw(client: Client, headers: list[tuple[str, str]]) -> int:
         connection.close()
 
 
-def test_the_front_proxy_speaks_for_users(kube: KubeCluster) -> None:
-    assert kube.front_proxy().get(ONE, headers=SPOOF).status == 200
-    status = kube.front_proxy().get(ONE, headers={"X-Remote-User": "nobody-in-particular"}).expect(403)
+def test_the_front_proxy_names_the_user(kube: KubeCluster) -> None:
+    assert kube.front_proxy_client().get(ONE, headers=SPOOF).status == 200
+    status = kube.front_proxy_client().get(ONE, headers={"X-Remote-User": "nobody-in-particular"}).expect(403)
     assert 'User "nobody-in-particular" cannot get' in status["message"]
 
 
-def test_groups_come_one_a_header(kube: KubeCluster) -> None:
+def test_each_group_has_a_header_of_its_own(kube: KubeCluster) -> None:
     headers = [("X-Remote-User", "u"), ("X-Remote-Group", "one"), ("X-Remote-Group", "system:masters")]
-    assert raw(kube.front_proxy(), headers) == 200
-    assert raw(kube.front_proxy(), [("X-Remote-User", "u"), ("X-Remote-Group", "one,system:masters")]) == 403
+    assert response_status(kube.front_proxy_client(), headers) == 200
+    assert (
+        response_status(kube.front_proxy_client(), [("X-Remote-User", "u"), ("X-Remote-Group", "one,system:masters")])
+        == 403
+    )
 
 
-def test_without_a_certificate_the_headers_are_worth_nothing(kube: KubeCluster) -> None:
+def test_front_proxy_headers_without_a_certificate_are_unauthorized(kube: KubeCluster) -> None:
     """R-252."""
-    assert kube.without_credentials().get(ONE, headers=SPOOF).expect(401)["reason"] == "Unauthorized"
+    assert kube.anonymous_client().get(ONE, headers=SPOOF).expect(401)["reason"] == "Unauthorized"
 
 
-def test_beside_a_credential_of_their_own_the_headers_are_ignored(cluster: E2eCluster, unique: str) -> None:
-    client = cluster.direct(unique) if isinstance(cluster, KubeCluster) else cluster.session(unique)
+def test_front_proxy_headers_beside_other_credentials_are_ignored(cluster: E2eCluster, unique: str) -> None:
+    client = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
     assert f'User "{unique}" cannot get' in client.get(ONE, headers=SPOOF).expect(403)["message"]
 
 
-def test_two_users_at_once_are_a_bad_request(kube: KubeCluster) -> None:
-    assert raw(kube.front_proxy(), [("X-Remote-User", "a"), ("X-Remote-User", "b")]) == 400
+def test_two_user_headers_are_a_bad_request(kube: KubeCluster) -> None:
+    assert response_status(kube.front_proxy_client(), [("X-Remote-User", "a"), ("X-Remote-User", "b")]) == 400
 
 
 def test_a_hop_by_hop_header_cannot_strip_the_identity(kube: KubeCluster) -> None:
     headers = [("X-Remote-User", "u"), ("X-Remote-Group", "system:masters"), ("Connection", "X-Remote-User")]
-    assert raw(kube.front_proxy(), headers) == 400
+    assert response_status(kube.front_proxy_client(), headers) == 400
 
 
-def test_a_token_is_reviewed_by_the_host(kube: KubeCluster) -> None:
-    client = kube.without_credentials()
+def test_a_token_is_reviewed_by_the_cluster(kube: KubeCluster) -> None:
+    client = kube.anonymous_client()
     status = client.get(ONE, headers={"Authorization": f"Bearer {TOKEN}"}).expect(403)
     assert f'User "{TOKEN_USER}" cannot get' in status["message"]
     assert client.get(ONE, headers={"Authorization": "Bearer wrong"}).status == 401
 
 
-def test_a_service_account_is_known_by_its_token(kube: KubeCluster, unique: str) -> None:
+def test_a_service_account_is_authenticated_by_its_token(kube: KubeCluster, unique: str) -> None:
     kube.kubectl("create", "serviceaccount", unique, "-n", ROOT)
     token = kube.kubectl("create", "token", unique, "-n", ROOT).stdout.strip()
-    status = kube.without_credentials().get(ONE, headers={"Authorization": f"Bearer {token}"}).expect(403)
+    status = kube.anonymous_client().get(ONE, headers={"Authorization": f"Bearer {token}"}).expect(403)
     assert f'User "system:serviceaccount:{ROOT}:{unique}" cannot get' in status["message"]
 
 
-def test_a_client_certificate_of_the_cluster_counts(kube: KubeCluster, unique: str) -> None:
-    assert kube.direct().get(ONE).status == 200
-    assert unique in kube.direct(unique).get(ONE).expect(403)["message"]
+def test_a_client_certificate_of_the_cluster_is_accepted(kube: KubeCluster, unique: str) -> None:
+    assert kube.direct_client().get(ONE).status == 200
+    assert unique in kube.direct_client(unique).get(ONE).expect(403)["message"]
 
 
-def test_impersonation_is_the_aggregator_s(kube: KubeCluster) -> None:
+def test_impersonation_past_the_aggregator_is_forbidden(kube: KubeCluster) -> None:
     """R-338."""
-    assert kube.direct().get(ONE, headers={"Impersonate-User": "somebody"}).expect(403)["reason"] == "Forbidden"
+    assert kube.direct_client().get(ONE, headers={"Impersonate-User": "somebody"}).expect(403)["reason"] == "Forbidden"
 
 
-def test_kubectl_impersonates_through_the_aggregator_and_alone(cluster: E2eCluster, unique: str) -> None:
+def test_kubectl_impersonates_on_both_clusters(cluster: E2eCluster, unique: str) -> None:
     refused = cluster.kubectl("get", "tenants", "root", "-n", ROOT, f"--as={unique}", status=1)
     assert f'User "{unique}" cannot get resource "tenants"' in refused.stderr
     cluster.grant(unique, "cozy:tenant:view", ROOT)
     cluster.kubectl("get", "tenants", "root", "-n", ROOT, f"--as={unique}")
 
 
-def test_nobody_impersonates_without_the_right(cluster: E2eCluster, unique: str) -> None:
+def test_impersonation_requires_the_permission(cluster: E2eCluster, unique: str) -> None:
     """R-338."""
     refused = cluster.kubectl(
         "get", "tenants", "root", "-n", ROOT, "--as=admin", "--as-group=system:masters", as_user=unique, status=1
@@ -101,7 +104,7 @@ def test_nobody_impersonates_without_the_right(cluster: E2eCluster, unique: str)
 
 
 @pytest.mark.parametrize("header", ["X-Remote-User", "X-Remote-Extra-Scopes", "X-Remote-Group"])
-def test_the_aggregator_replaces_what_a_user_sends(kube: KubeCluster, unique: str, header: str) -> None:
+def test_the_aggregator_replaces_front_proxy_headers_of_users(kube: KubeCluster, unique: str, header: str) -> None:
     """R-252."""
-    answer = kube.session(unique).get(ONE, headers={header: "system:masters"})
+    answer = kube.client(unique).get(ONE, headers={header: "system:masters"})
     assert unique in answer.expect(403)["message"]

@@ -6,35 +6,35 @@ import pytest
 import yaml
 
 from tests.e2e.support.clusters import CORE_API_SERVICE, CORE_GROUP_VERSION, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.peer_lessons import metric, ours
+from tests.e2e.support.peer_lessons import direct_client, metric_value
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants
 
 NAMESPACES = f"{CORE_GROUP_VERSION}/tenantnamespaces"
 
 
-def names(cluster: E2eCluster, user: str) -> list[str]:
-    return [item["metadata"]["name"] for item in cluster.session(user).get(NAMESPACES).expect(200)["items"]]
+def list_names(cluster: E2eCluster, user: str) -> list[str]:
+    return [item["metadata"]["name"] for item in cluster.client(user).get(NAMESPACES).expect(200)["items"]]
 
 
-def test_plain_lists_are_refused_whole_and_filtered_ones_are_not(
+def test_a_plain_list_is_forbidden_and_the_filtered_one_is_not(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     """R-324, R-325: RBAC cannot show somebody the namespaces that are theirs."""
-    mine = tenants.nest()
-    tenants.nest()
+    mine = tenants.create_with_namespace()
+    tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: names(cluster, unique) == [mine])
-    refused = cluster.session(unique).get("/api/v1/namespaces").expect(403)
+    wait_until("it is seen", lambda: list_names(cluster, unique) == [mine])
+    refused = cluster.client(unique).get("/api/v1/namespaces").expect(403)
     wanted = 'cannot list resource "namespaces" in API group "" at the cluster scope'
     assert refused["message"] == f'namespaces is forbidden: User "{unique}" {wanted}'
 
 
-def test_people_keep_their_tools(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_kubectl_works_on_the_filtered_list(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-326: kubectl's table, YAML and watch of what is seen, without a right to list namespaces."""
-    mine = tenants.nest()
+    mine = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: names(cluster, unique) == [mine])
+    wait_until("it is seen", lambda: list_names(cluster, unique) == [mine])
     table = cluster.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "STATUS"], [mine, "Active"]]
     shown = yaml.safe_load(cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=unique).stdout)
@@ -47,15 +47,17 @@ def test_people_keep_their_tools(cluster: E2eCluster, tenants: Tenants, unique: 
 
 
 @pytest.mark.parametrize("kind", ["labelSelector", "fieldSelector"])
-def test_selectors_narrow_what_is_seen_and_never_widen_it(
-    cluster: E2eCluster, tenants: Tenants, unique: str, kind: str
-) -> None:
+def test_selectors_never_show_hidden_namespaces(cluster: E2eCluster, tenants: Tenants, unique: str, kind: str) -> None:
     """R-327, API-21: by the labels and fields of what is hidden, too."""
-    mine, second, hidden = tenants.nest(), tenants.nest(), tenants.nest()
+    mine, second, hidden = (
+        tenants.create_with_namespace(),
+        tenants.create_with_namespace(),
+        tenants.create_with_namespace(),
+    )
     for namespace in (mine, second):
         cluster.grant(unique, "cozy:tenant:view", namespace)
     own = sorted((mine, second))
-    wait_until("both are seen", lambda: names(cluster, unique) == own)
+    wait_until("both are seen", lambda: list_names(cluster, unique) == own)
     key = {"labelSelector": "kubernetes.io/metadata.name", "fieldSelector": "metadata.name"}[kind]
     expected = {
         f"{key}={mine}": [mine],
@@ -67,49 +69,49 @@ def test_selectors_narrow_what_is_seen_and_never_widen_it(
     if kind == "labelSelector":
         expected |= {f"{key} in ({hidden},{mine})": [mine], f"{key} notin ({mine})": [second], f"!{key}": []}
         expected |= {f"tenant.cozystack.io/{hidden}": [], "tenant.cozystack.io/tenant-root": own}
-    client = cluster.session(unique)
+    client = cluster.client(unique)
     for selector, seen in expected.items():
         items = client.get(NAMESPACES, query={kind: selector}).expect(200)["items"]
         assert [each["metadata"]["name"] for each in items] == seen, selector
 
 
-def test_a_filtered_view_cannot_be_emptied(cluster: E2eCluster) -> None:
+def test_the_filtered_collection_cannot_be_deleted(cluster: E2eCluster) -> None:
     """R-330: not even as a collection."""
-    assert cluster.session().request("DELETE", NAMESPACES).expect(405)["reason"] == "MethodNotAllowed"
+    assert cluster.client().request("DELETE", NAMESPACES).expect(405)["reason"] == "MethodNotAllowed"
 
 
 @pytest.mark.parametrize("selector", ["x in ()", "x notin ()"])
 @pytest.mark.parametrize("path", [NAMESPACES, tenants_path()])
 def test_a_selector_without_values_is_a_bad_request(cluster: E2eCluster, path: str, selector: str) -> None:
     """R-334: one implementation of selectors is behind every list."""
-    refused = cluster.session().get(path, query={"labelSelector": selector}).expect(400)
+    refused = cluster.client().get(path, query={"labelSelector": selector}).expect(400)
     assert refused["reason"] == "BadRequest"
 
 
-def test_a_filtered_list_asks_nothing_of_the_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_filtered_list_sends_no_requests_to_the_cluster(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """API-26: the peer lists all RoleBindings for each. How long a list takes is in docs/performance.md."""
-    mine = tenants.nest()
+    mine = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: names(cluster, unique) == [mine])
-    lists, client = 100, ours(cluster)
-    before = metric(client, "rest_client_requests_total")
+    wait_until("it is seen", lambda: list_names(cluster, unique) == [mine])
+    lists, client = 100, direct_client(cluster)
+    before = metric_value(client, "rest_client_requests_total")
     assert before > 0
     for _ in range(lists):
-        assert names(cluster, unique) == [mine]
+        assert list_names(cluster, unique) == [mine]
     # what the process does by itself goes on meanwhile
-    assert metric(client, "rest_client_requests_total") - before < lists / 4
+    assert metric_value(client, "rest_client_requests_total") - before < lists / 4
 
 
-def test_tenants_are_served_without_the_filtered_view(kube: KubeCluster, tenants: Tenants) -> None:
+def test_tenants_are_served_without_the_filtered_namespaces(kube: KubeCluster, tenants: Tenants) -> None:
     """R-343: nothing depends on it."""
-    client, services = kube.session(), "/apis/apiregistration.k8s.io/v1/apiservices"
+    client, services = kube.client(), "/apis/apiregistration.k8s.io/v1/apiservices"
     service = client.get(f"{services}/{CORE_API_SERVICE}").expect(200)
     client.request("DELETE", f"{services}/{CORE_API_SERVICE}").expect(200)
     try:
         wait_until("the view is gone", lambda: client.get(NAMESPACES).status == 404)
         name = tenants.create()["metadata"]["name"]
         assert name in [item["metadata"]["name"] for item in client.get(tenants_path()).expect(200)["items"]]
-        tenants.settled(name)
+        tenants.wait_until_settled(name)
     finally:
         metadata = {"name": CORE_API_SERVICE, "labels": service["metadata"].get("labels", {})}
         body = {key: service[key] for key in ("apiVersion", "kind", "spec")}

@@ -44,7 +44,7 @@ def manifest(*documents: dict[str, Any]) -> str:
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(documents)})
 
 
-def shown(cluster: E2eCluster, namespace: str, resource: str, name: str) -> Any:
+def get_object(cluster: E2eCluster, namespace: str, resource: str, name: str) -> Any:
     return json.loads(cluster.kubectl("get", resource, name, f"--namespace={namespace}", *AS_STORED).stdout)
 
 
@@ -97,7 +97,7 @@ def shown(cluster: E2eCluster, namespace: str, resource: str, name: str) -> Any:
         ),
     ],
 )
-def test_the_second_apply_changes_and_the_third_does_not(
+def test_a_second_apply_updates_the_object_and_leaves_no_diff(
     cluster: E2eCluster,
     namespace: str,
     before: dict[str, Any],
@@ -108,7 +108,7 @@ def test_the_second_apply_changes_and_the_third_does_not(
     said = [cluster.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(each)) for each in (before, after)]
     assert [each.stdout.split()[-1] for each in said] == ["created", "configured"]
     assert [each.stderr for each in said] == ["", ""]
-    found = shown(cluster, namespace, after["kind"], after["metadata"]["name"])
+    found = get_object(cluster, namespace, after["kind"], after["metadata"]["name"])
     for name in path:
         found = found[name]
     assert found == expected
@@ -117,15 +117,15 @@ def test_the_second_apply_changes_and_the_third_does_not(
     assert cluster.kubectl("diff", "-n", namespace, "-f", "-", input=json.dumps(after)).stdout == ""
 
 
-def test_what_did_not_change_is_unchanged(cluster: E2eCluster, namespace: str) -> None:
+def test_applying_the_same_objects_again_reports_unchanged(cluster: E2eCluster, namespace: str) -> None:
     objects = manifest(document("v1", "ConfigMap", "c", data={"a": "1"}), service(80, 443))
     cluster.kubectl("apply", "-n", namespace, "-f", "-", input=objects)
     said = cluster.kubectl("apply", "-n", namespace, "-f", "-", input=objects).stdout
     assert said == "configmap/c unchanged\nservice/web unchanged\n"
 
 
-def patched(cluster: E2eCluster, path: str, body: dict[str, Any]) -> Any:
-    return cluster.session().request("PATCH", path, body, content_type=STRATEGIC).expect(200)
+def strategic_patch(cluster: E2eCluster, path: str, body: dict[str, Any]) -> Any:
+    return cluster.client().request("PATCH", path, body, content_type=STRATEGIC).expect(200)
 
 
 @pytest.mark.parametrize(
@@ -150,25 +150,25 @@ def patched(cluster: E2eCluster, path: str, body: dict[str, Any]) -> Any:
 def test_ports_are_merged_by_number(
     cluster: E2eCluster, namespace: str, patch: dict[str, Any], expected: list[int]
 ) -> None:
-    cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/services", service(80, 443, 8080)).expect(201)
-    found = patched(cluster, f"/api/v1/namespaces/{namespace}/services/web", {"spec": patch})
+    cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/services", service(80, 443, 8080)).expect(201)
+    found = strategic_patch(cluster, f"/api/v1/namespaces/{namespace}/services/web", {"spec": patch})
     assert [port["port"] for port in found["spec"]["ports"]] == expected
 
 
 def test_finalizers_and_labels_are_merged(cluster: E2eCluster, namespace: str) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     metadata = {"name": "c", "finalizers": ["a.io/a", "b.io/b"], "labels": {"x": "1", "y": "2"}}
-    cluster.session().request("POST", path, {"metadata": metadata}).expect(201)
+    cluster.client().request("POST", path, {"metadata": metadata}).expect(201)
     change = {"metadata": {"finalizers": ["c.io/c", "b.io/b"], "labels": {"x": None, "z": "3"}}}
-    found = patched(cluster, f"{path}/c", change)["metadata"]
+    found = strategic_patch(cluster, f"{path}/c", change)["metadata"]
     assert (found["finalizers"], found["labels"]) == (["c.io/c", "a.io/a", "b.io/b"], {"y": "2", "z": "3"})
     gone = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a.io/a", "b.io/b", "c.io/c"]}}
-    assert "finalizers" not in patched(cluster, f"{path}/c", gone)["metadata"]
+    assert "finalizers" not in strategic_patch(cluster, f"{path}/c", gone)["metadata"]
 
 
-def test_a_custom_kind_takes_no_strategic_merge(cluster: E2eCluster, namespace: str) -> None:
+def test_a_custom_kind_rejects_a_strategic_merge_patch(cluster: E2eCluster, namespace: str) -> None:
     path = f"/apis/cert-manager.io/v1/namespaces/{namespace}/certificates/x"
-    assert cluster.session().request("PATCH", path, {}, content_type=STRATEGIC).status == 415
+    assert cluster.client().request("PATCH", path, {}, content_type=STRATEGIC).status == 415
 
 
 def test_edit_label_annotate_and_patch(cluster: E2eCluster, namespace: str) -> None:
@@ -181,12 +181,12 @@ def test_edit_label_annotate_and_patch(cluster: E2eCluster, namespace: str) -> N
     assert (
         cluster.kubectl("patch", "configmap", "c", "-p", '{"data":{"x":"y"}}', *there).stdout == "configmap/c patched\n"
     )
-    found = shown(cluster, namespace, "configmap", "c")
+    found = get_object(cluster, namespace, "configmap", "c")
     assert found["data"] == {"colour": "green", "x": "y"}
     assert (found["metadata"]["labels"], found["metadata"]["annotations"]) == ({"a": "b"}, {"d": "e"})
 
 
-def test_apply_prunes_what_the_files_no_longer_have(cluster: E2eCluster, namespace: str) -> None:
+def test_apply_prunes_objects_that_left_the_files(cluster: E2eCluster, namespace: str) -> None:
     kept, gone = (document("v1", "ConfigMap", name) for name in ("kept", "gone"))
     for each in (kept, gone):
         each["metadata"]["labels"] = {"part": "pruned"}
@@ -205,10 +205,10 @@ def test_apply_prunes_what_the_files_no_longer_have(cluster: E2eCluster, namespa
     assert cluster.kubectl(*command, input=manifest(kept)).stdout == "configmap/kept unchanged\nconfigmap/gone pruned\n"
 
 
-def test_what_is_sent_and_defaulted_belongs_to_who_sent_it(cluster: E2eCluster, namespace: str) -> None:
+def test_sent_and_defaulted_fields_are_owned_by_the_creator(cluster: E2eCluster, namespace: str) -> None:
     secret = document("v1", "Secret", "s", stringData={"a": "1"})
     cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(secret))
-    (managed,) = shown(cluster, namespace, "secret", "s")["metadata"]["managedFields"]
+    (managed,) = get_object(cluster, namespace, "secret", "s")["metadata"]["managedFields"]
     assert managed["fieldsV1"] == {"f:data": {".": {}, "f:a": {}}, "f:type": {}}
 
 
@@ -228,7 +228,7 @@ def test_webhooks_have_kubernetes_defaults(cluster: E2eCluster, unique: str, kin
     plural = f"{kind.lower()}webhookconfigurations"
     body = {"metadata": {"name": unique}, "webhooks": [WEBHOOK]}
     path = f"/apis/admissionregistration.k8s.io/v1/{plural}"
-    made = cluster.session().request("POST", path, body, query={"dryRun": "All"}).expect(201)
+    made = cluster.client().request("POST", path, body, query={"dryRun": "All"}).expect(201)
     assert made["webhooks"] == [
         {
             **WEBHOOK,
@@ -248,9 +248,7 @@ def test_admission_policies_have_kubernetes_defaults(cluster: E2eCluster, unique
         "validations": [{"expression": "true"}],
     }
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
-    made = cluster.session().request(
-        "POST", path, {"metadata": {"name": unique}, "spec": spec}, query={"dryRun": "All"}
-    )
+    made = cluster.client().request("POST", path, {"metadata": {"name": unique}, "spec": spec}, query={"dryRun": "All"})
     rules = [{**RULE, "scope": "*"}]
     assert made.expect(201)["spec"] == {
         **spec,
@@ -276,7 +274,7 @@ def test_services_have_kubernetes_defaults(
     cluster: E2eCluster, namespace: str, spec: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     path = f"/api/v1/namespaces/{namespace}/services"
-    made = cluster.session().request("POST", path, service(80, **spec)).expect(201)["spec"]
+    made = cluster.client().request("POST", path, service(80, **spec)).expect(201)["spec"]
     common = {
         "internalTrafficPolicy": "Cluster",
         "ipFamilies": ["IPv4"],
@@ -287,10 +285,10 @@ def test_services_have_kubernetes_defaults(
     assert {name: made.get(name) for name in wanted} == wanted
 
 
-def test_quantities_are_written_one_way(cluster: E2eCluster, namespace: str) -> None:
+def test_quantities_are_stored_in_canonical_form(cluster: E2eCluster, namespace: str) -> None:
     hard = {"cpu": 2, "memory": "1024Mi", "limits.cpu": "1500m", "requests.storage": "0.5", "count/a.io": "1000"}
     body = document("v1", "ResourceQuota", "q", spec={"hard": hard})
-    made = cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(201)
+    made = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(201)
     assert made["spec"]["hard"] == {
         "cpu": "2",
         "memory": "1Gi",
@@ -300,7 +298,7 @@ def test_quantities_are_written_one_way(cluster: E2eCluster, namespace: str) -> 
     }
     limits = [{"type": "Container", "default": {"cpu": "1000m"}, "defaultRequest": {"cpu": "0.5"}}]
     body = document("v1", "LimitRange", "l", spec={"limits": limits})
-    made = cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/limitranges", body).expect(201)
+    made = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/limitranges", body).expect(201)
     assert made["spec"]["limits"] == [{"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m"}}]
 
 
@@ -312,11 +310,9 @@ def test_quantities_are_written_one_way(cluster: E2eCluster, namespace: str) -> 
         pytest.param({"cpu": "-1"}, "must be greater than or equal to 0", id="less than nothing"),
     ],
 )
-def test_a_quota_that_means_nothing_is_refused(
-    cluster: E2eCluster, namespace: str, hard: dict[str, str], why: str
-) -> None:
+def test_an_invalid_quota_is_rejected(cluster: E2eCluster, namespace: str, hard: dict[str, str], why: str) -> None:
     body = document("v1", "ResourceQuota", "q", spec={"hard": hard})
-    refused = cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(422)
+    refused = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(422)
     assert why in refused["message"]
 
 
@@ -329,11 +325,11 @@ def test_a_quota_that_means_nothing_is_refused(
         pytest.param("kubernetes.io/tls", ["data[tls.crt]", "data[tls.key]"], id="tls"),
     ],
 )
-def test_a_secret_has_what_its_type_promises(
+def test_a_secret_must_have_the_keys_of_its_type(
     cluster: E2eCluster, namespace: str, type_: str, missing: list[str]
 ) -> None:
     body = document("v1", "Secret", "s", type=type_)
-    refused = cluster.session().request("POST", f"/api/v1/namespaces/{namespace}/secrets", body).expect(422)
+    refused = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/secrets", body).expect(422)
     assert [cause["field"] for cause in refused["details"]["causes"]] == missing
 
 
@@ -354,7 +350,7 @@ def event(namespace: str, name: str, about: str, **content: Any) -> dict[str, An
 @pytest.fixture
 def events(cluster: E2eCluster, namespace: str) -> str:
     """A namespace with the Events `a` (Warning, Broken) of ConfigMap `x`, and `b` (Normal, Fine) of `y`."""
-    client, path = cluster.session(), f"/api/v1/namespaces/{namespace}"
+    client, path = cluster.client(), f"/api/v1/namespaces/{namespace}"
     made = client.request("POST", f"{path}/configmaps", document("v1", "ConfigMap", "x")).expect(201)
     for each in (
         event(namespace, "a", "x", type="Warning", reason="Broken", message="it broke"),
@@ -391,12 +387,12 @@ def test_events_are_selected_by_field(
     cluster: E2eCluster, events: str, group: str, selector: str, expected: list[str]
 ) -> None:
     base = f"/apis/{group}/v1" if group else "/api/v1"
-    found = cluster.session().get(f"{base}/namespaces/{events}/events", query={"fieldSelector": selector}).expect(200)
+    found = cluster.client().get(f"{base}/namespaces/{events}/events", query={"fieldSelector": selector}).expect(200)
     assert [each["metadata"]["name"] for each in found["items"]] == expected
 
 
-def test_a_watch_follows_a_field_as_it_changes(cluster: E2eCluster, events: str) -> None:
-    client, path = cluster.session(), f"/api/v1/namespaces/{events}/events"
+def test_a_watch_by_field_follows_changes_of_the_field(cluster: E2eCluster, events: str) -> None:
+    client, path = cluster.client(), f"/api/v1/namespaces/{events}/events"
     version = client.get(path).expect(200)["metadata"]["resourceVersion"]
     query = {"watch": "1", "fieldSelector": "type=Warning", "resourceVersion": version}
     for kind in ("Warning", "Normal"):
@@ -425,12 +421,12 @@ def test_a_watch_follows_a_field_as_it_changes(cluster: E2eCluster, events: str)
         ),
     ],
 )
-def test_other_fields_are_refused(cluster: E2eCluster, path: str, selector: str, message: str) -> None:
-    assert cluster.session().get(path, query={"fieldSelector": selector}).expect(400)["message"].endswith(message)
+def test_unsupported_field_selectors_are_rejected(cluster: E2eCluster, path: str, selector: str, message: str) -> None:
+    assert cluster.client().get(path, query={"fieldSelector": selector}).expect(400)["message"].endswith(message)
 
 
-def test_other_kinds_have_fields_of_their_own(cluster: E2eCluster, namespace: str) -> None:
-    client, path = cluster.session(), f"/api/v1/namespaces/{namespace}"
+def test_secrets_services_and_namespaces_have_their_own_selectable_fields(cluster: E2eCluster, namespace: str) -> None:
+    client, path = cluster.client(), f"/api/v1/namespaces/{namespace}"
     client.request("POST", f"{path}/services", service(80, clusterIP="None")).expect(201)
     for name, type_ in (("s", "example.org/x"), ("t", "Opaque")):
         client.request("POST", f"{path}/secrets", document("v1", "Secret", name, type=type_)).expect(201)
@@ -454,11 +450,11 @@ def test_other_kinds_have_fields_of_their_own(cluster: E2eCluster, namespace: st
         pytest.param("serviceaccounts", "NAME", id="serviceaccounts"),
     ],
 )
-def test_tables_have_the_columns_that_people_know(
+def test_tables_have_the_usual_columns_of_kubectl(
     cluster: E2eCluster, events: str, resource: str, heading: str
 ) -> None:
     path = f"/api/v1/namespaces/{events}"
-    client = cluster.session()
+    client = cluster.client()
     client.request("POST", f"{path}/limitranges", document("v1", "LimitRange", "l", spec={"limits": []})).expect(201)
     roles = f"/apis/{RBAC}/v1/namespaces/{events}/roles"
     client.request("POST", roles, document(f"{RBAC}/v1", "Role", "r", rules=[])).expect(201)
@@ -476,16 +472,16 @@ def robot(cluster: E2eCluster, namespace: str) -> str:
     return namespace
 
 
-def without_certificate(cluster: E2eCluster, token: str) -> Client:
+def token_client(cluster: E2eCluster, token: str) -> Client:
     """The same server, and nothing but a token to show."""
-    (ca,) = cluster.session().tls.get_ca_certs(binary_form=True)
+    (ca,) = cluster.client().tls.get_ca_certs(binary_form=True)
     plain = credentials.tls_context(ssl.DER_cert_to_PEM_cert(ca))
     return Client(cluster.url, plain, {"Authorization": f"Bearer {token}"})
 
 
-def test_a_token_is_its_account(cluster: E2eCluster, robot: str) -> None:
+def test_a_token_authenticates_its_service_account_until_that_is_deleted(cluster: E2eCluster, robot: str) -> None:
     token = cluster.kubectl("create", "token", "robot", "-n", robot, "--duration=10m").stdout.strip()
-    client = without_certificate(cluster, token)
+    client = token_client(cluster, token)
 
     def sees() -> bool:
         return client.get(f"/api/v1/namespaces/{robot}/configmaps").status == 200
@@ -505,7 +501,7 @@ def test_a_token_is_its_account(cluster: E2eCluster, robot: str) -> None:
     wait_until("the token is refused", refused, seconds=30, processes=cluster.processes)
 
 
-def test_who_may_edit_may_ask_for_tokens(cluster: E2eCluster, robot: str) -> None:
+def test_an_editor_may_create_tokens_and_a_viewer_may_not(cluster: E2eCluster, robot: str) -> None:
     editor, viewer = f"editor-{robot}", f"viewer-{robot}"
     cluster.grant(editor, "edit", robot)
     cluster.grant(viewer, "view", robot)
@@ -523,15 +519,15 @@ def test_who_may_edit_may_ask_for_tokens(cluster: E2eCluster, robot: str) -> Non
 @pytest.mark.controller_manager
 def test_every_namespace_has_a_default_account(cluster: E2eCluster, namespace: str) -> None:
     def has_one() -> bool:
-        return cluster.session().get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status == 200
+        return cluster.client().get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status == 200
 
     wait_until("the account is made", has_one, seconds=PATIENCE, processes=cluster.processes)
-    assert review(cluster, cluster.kubectl("create", "token", "default", "-n", namespace).stdout.strip())[
+    assert review_token(cluster, cluster.kubectl("create", "token", "default", "-n", namespace).stdout.strip())[
         "authenticated"
     ]
 
 
-def test_fields_that_a_kind_does_not_have_are_refused(cluster: E2eCluster, namespace: str) -> None:
+def test_unknown_fields_are_rejected(cluster: E2eCluster, namespace: str) -> None:
     body = service(80)
     body["spec"]["selektor"] = {}
     body["spec"]["ports"][0]["portName"] = "x"
@@ -539,15 +535,15 @@ def test_fields_that_a_kind_does_not_have_are_refused(cluster: E2eCluster, names
     assert 'unknown field "spec.ports[0].portName", unknown field "spec.selektor"' in refused
 
 
-def review(cluster: E2eCluster, token: str, *audiences: str) -> Any:
+def review_token(cluster: E2eCluster, token: str, *audiences: str) -> Any:
     spec: dict[str, Any] = {"token": token, **({"audiences": audiences} if audiences else {})}
     path = "/apis/authentication.k8s.io/v1/tokenreviews"
-    return cluster.session().request("POST", path, {"spec": spec}).expect(201)["status"]
+    return cluster.client().request("POST", path, {"spec": spec}).expect(201)["status"]
 
 
-def test_a_token_review_tells_whose_it_is(cluster: E2eCluster, robot: str) -> None:
+def test_a_token_review_names_the_service_account(cluster: E2eCluster, robot: str) -> None:
     token = cluster.kubectl("create", "token", "robot", "-n", robot).stdout.strip()
-    status = review(cluster, token)
+    status = review_token(cluster, token)
     name = f"system:serviceaccount:{robot}:robot"
     assert (status["authenticated"], status["user"]["username"]) == (True, name)
     assert status["user"]["groups"] == [
@@ -556,13 +552,15 @@ def test_a_token_review_tells_whose_it_is(cluster: E2eCluster, robot: str) -> No
         "system:authenticated",
     ]
     assert status["audiences"] == ["https://kubernetes.default.svc"]
-    assert review(cluster, token, "elsewhere")["error"].endswith('is invalid for the target audiences ["elsewhere"]]')
+    assert review_token(cluster, token, "elsewhere")["error"].endswith(
+        'is invalid for the target audiences ["elsewhere"]]'
+    )
 
 
-def test_a_token_for_somebody_else_is_not_for_the_server(cluster: E2eCluster, robot: str) -> None:
+def test_a_token_for_another_audience_does_not_authenticate(cluster: E2eCluster, robot: str) -> None:
     token = cluster.kubectl("create", "token", "robot", "-n", robot, "--audience=vault").stdout.strip()
-    assert without_certificate(cluster, token).get("/api/v1/namespaces").status == 401
-    assert review(cluster, token, "vault", "other")["audiences"] == ["vault"]
+    assert token_client(cluster, token).get("/api/v1/namespaces").status == 401
+    assert review_token(cluster, token, "vault", "other")["audiences"] == ["vault"]
 
 
 @pytest.mark.parametrize(
@@ -575,7 +573,9 @@ def test_a_token_for_somebody_else_is_not_for_the_server(cluster: E2eCluster, ro
         ),
     ],
 )
-def test_no_token_is_made(cluster: E2eCluster, robot: str, flags: tuple[str, ...], message: str) -> None:
+def test_an_invalid_token_request_is_rejected(
+    cluster: E2eCluster, robot: str, flags: tuple[str, ...], message: str
+) -> None:
     refused = cluster.kubectl("create", "token", *flags, "-n", robot, status=1).stderr
     assert refused.startswith("error: failed to create token: ")
     assert message in refused

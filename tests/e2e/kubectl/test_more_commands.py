@@ -13,7 +13,7 @@ IN_ROOT = f"--namespace={ROOT}"
 WAIT = f"--timeout={PATIENCE:.0f}s"
 
 
-def documents(*objects: Object) -> str:
+def yaml_documents(*objects: Object) -> str:
     return yaml.safe_dump_all(objects)
 
 
@@ -40,8 +40,8 @@ def test_api_resources_lists_tenants(cluster: E2eCluster) -> None:
     assert set(verbs.split(",")) == {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 
 
-def test_prune_removes_what_the_files_no_longer_name(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    first, second = (manifest(tenants.name(), labels={"e2e": unique}) for _ in range(2))
+def test_prune_deletes_objects_that_left_the_files(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+    first, second = (manifest(tenants.new_name(), labels={"e2e": unique}) for _ in range(2))
     flags = [
         "--prune",
         "-l",
@@ -49,8 +49,8 @@ def test_prune_removes_what_the_files_no_longer_name(cluster: E2eCluster, tenant
         IN_ROOT,
         "--prune-allowlist=apps.cozystack.io/v1alpha1/Tenant",
     ]
-    cluster.kubectl("apply", "-f", "-", input=documents(first, second))
-    pruned = cluster.kubectl("apply", *flags, "-f", "-", input=documents(first)).stdout
+    cluster.kubectl("apply", "-f", "-", input=yaml_documents(first, second))
+    pruned = cluster.kubectl("apply", *flags, "-f", "-", input=yaml_documents(first)).stdout
     assert f"tenant.apps.cozystack.io/{second['metadata']['name']} pruned" in pruned
     tenants.wait_until_gone(tenants_path(ROOT, second["metadata"]["name"]))
     assert tenants.exists(first["metadata"]["name"])
@@ -61,13 +61,13 @@ def test_wait_for_a_condition(cluster: E2eCluster, tenants: Tenants) -> None:
     condition = {"type": "WorkloadsReady", "status": "True", "reason": "Done", "message": ""}
     condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}/status"
-    cluster.session().request(
+    cluster.client().request(
         "PATCH", path, {"status": {"conditions": [condition]}}, content_type="application/merge-patch+json"
     ).expect(200)
     cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=WorkloadsReady", WAIT)
 
 
-def test_cascade_orphan_leaves_the_children_of_the_garbage_collector(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_garbage_collector_finishes_an_orphan_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(finalizers=["example.org/keep"])["metadata"]["name"]
     cluster.kubectl("delete", "tenant", name, IN_ROOT, "--cascade=orphan", "--wait=false")
     tenants.wait("the collector has left", lambda: finalizers(tenants, name) == ["example.org/keep"])
@@ -81,7 +81,7 @@ def finalizers(tenants: Tenants, name: str) -> list[str]:
     return found
 
 
-def test_replace_force_makes_the_object_anew(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_replace_force_recreates_the_object(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create()["metadata"]
     text = yaml.safe_dump(manifest(created["name"], spec={"monitoring": True}))
     cluster.kubectl("replace", "--force", WAIT, "-f", "-", input=text)
@@ -91,14 +91,14 @@ def test_replace_force_makes_the_object_anew(cluster: E2eCluster, tenants: Tenan
 
 
 def test_delete_all_of_a_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
-    workload = tenants.nest()
+    workload = tenants.create_with_namespace()
     made = [tenants.create(workload)["metadata"]["name"] for _ in range(3)]
     told = cluster.kubectl("delete", "tenants", "--all", "-n", workload, WAIT).stdout
     assert sorted(line.split('"')[1] for line in told.splitlines()) == sorted(made)
     assert tenants.client.get(tenants_path(workload)).expect(200)["items"] == []
 
 
-def test_events_can_be_asked_for(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_events_shows_the_events_of_a_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     tenant = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "name": name, "namespace": ROOT}
     event = {
@@ -111,18 +111,18 @@ def test_events_can_be_asked_for(cluster: E2eCluster, tenants: Tenants) -> None:
         "message": f"{name} was tried",
         "lastTimestamp": "2026-01-01T00:00:00Z",
     }
-    cluster.session().request("POST", f"/api/v1/namespaces/{ROOT}/events", event).expect(201)
+    cluster.client().request("POST", f"/api/v1/namespaces/{ROOT}/events", event).expect(201)
     assert f"{name} was tried" in cluster.kubectl("events", IN_ROOT).stdout
 
 
-def test_describe_tells_of_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_describe_shows_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(labels={"team": "blue"})["metadata"]["name"]
     shown = cluster.kubectl("describe", "tenant", name, IN_ROOT).stdout
     assert f"Name:         {name}" in shown
     assert "team=blue" in shown
 
 
-def test_a_selection_by_name_and_sorted_output(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_get_selects_by_name_and_sorts_its_output(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     made = [tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(2)]
     chosen = cluster.kubectl(
         "get", "tenants", IN_ROOT, f"--field-selector=metadata.name={made[0]}", "-o", "name"
@@ -135,9 +135,9 @@ def test_a_selection_by_name_and_sorted_output(cluster: E2eCluster, tenants: Ten
     assert all(row.endswith(f"e2e={unique}") for row in rows)
 
 
-def test_create_keeps_the_annotation_that_apply_needs(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
-    cluster.kubectl("create", "--save-config", "-f", "-", input=documents(manifest(name, spec={"etcd": True})))
-    cluster.kubectl("apply", "-f", "-", input=documents(manifest(name)))
+def test_create_save_config_stores_the_annotation_that_apply_needs(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
+    cluster.kubectl("create", "--save-config", "-f", "-", input=yaml_documents(manifest(name, spec={"etcd": True})))
+    cluster.kubectl("apply", "-f", "-", input=yaml_documents(manifest(name)))
     shown = json.loads(cluster.kubectl("get", "tenant", name, IN_ROOT, "-o", "json").stdout)
     assert shown["spec"]["etcd"] is False

@@ -23,18 +23,18 @@ def namespace(cluster: E2eCluster, unique: str) -> Iterator[str]:
     cluster.kubectl("delete", "namespace", unique, "--wait=false")
 
 
-def shown(cluster: E2eCluster, namespace: str, resource: str, name: str) -> Any:
+def get_object(cluster: E2eCluster, namespace: str, resource: str, name: str) -> Any:
     return json.loads(cluster.kubectl("get", resource, name, f"--namespace={namespace}", *_AS_STORED).stdout)
 
 
-def part(found: Any, wanted: Any) -> Any:
+def select_fields(found: Any, wanted: Any) -> Any:
     """What `found` has where `wanted` has something."""
     if isinstance(wanted, dict) and isinstance(found, dict):
-        return {name: part(found.get(name), each) for name, each in wanted.items()}
+        return {name: select_fields(found.get(name), each) for name, each in wanted.items()}
     return found
 
 
-def subject(kind: str, name: str) -> dict[str, str]:
+def rbac_subject(kind: str, name: str) -> dict[str, str]:
     return {"kind": kind, "apiGroup": RBAC, "name": name}
 
 
@@ -71,7 +71,7 @@ def subject(kind: str, name: str) -> dict[str, str]:
             "rolebinding readers --clusterrole=view --user=ann --group=staff",
             {
                 "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "view"},
-                "subjects": [subject("User", "ann"), subject("Group", "staff")],
+                "subjects": [rbac_subject("User", "ann"), rbac_subject("Group", "staff")],
             },
             id="rolebinding",
         ),
@@ -95,20 +95,20 @@ def subject(kind: str, name: str) -> dict[str, str]:
 def test_create_in_a_namespace(cluster: E2eCluster, namespace: str, command: str, wanted: dict[str, Any]) -> None:
     created = cluster.kubectl("create", *command.split(), f"--namespace={namespace}", "-o", "name").stdout.strip()
     resource, _, name = created.partition("/")
-    found = shown(cluster, namespace, resource, name)
-    assert part(found, wanted) == wanted
+    found = get_object(cluster, namespace, resource, name)
+    assert select_fields(found, wanted) == wanted
 
 
 def test_fields_are_owned_by_the_command(cluster: E2eCluster, namespace: str) -> None:
     cluster.kubectl("create", "configmap", "settings", "--from-literal=colour=blue", "-n", namespace)
-    (managed,) = shown(cluster, namespace, "configmap", "settings")["metadata"]["managedFields"]
+    (managed,) = get_object(cluster, namespace, "configmap", "settings")["metadata"]["managedFields"]
     assert (managed["manager"], managed["operation"]) == ("kubectl-create", "Update")
     assert managed["fieldsV1"] == {"f:data": {".": {}, "f:colour": {}}}
 
 
 def test_a_service_keeps_its_ports(cluster: E2eCluster, namespace: str) -> None:
     cluster.kubectl("create", "service", "clusterip", "web", "--tcp=80:8080", "--tcp=443:https", "-n", namespace)
-    ports = shown(cluster, namespace, "service", "web")["spec"]["ports"]
+    ports = get_object(cluster, namespace, "service", "web")["spec"]["ports"]
     assert [(port["name"], port["port"], port["targetPort"], port["protocol"]) for port in ports] == [
         ("80-8080", 80, 8080, "TCP"),
         ("443-https", 443, "https", "TCP"),
@@ -120,20 +120,20 @@ def test_create_for_the_whole_cluster(cluster: E2eCluster, unique: str) -> None:
         cluster.kubectl("create", "clusterrole", unique, "--verb=get", "--non-resource-url=/healthz")
         cluster.kubectl("create", "clusterrole", f"{unique}-sum", "--aggregation-rule=part=sum")
         cluster.kubectl("create", "clusterrolebinding", unique, f"--clusterrole={unique}", "--user=ann")
-        assert shown(cluster, "", "clusterrole", unique)["rules"] == [
+        assert get_object(cluster, "", "clusterrole", unique)["rules"] == [
             {"nonResourceURLs": ["/healthz"], "verbs": ["get"]}
         ]
-        summed = shown(cluster, "", "clusterrole", f"{unique}-sum")["aggregationRule"]
+        summed = get_object(cluster, "", "clusterrole", f"{unique}-sum")["aggregationRule"]
         assert summed == {"clusterRoleSelectors": [{"matchLabels": {"part": "sum"}}]}
-        binding = shown(cluster, "", "clusterrolebinding", unique)
-        assert binding["subjects"] == [subject("User", "ann")]
+        binding = get_object(cluster, "", "clusterrolebinding", unique)
+        assert binding["subjects"] == [rbac_subject("User", "ann")]
         assert binding["roleRef"]["name"] == unique
     finally:
         cluster.kubectl("delete", "clusterrolebinding", unique, "--ignore-not-found")
         cluster.kubectl("delete", "clusterrole", unique, f"{unique}-sum", "--ignore-not-found")
 
 
-def test_what_exists_is_not_created_again(cluster: E2eCluster, namespace: str) -> None:
+def test_creating_an_existing_object_fails_with_already_exists(cluster: E2eCluster, namespace: str) -> None:
     refused = cluster.kubectl("create", "namespace", namespace, status=1).stderr
     assert refused == f'Error from server (AlreadyExists): namespaces "{namespace}" already exists\n'
 
@@ -144,14 +144,14 @@ def test_a_dry_run_creates_nothing(cluster: E2eCluster, unique: str) -> None:
     assert "NotFound" in cluster.kubectl("get", "namespace", unique, status=1).stderr
 
 
-def test_what_is_wrong_is_told_by_field(cluster: E2eCluster) -> None:
+def test_an_invalid_name_is_reported_by_field(cluster: E2eCluster) -> None:
     long = "x" * 64
     refused = cluster.kubectl("create", "namespace", long, status=1).stderr
     assert refused.startswith(f'The Namespace "{long}" is invalid: ')
     assert f'metadata.name: Invalid value: "{long}": ' in refused
 
 
-def test_questions_about_rights(cluster: E2eCluster, namespace: str) -> None:
+def test_auth_can_i(cluster: E2eCluster, namespace: str) -> None:
     assert cluster.kubectl("auth", "can-i", "delete", "tenants.apps.cozystack.io", "-n", namespace).stdout == "yes\n"
     nobody = f"nobody-{namespace}"
     refused = cluster.kubectl("auth", "can-i", "get", "configmaps", "-n", namespace, as_user=nobody, status=1)
@@ -162,7 +162,7 @@ def test_questions_about_rights(cluster: E2eCluster, namespace: str) -> None:
     assert cluster.kubectl("auth", "can-i", "get", "/version", as_user=nobody).stdout == "yes\n"
 
 
-def test_a_list_of_rights(cluster: E2eCluster, namespace: str) -> None:
+def test_auth_can_i_list(cluster: E2eCluster, namespace: str) -> None:
     nobody = f"nobody-{namespace}"
     cluster.kubectl("create", "role", "maker", "--verb=create", "--resource=configmaps", "-n", namespace)
     cluster.kubectl("create", "rolebinding", "maker", "--role=maker", f"--user={nobody}", "-n", namespace)
@@ -170,7 +170,7 @@ def test_a_list_of_rights(cluster: E2eCluster, namespace: str) -> None:
     assert ["configmaps", "[]", "[]", "[create]"] in [line.split() for line in listed]
 
 
-def test_who_am_i(cluster: E2eCluster, unique: str) -> None:
+def test_auth_whoami(cluster: E2eCluster, unique: str) -> None:
     said = cluster.kubectl("auth", "whoami", "-o", "json", as_user=unique, groups=("staff",)).stdout
     info = json.loads(said)["status"]["userInfo"]
     assert info["username"] == unique
@@ -187,7 +187,7 @@ def role_and_binding(namespace: str, verbs: list[str], role: str) -> str:
             "kind": "RoleBinding",
             "metadata": metadata,
             "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": role},
-            "subjects": [subject("User", "ann")],
+            "subjects": [rbac_subject("User", "ann")],
         },
     ]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
@@ -196,24 +196,24 @@ def role_and_binding(namespace: str, verbs: list[str], role: str) -> str:
 def test_reconcile_updates_roles_and_replaces_bindings(cluster: E2eCluster, namespace: str) -> None:
     """The PUT of a Role with all of its metadata, and a DELETE with preconditions: a binding's role is for ever."""
     cluster.kubectl("auth", "reconcile", "-f", "-", input=role_and_binding(namespace, ["get"], "kept"))
-    before = shown(cluster, namespace, "rolebinding", "kept")
+    before = get_object(cluster, namespace, "rolebinding", "kept")
     cluster.kubectl("create", "role", "other", "--verb=list", "--resource=secrets", "-n", namespace)
     cluster.kubectl("auth", "reconcile", "-f", "-", input=role_and_binding(namespace, ["get", "list"], "other"))
-    verbs = {verb for rule in shown(cluster, namespace, "role", "kept")["rules"] for verb in rule["verbs"]}
+    verbs = {verb for rule in get_object(cluster, namespace, "role", "kept")["rules"] for verb in rule["verbs"]}
     assert verbs == {"get", "list"}
-    after = shown(cluster, namespace, "rolebinding", "kept")
+    after = get_object(cluster, namespace, "rolebinding", "kept")
     assert after["roleRef"]["name"] == "other"
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
 @pytest.mark.parametrize("body", [pytest.param(b"k8s\x00\x0a\xff", id="cut off"), pytest.param(b"{}", id="JSON")])
-def test_a_broken_body_is_a_400(cluster: E2eCluster, body: bytes) -> None:
-    answer = cluster.session().request("POST", "/api/v1/namespaces", body, content_type=PROTOBUF)
+def test_a_malformed_body_is_a_bad_request(cluster: E2eCluster, body: bytes) -> None:
+    answer = cluster.client().request("POST", "/api/v1/namespaces", body, content_type=PROTOBUF)
     assert answer.expect(400)["reason"] == "BadRequest"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
-def test_tenants_have_no_protobuf(cluster: E2eCluster, method: str) -> None:
+def test_tenants_are_not_served_as_protobuf(cluster: E2eCluster, method: str) -> None:
     path = tenants_path(ROOT, "" if method == "POST" else "none-such")
-    answer = cluster.session().request(method, path, b"k8s\x00", content_type=PROTOBUF)
+    answer = cluster.client().request(method, path, b"k8s\x00", content_type=PROTOBUF)
     assert answer.expect(415)["reason"] == "UnsupportedMediaType"

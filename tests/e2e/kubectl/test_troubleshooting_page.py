@@ -64,7 +64,7 @@ class Reader:
             return printed == expected
 
         try:
-            self._gateways.until(f"what is shown under {heading!r}", agrees, seconds=20)
+            self._gateways.wait_until(f"what is shown under {heading!r}", agrees, seconds=20)
         except AssertionError as error:
             raise AssertionError("\n".join(["shown:", *expected, "printed:", *printed])) from error
 
@@ -81,13 +81,13 @@ def reader(cluster: E2eCluster, gateways: Gateways) -> Reader:
 def named(cluster: E2eCluster) -> Iterator[None]:
     """The page's tenants are gone after the test."""
     yield
-    client = cluster.session()
+    client = cluster.client()
     for name in ("acme", "bob", "long"):
         client.request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": "Foreground"})
 
 
 def create(cluster: E2eCluster, name: str, namespace: str = ROOT, *, spec: Object | None = None) -> None:
-    cluster.session().request("POST", tenants_path(namespace), manifest(name, namespace, spec=spec)).expect(201)
+    cluster.client().request("POST", tenants_path(namespace), manifest(name, namespace, spec=spec)).expect(201)
 
 
 @pytest.mark.controller_manager
@@ -106,43 +106,43 @@ def test_the_commands_of_the_page_print_what_it_shows(
     tenants.patch("long", {"spec": {"host": LONG_HOST}})
     reader.reads("There is no TenantGateway")
 
-    gateways.route("tenant-acme", "shop", "shop.acme.example", to="tenant-acme", port=443)
+    gateways.create_route("tenant-acme", "shop", "shop.acme.example", to="tenant-acme", port=443)
     reader.reads("Ready=False, another reason")
-    gateways.make_namespace("cozy-shop")
-    gateways.route("cozy-shop", "front", "shop.acme.example", to="tenant-acme")
+    gateways.create_named_namespace("cozy-shop")
+    gateways.create_route("cozy-shop", "front", "shop.acme.example", to="tenant-acme")
     reader.reads("A route is refused: HostnameConflict")
 
     create(cluster, "bob", spec={"gateway": True})
-    gateways.until("bob's gateway", lambda: gateways.listeners("tenant-bob"))
-    gateways.edit("gateways", "tenant-bob", "cozystack", {"metadata": {"ownerReferences": None}})
+    gateways.wait_until("bob's gateway", lambda: gateways.listener_hostnames("tenant-bob"))
+    gateways.patch("gateways", "tenant-bob", "cozystack", {"metadata": {"ownerReferences": None}})
     reader.reads("Ready=False, ReconcileError")
     gateways.delete("gateways", "tenant-bob")
 
     held: Object = {"metadata": {"name": "held", "finalizers": [KEEP]}}
     maps = "/api/v1/namespaces/tenant-bob/configmaps"
-    cluster.session().request("POST", maps, held).expect(201)
+    cluster.client().request("POST", maps, held).expect(201)
     try:
-        cluster.session().request("DELETE", tenants_path(ROOT, "bob")).expect(200)
+        cluster.client().request("DELETE", tenants_path(ROOT, "bob")).expect(200)
         reader.reads("A tenant does not go away")
     finally:
         body = {"metadata": {"finalizers": None}}
-        cluster.session().request("PATCH", f"{maps}/held", body, content_type=MERGE).expect(200)
+        cluster.client().request("PATCH", f"{maps}/held", body, content_type=MERGE).expect(200)
     assert reader.has_read_all()
 
 
-def test_the_refusals_of_the_page_are_those_of_the_server(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_error_messages_on_the_page_are_those_of_the_server(cluster: E2eCluster, tenants: Tenants) -> None:
     refused = PAGE.partition("## Refusals")[2]
     quoted = re.findall(r"^\| `(?P<message>[^`]+)` \|", refused, re.MULTILINE)
-    client, alice = cluster.session(), cluster.session("alice", [f"{ROOT}-admin"])
-    taken = tenants.create(spec={"host": f"{tenants.name()}.example"})["spec"]["host"]
-    parent = tenants.nest(spec={"resourceQuotas": {"cpu": "4"}})
+    client, alice = cluster.client(), cluster.client("alice", [f"{ROOT}-admin"])
+    taken = tenants.create(spec={"host": f"{tenants.new_name()}.example"})["spec"]["host"]
+    parent = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "4"}})
     asked = [
-        (alice, ROOT, {"host": f"{tenants.name()}.example"}),
+        (alice, ROOT, {"host": f"{tenants.new_name()}.example"}),
         (client, ROOT, {"host": taken}),
         (client, parent, {"resourceQuotas": {"cpu": "5"}}),
     ]
     refusals = [
-        who.request("POST", tenants_path(namespace), manifest(tenants.name(namespace), namespace, spec=spec)).json()
+        who.request("POST", tenants_path(namespace), manifest(tenants.new_name(namespace), namespace, spec=spec)).json()
         for who, namespace, spec in asked
     ]
     assert len(quoted) == len(refusals)

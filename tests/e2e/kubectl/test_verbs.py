@@ -20,7 +20,7 @@ def as_yaml(name: str, **changes: object) -> str:
 
 
 def test_create_and_get(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     created = cluster.kubectl("create", "-f", "-", input=as_yaml(name)).stdout
     assert created == f"tenant.apps.cozystack.io/{name} created\n"
     shown = json.loads(cluster.kubectl("get", "tenant", name, IN_ROOT, "-o", "json").stdout)
@@ -50,8 +50,8 @@ def test_all_namespaces(cluster: E2eCluster, tenants: Tenants) -> None:
     assert [ROOT, "root"] in rows
 
 
-def test_get_follows_changes(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    follower = cluster.follow("get", "tenants", IN_ROOT, "-l", f"e2e={unique}", "-o", "name", "-w")
+def test_get_watch_shows_changes(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+    follower = cluster.start_kubectl("get", "tenants", IN_ROOT, "-l", f"e2e={unique}", "-o", "name", "-w")
     try:
         name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
         wait_until("kubectl shows the new tenant", lambda: name in follower.log(), processes=[follower])
@@ -62,13 +62,13 @@ def test_get_follows_changes(cluster: E2eCluster, tenants: Tenants, unique: str)
 
 
 def test_apply_twice_changes_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
-    text = as_yaml(tenants.name())
+    text = as_yaml(tenants.new_name())
     assert "created" in cluster.kubectl("apply", "-f", "-", input=text).stdout
     assert "unchanged" in cluster.kubectl("apply", "-f", "-", input=text).stdout
 
 
-def test_apply_removes_what_it_no_longer_names(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_apply_removes_fields_that_left_the_configuration(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     cluster.kubectl("apply", "-f", "-", input=as_yaml(name, spec={"monitoring": True, "etcd": True}))
     cluster.kubectl("apply", "-f", "-", input=as_yaml(name, spec={"etcd": True}))
     spec = tenants.get(name)["spec"]
@@ -76,7 +76,7 @@ def test_apply_removes_what_it_no_longer_names(cluster: E2eCluster, tenants: Ten
 
 
 def test_server_side_apply_creates_and_updates(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     for flag in (False, True):
         text = as_yaml(name, spec={"etcd": flag})
         done = cluster.kubectl("apply", "--server-side", "-f", "-", input=text)
@@ -84,8 +84,8 @@ def test_server_side_apply_creates_and_updates(cluster: E2eCluster, tenants: Ten
     assert tenants.get(name)["spec"]["etcd"] is True
 
 
-def test_server_side_apply_tells_conflicts_and_force_ends_them(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_server_side_apply_reports_conflicts_and_force_resolves_them(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     cluster.kubectl(
         "apply", "--server-side", "--field-manager=first", "-f", "-", input=as_yaml(name, spec={"etcd": True})
     )
@@ -100,10 +100,10 @@ def test_server_side_apply_tells_conflicts_and_force_ends_them(cluster: E2eClust
 
 @pytest.mark.parametrize("server_side", ["--server-side=false", "--server-side=true"])
 def test_diff_shows_what_apply_would_change(cluster: E2eCluster, tenants: Tenants, server_side: str) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     cluster.kubectl("apply", server_side, "-f", "-", input=as_yaml(name, spec={"etcd": False}))
     # a status that is written between kubectl's two reads would be a difference
-    tenants.settled(name)
+    tenants.wait_until_settled(name)
     same = cluster.kubectl("diff", server_side, "-f", "-", input=as_yaml(name, spec={"etcd": False}))
     assert same.stdout == ""
     changed = cluster.kubectl("diff", server_side, "-f", "-", input=as_yaml(name, spec={"etcd": True}), status=1)
@@ -134,7 +134,7 @@ def test_patch(cluster: E2eCluster, tenants: Tenants, kind: str, patch: str) -> 
     assert tenants.get(name)["spec"]["etcd"] is True
 
 
-def test_strategic_merge_patch_is_not_offered(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_strategic_merge_patch_is_not_supported(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     patch = '--patch={"spec":{}}'
     refused = cluster.kubectl("patch", "tenant", name, IN_ROOT, "--type=strategic", patch, status=1)
@@ -155,7 +155,7 @@ def test_label_and_annotate(cluster: E2eCluster, tenants: Tenants) -> None:
     assert "team" not in tenants.get(name)["metadata"]["labels"]
 
 
-def test_replace_keeps_the_identity(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_replace_keeps_the_uid(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create()
     name = created["metadata"]["name"]
     cluster.kubectl("replace", "-f", "-", input=as_yaml(name, spec={"monitoring": True}))
@@ -188,7 +188,7 @@ def test_wait_for_a_field_and_for_deletion(cluster: E2eCluster, tenants: Tenants
 
 
 def test_a_dry_run_persists_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     done = cluster.kubectl("create", "--dry-run=server", "-f", "-", "-o", "json", input=as_yaml(name))
     assert json.loads(done.stdout)["status"]["namespace"] == f"tenant-{name}"
     assert not tenants.exists(name)
@@ -200,34 +200,34 @@ def test_a_dry_run_deletes_nothing(cluster: E2eCluster, tenants: Tenants) -> Non
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]
 
 
-def test_validate_strict_refuses_an_unknown_field(cluster: E2eCluster, tenants: Tenants) -> None:
-    text = as_yaml(tenants.name(), spec={"colour": "red"})
+def test_validate_strict_rejects_an_unknown_field(cluster: E2eCluster, tenants: Tenants) -> None:
+    text = as_yaml(tenants.new_name(), spec={"colour": "red"})
     refused = cluster.kubectl("create", "--validate=strict", "-f", "-", input=text, status=1)
     assert 'strict decoding error: unknown field "spec.colour"' in refused.stderr
 
 
-def test_validate_warn_tells_of_an_unknown_field_and_drops_it(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_validate_warn_reports_an_unknown_field_and_drops_it(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     done = cluster.kubectl("create", "--validate=warn", "-f", "-", input=as_yaml(name, spec={"colour": "red"}))
     assert 'Warning: unknown field "spec.colour"' in done.stderr
     assert "colour" not in tenants.get(name)["spec"]
 
 
-def test_validate_ignore_says_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_validate_ignore_drops_an_unknown_field_silently(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     done = cluster.kubectl("create", "--validate=ignore", "-f", "-", input=as_yaml(name, spec={"colour": "red"}))
     assert done.stderr == ""
     assert "colour" not in tenants.get(name)["spec"]
 
 
-def test_auth_can_i_tells_users_apart(cluster: E2eCluster, unique: str) -> None:
+def test_auth_can_i_distinguishes_users(cluster: E2eCluster, unique: str) -> None:
     cluster.grant(unique, "cozy:tenant:admin", ROOT)
     question = ["auth", "can-i", "create", "tenants.apps.cozystack.io", IN_ROOT]
     assert cluster.kubectl(*question, as_user=unique).stdout == "yes\n"
     assert cluster.kubectl(*question, as_user=f"{unique}-other", status=1).stdout == "no\n"
 
 
-def test_a_review_of_one_s_own_access(cluster: E2eCluster, unique: str) -> None:
+def test_a_self_subject_access_review_distinguishes_users(cluster: E2eCluster, unique: str) -> None:
     cluster.grant(unique, "cozy:tenant:admin", ROOT)
     attributes = {"namespace": ROOT, "verb": "create", "group": "apps.cozystack.io", "resource": "tenants"}
     review = {
@@ -236,16 +236,16 @@ def test_a_review_of_one_s_own_access(cluster: E2eCluster, unique: str) -> None:
         "spec": {"resourceAttributes": attributes},
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    verdicts = [cluster.session(user).request("POST", path, review).expect(201) for user in (unique, f"{unique}-other")]
+    verdicts = [cluster.client(user).request("POST", path, review).expect(201) for user in (unique, f"{unique}-other")]
     assert [verdict["status"]["allowed"] for verdict in verdicts] == [True, False]
 
 
-def test_raw_answers(cluster: E2eCluster) -> None:
+def test_get_raw_shows_a_tenant(cluster: E2eCluster) -> None:
     path = "/apis/apps.cozystack.io/v1alpha1/namespaces/tenant-root/tenants/root"
     assert json.loads(cluster.kubectl("get", "--raw", path).stdout)["kind"] == "Tenant"
 
 
-def test_an_object_survives_yaml_and_back(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_object_survives_a_round_trip_through_yaml(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(spec={"resourceQuotas": {"cpu": 4, "memory": "8Gi"}})["metadata"]["name"]
     # the status is written a moment later, and what was read before that is out of date then
     cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=Ready", "--timeout=60s")

@@ -44,9 +44,9 @@ def write(client: Client, number: int, told: Acknowledged) -> None:
             path = tenants_path(ROOT) if turn % 2 else f"/api/v1/namespaces/{ROOT}/configmaps"
             body = manifest(name) if turn % 2 else {"metadata": {"name": name}}
             told.open = name
-            _note(told, client.request("POST", path, body).expect(201))
+            _record(told, client.request("POST", path, body).expect(201))
             change = {"metadata": {"annotations": {"round": str(turn)}}}
-            _note(told, client.request("PATCH", f"{path}/{name}", change, content_type=MERGE).expect(200))
+            _record(told, client.request("PATCH", f"{path}/{name}", change, content_type=MERGE).expect(200))
             told.rounds[name] = str(turn)
             if turn % 4 == 2:
                 client.request("DELETE", f"{path}/{name}").expect(200)
@@ -57,36 +57,36 @@ def write(client: Client, number: int, told: Acknowledged) -> None:
         return
 
 
-def _note(told: Acknowledged, obj: dict[str, Any]) -> None:
+def _record(told: Acknowledged, obj: dict[str, Any]) -> None:
     told.versions[obj["metadata"]["name"]] = int(obj["metadata"]["resourceVersion"])
 
 
-def everything(client: Client) -> dict[str, dict[str, Any]]:
+def list_all(client: Client) -> dict[str, dict[str, Any]]:
     """Tenants and ConfigMaps of the root namespace, by name."""
     paths = tenants_path(ROOT), f"/api/v1/namespaces/{ROOT}/configmaps"
     items = [item for path in paths for item in client.get(path).expect(200)["items"]]
     return {item["metadata"]["name"]: item for item in items}
 
 
-def integrity(path: Path) -> str:
+def check_integrity(path: Path) -> str:
     with closing(sqlite3.connect(path)) as connection:
         answer: str = connection.execute("PRAGMA integrity_check").fetchone()[0]
     return answer
 
 
 @pytest.mark.parametrize("least", [5, 60])
-def test_nothing_acknowledged_is_lost_and_versions_go_on(own_embedded: EmbeddedCluster, least: int) -> None:
+def test_acknowledged_writes_survive_a_kill_and_versions_increase(own_embedded: EmbeddedCluster, least: int) -> None:
     told = [Acknowledged() for _ in range(WRITERS)]
-    writers = [threading.Thread(target=write, args=(own_embedded.session(), n, told[n])) for n in range(WRITERS)]
+    writers = [threading.Thread(target=write, args=(own_embedded.client(), n, told[n])) for n in range(WRITERS)]
     for writer in writers:
         writer.start()
     wait_until("writes are acknowledged", lambda: sum(each.count for each in told) >= least)
     own_embedded.server.kill()
     for writer in writers:
         writer.join(timeout=60)
-    assert integrity(own_embedded.data / "host.db") == "ok"
+    assert check_integrity(own_embedded.data / "host.db") == "ok"
     own_embedded.start()
-    found = everything(own_embedded.session())
+    found = list_all(own_embedded.client())
     for each in told:
         for name, version in each.versions.items():
             if name == each.open and name not in found:
@@ -98,14 +98,14 @@ def test_nothing_acknowledged_is_lost_and_versions_go_on(own_embedded: EmbeddedC
                 assert metadata["annotations"]["round"] == each.rounds[name]
         assert not each.deleted & found.keys()
     last = max(version for each in told for version in each.versions.values())
-    made = own_embedded.session().request(
+    made = own_embedded.client().request(
         "POST", f"/api/v1/namespaces/{ROOT}/configmaps", {"metadata": {"name": "after"}}
     )
     assert int(made.expect(201)["metadata"]["resourceVersion"]) > last
 
 
-def test_a_watch_of_before_goes_on_or_says_that_it_cannot(own_embedded: EmbeddedCluster) -> None:
-    client = own_embedded.session()
+def test_a_watch_resumes_after_a_kill_or_is_expired(own_embedded: EmbeddedCluster) -> None:
+    client = own_embedded.client()
     path = f"/api/v1/namespaces/{ROOT}/configmaps"
     old = client.get(path).expect(200)["metadata"]["resourceVersion"]
     for number in range(5):
@@ -113,16 +113,16 @@ def test_a_watch_of_before_goes_on_or_says_that_it_cannot(own_embedded: Embedded
     current = client.get(path).expect(200)["metadata"]["resourceVersion"]
     own_embedded.server.kill()
     own_embedded.start()
-    client = own_embedded.session()
+    client = own_embedded.client()
     client.request("POST", path, {"metadata": {"name": "after"}}).expect(201)
-    names = {name for name, _ in _told(client, path, current)}
+    names = {name for name, _ in _watch_events(client, path, current)}
     assert names in ({"after"}, {""})
-    seen = _told(client, path, old)
+    seen = _watch_events(client, path, old)
     if seen != [("", 410)]:
         assert [name for name, _ in seen][:5] == [f"before{number}" for number in range(5)]
 
 
-def _told(client: Client, path: str, version: str) -> list[tuple[str, int]]:
+def _watch_events(client: Client, path: str, version: str) -> list[tuple[str, int]]:
     """Name, and code if it is an error, of each event since a version."""
     query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"}
     with client.stream(path, query=query) as frames:
@@ -130,15 +130,15 @@ def _told(client: Client, path: str, version: str) -> list[tuple[str, int]]:
     return [(obj["metadata"].get("name", ""), obj.get("code", 0)) for obj in objects]
 
 
-def test_a_list_that_was_begun_before_goes_on_or_says_that_it_cannot(own_embedded: EmbeddedCluster) -> None:
-    client = own_embedded.session()
+def test_a_paginated_list_continues_after_a_kill_or_is_expired(own_embedded: EmbeddedCluster) -> None:
+    client = own_embedded.client()
     path = f"/api/v1/namespaces/{ROOT}/configmaps"
     for number in range(5):
         client.request("POST", path, {"metadata": {"name": f"c{number}"}}).expect(201)
     first = client.get(path, query={"limit": 2}).expect(200)
     own_embedded.server.kill()
     own_embedded.start()
-    rest = own_embedded.session().get(path, query={"limit": 500, "continue": first["metadata"]["continue"]})
+    rest = own_embedded.client().get(path, query={"limit": 500, "continue": first["metadata"]["continue"]})
     if rest.status == 410:
         assert rest.json()["metadata"]["continue"]
         return
@@ -146,17 +146,17 @@ def test_a_list_that_was_begun_before_goes_on_or_says_that_it_cannot(own_embedde
     assert [name for name in listed if name.startswith("c")] == [f"c{number}" for number in range(5)]
 
 
-def test_it_survives_being_killed_again_and_again(own_embedded: EmbeddedCluster) -> None:
+def test_acknowledged_writes_survive_repeated_kills(own_embedded: EmbeddedCluster) -> None:
     acknowledged: set[str] = set()
     for turn in range(3):
         told = Acknowledged()
-        writer = threading.Thread(target=write, args=(own_embedded.session(), turn, told))
+        writer = threading.Thread(target=write, args=(own_embedded.client(), turn, told))
         writer.start()
         wait_until("writes are acknowledged", lambda told=told: told.count >= 3)  # type: ignore[misc]
         own_embedded.server.kill()
         writer.join(timeout=60)
         acknowledged |= told.rounds.keys() - {told.open}
         own_embedded.start()
-        assert acknowledged <= everything(own_embedded.session()).keys()
+        assert acknowledged <= list_all(own_embedded.client()).keys()
     assert own_embedded.stop() == 0
-    assert integrity(own_embedded.data / "host.db") == "ok"
+    assert check_integrity(own_embedded.data / "host.db") == "ok"

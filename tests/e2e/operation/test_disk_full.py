@@ -22,7 +22,7 @@ def own_embedded(tmp_path: Path) -> Iterator[EmbeddedCluster]:
     assert running.stop() == 0
 
 
-def limit(cluster: EmbeddedCluster, size: int) -> None:
+def limit_file_size(cluster: EmbeddedCluster, size: int) -> None:
     """How large a file the server may write; the system answers more like a full disk."""
     hard = resource.RLIM_INFINITY
     resource.prlimit(cluster.server.pid, resource.RLIMIT_FSIZE, (size, hard))
@@ -32,20 +32,20 @@ def configmap(name: str) -> dict[str, object]:
     return {"metadata": {"name": name}, "data": {"a": "x" * 50_000}}
 
 
-def test_a_full_disk_loses_nothing(own_embedded: EmbeddedCluster) -> None:
-    client = own_embedded.session()
+def test_a_full_disk_loses_no_acknowledged_write(own_embedded: EmbeddedCluster) -> None:
+    client = own_embedded.client()
     client.request("POST", CONFIGMAPS, configmap("before")).expect(201)
-    limit(own_embedded, (own_embedded.data / "host.db-wal").stat().st_size)
+    limit_file_size(own_embedded, (own_embedded.data / "host.db-wal").stat().st_size)
     refused = client.request("POST", CONFIGMAPS, configmap("during"))
     assert refused.expect(503)["message"] == "the database cannot be written"
     assert refused.headers["Retry-After"] == "1"
     assert client.get(f"{CONFIGMAPS}/before").status == 200
     assert client.get(f"{CONFIGMAPS}/during").status == 404
-    limit(own_embedded, resource.RLIM_INFINITY)
+    limit_file_size(own_embedded, resource.RLIM_INFINITY)
     client.request("POST", CONFIGMAPS, configmap("after")).expect(201)
     assert own_embedded.stop() == 0
     own_embedded.start()
-    client = own_embedded.session()
+    client = own_embedded.client()
     names = {each["metadata"]["name"] for each in client.get(CONFIGMAPS).expect(200)["items"]}
     assert {"before", "after"} <= names
     assert "during" not in names

@@ -38,14 +38,14 @@ NAMES = (
 )
 
 
-def ours(cluster: E2eCluster) -> Client:
+def direct_client(cluster: E2eCluster) -> Client:
     """Straight to our server: behind an aggregator these paths are the aggregator's own."""
-    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
+    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
 
 @pytest.mark.parametrize("name", ["healthz", "livez", "readyz"])
-def test_each_check_is_told(cluster: E2eCluster, name: str) -> None:
-    answer = ours(cluster).get(f"/{name}", query={"verbose": "1"})
+def test_each_check_is_listed(cluster: E2eCluster, name: str) -> None:
+    answer = direct_client(cluster).get(f"/{name}", query={"verbose": "1"})
     lines = answer.content.decode().splitlines()
     assert answer.status == 200
     assert {"[+]ping ok", "[+]log ok", *(f"[+]{hook} ok" for hook in HOOKS)} <= set(lines)
@@ -60,14 +60,14 @@ def test_probes_need_no_credentials(cluster: E2eCluster, path: str) -> None:
     assert (answer.status, answer.body) == (200, b"ok")
 
 
-def test_nothing_else_is_open(cluster: E2eCluster) -> None:
+def test_other_paths_need_credentials(cluster: E2eCluster) -> None:
     anonymous = Client(cluster.direct_url, ssl._create_unverified_context(), {})
     for path in ("/livez/ping", "/metrics", "/apis", tenants_path(ROOT), "/"):
         assert anonymous.get(path).status in (401, 403)
 
 
 def test_metrics_have_kubernetes_names(cluster: E2eCluster, unique: str) -> None:
-    client = ours(cluster)
+    client = direct_client(cluster)
     client.get(tenants_path(ROOT)).expect(200)
     # over at once: the version is long gone
     assert client.get(tenants_path(ROOT), query={"watch": "true", "resourceVersion": "1"}).status == 200
@@ -80,13 +80,11 @@ def test_metrics_have_kubernetes_names(cluster: E2eCluster, unique: str) -> None
     assert 'resource="tenants"' in text
 
 
-def test_what_is_asked_of_the_host_is_counted(kube: KubeCluster, unique: str) -> None:
+def test_delegated_reviews_are_counted(kube: KubeCluster, unique: str) -> None:
     token = {"Authorization": f"Bearer {TOKEN}"}
-    assert kube.without_credentials().get(tenants_path(ROOT, "root"), headers=token).status == 403
-    assert (
-        kube.without_credentials().get(tenants_path(ROOT), headers={"Authorization": f"Bearer {unique}"}).status == 401
-    )
-    text = kube.direct().get("/metrics").content.decode()
+    assert kube.anonymous_client().get(tenants_path(ROOT, "root"), headers=token).status == 403
+    assert kube.anonymous_client().get(tenants_path(ROOT), headers={"Authorization": f"Bearer {unique}"}).status == 401
+    text = kube.direct_client().get("/metrics").content.decode()
     counted = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     for name in (
         'apiserver_delegated_authn_request_total{code="201"}',
@@ -97,31 +95,35 @@ def test_what_is_asked_of_the_host_is_counted(kube: KubeCluster, unique: str) ->
 
 
 def test_an_ordinary_user_sees_no_metrics(cluster: E2eCluster, unique: str) -> None:
-    client = cluster.direct(unique) if isinstance(cluster, KubeCluster) else cluster.session(unique)
+    client = cluster.direct_client(unique) if isinstance(cluster, KubeCluster) else cluster.client(unique)
     assert client.get("/metrics").expect(403)["reason"] == "Forbidden"
 
 
 @pytest.mark.parametrize("timeout", ["3m", "0s"])
-def test_a_timeout_of_the_client_s_is_taken(cluster: E2eCluster, timeout: str) -> None:
-    assert cluster.session().get(tenants_path(ROOT), query={"timeout": timeout}).status == 200
+def test_a_timeout_of_the_client_is_accepted(cluster: E2eCluster, timeout: str) -> None:
+    assert cluster.client().get(tenants_path(ROOT), query={"timeout": timeout}).status == 200
 
 
-def test_a_timeout_that_is_none_is_a_bad_request(cluster: E2eCluster) -> None:
-    answer = cluster.session().get(tenants_path(ROOT), query={"timeout": "invalid"})
+def test_an_invalid_timeout_is_a_bad_request(cluster: E2eCluster) -> None:
+    answer = cluster.client().get(tenants_path(ROOT), query={"timeout": "invalid"})
     assert answer.status == 400
     assert b"invalid timeout specified in the request URL" in answer.content
 
 
-def test_an_audit_id_is_made_where_none_is_sent_and_a_long_one_is_cut(cluster: E2eCluster, unique: str) -> None:
+def test_a_missing_audit_id_is_generated_and_a_long_one_is_truncated(cluster: E2eCluster, unique: str) -> None:
     anonymous = Client(cluster.direct_url, ssl._create_unverified_context(), {})
-    for client, path in ((ours(cluster), GROUP_VERSION), (anonymous, GROUP_VERSION), (ours(cluster), "/nothing")):
+    for client, path in (
+        (direct_client(cluster), GROUP_VERSION),
+        (anonymous, GROUP_VERSION),
+        (direct_client(cluster), "/nothing"),
+    ):
         made = [client.get(path).headers["Audit-ID"] for _ in range(2)]
         assert len({str(uuid.UUID(each)) for each in made}) == 2
     long = unique + "x" * 100
-    assert ours(cluster).get(GROUP_VERSION, headers={"Audit-ID": long}).headers["Audit-ID"] == long[:64]
+    assert direct_client(cluster).get(GROUP_VERSION, headers={"Audit-ID": long}).headers["Audit-ID"] == long[:64]
 
 
-def test_every_answer_has_the_audit_id_that_was_sent(cluster: E2eCluster) -> None:
-    client = ours(cluster)
+def test_every_response_has_the_audit_id_of_the_request(cluster: E2eCluster) -> None:
+    client = direct_client(cluster)
     for path in (tenants_path(ROOT), tenants_path(ROOT, "missing"), "/nothing"):
         assert client.get(path, headers={"Audit-ID": "e2e-audit"}).headers["Audit-ID"] == "e2e-audit"

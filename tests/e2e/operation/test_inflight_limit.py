@@ -30,47 +30,47 @@ def limited(tmp_path: Path) -> Iterator[EmbeddedCluster]:
         made.server.stop()
 
 
-def begin(connection: RawTls) -> None:
+def begin_write(connection: RawTls) -> None:
     """A write whose body does not come."""
     fields = {"Content-Type": "application/json", "Content-Length": "2", "Expect": "100-continue"}
-    connection.ask("POST", tenants_path(ROOT), fields)
-    assert connection.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
+    connection.send_request_head("POST", tenants_path(ROOT), fields)
+    assert connection.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
 
 
 @pytest.fixture
 def slow(limited: EmbeddedCluster) -> Client:
     """A user who may do everything in the root namespace, and is no cluster admin."""
     limited.grant("slow", "cluster-admin", ROOT)
-    return limited.session("slow")
+    return limited.client("slow")
 
 
-def test_who_comes_too_many_is_told_to_come_back(limited: EmbeddedCluster, slow: Client) -> None:
+def test_requests_over_the_limit_are_rejected_with_retry_after(limited: EmbeddedCluster, slow: Client) -> None:
     version = slow.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     with ExitStack() as stack:
         # watches are not counted
         for _ in range(2 * LIMIT):
             watch = stack.enter_context(RawTls(slow))
-            watch.ask("GET", f"{tenants_path(ROOT)}?watch=true&resourceVersion={version}")
-            assert watch.until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+            watch.send_request_head("GET", f"{tenants_path(ROOT)}?watch=true&resourceVersion={version}")
+            assert watch.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
         held = [stack.enter_context(RawTls(slow)) for _ in range(LIMIT)]
         for each in held:
-            begin(each)
+            begin_write(each)
         refused = slow.get(tenants_path(ROOT))
         status = refused.expect(429)
         assert (status["reason"], status["details"]["retryAfterSeconds"]) == ("TooManyRequests", 1)
         assert refused.headers["Retry-After"] == "1"
         # who repairs things, and probes, are let in
-        assert limited.session().get(tenants_path(ROOT)).status == 200
+        assert limited.client().get(tenants_path(ROOT)).status == 200
         assert slow.get("/livez").status == 200
         held[0].send(b"{}")
-        assert held[0].until(b"}\n").startswith(b"HTTP/1.1 422")
+        assert held[0].read_until(b"}\n").startswith(b"HTTP/1.1 422")
         assert slow.get(tenants_path(ROOT)).status == 200
 
 
-def test_what_is_given_up_makes_room(limited: EmbeddedCluster, slow: Client) -> None:
+def test_aborted_requests_free_their_slots(limited: EmbeddedCluster, slow: Client) -> None:
     with ExitStack() as stack:
         for _ in range(LIMIT):
-            begin(stack.enter_context(RawTls(slow)))
+            begin_write(stack.enter_context(RawTls(slow)))
         assert slow.get(tenants_path(ROOT)).status == 429
     wait_until("there is room", lambda: slow.get(tenants_path(ROOT)).status == 200)
     assert "Traceback" not in limited.server.log()

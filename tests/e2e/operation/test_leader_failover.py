@@ -16,7 +16,7 @@ import pytest
 from tests.e2e.support.clusters import PATIENCE, ROOT, KubeCluster
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
-from tests.e2e.support.recording_proxy import Passed, RecordingProxy
+from tests.e2e.support.recording_proxy import ForwardedRequest, RecordingProxy
 
 pytestmark = pytest.mark.faults
 
@@ -38,9 +38,9 @@ class Pair:
     def leader(self) -> str:
         """Who wrote last; empty if nobody did."""
         writes = self.proxy.writes()
-        return writes[-1].by if writes else ""
+        return writes[-1].server if writes else ""
 
-    def first_write(self, name: str) -> Passed | None:
+    def first_write(self, name: str) -> ForwardedRequest | None:
         return next(iter(self.proxy.writes(name)), None)
 
 
@@ -52,7 +52,7 @@ def pair(kube: KubeCluster, tmp_path: Path) -> Iterator[Pair]:
     replicas: dict[str, Process] = {}
     try:
         for name in ("one", "two"):
-            flags = [f"--kubeconfig={proxy.door(name, tmp_path)}", f"--secure-port={free_port()}"]
+            flags = [f"--kubeconfig={proxy.add_server(name, tmp_path)}", f"--secure-port={free_port()}"]
             replicas[name] = run_command("serve", *flags, "--bind-address=127.0.0.1", log=tmp_path / f"{name}.log")
         yield Pair(replicas, proxy)
     finally:
@@ -106,8 +106,8 @@ def freeze(pair: Pair, leader: str) -> Callable[[], None]:
 
 
 def cut_off(pair: Pair, leader: str) -> Callable[[], None]:
-    pair.proxy.cut(leader)
-    return lambda: pair.proxy.mend(leader)
+    pair.proxy.disconnect(leader)
+    return lambda: pair.proxy.reconnect(leader)
 
 
 @pytest.mark.parametrize(
@@ -121,12 +121,12 @@ def cut_off(pair: Pair, leader: str) -> Callable[[], None]:
 def test_the_other_replica_takes_over(
     kube: KubeCluster, pair: Pair, fault: Callable[[Pair, str], Callable[[], None]]
 ) -> None:
-    with Disturber(kube.session()):
+    with Disturber(kube.client()):
         wait_until("a replica leads", lambda: len(pair.proxy.writes()) > 5, seconds=PATIENCE)
         leader = pair.leader()
         [other] = pair.replicas.keys() - {leader}
         assert pair.first_write(other) is None
-        wait_until("the other replica is ready", lambda: _has_asked_for_the_lease(pair, other), seconds=PATIENCE)
+        wait_until("the other replica is ready", lambda: _has_requested_the_lease(pair, other), seconds=PATIENCE)
         began = time.monotonic()
         mend = fault(pair, leader)
         first = wait_until(
@@ -144,5 +144,5 @@ def test_the_other_replica_takes_over(
         assert pair.leader() == other
 
 
-def _has_asked_for_the_lease(pair: Pair, name: str) -> bool:
-    return any(each.by == name and "/leases/" in each.path for each in tuple(pair.proxy.passed))
+def _has_requested_the_lease(pair: Pair, name: str) -> bool:
+    return any(each.server == name and "/leases/" in each.path for each in tuple(pair.proxy.forwarded))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import ROOT
-from tests.e2e.support.killed_servers import GROUP, Arena, EmbeddedArena, KubeArena, Size
+from tests.e2e.support.killed_servers import GROUP, EmbeddedKillTestbed, KillTestbed, KubeKillTestbed, WorkloadSize
 from tests.e2e.support.processes import wait_until
 
 pytestmark = pytest.mark.faults
@@ -25,11 +25,11 @@ FINALIZER = "apps.cozystack.io/tenant"
 
 
 @pytest.fixture(params=["embedded", "kube"])
-def arena(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Arena]:
+def testbed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KillTestbed]:
     if request.param == "embedded":
-        made: Arena = EmbeddedArena(tmp_path)
+        made: KillTestbed = EmbeddedKillTestbed(tmp_path)
     else:
-        made = KubeArena(tmp_path, *request.getfixturevalue("kube_parts"))
+        made = KubeKillTestbed(tmp_path, *request.getfixturevalue("control_plane_files"))
     yield made
     made.stop()
 
@@ -37,31 +37,31 @@ def arena(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Arena]:
 class Growth:
     """Makes the Tenants: parents as soon as the root's Namespace is there, children as soon as their parent's is."""
 
-    def __init__(self, arena: Arena) -> None:
-        self._arena = arena
-        parents = [f"p{number}" for number in range(arena.size.parents)]
-        children = [f"c{number}" for number in range(arena.size.children)]
+    def __init__(self, testbed: KillTestbed) -> None:
+        self._testbed = testbed
+        parents = [f"p{number}" for number in range(testbed.size.parents)]
+        children = [f"c{number}" for number in range(testbed.size.children)]
         self._waiting: dict[str, list[str]] = {ROOT: parents}
         self._waiting |= {f"tenant-{parent}": children for parent in parents}
 
     def go_on(self) -> bool:
         """Whether all are made."""
-        there = {each["metadata"]["name"] for each in self._arena.list("/api/v1/namespaces")}
+        there = {each["metadata"]["name"] for each in self._testbed.list("/api/v1/namespaces")}
         for namespace in [each for each in self._waiting if each in there]:
             for name in self._waiting.pop(namespace):
-                self._arena.create(name, namespace)
+                self._testbed.create_tenant(name, namespace)
         return not self._waiting
 
 
-def is_settled(arena: Arena) -> bool:
-    releases = arena.list(RELEASES)
-    return len(releases) == arena.size.total + 1 and all(
+def is_settled(testbed: KillTestbed) -> bool:
+    releases = testbed.list(RELEASES)
+    return len(releases) == testbed.size.total + 1 and all(
         '"type":"Ready"' in each["metadata"].get("annotations", {}).get("apps.cozystack.io/tenant-status", "")
         for each in releases
     )
 
 
-def expected_namespaces(size: Size) -> dict[str, str]:
+def expected_namespaces(size: WorkloadSize) -> dict[str, str]:
     """Of every Tenant but the root, the namespace and its domain."""
     parents = {f"tenant-p{number}": f"p{number}.example.org" for number in range(size.parents)}
     children = {
@@ -72,23 +72,23 @@ def expected_namespaces(size: Size) -> dict[str, str]:
     return parents | children
 
 
-def check(arena: Arena) -> None:
+def assert_converged(testbed: KillTestbed) -> None:
     """Everything is there, once."""
     uids = {
         (each["metadata"]["namespace"], each["metadata"]["name"]): each["metadata"]["uid"]
-        for each in arena.list(RELEASES)
+        for each in testbed.list(RELEASES)
     }
-    tenants = [each for each in arena.list("/api/v1/namespaces") if each["metadata"]["name"].startswith("tenant-")]
+    tenants = [each for each in testbed.list("/api/v1/namespaces") if each["metadata"]["name"].startswith("tenant-")]
     held = {each["metadata"]["name"]: each["metadata"] for each in tenants}
     hosts = {name: each["labels"]["namespace.cozystack.io/host"] for name, each in held.items() if name != ROOT}
-    assert hosts == expected_namespaces(arena.size)
+    assert hosts == expected_namespaces(testbed.size)
     for name, metadata in held.items():
         if name == ROOT:
             continue
         home, _, tenant = metadata["annotations"]["apps.cozystack.io/tenant"].partition("/")
         assert metadata["annotations"]["apps.cozystack.io/tenant-uid"] == uids[home, f"tenant-{tenant}"]
         assert [each["name"] for each in metadata["ownerReferences"]] == [home]
-    for release in arena.list(RELEASES):
+    for release in testbed.list(RELEASES):
         finalizers = release["metadata"].get("finalizers", [])
         assert finalizers == ([] if release["metadata"]["name"] == "tenant-root" else [FINALIZER])
     for path, each in (
@@ -96,7 +96,7 @@ def check(arena: Arena) -> None:
         ("/api/v1/serviceaccounts", 1),
         ("/api/v1/secrets", 1),
     ):
-        counts = Counter(obj["metadata"]["namespace"] for obj in arena.list(path) if _is_ours(obj))
+        counts = Counter(obj["metadata"]["namespace"] for obj in testbed.list(path) if _is_ours(obj))
         assert counts == dict.fromkeys(held, each)
 
 
@@ -104,49 +104,56 @@ def _is_ours(obj: dict[str, Any]) -> bool:
     return bool(obj["metadata"].get("labels", {}).get("app.kubernetes.io/managed-by") == "tenant-controller")
 
 
-def delete_all(arena: Arena) -> bool:
+def delete_all(testbed: KillTestbed) -> bool:
     """Whether all are gone; each parent is told to go once."""
-    left = [each for each in arena.list(RELEASES) if each["metadata"]["name"] != "tenant-root"]
+    left = [each for each in testbed.list(RELEASES) if each["metadata"]["name"] != "tenant-root"]
     for each in left:
         metadata = each["metadata"]
         if metadata["namespace"] == ROOT and "deletionTimestamp" not in metadata:
-            arena.client.request("DELETE", f"{GROUP}/namespaces/{ROOT}/helmreleases/{metadata['name']}").expect(200)
+            testbed.client.request("DELETE", f"{GROUP}/namespaces/{ROOT}/helmreleases/{metadata['name']}").expect(200)
     return not left
 
 
-def with_kills(arena: Arena, chance: random.Random, requests: Sequence[int], done: Callable[[], bool]) -> int:
+def run_with_kills(
+    testbed: KillTestbed, chance: random.Random, requests: Sequence[int], done: Callable[[], bool]
+) -> int:
     """Run servers, of which the first ones are killed, until `done`; how many were."""
     killed = 0
     for most in (*requests, 0):
         at, after = chance.randint(1, most) if most else 0, chance.random() < 0.5
         if at:
             print(f"killed at request {at}{', once it was answered' if after else ''}")
-        with arena.server(kill_at=at, after=after) as process:
+        with testbed.run_server(kill_at=at, after=after) as process:
             deadline = time.monotonic() + PATIENCE
             while not process.ended:
                 if done():
                     return killed
-                assert time.monotonic() < deadline, "\n".join(each.tail() for each in (*arena.processes, process))
+                assert time.monotonic() < deadline, "\n".join(each.tail() for each in (*testbed.processes, process))
                 time.sleep(0.05)
             killed += 1
     raise AssertionError("the last server ended by itself")
 
 
-def test_what_a_killed_process_left_its_successors_finish(arena: Arena) -> None:
+def test_successors_finish_the_work_of_killed_processes(testbed: KillTestbed) -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    chance, growth = random.Random(seed), Growth(arena)
-    assert with_kills(arena, chance, arena.size.amid_making, lambda: growth.go_on() and is_settled(arena)) > 0
-    with arena.server():
-        before = len(arena.proxy.writes())
-        wait_until("the successor has looked", lambda: _is_quiet(arena), seconds=PATIENCE)
-        assert [each for each in arena.proxy.writes()[before:] if "/events" not in each.path] == []
-    check(arena)
-    with_kills(arena, chance, arena.size.amid_deleting, lambda: delete_all(arena))
-    left = [each["metadata"]["name"] for each in arena.list("/api/v1/namespaces")]
+    chance, growth = random.Random(seed), Growth(testbed)
+    assert (
+        run_with_kills(
+            testbed, chance, testbed.size.kills_while_creating, lambda: growth.go_on() and is_settled(testbed)
+        )
+        > 0
+    )
+    with testbed.run_server():
+        before = len(testbed.proxy.writes())
+        wait_until("the successor has looked", lambda: _is_quiet(testbed), seconds=PATIENCE)
+        assert [each for each in testbed.proxy.writes()[before:] if "/events" not in each.path] == []
+    assert_converged(testbed)
+    run_with_kills(testbed, chance, testbed.size.kills_while_deleting, lambda: delete_all(testbed))
+    left = [each["metadata"]["name"] for each in testbed.list("/api/v1/namespaces")]
     assert [name for name in left if name.startswith("tenant-")] == [ROOT]
 
 
-def _is_quiet(arena: Arena) -> bool:
+def _is_quiet(testbed: KillTestbed) -> bool:
     """Whether nobody has asked for anything for a second."""
-    return bool(arena.proxy.passed) and time.monotonic() - arena.proxy.passed[-1].at > 1.0
+    return bool(testbed.proxy.forwarded) and time.monotonic() - testbed.proxy.forwarded[-1].at > 1.0

@@ -13,29 +13,29 @@ from tests.e2e.support.processes import run_command, wait_until
 from tests.e2e.support.tenants import manifest
 
 
-def names(client: Client) -> dict[str, str]:
+def uids_by_name(client: Client) -> dict[str, str]:
     items = client.get(tenants_path(ROOT)).expect(200)["items"]
     return {item["metadata"]["name"]: item["metadata"]["uid"] for item in items}
 
 
-def test_what_was_acknowledged_survives_a_kill(own_embedded: EmbeddedCluster) -> None:
-    client, acknowledged = own_embedded.session(), {}
+def test_acknowledged_writes_survive_a_kill(own_embedded: EmbeddedCluster) -> None:
+    client, acknowledged = own_embedded.client(), {}
     for number in range(20):
         created = client.request("POST", tenants_path(ROOT), manifest(f"t{number}")).expect(201)
         acknowledged[created["metadata"]["name"]] = created["metadata"]["uid"]
     last = int(client.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"])
     own_embedded.server.kill()
     own_embedded.start()
-    found = names(own_embedded.session())
+    found = uids_by_name(own_embedded.client())
     assert acknowledged.items() <= found.items()
-    assert int(own_embedded.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]) >= last
+    assert int(own_embedded.client().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]) >= last
 
 
-def test_a_kill_amid_writes_loses_none_that_was_answered(own_embedded: EmbeddedCluster) -> None:
+def test_a_kill_during_writes_loses_no_acknowledged_write(own_embedded: EmbeddedCluster) -> None:
     acknowledged: list[str] = []
 
     def write() -> None:
-        client, number = own_embedded.session(), 0
+        client, number = own_embedded.client(), 0
         try:
             while True:
                 name = f"t{number}"
@@ -51,11 +51,11 @@ def test_a_kill_amid_writes_loses_none_that_was_answered(own_embedded: EmbeddedC
     own_embedded.server.kill()
     writer.join(timeout=30)
     own_embedded.start()
-    assert set(acknowledged) <= set(names(own_embedded.session()))
+    assert set(acknowledged) <= set(uids_by_name(own_embedded.client()))
 
 
-def test_a_term_signal_ends_watches_cleanly_and_exits_zero(own_embedded: EmbeddedCluster) -> None:
-    version = own_embedded.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
+def test_sigterm_ends_watches_cleanly_and_exits_with_status_zero(own_embedded: EmbeddedCluster) -> None:
+    version = own_embedded.client().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     # of nobody: the root may still be told that it is ready
     query = {
         "watch": "true",
@@ -64,7 +64,7 @@ def test_a_term_signal_ends_watches_cleanly_and_exits_zero(own_embedded: Embedde
         "labelSelector": "e2e=nobody",
     }
     statuses: list[int] = []
-    with own_embedded.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
+    with own_embedded.client().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
         stopper = threading.Thread(target=lambda: statuses.append(own_embedded.server.stop(seconds=10)))
         stopper.start()
         assert [frame["type"] for frame in frames if frame["type"] != "BOOKMARK"] == []
@@ -73,16 +73,16 @@ def test_a_term_signal_ends_watches_cleanly_and_exits_zero(own_embedded: Embedde
 
 
 def test_the_same_data_and_credentials_serve_after_a_restart(own_embedded: EmbeddedCluster) -> None:
-    own_embedded.session().request("POST", tenants_path(ROOT), manifest("kept")).expect(201)
-    before = own_embedded.session()
+    own_embedded.client().request("POST", tenants_path(ROOT), manifest("kept")).expect(201)
+    before = own_embedded.client()
     kubeconfig = own_embedded.admin.kubeconfig.read_text()
     assert own_embedded.stop() == 0
     own_embedded.start()
     assert own_embedded.admin.kubeconfig.read_text() == kubeconfig
-    assert "kept" in names(before)
+    assert "kept" in uids_by_name(before)
 
 
-def test_the_kubeconfig_is_its_owner_s_alone(own_embedded: EmbeddedCluster) -> None:
+def test_the_kubeconfig_is_readable_by_its_owner_only(own_embedded: EmbeddedCluster) -> None:
     assert (own_embedded.data / "kubeconfig").stat().st_mode & 0o077 == 0
     keys = list((own_embedded.data / "pki").glob("*.key"))
     assert keys
@@ -93,7 +93,7 @@ def test_the_kubeconfig_is_its_owner_s_alone(own_embedded: EmbeddedCluster) -> N
     "flag",
     ["--secure-port=none", "--root-host=not a host", "--controllers=unknown", "--colour=red", "--bind-address=nowhere"],
 )
-def test_a_bad_flag_is_one_line_and_status_two(tmp_path: Path, flag: str) -> None:
+def test_an_invalid_flag_prints_one_line_and_exits_with_status_two(tmp_path: Path, flag: str) -> None:
     process = run_command("standalone", f"--data-dir={tmp_path / 'data'}", flag, log=tmp_path / "log")
     wait_until("the command ends", lambda: process.ended)
     assert process.stop() == 2

@@ -29,7 +29,7 @@ def watch_target(client: Client) -> str:
     return f"{tenants_path(ROOT)}?watch=true&resourceVersion={version}"
 
 
-def ends(process: Process) -> int:
+def wait_for_exit(process: Process) -> int:
     """The status of a process that has been told to end."""
     return process.wait(seconds=LIMIT)
 
@@ -37,8 +37,8 @@ def ends(process: Process) -> int:
 def begin_post(connection: RawTls, length: int) -> None:
     """A POST whose body the server is waiting for."""
     fields = {"Content-Type": "application/json", "Content-Length": str(length), "Expect": "100-continue"}
-    connection.ask("POST", tenants_path(ROOT), fields)
-    assert connection.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
+    connection.send_request_head("POST", tenants_path(ROOT), fields)
+    assert connection.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
 
 
 def is_shutting_down(own_embedded: EmbeddedCluster) -> bool:
@@ -47,55 +47,55 @@ def is_shutting_down(own_embedded: EmbeddedCluster) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_many_watches_and_idle_connections_end_cleanly(own_embedded: EmbeddedCluster, number: signal.Signals) -> None:
-    client = own_embedded.session()
+    client = own_embedded.client()
     target = watch_target(client)
     with ExitStack() as stack:
         watches = [stack.enter_context(RawTls(client)) for _ in range(WATCHES)]
         for each in watches:
-            each.ask("GET", target)
+            each.send_request_head("GET", target)
         for each in watches:
-            assert each.until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+            assert each.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
         idle = [stack.enter_context(RawTls(client)) for _ in range(IDLE)]
         for each in idle[: IDLE // 2]:
-            each.ask("GET", "/livez")
-            assert each.until(b"ok").startswith(b"HTTP/1.1 200")
+            each.send_request_head("GET", "/livez")
+            assert each.read_until(b"ok").startswith(b"HTTP/1.1 200")
         own_embedded.server.signal(number)
-        assert {each.rest()[-5:] for each in watches} == {LAST_CHUNK}
-        assert {each.rest() for each in idle} == {b""}
-        assert ends(own_embedded.server) == 0
+        assert {each.read_to_end()[-5:] for each in watches} == {LAST_CHUNK}
+        assert {each.read_to_end() for each in idle} == {b""}
+        assert wait_for_exit(own_embedded.server) == 0
     assert "Traceback" not in own_embedded.server.log()
 
 
 def test_a_request_in_flight_finishes(own_embedded: EmbeddedCluster) -> None:
     body = json.dumps(manifest("late")).encode()
-    with RawTls(own_embedded.session()) as connection:
+    with RawTls(own_embedded.client()) as connection:
         begin_post(connection, len(body))
         connection.send(body[:10])
         own_embedded.server.signal(signal.SIGTERM)
         wait_until("it ends", lambda: is_shutting_down(own_embedded))
         connection.send(body[10:])
-        answer = connection.rest()
+        answer = connection.read_to_end()
     assert answer.startswith(b"HTTP/1.1 201"), f"{answer!r}\n{own_embedded.server.tail()}"
-    assert ends(own_embedded.server) == 0
+    assert wait_for_exit(own_embedded.server) == 0
     own_embedded.start()
-    assert own_embedded.session().get(tenants_path(ROOT, "late")).status == 200
+    assert own_embedded.client().get(tenants_path(ROOT, "late")).status == 200
 
 
-def test_a_request_that_never_comes_is_not_waited_for(own_embedded: EmbeddedCluster) -> None:
-    with RawTls(own_embedded.session()) as connection:
+def test_shutdown_does_not_wait_for_a_missing_body(own_embedded: EmbeddedCluster) -> None:
+    with RawTls(own_embedded.client()) as connection:
         begin_post(connection, 99)
         own_embedded.server.signal(signal.SIGTERM)
-        assert ends(own_embedded.server) == 0
+        assert wait_for_exit(own_embedded.server) == 0
 
 
-def test_a_connection_amid_its_handshake_is_not_waited_for(own_embedded: EmbeddedCluster) -> None:
+def test_shutdown_does_not_wait_for_an_unfinished_handshake(own_embedded: EmbeddedCluster) -> None:
     with socket.create_connection(("127.0.0.1", own_embedded.port)):
         own_embedded.server.signal(signal.SIGTERM)
-        assert ends(own_embedded.server) == 0
+        assert wait_for_exit(own_embedded.server) == 0
 
 
-def test_further_signals_do_no_harm(own_embedded: EmbeddedCluster) -> None:
-    client = own_embedded.session()
+def test_repeated_signals_do_no_harm(own_embedded: EmbeddedCluster) -> None:
+    client = own_embedded.client()
     over = threading.Event()
 
     def insist() -> None:
@@ -105,24 +105,24 @@ def test_further_signals_do_no_harm(own_embedded: EmbeddedCluster) -> None:
             time.sleep(0.005)
 
     with RawTls(client) as watch:
-        watch.ask("GET", watch_target(client))
-        watch.until(b"\r\n\r\n")
+        watch.send_request_head("GET", watch_target(client))
+        watch.read_until(b"\r\n\r\n")
         insisting = threading.Thread(target=insist)
         insisting.start()
         try:
-            assert watch.rest()[-5:] == LAST_CHUNK
-            assert ends(own_embedded.server) == 0
+            assert watch.read_to_end()[-5:] == LAST_CHUNK
+            assert wait_for_exit(own_embedded.server) == 0
         finally:
             over.set()
             insisting.join()
     assert "Traceback" not in own_embedded.server.log()
 
 
-def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own_embedded: EmbeddedCluster) -> None:
+def test_acknowledged_writes_survive_a_shutdown(own_embedded: EmbeddedCluster) -> None:
     acknowledged: list[str] = []
 
     def write() -> None:
-        client, number = own_embedded.session(), 0
+        client, number = own_embedded.client(), 0
         while True:
             name = f"t{number}"
             try:
@@ -138,18 +138,18 @@ def test_a_writer_is_told_and_what_was_acknowledged_is_kept(own_embedded: Embedd
     writer.start()
     wait_until("some writes are acknowledged", lambda: len(acknowledged) >= 10)
     own_embedded.server.signal(signal.SIGTERM)
-    assert ends(own_embedded.server) == 0
+    assert wait_for_exit(own_embedded.server) == 0
     writer.join(timeout=30)
     own_embedded.start()
-    items = own_embedded.session().get(tenants_path(ROOT)).expect(200)["items"]
+    items = own_embedded.client().get(tenants_path(ROOT)).expect(200)["items"]
     assert set(acknowledged) <= {item["metadata"]["name"] for item in items}
 
 
-def test_behind_an_aggregator_readiness_turns_red_before_the_port_closes(kube: KubeCluster, tmp_path: Path) -> None:
+def test_readyz_fails_before_the_port_closes_behind_an_aggregator(kube: KubeCluster, tmp_path: Path) -> None:
     port = free_port()
     flags = [f"--kubeconfig={kube.account.kubeconfig}", f"--secure-port={port}", "--controllers=none"]
     process = run_command("serve", *flags, "--bind-address=127.0.0.1", log=tmp_path / "log")
-    straight = kube.direct()
+    straight = kube.direct_client()
     client = Client(f"https://127.0.0.1:{port}", straight.tls, straight.headers)
 
     def readiness() -> int:
@@ -161,14 +161,14 @@ def test_behind_an_aggregator_readiness_turns_red_before_the_port_closes(kube: K
     try:
         wait_until("it is ready", lambda: readiness() == 200, seconds=PATIENCE, processes=[process])
         with RawTls(client) as watch:
-            watch.ask("GET", watch_target(client))
-            watch.until(b"\r\n\r\n")
+            watch.send_request_head("GET", watch_target(client))
+            watch.read_until(b"\r\n\r\n")
             process.signal(signal.SIGTERM)
             wait_until("readiness is red", lambda: readiness() != 200)
             assert readiness() == 500
             assert client.get("/livez").status == 200
             assert client.get(tenants_path(ROOT)).status == 200
-            assert watch.rest()[-5:] == LAST_CHUNK
-        assert ends(process) == 0
+            assert watch.read_to_end()[-5:] == LAST_CHUNK
+        assert wait_for_exit(process) == 0
     finally:
         process.stop()

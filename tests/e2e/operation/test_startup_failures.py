@@ -14,7 +14,7 @@ from tests.e2e.support.clusters import EmbeddedCluster
 from tests.e2e.support.processes import Process, free_port, run_command, wait_until
 
 
-def refused(*arguments: str, log: Path) -> str:
+def startup_error(*arguments: str, log: Path) -> str:
     """The one line of a command that cannot start."""
     process = run_command(*arguments, log=log)
     try:
@@ -28,7 +28,9 @@ def refused(*arguments: str, log: Path) -> str:
 
 
 def standalone(data: Path, port: int, log: Path) -> str:
-    return refused("standalone", f"--data-dir={data}", "--bind-address=127.0.0.1", f"--secure-port={port}", log=log)
+    return startup_error(
+        "standalone", f"--data-dir={data}", "--bind-address=127.0.0.1", f"--secure-port={port}", log=log
+    )
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def data(stopped_data: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(stopped_data, tmp_path / "data"))
 
 
-def no_database(data: Path) -> None:
+def invalid_database(data: Path) -> None:
     (data / "host.db").write_bytes(b"not a database, but long enough to be looked at\n" * 100)
 
 
@@ -62,24 +64,24 @@ def damaged_pages(data: Path) -> None:
         file.write(b"\xa5" * (size - 4096))
 
 
-def cut_short(data: Path) -> None:
+def truncated_database(data: Path) -> None:
     path = data / "host.db"
     path.write_bytes(path.read_bytes()[:-4096])
 
 
-def somebody_elses(data: Path) -> None:
+def foreign_database(data: Path) -> None:
     (data / "host.db").unlink()
     with sqlite3.connect(data / "host.db") as connection:
         connection.execute("CREATE TABLE notes (text)")
     connection.close()
 
 
-def a_directory(data: Path) -> None:
+def directory_as_database(data: Path) -> None:
     (data / "host.db").unlink()
     (data / "host.db").mkdir()
 
 
-def no_token_key(data: Path) -> None:
+def empty_token_key(data: Path) -> None:
     (data / "pki" / "service-accounts.key").write_bytes(b"")
 
 
@@ -87,26 +89,28 @@ def damaged_ca(data: Path) -> None:
     (data / "pki" / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n")
 
 
-def another_key(data: Path) -> None:
+def key_of_another_ca(data: Path) -> None:
     shutil.copy(data / "pki" / "serving.key", data / "pki" / "ca.key")
 
 
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        pytest.param(no_database, "host.db cannot be used: file is not a database", id="no database"),
+        pytest.param(invalid_database, "host.db cannot be used: file is not a database", id="no database"),
         pytest.param(damaged_pages, "host.db", id="pages overwritten"),
-        pytest.param(cut_short, "host.db", id="a page missing"),
-        pytest.param(somebody_elses, "host.db is a database of something else", id="another program's database"),
-        pytest.param(a_directory, "host.db cannot be opened: ", id="a directory in its place"),
+        pytest.param(truncated_database, "host.db", id="a page missing"),
+        pytest.param(foreign_database, "host.db is a database of something else", id="another program's database"),
+        pytest.param(directory_as_database, "host.db cannot be opened: ", id="a directory in its place"),
         pytest.param(damaged_ca, "ca.crt is damaged, or ca.key is not its key", id="a damaged CA"),
         pytest.param(
-            no_token_key, "service-accounts.key is damaged: no private key in PEM", id="a damaged key of tokens"
+            empty_token_key, "service-accounts.key is damaged: no private key in PEM", id="a damaged key of tokens"
         ),
-        pytest.param(another_key, "ca.crt is damaged, or ca.key is not its key", id="the key of another CA"),
+        pytest.param(key_of_another_ca, "ca.crt is damaged, or ca.key is not its key", id="the key of another CA"),
     ],
 )
-def test_a_damaged_data_directory(data: Path, tmp_path: Path, damage: Callable[[Path], None], said: str) -> None:
+def test_a_damaged_data_directory_is_reported(
+    data: Path, tmp_path: Path, damage: Callable[[Path], None], said: str
+) -> None:
     damage(data)
     kubeconfig = (data / "kubeconfig").read_text()
     line = standalone(data, free_port(), tmp_path / "log")
@@ -116,7 +120,7 @@ def test_a_damaged_data_directory(data: Path, tmp_path: Path, damage: Callable[[
 
 
 @pytest.mark.parametrize("name", ["admin.crt", "serving.crt", "component.key"])
-def test_what_the_ca_can_sign_again_is_made_anew(data: Path, tmp_path: Path, name: str) -> None:
+def test_damaged_certificates_are_issued_again(data: Path, tmp_path: Path, name: str) -> None:
     (data / "pki" / name).write_text("nonsense\n")
     flags = [f"--data-dir={data}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
     process = run_command("standalone", *flags, log=tmp_path / "log")
@@ -127,18 +131,18 @@ def test_what_the_ca_can_sign_again_is_made_anew(data: Path, tmp_path: Path, nam
     assert status == 0, process.tail()
 
 
-def test_a_directory_that_may_not_be_made(tmp_path: Path) -> None:
+def test_a_data_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     # nobody may, not even root
     line = standalone(Path("/sys/kernel/tenants"), free_port(), tmp_path / "log")
     assert line.startswith("tenant-apiserver standalone: --data-dir=/sys/kernel/tenants: ")
 
 
-def test_a_directory_below_a_file(tmp_path: Path) -> None:
+def test_a_data_directory_below_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert "Not a directory" in standalone(tmp_path / "file" / "data", free_port(), tmp_path / "log")
 
 
-def test_a_second_process_on_the_same_data(tmp_path: Path) -> None:
+def test_a_second_process_on_the_same_data_is_rejected(tmp_path: Path) -> None:
     first = EmbeddedCluster(tmp_path)
     try:
         kubeconfig = (first.data / "kubeconfig").read_text()
@@ -146,52 +150,52 @@ def test_a_second_process_on_the_same_data(tmp_path: Path) -> None:
         assert line.endswith("host.db is in use by another process")
         # the first one's users go on finding it
         assert (first.data / "kubeconfig").read_text() == kubeconfig
-        assert first.session().get("/readyz").status == 200
+        assert first.client().get("/readyz").status == 200
     finally:
         status = first.stop()
     assert status == 0
 
 
-def test_a_port_in_use(data: Path, tmp_path: Path, busy_port: int) -> None:
+def test_a_port_in_use_is_reported(data: Path, tmp_path: Path, busy_port: int) -> None:
     kubeconfig = (data / "kubeconfig").read_text()
     line = standalone(data, busy_port, tmp_path / "log")
     expected = f"cannot listen on 127.0.0.1 port {busy_port}: Address already in use"
     assert line == f"tenant-apiserver standalone: {expected}"
     assert (data / "kubeconfig").read_text() == kubeconfig
     away = ["--cert-dir", str(tmp_path / "certificates"), "--bind-address=127.0.0.1", f"--secure-port={busy_port}"]
-    line = refused("serve", f"--kubeconfig={data / 'kubeconfig'}", *away, log=tmp_path / "serve.log")
+    line = startup_error("serve", f"--kubeconfig={data / 'kubeconfig'}", *away, log=tmp_path / "serve.log")
     assert line == f"tenant-apiserver serve: {expected}"
 
 
-def test_an_address_of_another_machine(data: Path, tmp_path: Path) -> None:
+def test_an_address_of_another_machine_is_reported(data: Path, tmp_path: Path) -> None:
     flags = [f"--data-dir={data}", "--bind-address=192.0.2.1", f"--secure-port={free_port()}"]
-    line = refused("standalone", *flags, log=tmp_path / "log")
+    line = startup_error("standalone", *flags, log=tmp_path / "log")
     assert "cannot listen on 192.0.2.1" in line
 
 
-def test_a_kubeconfig_that_is_none(tmp_path: Path) -> None:
+def test_an_invalid_kubeconfig_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("not: [a, kubeconfig")
-    line = refused("serve", f"--kubeconfig={path}", log=tmp_path / "log")
+    line = startup_error("serve", f"--kubeconfig={path}", log=tmp_path / "log")
     assert line.startswith("tenant-apiserver serve: --kubeconfig: no usable kubeconfig: ")
 
 
 @pytest.mark.parametrize("flags", [("--tls-cert-file", "--tls-private-key-file"), ("--client-ca-file",)])
-def test_files_that_are_no_certificates(data: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
+def test_invalid_certificate_files_are_reported(data: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("nonsense\n")
     given = [f"--kubeconfig={data / 'kubeconfig'}", *(f"{flag}={nonsense}" for flag in flags)]
     kept = [f"--cert-dir={tmp_path / 'certificates'}", f"--secure-port={free_port()}"]
-    line = refused("serve", *given, *kept, log=tmp_path / "log")
+    line = startup_error("serve", *given, *kept, log=tmp_path / "log")
     assert line.startswith("tenant-apiserver serve: serving certificate, key or CA of clients: ")
 
 
-def test_the_kubeconfig_command_without_a_ca(data: Path) -> None:
+def test_the_kubeconfig_command_reports_a_damaged_ca(data: Path) -> None:
     damaged_ca(data)
-    assert "ca.crt is damaged" in refused("kubeconfig", f"--data-dir={data}", "--user=x", log=data / "log")
+    assert "ca.crt is damaged" in startup_error("kubeconfig", f"--data-dir={data}", "--user=x", log=data / "log")
 
 
-def test_a_signal_while_the_host_is_waited_for(data: Path, tmp_path: Path) -> None:
+def test_a_signal_ends_the_wait_for_the_cluster(data: Path, tmp_path: Path) -> None:
     # nobody answers at the address of a server that has ended
     flags = [f"--kubeconfig={data / 'kubeconfig'}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
     process: Process = run_command("serve", *flags, log=tmp_path / "log")

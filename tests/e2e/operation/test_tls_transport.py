@@ -16,7 +16,7 @@ def test_kubectl_works_over_asyncio_s_tls(own_cluster: E2eCluster, unique: str) 
         "kind": "Tenant",
         "metadata": {"name": unique, "namespace": ROOT},
     }
-    own_cluster.session().request("POST", tenants_path(ROOT), document).expect(201)
+    own_cluster.client().request("POST", tenants_path(ROOT), document).expect(201)
     waited = own_cluster.kubectl("wait", "--for=condition=Ready", f"tenant/{unique}", IN_ROOT, "--timeout=60s")
     assert "condition met" in waited.stdout
     shown = own_cluster.kubectl("get", "tenants", IN_ROOT, "--output=name").stdout.split()

@@ -15,9 +15,9 @@ QUIET_SECONDS = 4.0
 _REQUEST = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILINE)
 
 
-def requests(cluster: E2eCluster, resources: Collection[str]) -> Counter[tuple[str, str, str]]:
+def count_requests(cluster: E2eCluster, resources: Collection[str]) -> Counter[tuple[str, str, str]]:
     """Requests for these resources: (verb, resource, code)."""
-    text = cluster.session().get("/metrics").content.decode()
+    text = cluster.client().get("/metrics").content.decode()
     counted: Counter[tuple[str, str, str]] = Counter()
     for labels, value in _REQUEST.findall(text):
         named = dict(re.findall(r'(\w+)="([^"]*)"', labels))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Object
 
 APPLY = "application/apply-patch+yaml"
@@ -19,13 +19,13 @@ def configuration(name: str, **fields: Any) -> Object:
     return {"apiVersion": API_VERSION, "kind": "Tenant", "metadata": metadata, **fields}
 
 
-def apply(cluster: E2eCluster, name: str, manager: str, config: Object | str, **query: str) -> Answer:
+def apply(cluster: E2eCluster, name: str, manager: str, config: Object | str, **query: str) -> Response:
     path = tenants_path(ROOT, name)
     asked = {"fieldManager": manager, **query}
-    return cluster.session().request("PATCH", path, config, query=asked, content_type=APPLY)
+    return cluster.client().request("PATCH", path, config, query=asked, content_type=APPLY)
 
 
-def entries(tenant: Object) -> dict[tuple[str, str], Object]:
+def managed_fields(tenant: Object) -> dict[tuple[str, str], Object]:
     """The entries of managedFields by manager and operation."""
     managed = tenant["metadata"].get("managedFields", [])
     return {(entry["manager"], entry["operation"]): entry for entry in managed}

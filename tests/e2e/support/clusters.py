@@ -61,7 +61,7 @@ class E2eCluster(ABC):
         self._numbers = count()
 
     @abstractmethod
-    def make_user(self, user: str, groups: tuple[str, ...]) -> Identity: ...
+    def create_user(self, user: str, groups: tuple[str, ...]) -> Identity: ...
 
     @abstractmethod
     def restart(self) -> None:
@@ -71,16 +71,16 @@ class E2eCluster(ABC):
     def stop(self) -> int:
         """End everything; our server's exit status."""
 
-    def user(self, name: str, groups: Sequence[str] = ()) -> Identity:
+    def identity(self, name: str, groups: Sequence[str] = ()) -> Identity:
         """A user with credentials of their own, made once."""
         key = name, tuple(groups)
         if key not in self._identities:
-            self._identities[key] = self.make_user(*key)
+            self._identities[key] = self.create_user(*key)
         return self._identities[key]
 
-    def session(self, user: str = "", groups: Sequence[str] = ()) -> Client:
+    def client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
         """Raw HTTPS to `url`; the administrator's if no user is named."""
-        identity = self.user(user, groups) if user else self.admin
+        identity = self.identity(user, groups) if user else self.admin
         return Client(self.url, identity.tls, identity.headers)
 
     def kubectl(
@@ -93,7 +93,7 @@ class E2eCluster(ABC):
         environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run the real kubectl with a user's own credentials; fails unless it exits with `status` (None: any)."""
-        identity = self.user(as_user, groups) if as_user else self.admin
+        identity = self.identity(as_user, groups) if as_user else self.admin
         done = subprocess.run(
             self._kubectl(identity, arguments),
             input=input,
@@ -110,7 +110,7 @@ class E2eCluster(ABC):
         """What our server printed last, if it is a process of ours."""
         return "\n".join(each.tail() for each in self.processes[:1])
 
-    def follow(self, *arguments: str) -> Process:
+    def start_kubectl(self, *arguments: str) -> Process:
         """A kubectl that goes on running, such as `get -w`; whoever starts it stops it."""
         log = self.directory / f"kubectl-{next(self._numbers)}.log"
         command = self._kubectl(self.admin, arguments)
@@ -118,7 +118,7 @@ class E2eCluster(ABC):
 
     def grant(self, user: str, role: str, namespace: str) -> None:
         """Bind a user to a ClusterRole in one namespace, and wait until that is in effect."""
-        client = self.session()
+        client = self.client()
         binding = {
             "apiVersion": f"{RBAC}/v1",
             "kind": "RoleBinding",
@@ -149,9 +149,9 @@ class E2eCluster(ABC):
         home = {"HOME": str(self.directory), "KUBECACHEDIR": str(self.directory / "kubectl-cache")}
         return {**os.environ, **home, **(more or {})}
 
-    def _wait_for_the_root(self, ours: Client) -> None:
+    def _wait_for_root_tenant(self, ours: Client) -> None:
         """And for our own server's readiness: before that, a Service would lead nobody to it."""
-        client, path = self.session(), tenants_path(ROOT)
+        client, path = self.client(), tenants_path(ROOT)
 
         def there() -> bool:
             try:
@@ -207,12 +207,12 @@ class EmbeddedCluster(E2eCluster):
         try:
             wait_until("the kubeconfig is written", kubeconfig.is_file, processes=self.processes)
             self.admin = credentials.from_kubeconfig(kubeconfig)
-            self._wait_for_the_root(self.session())
+            self._wait_for_root_tenant(self.client())
         except BaseException:
             self.server.stop()
             raise
 
-    def make_user(self, user: str, groups: tuple[str, ...]) -> Identity:
+    def create_user(self, user: str, groups: tuple[str, ...]) -> Identity:
         output = self.directory / f"user-{next(self._numbers)}"
         flags = [f"--data-dir={self.data}", f"--user={user}", f"--output={output}"]
         if groups:
@@ -260,12 +260,12 @@ class KubeCluster(E2eCluster):
             # only now, so that they find every kind at once instead of on their next look around
             control_plane.start_controllers()
             self.processes = [self.server, *control_plane.processes]
-            self._wait_for_the_root(self.without_credentials())
+            self._wait_for_root_tenant(self.anonymous_client())
         except BaseException:
             self.server.stop()
             raise
 
-    def make_user(self, user: str, groups: tuple[str, ...]) -> Identity:
+    def create_user(self, user: str, groups: tuple[str, ...]) -> Identity:
         return self._control_plane.identity(user, groups)
 
     def restart(self) -> None:
@@ -273,7 +273,7 @@ class KubeCluster(E2eCluster):
         self.server = self.start()
         self.processes = [self.server, *self._control_plane.processes]
         self._wait_until_available()
-        self._wait_for_the_root(self.without_credentials())
+        self._wait_for_root_tenant(self.anonymous_client())
 
     def stop(self) -> int:
         status = self.server.stop()
@@ -297,18 +297,18 @@ class KubeCluster(E2eCluster):
             log=self.directory / "serve.log",
         )
 
-    def direct(self, user: str = "", groups: Sequence[str] = ()) -> Client:
+    def direct_client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
         """Raw HTTPS to our server, past the aggregator, with a client certificate of the cluster."""
-        identity = self.user(user, groups) if user else self.admin
+        identity = self.identity(user, groups) if user else self.admin
         tls = self._direct_tls()
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
         return Client(self.direct_url, tls, {})
 
-    def without_credentials(self) -> Client:
+    def anonymous_client(self) -> Client:
         """Raw HTTPS to our server as nobody."""
         return Client(self.direct_url, self._direct_tls(), {})
 
-    def front_proxy(self, name: str = FRONT_PROXY) -> Client:
+    def front_proxy_client(self, name: str = FRONT_PROXY) -> Client:
         """Raw HTTPS to our server with the certificate that the aggregator shows, or one of its CA by another name."""
         tls, control_plane = self._direct_tls(), self._control_plane
         pair = control_plane.front_proxy if name == FRONT_PROXY else control_plane.proxy_certificate(name)
@@ -316,7 +316,7 @@ class KubeCluster(E2eCluster):
         return Client(self.direct_url, tls, {})
 
     def _direct_tls(self) -> ssl.SSLContext:
-        secret = self.session().get("/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert").expect(200)
+        secret = self.client().get("/api/v1/namespaces/cozy-system/secrets/tenant-apiserver-serving-cert").expect(200)
         return credentials.tls_context(base64.b64decode(secret["data"]["ca.crt"]).decode())
 
     def _install(self, crds: Path) -> None:
@@ -342,7 +342,7 @@ class KubeCluster(E2eCluster):
         }
 
     def _wait_until_available(self) -> None:
-        client = self.session()
+        client = self.client()
 
         def available(name: str) -> bool:
             found = client.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}").json()

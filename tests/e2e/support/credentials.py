@@ -24,15 +24,15 @@ class Identity:
     kubeconfig: Path
     tls: ssl.SSLContext
     token: str = ""
-    impersonates: tuple[str, tuple[str, ...]] | None = None
+    impersonated: tuple[str, tuple[str, ...]] | None = None
     """User and groups that its requests are made as."""
 
     @property
     def headers(self) -> Mapping[str, str]:
         """A header can be there more than once."""
         headers = CIMultiDict({"Authorization": f"Bearer {self.token}"} if self.token else {})
-        if self.impersonates is not None:
-            user, groups = self.impersonates
+        if self.impersonated is not None:
+            user, groups = self.impersonated
             headers.add("Impersonate-User", user)
             for group in groups:
                 headers.add("Impersonate-Group", group)
@@ -65,7 +65,7 @@ def from_kubeconfig(path: Path) -> Identity:
     return Identity(user["name"], cluster["server"], path, tls, credential.get("token", ""), acts_as)
 
 
-def showing(pair: KeyPair, directory: Path) -> ssl.SSLContext:
+def client_certificate_context(pair: KeyPair, directory: Path) -> ssl.SSLContext:
     """Shows this certificate, whoever issued it, and trusts everybody."""
     files = directory / "client.crt", directory / "client.key"
     for path, content in zip(files, (pair.certificate, pair.key), strict=True):

@@ -47,21 +47,21 @@ class Gateways:
 
     def __init__(self, cluster: E2eCluster) -> None:
         self.cluster = cluster
-        self.client = cluster.session()
+        self.client = cluster.client()
         self._namespaces: list[str] = []
 
-    def namespace(self, prefix: str = "gw", *, labels: Mapping[str, str] | None = None) -> str:
+    def create_namespace(self, prefix: str = "gw", *, labels: Mapping[str, str] | None = None) -> str:
         """A fresh one, whose name begins so."""
         name = f"{prefix}-{uuid.uuid4().hex[:8]}"
-        self.make_namespace(name, labels=labels)
+        self.create_named_namespace(name, labels=labels)
         return name
 
-    def make_namespace(self, name: str, *, labels: Mapping[str, str] | None = None) -> None:
+    def create_named_namespace(self, name: str, *, labels: Mapping[str, str] | None = None) -> None:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}}
         self.client.request("POST", "/api/v1/namespaces", body).expect(201)
         self._namespaces.append(name)
 
-    def ask(self, namespace: str, apex: str, **spec: Any) -> Object:
+    def create_tenantgateway(self, namespace: str, apex: str, **spec: Any) -> Object:
         """A TenantGateway `cozystack`."""
         return self.create("tenantgateways", namespace, "cozystack", {"apex": apex, **spec})
 
@@ -71,7 +71,7 @@ class Gateways:
         made: Object = self.client.request("POST", path(plural, namespace), body).expect(201)
         return made
 
-    def route(
+    def create_route(
         self, namespace: str, name: str, *hostnames: str, to: str, plural: str = "httproutes", **parent: Any
     ) -> None:
         """To the Gateway `cozystack` of another namespace, or of its own."""
@@ -88,7 +88,7 @@ class Gateways:
         items = self.client.get(path(plural, namespace)).expect(200)["items"]
         return sorted(each["metadata"]["name"] for each in items)
 
-    def edit(self, plural: str, namespace: str, name: str, body: Object, subresource: str = "") -> Object:
+    def patch(self, plural: str, namespace: str, name: str, body: Object, subresource: str = "") -> Object:
         answer = self.client.request("PATCH", path(plural, namespace, name, subresource), body, content_type=MERGE)
         edited: Object = answer.expect(200)
         return edited
@@ -96,42 +96,42 @@ class Gateways:
     def delete(self, plural: str, namespace: str, name: str = "cozystack") -> None:
         self.client.request("DELETE", path(plural, namespace, name)).expect(200)
 
-    def label(self, namespace: str, labels: Mapping[str, str | None]) -> None:
+    def patch_labels(self, namespace: str, labels: Mapping[str, str | None]) -> None:
         body = {"metadata": {"labels": dict(labels)}}
         self.client.request("PATCH", f"/api/v1/namespaces/{namespace}", body, content_type=MERGE).expect(200)
 
-    def mark(self, namespace: str) -> tuple[str | None, str | None]:
+    def attachment(self, namespace: str) -> tuple[str | None, str | None]:
         """Label and annotation of an attached namespace."""
         metadata = self.client.get(f"/api/v1/namespaces/{namespace}").expect(200)["metadata"]
         return metadata.get("labels", {}).get(LABEL), metadata.get("annotations", {}).get(ANNOTATION)
 
-    def listeners(self, namespace: str) -> list[str]:
+    def listener_hostnames(self, namespace: str) -> list[str]:
         """Hostnames on port 443, once there is a Gateway."""
         answer = self.client.get(path("gateways", namespace, "cozystack"))
         found = answer.json()["spec"]["listeners"] if answer.status == 200 else ()
         return sorted(each["hostname"] for each in found if each["port"] == 443)
 
-    def serves(self, namespace: str, *hostnames: str) -> bool:
-        return set(hostnames) <= set(self.listeners(namespace))
+    def has_listeners(self, namespace: str, *hostnames: str) -> bool:
+        return set(hostnames) <= set(self.listener_hostnames(namespace))
 
     def conditions(self, namespace: str) -> dict[str, Object]:
         answer = self.client.get(path("tenantgateways", namespace, "cozystack"))
         status = answer.json().get("status", {}) if answer.status == 200 else {}
         return {each["type"]: each for each in status.get("conditions", ())}
 
-    def reason(self, namespace: str) -> str:
+    def ready_reason(self, namespace: str) -> str:
         """Of the condition Ready."""
         reason: str = self.conditions(namespace).get("Ready", {}).get("reason", "")
         return reason
 
-    def verdicts(self, namespace: str, name: str, plural: str = "httproutes") -> list[Object]:
+    def parent_statuses(self, namespace: str, name: str, plural: str = "httproutes") -> list[Object]:
         """Our entries of a route's status.parents."""
         parents = self.get(plural, namespace, name).get("status", {}).get("parents", ())
         return [each for each in parents if each["controllerName"] == OURS]
 
-    def lost(self, namespace: str, name: str, plural: str = "httproutes") -> str:
+    def conflict_message(self, namespace: str, name: str, plural: str = "httproutes") -> str:
         """The message of the HostnameConflict that a route was told, empty if it was not."""
-        for entry in self.verdicts(namespace, name, plural):
+        for entry in self.parent_statuses(namespace, name, plural):
             for condition in entry["conditions"]:
                 if (condition["type"], condition["status"]) == ("Accepted", "False"):
                     assert condition["reason"] == "HostnameConflict"
@@ -139,7 +139,7 @@ class Gateways:
                     return message
         return ""
 
-    def be_cilium(self, namespace: str) -> None:
+    def mark_gateway_programmed(self, namespace: str) -> None:
         """The Gateway is programmed, with all its listeners."""
         gateway = self.get("gateways", namespace)
         generation = gateway["metadata"]["generation"]
@@ -153,18 +153,20 @@ class Gateways:
             for each in gateway["spec"]["listeners"]
         ]
         status = {"conditions": _true(generation, "Accepted", "Programmed"), "listeners": listeners}
-        self.edit("gateways", namespace, "cozystack", {"status": status}, "status")
+        self.patch("gateways", namespace, "cozystack", {"status": status}, "status")
 
-    def be_cert_manager(self, namespace: str, *names: str) -> None:
+    def mark_certificates_ready(self, namespace: str, *names: str) -> None:
         """These Certificates are issued; all there are, if none is named."""
         for name in names or self.names("certificates", namespace):
             generation = self.get("certificates", namespace, name)["metadata"]["generation"]
-            self.edit("certificates", namespace, name, {"status": {"conditions": _true(generation, "Ready")}}, "status")
+            self.patch(
+                "certificates", namespace, name, {"status": {"conditions": _true(generation, "Ready")}}, "status"
+            )
 
-    def until(self, what: str, check: Callable[[], object], seconds: float = PATIENCE) -> None:
+    def wait_until(self, what: str, check: Callable[[], object], seconds: float = PATIENCE) -> None:
         wait_until(what, check, seconds=seconds, processes=self.cluster.processes)
 
-    def gone(self, plural: str, namespace: str, name: str = "cozystack") -> bool:
+    def is_gone(self, plural: str, namespace: str, name: str = "cozystack") -> bool:
         return self.client.get(path(plural, namespace, name)).status == 404
 
     def clean_up(self) -> None:

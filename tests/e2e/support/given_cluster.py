@@ -16,7 +16,7 @@ from tests.e2e.support.credentials import Identity
 from tests.e2e.support.processes import Process
 
 
-class GivenCluster(E2eCluster):
+class ExternalCluster(E2eCluster):
     """The kubeconfig has one cluster, and one user with a token or certificate inside, who may impersonate: that is how
     everybody else is played. `server` is the address of our server behind an aggregator, empty if it is not known."""
 
@@ -30,9 +30,9 @@ class GivenCluster(E2eCluster):
         self.admin = credentials.from_kubeconfig(self._kubeconfig)
         self.url = self.admin.server
         self.direct_url = server or self.url
-        self._wait_for_the_root(self.session())
+        self._wait_for_root_tenant(self.client())
 
-    def make_user(self, user: str, groups: tuple[str, ...]) -> Identity:
+    def create_user(self, user: str, groups: tuple[str, ...]) -> Identity:
         document = yaml.safe_load(self._kubeconfig.read_text())
         document["users"][0]["user"] |= {"as": user, "as-groups": list(groups)}
         path = self.directory / f"user-{next(self._users)}"

@@ -19,7 +19,7 @@ Body = bytes | str | dict[str, Any] | list[Any] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A whole response. `headers` is case-insensitive."""
 
     status: int
@@ -61,19 +61,19 @@ class Client:
         headers: Mapping[str, str] | None = None,
         content_type: str = "application/json",
         seconds: float = _SECONDS,
-    ) -> Answer:
+    ) -> Response:
         """`body` is sent as it is if it is bytes or text, and as JSON otherwise."""
         connection = self.connect(seconds)
         try:
             connection.request(method, _target(path, query), _encode(body), self._headers(headers, body, content_type))
             response = connection.getresponse()
-            return Answer(response.status, response.headers, response.read())
+            return Response(response.status, response.headers, response.read())
         finally:
             connection.close()
 
     def get(
         self, path: str, *, query: Mapping[str, object] | None = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> Response:
         return self.request("GET", path, query=query, headers=headers)
 
     @contextmanager
@@ -109,7 +109,7 @@ class Client:
         return headers
 
 
-def frames_until(frames: Iterator[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+def read_frames_until(frames: Iterator[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     """Events up to and with the first of this type, bookmarks aside."""
     seen = []
     for frame in frames:

@@ -13,7 +13,7 @@ from tests.e2e.support.https_client import Client
 _SECONDS = 60.0
 
 
-class Impersonating:
+class ImpersonatingClient:
     """`Impersonate-Group` is one header a group, for which a mapping of headers has no room."""
 
     def __init__(self, client: Client) -> None:

@@ -25,23 +25,23 @@ GROUP = "/apis/helm.toolkit.fluxcd.io/v2"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class WorkloadSize:
     """How many Tenants, and up to which of its requests each server may live: the last one of all lives on."""
 
     parents: int
     children: int
-    amid_making: Sequence[int]
-    amid_deleting: Sequence[int]
+    kills_while_creating: Sequence[int]
+    kills_while_deleting: Sequence[int]
 
     @property
     def total(self) -> int:
         return self.parents * (1 + self.children)
 
 
-class Arena(ABC):
+class KillTestbed(ABC):
     """`admin` is who its servers are, and the test."""
 
-    size: Size
+    size: WorkloadSize
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -67,7 +67,7 @@ class Arena(ABC):
         return RecordingProxy(self.admin.server, self.admin)
 
     @contextmanager
-    def server(self, *, kill_at: int = 0, after: bool = False) -> Iterator[Process]:
+    def run_server(self, *, kill_at: int = 0, after: bool = False) -> Iterator[Process]:
         """A server that is killed at this request, before or after it reaches the host."""
         self._servers += 1
         name, running = f"server{self._servers}", list[Process]()
@@ -76,7 +76,7 @@ class Arena(ABC):
             if number == kill_at and passed == after and running:
                 os.kill(running[0].pid, signal.SIGKILL)
 
-        kubeconfig = self.proxy.door(name, self.directory, watch=watch)
+        kubeconfig = self.proxy.add_server(name, self.directory, watch=watch)
         flags = [f"--kubeconfig={kubeconfig}", f"--cert-dir={self.directory / 'certs'}", "--leader-elect=false"]
         address = ["--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
         running.append(run_command("serve", *flags, *address, log=self.directory / f"{name}.log"))
@@ -89,7 +89,7 @@ class Arena(ABC):
         items: list[dict[str, Any]] = self.client.get(path).expect(200)["items"]
         return items
 
-    def create(self, name: str, namespace: str) -> None:
+    def create_tenant(self, name: str, namespace: str) -> None:
         body = {
             "apiVersion": GROUP.removeprefix("/apis/"),
             "kind": "HelmRelease",
@@ -111,15 +111,15 @@ class Arena(ABC):
         self.stop_cluster()
 
 
-class EmbeddedArena(Arena):
+class EmbeddedKillTestbed(KillTestbed):
     # Making all takes over 2,000 requests, so that the first kill always comes.
-    size = Size(parents=20, children=9, amid_making=(1600, 400, 400), amid_deleting=(600, 200))
+    size = WorkloadSize(parents=20, children=9, kills_while_creating=(1600, 400, 400), kills_while_deleting=(600, 200))
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         data = directory / "data"
         flags = ["--bind-address=127.0.0.1", f"--secure-port={free_port()}", "--controllers=none"]
-        self._host = run_command("standalone", f"--data-dir={data}", *flags, log=directory / "host.log")
+        self._cluster = run_command("standalone", f"--data-dir={data}", *flags, log=directory / "host.log")
         wait_until("the kubeconfig is written", (data / "kubeconfig").is_file, processes=self.processes)
         self._admin = credentials.from_kubeconfig(data / "kubeconfig")
         wait_until("the host is ready", lambda: self.client.get("/readyz").status == 200, processes=self.processes)
@@ -130,18 +130,18 @@ class EmbeddedArena(Arena):
 
     @property
     def processes(self) -> Sequence[Process]:
-        return (self._host,)
+        return (self._cluster,)
 
     def stop_cluster(self) -> None:
-        self._host.stop()
+        self._cluster.stop()
 
 
-class KubeArena(Arena):
+class KubeKillTestbed(KillTestbed):
     """A real kube-apiserver, which knows Tenants by their HelmReleases only: no APIService, so that a server of ours
     that is killed stands in nobody's way."""
 
     # Making all takes over 400 requests; and a namespace of a real host takes its controller a while to end.
-    size = Size(parents=5, children=7, amid_making=(300, 120, 120), amid_deleting=(150,))
+    size = WorkloadSize(parents=5, children=7, kills_while_creating=(300, 120, 120), kills_while_deleting=(150,))
 
     def __init__(self, directory: Path, binaries: Binaries, crds: Path) -> None:
         super().__init__(directory)

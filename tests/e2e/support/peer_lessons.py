@@ -7,34 +7,34 @@ from typing import Any
 
 from tests.e2e.support.applying import MERGE
 from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.tenants import Object, Tenants
 
 JSON_PATCH = "application/json-patch+json"
 
 
-def release_path(name: str, subresource: str = "") -> str:
+def helmrelease_path(name: str, subresource: str = "") -> str:
     return f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}{subresource}"
 
 
-def settled(tenants: Tenants, **fields: Any) -> Object:
+def create_settled_tenant(tenants: Tenants, **fields: Any) -> Object:
     """A new Tenant of the root, about which the reconciler has said its say."""
-    return tenants.settled(tenants.create(**fields)["metadata"]["name"])
+    return tenants.wait_until_settled(tenants.create(**fields)["metadata"]["name"])
 
 
-def patch(cluster: E2eCluster, name: str, body: Any, kind: str = MERGE, **query: str) -> Answer:
-    return cluster.session().request("PATCH", tenants_path(ROOT, name), body, content_type=kind, query=query or None)
+def patch(cluster: E2eCluster, name: str, body: Any, kind: str = MERGE, **query: str) -> Response:
+    return cluster.client().request("PATCH", tenants_path(ROOT, name), body, content_type=kind, query=query or None)
 
 
 def list_version(cluster: E2eCluster, namespace: str = ROOT) -> int:
-    return int(cluster.session().get(tenants_path(namespace)).expect(200)["metadata"]["resourceVersion"])
+    return int(cluster.client().get(tenants_path(namespace)).expect(200)["metadata"]["resourceVersion"])
 
 
 def watch(cluster: E2eCluster, namespace: str = ROOT, **query: object) -> Any:
-    return cluster.session().stream(tenants_path(namespace), query={"watch": "true", **query}, seconds=PATIENCE)
+    return cluster.client().stream(tenants_path(namespace), query={"watch": "true", **query}, seconds=PATIENCE)
 
 
-def next_of(frames: Iterator[Object], *types: str) -> Object:
+def next_event(frames: Iterator[Object], *types: str) -> Object:
     """The next event of one of these types; an ERROR fails unless it is among them."""
     for frame in frames:
         assert frame["type"] != "ERROR" or "ERROR" in types, frame
@@ -43,13 +43,13 @@ def next_of(frames: Iterator[Object], *types: str) -> Object:
     raise AssertionError(f"the watch ended without one of {types}")
 
 
-def metric(client: Client, name: str, *labels: str) -> float:
+def metric_value(client: Client, name: str, *labels: str) -> float:
     """The sum of the samples of `name` that have these labels, each written `key="value"`."""
     lines = client.get("/metrics").content.decode().splitlines()
     samples = [line for line in lines if line.startswith((f"{name}{{", f"{name} "))]
     return sum(float(line.rsplit(" ", 1)[1]) for line in samples if all(label in line for label in labels))
 
 
-def ours(cluster: E2eCluster) -> Client:
+def direct_client(cluster: E2eCluster) -> Client:
     """The administrator at our own server."""
-    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
+    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()

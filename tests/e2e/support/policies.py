@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.e2e.support.clusters import E2eCluster
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.processes import wait_until
 
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
@@ -34,13 +34,13 @@ class Policies:
     def __init__(self, cluster: E2eCluster, namespace: str) -> None:
         self.cluster = cluster
         self.namespace = namespace
-        self.client = cluster.session()
+        self.client = cluster.client()
 
     @property
     def path(self) -> str:
         return f"/api/v1/namespaces/{self.namespace}/configmaps"
 
-    def write(self, body: Mapping[str, Any], **query: str) -> Answer:
+    def write(self, body: Mapping[str, Any], **query: str) -> Response:
         return self.client.request("POST", self.path, dict(body), query=query)
 
     @contextmanager
@@ -50,12 +50,12 @@ class Policies:
         *,
         actions: Sequence[str] = ("Deny",),
         binding: Mapping[str, Any] | None = None,
-        settled: bool = True,
+        wait: bool = True,
     ) -> Iterator[str]:
         """A policy of this spec, with a binding for the namespace; its name, and the binding's, is given. With
         `settled`, it gets one more validation, and is waited for until that is seen."""
         name = f"p{uuid.uuid4().hex[:8]}"
-        validations = [*spec.get("validations", ()), *([_PROBE_VALIDATION] if settled else ())]
+        validations = [*spec.get("validations", ()), *([_PROBE_VALIDATION] if wait else ())]
         whole = {"matchConstraints": {"resourceRules": [dict(CONFIGMAPS)]}, **spec, "validations": validations}
         selector = {"matchLabels": {"kubernetes.io/metadata.name": self.namespace}}
         bound = {
@@ -64,20 +64,20 @@ class Policies:
             "matchResources": {"namespaceSelector": selector},
             **(binding or {}),
         }
-        self._make(POLICIES, "ValidatingAdmissionPolicy", name, whole)
-        self._make(BINDINGS, "ValidatingAdmissionPolicyBinding", name, bound)
+        self._create(POLICIES, "ValidatingAdmissionPolicy", name, whole)
+        self._create(BINDINGS, "ValidatingAdmissionPolicyBinding", name, bound)
         try:
-            if settled:
-                wait_until(f"policy {name} in force", lambda: self._probe(name), processes=self.cluster.processes)
+            if wait:
+                wait_until(f"policy {name} in force", lambda: self._is_enforced(name), processes=self.cluster.processes)
             yield name
         finally:
             self.client.request("DELETE", f"{BINDINGS}/{name}")
             self.client.request("DELETE", f"{POLICIES}/{name}")
 
-    def _make(self, path: str, kind: str, name: str, spec: Mapping[str, Any]) -> None:
+    def _create(self, path: str, kind: str, name: str, spec: Mapping[str, Any]) -> None:
         body = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
         self.client.request("POST", path, {**body, "spec": dict(spec)}).expect(201)
 
-    def _probe(self, name: str) -> bool:
+    def _is_enforced(self, name: str) -> bool:
         answer = self.write(configmap(_PROBE), dryRun="All")
         return name in "".join([*answer.warnings, answer.content.decode()])

@@ -15,12 +15,12 @@ from typing import Any
 from apiserver.patch.json_and_merge import merge_patch
 from tests.e2e.support.clusters import RBAC, E2eCluster
 from tests.e2e.support.https_client import Client
-from tests.e2e.support.impersonation import Impersonating
+from tests.e2e.support.impersonation import ImpersonatingClient
 from tests.e2e.support.policies import BINDINGS as BINDINGS_PATH
 from tests.e2e.support.policies import POLICIES as POLICIES_PATH
 from tests.e2e.support.processes import wait_until
 from tests.policies import cases
-from tests.policies.case_table import BINDINGS, HOST_CASES, POLICIES
+from tests.policies.case_table import BINDINGS, CLUSTER_CASES, POLICIES
 from tests.policies.cases import NAMESPACES, Case
 from tests.policies.stand_in_kind import STAND_IN_GROUP, stand_in_crd
 
@@ -32,7 +32,7 @@ _NEW = "layers-new"
 _MERGE = "application/merge-patch+json"
 _JSON = "application/json"
 _TENANT = "Tenant"
-Told = tuple[int, str]
+Outcome = tuple[int, str]
 """Status and message; the message of a write that passes is empty."""
 
 
@@ -56,8 +56,8 @@ _STAND_INS = {
 
 
 @contextmanager
-def layers_in_force(cluster: E2eCluster) -> Iterator[Layers]:
-    layers = Layers(cluster)
+def layers_in_force(cluster: E2eCluster) -> Iterator[PolicyLayers]:
+    layers = PolicyLayers(cluster)
     try:
         layers.install()
         yield layers
@@ -65,41 +65,41 @@ def layers_in_force(cluster: E2eCluster) -> Iterator[Layers]:
         layers.remove()
 
 
-class Layers:
+class PolicyLayers:
     """What cases change is made before anything is refused; creates are dry runs, and so are changes."""
 
     def __init__(self, cluster: E2eCluster) -> None:
         self._cluster = cluster
-        self._client: Client = cluster.session()
-        self._sender = Impersonating(self._client)
-        self._old: dict[str, str] = {}
-        self._made: list[str] = []
+        self._client: Client = cluster.client()
+        self._sender = ImpersonatingClient(self._client)
+        self._prepared: dict[str, str] = {}
+        self._created: list[str] = []
         self._stand_in = _STAND_INS[cluster.kind]
 
     def install(self) -> None:
         if self._cluster.kind == "kube":
-            self._serve_the_stand_in()
+            self._serve_stand_in()
         for name, labels in NAMESPACES.items():
-            self._make(_NAMESPACES, _namespace(name, {"metadata": {"labels": dict(labels)}}))
-        self._let_everybody_write()
-        for case in HOST_CASES:
+            self._create(_NAMESPACES, _namespace(name, {"metadata": {"labels": dict(labels)}}))
+        self._allow_writers()
+        for case in CLUSTER_CASES:
             if case.old is not None:
                 self._prepare(case, case.old)
         for policy in POLICIES.values():
-            self._make(POLICIES_PATH, self._redirected(policy))
+            self._create(POLICIES_PATH, self._redirected(policy))
         for binding in BINDINGS.values():
-            self._make(BINDINGS_PATH, binding)
-        probes = {case.policy: case for case in reversed(HOST_CASES) if case.denial}
+            self._create(BINDINGS_PATH, binding)
+        probes = {case.policy: case for case in reversed(CLUSTER_CASES) if case.denial}
         for case in probes.values():
             wait_until(f"{case.policy} is in force", self._refusing(case), processes=self._cluster.processes)
 
     def remove(self) -> None:
         """The newest first, so that no policy is in the way."""
-        for path in reversed(self._made):
+        for path in reversed(self._created):
             self._client.request("DELETE", path)
         self._sender.close()
 
-    def ask(self, case: Case) -> Told:
+    def try_case(self, case: Case) -> Outcome:
         """What the host says to the case."""
         name = self._name(case)
         path = f"{self._collection(case)}?dryRun=All"
@@ -116,17 +116,17 @@ class Layers:
         status, answer = self._sender.send(method, path, body, content_type=content_type, user=case.user, groups=groups)
         return status, "" if status < 400 else answer["message"]
 
-    def expected(self, case: Case) -> Told:
+    def expected_outcome(self, case: Case) -> Outcome:
         """What the table says."""
         group, _, plural = self._resource(case)
-        message = cases.refusal(case, self._name(case), f"{plural}.{group}" if group else plural)
+        message = cases.rejection_message(case, self._name(case), f"{plural}.{group}" if group else plural)
         return (403, message) if message else (201 if case.old is None else 200, "")
 
     def _refusing(self, case: Case) -> Callable[[], bool]:
-        return lambda: self.ask(case)[0] == 403
+        return lambda: self.try_case(case)[0] == 403
 
     def _name(self, case: Case) -> str:
-        return _NEW if case.old is None else self._old[_key(case)]
+        return _NEW if case.old is None else self._prepared[_key(case)]
 
     def _resource(self, case: Case) -> tuple[str, str, str]:
         """Group, version and plural."""
@@ -148,24 +148,24 @@ class Layers:
 
     def _prepare(self, case: Case, content: Mapping[str, Any]) -> None:
         key = _key(case)
-        if key not in self._old:
-            self._old[key] = name = f"layers-{len(self._old)}"
-            self._make(self._collection(case), self._document(case, name, content))
+        if key not in self._prepared:
+            self._prepared[key] = name = f"layers-{len(self._prepared)}"
+            self._create(self._collection(case), self._document(case, name, content))
 
-    def _make(self, collection: str, document: Mapping[str, Any]) -> None:
+    def _create(self, collection: str, document: Mapping[str, Any]) -> None:
         self._client.request("POST", collection, dict(document)).expect(201)
-        self._made.append(f"{collection}/{document['metadata']['name']}")
+        self._created.append(f"{collection}/{document['metadata']['name']}")
 
-    def _serve_the_stand_in(self) -> None:
-        self._make(_CRDS, stand_in_crd())
+    def _serve_stand_in(self) -> None:
+        self._create(_CRDS, stand_in_crd())
         path = f"/apis/{self._stand_in.group}/{self._stand_in.version}/{self._stand_in.plural}"
         wait_until("the stand-in is served", lambda: self._client.get(path).status == 200)
 
-    def _let_everybody_write(self) -> None:
+    def _allow_writers(self) -> None:
         subject = {"apiGroup": RBAC, "kind": "Group", "name": _WRITERS}
         role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": "cluster-admin"}
         binding = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": _WRITERS}}
-        self._make(_BINDINGS_OF_ROLES, {**binding, "roleRef": role, "subjects": [subject]})
+        self._create(_BINDINGS_OF_ROLES, {**binding, "roleRef": role, "subjects": [subject]})
 
     def _redirected(self, policy: Mapping[str, Any]) -> dict[str, Any]:
         """The policy as it is, but for the kind of layer 3."""

@@ -85,7 +85,7 @@ class Process:
             return self._child.returncode
 
 
-class NotInTime(AssertionError):
+class WaitTimeout(AssertionError):
     """What was waited for did not happen, or a process that should bring it about has ended."""
 
 
@@ -98,7 +98,7 @@ def wait_until(
         ended = [process for process in processes if process.ended]
         if ended or time.monotonic() > deadline:
             logs = "\n".join(process.tail() for process in ended or processes)
-            raise NotInTime(f"waited for: {what}\n{logs}")
+            raise WaitTimeout(f"waited for: {what}\n{logs}")
         time.sleep(_POLL_SECONDS)
     return result
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from multidict import CIMultiDict
 
-from tests.e2e.support.https_client import Answer, Client
+from tests.e2e.support.https_client import Client, Response
 
 SECONDS = 20.0
 
@@ -38,7 +38,9 @@ class RawTls:
     def send(self, data: bytes) -> None:
         self._tls.sendall(data)
 
-    def ask(self, method: str, target: str, headers: Mapping[str, str] | None = None, version: str = "1.1") -> None:
+    def send_request_head(
+        self, method: str, target: str, headers: Mapping[str, str] | None = None, version: str = "1.1"
+    ) -> None:
         """Send the head of a request."""
         fields = CIMultiDict(self._headers)
         fields["Host"] = "localhost"
@@ -46,26 +48,26 @@ class RawTls:
         lines = [f"{method} {target} HTTP/{version}", *(f"{name}: {value}" for name, value in fields.items())]
         self.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
-    def say(self, method: str, target: str, *lines: str) -> None:
+    def send_request_lines(self, method: str, target: str, *lines: str) -> None:
         """Send the head of a request with these lines as they are, behind those of the client's own."""
         own = [f"{name}: {value}" for name, value in self._headers.items()]
         head = [f"{method} {target} HTTP/1.1", "Host: localhost", *own, *lines]
         self.send("\r\n".join([*head, "", ""]).encode("latin-1"))
 
-    def answer(self) -> Answer:
+    def read_response(self) -> Response:
         """The whole of the next response."""
         response = http.client.HTTPResponse(self._tls)
         response.begin()
-        return Answer(response.status, response.headers, response.read())
+        return Response(response.status, response.headers, response.read())
 
-    def until(self, end: bytes) -> bytes:
+    def read_until(self, end: bytes) -> bytes:
         """What comes up to and with `end`, and what came behind it at once."""
         heard = b""
         while end not in heard:
             heard += self._receive()
         return heard
 
-    def rest(self) -> bytes:
+    def read_to_end(self) -> bytes:
         """Everything up to the end of the connection."""
         heard = b""
         while more := self._tls.recv(65536):

@@ -31,10 +31,10 @@ _HOP_BY_HOP = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class ForwardedRequest:
     """A request that came through: `at` is when it was passed on, on the monotonic clock."""
 
-    by: str
+    server: str
     at: float
     method: str
     path: str
@@ -46,7 +46,7 @@ class Passed:
         return self.method in _WRITES and "/leases" not in self.path and resource not in _REVIEWS
 
 
-Watcher = Callable[[int, bool], None]
+RequestObserver = Callable[[int, bool], None]
 """Called around each request of one server with its number, from 1, and whether it was passed on already."""
 
 
@@ -59,15 +59,15 @@ class RecordingProxy:
         self._cut: set[str] = set()
         self._live: dict[str, set[asyncio.Task[Any]]] = {}
         self._counts: dict[str, int] = {}
-        self._watchers: dict[str, Watcher] = {}
+        self._watchers: dict[str, RequestObserver] = {}
         self._runners: list[web.AppRunner] = []
-        self.passed: list[Passed] = []
+        self.forwarded: list[ForwardedRequest] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._session = self._call(self._open_session())
 
-    def door(self, name: str, directory: Path, *, watch: Watcher | None = None) -> Path:
+    def add_server(self, name: str, directory: Path, *, watch: RequestObserver | None = None) -> Path:
         """The kubeconfig of a server of that name."""
         port = free_port()
         if watch is not None:
@@ -75,16 +75,16 @@ class RecordingProxy:
         self._call(self._listen(name, port))
         return _kubeconfig(directory / f"{name}.kubeconfig", f"http://127.0.0.1:{port}")
 
-    def cut(self, name: str) -> None:
+    def disconnect(self, name: str) -> None:
         """End what this server has under way, and answer it nothing until `mend`."""
         self._cut.add(name)
         self._loop.call_soon_threadsafe(self._end, name)
 
-    def mend(self, name: str) -> None:
+    def reconnect(self, name: str) -> None:
         self._cut.discard(name)
 
-    def writes(self, name: str = "") -> Sequence[Passed]:
-        return [each for each in tuple(self.passed) if each.is_write and name in ("", each.by)]
+    def writes(self, name: str = "") -> Sequence[ForwardedRequest]:
+        return [each for each in tuple(self.forwarded) if each.is_write and name in ("", each.server)]
 
     def close(self) -> None:
         self._call(self._close())
@@ -146,7 +146,7 @@ class RecordingProxy:
         number = self._counts[name] = self._counts.get(name, 0) + 1
         watch = self._watchers.get(name, _nobody)
         watch(number, False)
-        self.passed.append(Passed(name, time.monotonic(), request.method, request.path))
+        self.forwarded.append(ForwardedRequest(name, time.monotonic(), request.method, request.path))
         headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP_BY_HOP}
         url = self._upstream + request.raw_path
         async with self._session.request(

@@ -19,13 +19,13 @@ class Relay:
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def cut(self) -> None:
+    def disconnect(self) -> None:
         """End every connection, and refuse new ones until `mend`."""
         with self._lock:
             self._is_cut = True
             self._end_all()
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         with self._lock:
             self._is_cut = False
 
@@ -33,7 +33,7 @@ class Relay:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self.cut()
+        self.disconnect()
 
     def _accept(self) -> None:
         while True:

@@ -27,25 +27,25 @@ class Tenants:
 
     def __init__(self, cluster: E2eCluster) -> None:
         self._cluster = cluster
-        self._made: list[tuple[str, str]] = []
+        self._created: list[tuple[str, str]] = []
 
     @property
     def client(self) -> Client:
-        return self._cluster.session()
+        return self._cluster.client()
 
-    def name(self, namespace: str = ROOT) -> str:
+    def new_name(self, namespace: str = ROOT) -> str:
         """A fresh name; a Tenant that comes to have it is deleted after the test."""
         name = f"t{uuid.uuid4().hex[:8]}"
-        self._made.append((namespace, name))
+        self._created.append((namespace, name))
         return name
 
     def create(self, namespace: str = ROOT, *, spec: Object | None = None, **metadata: Any) -> Object:
         """A new Tenant under a fresh name, as the server answered."""
-        body = manifest(self.name(namespace), namespace, spec=spec, **metadata)
+        body = manifest(self.new_name(namespace), namespace, spec=spec, **metadata)
         created: Object = self.client.request("POST", tenants_path(namespace), body).expect(201)
         return created
 
-    def nest(self, namespace: str = ROOT, *, spec: Object | None = None) -> str:
+    def create_with_namespace(self, namespace: str = ROOT, *, spec: Object | None = None) -> str:
         """The workload namespace of a new Tenant, once it is there."""
         tenant = self.create(namespace, spec=spec)
         workload: str = tenant["status"]["namespace"]
@@ -72,7 +72,7 @@ class Tenants:
         found: Object = self.client.get(path).expect(200)
         return found
 
-    def settled(self, name: str) -> Object:
+    def wait_until_settled(self, name: str) -> Object:
         """The Tenant of that name in the root, once the reconciler has nothing more to say of it."""
         self.wait_for_namespace(self.get(name)["status"]["namespace"])
         self.wait(f"{name} has its conditions", lambda: self.get(name)["status"].get("conditions"))
@@ -86,6 +86,6 @@ class Tenants:
 
     def clean_up(self) -> None:
         """Children before parents; who waits for a Namespace to end does so for themselves."""
-        for namespace, name in reversed(self._made):
+        for namespace, name in reversed(self._created):
             query = {"propagationPolicy": "Foreground"}
             self.client.request("DELETE", tenants_path(namespace, name), query=query)

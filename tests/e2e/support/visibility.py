@@ -23,69 +23,69 @@ def rbac_path(kind: str, namespace: str = "", name: str = "") -> str:
     return "/".join(part for part in parts if part)
 
 
-class Access:
+class RbacObjects:
     """Roles and bindings of a test; those of the whole cluster are taken away after it."""
 
     def __init__(self, cluster: E2eCluster) -> None:
-        self._client = cluster.session()
-        self._made: list[str] = []
+        self._client = cluster.client()
+        self._created: list[str] = []
 
-    def make(self, kind: str, body: Object, namespace: str = "") -> None:
+    def create(self, kind: str, body: Object, namespace: str = "") -> None:
         self._client.request("POST", rbac_path(kind, namespace), body).expect(201)
-        self._made.append(rbac_path(kind, namespace, body["metadata"]["name"]))
+        self._created.append(rbac_path(kind, namespace, body["metadata"]["name"]))
 
-    def role(self, name: str, namespace: str, *rules: Object) -> None:
-        self.make(ROLES, {"metadata": {"name": name}, "rules": list(rules)}, namespace)
+    def create_role(self, name: str, namespace: str, *rules: Object) -> None:
+        self.create(ROLES, {"metadata": {"name": name}, "rules": list(rules)}, namespace)
 
     def bind(self, name: str, namespace: str, subject: Object, role: str = "cozy:tenant:view") -> None:
         kind = "ClusterRole" if ":" in role else "Role"
         reference = {"apiGroup": RBAC, "kind": kind, "name": role}
         body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-        self.make(ROLEBINDINGS if namespace else "clusterrolebindings", body, namespace)
+        self.create(ROLEBINDINGS if namespace else "clusterrolebindings", body, namespace)
 
     def replace_rules(self, name: str, namespace: str, *rules: Object) -> None:
         body = {"rules": list(rules)}
         path = rbac_path(ROLES, namespace, name)
         self._client.request("PATCH", path, body, content_type="application/merge-patch+json").expect(200)
 
-    def drop(self, kind: str, name: str, namespace: str = "") -> None:
+    def delete(self, kind: str, name: str, namespace: str = "") -> None:
         assert self._client.request("DELETE", rbac_path(kind, namespace, name)).status == 200
 
     def clean_up(self) -> None:
-        for path in reversed(self._made):
+        for path in reversed(self._created):
             self._client.request("DELETE", path)
 
 
-def user(name: str) -> Object:
+def user_subject(name: str) -> Object:
     return {"kind": "User", "apiGroup": RBAC, "name": name}
 
 
-def group(name: str) -> Object:
+def group_subject(name: str) -> Object:
     return {"kind": "Group", "apiGroup": RBAC, "name": name}
 
 
-def names(client: Client, path: str, **query: object) -> list[str]:
+def list_names(client: Client, path: str, **query: object) -> list[str]:
     return [item["metadata"]["name"] for item in client.get(path, query=query).expect(200)["items"]]
 
 
-def sees(client: Client, path: str, expected: Sequence[str]) -> None:
+def wait_until_listed(client: Client, path: str, expected: Sequence[str]) -> None:
     """The roles take a moment to arrive."""
-    wait_until(f"{path} shows {expected}", lambda: names(client, path) == sorted(expected), seconds=10)
+    wait_until(f"{path} shows {expected}", lambda: list_names(client, path) == sorted(expected), seconds=10)
 
 
-def child(tenants: Tenants, namespace: str) -> str:
+def create_child(tenants: Tenants, namespace: str) -> str:
     name: str = tenants.create(namespace)["metadata"]["name"]
     return name
 
 
-class Seen:
+class WatchReader:
     """A watch's frames, read until what is waited for has come."""
 
     def __init__(self, frames: Iterator[Object]) -> None:
         self._frames = frames
         self.version = "0"
 
-    def until(self, type_: str, name: str) -> Object:
+    def wait_for_event(self, type_: str, name: str) -> Object:
         """The object of that event. A bookmark has to follow, which tells how far the watch is."""
         for frame in self._frames:
             assert frame["type"] != "ERROR", frame
@@ -94,7 +94,7 @@ class Seen:
                 return found
         raise AssertionError(f"the watch ended without {type_} {name}")
 
-    def bookmark(self) -> str:
+    def wait_for_bookmark(self) -> str:
         for frame in self._frames:
             if frame["type"] == "BOOKMARK":
                 version: str = frame["object"]["metadata"]["resourceVersion"]
@@ -102,7 +102,7 @@ class Seen:
         raise AssertionError("the watch ended without a bookmark")
 
 
-def watch(client: Client, path: str, version: str = "") -> Any:
+def open_watch(client: Client, path: str, version: str = "") -> Any:
     version = version or client.get(path).expect(200)["metadata"]["resourceVersion"]
     query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": version}
     return client.stream(path, query=query, seconds=30)

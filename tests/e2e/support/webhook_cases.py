@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.e2e.support.webhook_server import Reply, Responder, Response
-from tests.e2e.support.webhooks import Kind, patch_of
+from tests.e2e.support.webhook_server import AdmissionResponse, RawReply, Responder
+from tests.e2e.support.webhooks import Kind, json_patch_response
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class WebhookCase:
     """`status` is what the caller gets, without kind and apiVersion; {hook} stands for the webhook's name, UID for
     that of the request."""
 
     id: str
     kind: Kind = "Validating"
-    answer: Response | Reply | Responder
+    answer: AdmissionResponse | RawReply | Responder
     status: Mapping[str, Any]
     hook: Mapping[str, Any] = field(default_factory=dict)
 
@@ -56,16 +56,16 @@ def _no_object(kind: str) -> str:
     return f"{_FIRST}json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
 
 
-def _json(value: Any, status: int = 200) -> Reply:
-    return Reply(json.dumps(value).encode(), status)
+def _json(value: Any, status: int = 200) -> RawReply:
+    return RawReply(json.dumps(value).encode(), status)
 
 
-def _review(response: Any, **more: Any) -> Reply:
+def _review(response: Any, **more: Any) -> RawReply:
     return _json({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response, **more})
 
 
-def _text(status: int, text: str = "some text") -> Reply:
-    return Reply(text.encode(), status, {"Content-Type": "text/plain"})
+def _text(status: int, text: str = "some text") -> RawReply:
+    return RawReply(text.encode(), status, {"Content-Type": "text/plain"})
 
 
 def _base64(content: bytes) -> str:
@@ -92,7 +92,7 @@ _WHOLE_STATUS = {
 }
 
 DENIALS = (
-    Case(
+    WebhookCase(
         id="a whole Status",
         answer={"allowed": False, "status": _WHOLE_STATUS},
         status={
@@ -101,24 +101,24 @@ DENIALS = (
             "message": 'admission webhook "{hook}" denied the request: no way',
         },
     ),
-    Case(
+    WebhookCase(
         id="a reason",
         answer={"allowed": False, "status": {"reason": "Because"}},
         status=_denied(": Because", reason="Because"),
     ),
-    Case(id="no explanation", answer={"allowed": False}, status=_denied(" without explanation")),
-    Case(id="allowed is null", answer={"allowed": None}, status=_denied(" without explanation")),
-    Case(
+    WebhookCase(id="no explanation", answer={"allowed": False}, status=_denied(" without explanation")),
+    WebhookCase(id="allowed is null", answer={"allowed": None}, status=_denied(" without explanation")),
+    WebhookCase(
         id="a code of success",
         answer={"allowed": False, "status": {"code": 200, "status": "Success", "message": "x"}},
         status=_denied(": x"),
     ),
-    Case(
+    WebhookCase(
         id="a code that is none",
         answer={"allowed": False, "status": {"code": 999, "message": "x"}},
         status=_denied(": x", code=999),
     ),
-    Case(
+    WebhookCase(
         id="by a mutating webhook",
         kind="Mutating",
         answer={"allowed": False, "status": {"message": "no", "code": 403, "reason": "Forbidden"}},
@@ -127,129 +127,129 @@ DENIALS = (
 )
 
 ANSWERS = (
-    Case(
+    WebhookCase(
         id="another uid",
         answer={"uid": "other", "allowed": True},
         status=_invalid('expected response.uid="UID", got "other"'),
     ),
-    Case(
+    WebhookCase(
         id="neither kind nor version",
         answer=lambda request: _json({"response": {"uid": request["uid"], "allowed": True}}),
         status=_invalid(
             "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
         ),
     ),
-    Case(
+    WebhookCase(
         id="another version",
         answer=lambda request: _review({"uid": request["uid"]}, apiVersion="admission.k8s.io/v1beta1"),
         status=_uncalled("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"),
     ),
-    Case(
+    WebhookCase(
         id="another kind",
         answer=_json({"apiVersion": "a.b/v1", "kind": "Pod"}),
         status=_uncalled(f'no kind "Pod" is registered for version "a.b/v1" in scheme "{_SCHEME}"'),
     ),
-    Case(
+    WebhookCase(
         id="a Status",
         answer=_json({"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "hm"}),
         status=_uncalled("converting (v1.Status) to (v1.AdmissionReview): unknown conversion"),
     ),
-    Case(id="no response", answer=_review(None), status=_invalid("webhook response was absent")),
-    Case(
+    WebhookCase(id="no response", answer=_review(None), status=_invalid("webhook response was absent")),
+    WebhookCase(
         id="allowed is a string",
         answer={"allowed": "yes"},
         status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.allowed", "bool")),
     ),
-    Case(
+    WebhookCase(
         id="the message is a number",
         answer={"allowed": False, "status": {"message": 5}},
         status=_uncalled(_GO_FIELD.format("number", "Status.response.status.message", "string")),
     ),
-    Case(
+    WebhookCase(
         id="the code is a fraction",
         answer={"allowed": False, "status": {"code": 5.5}},
         status=_uncalled(_GO_FIELD.format("number 5.5", "Status.response.status.code", "int32")),
     ),
-    Case(
+    WebhookCase(
         id="the status is a string",
         answer={"allowed": False, "status": "no"},
         status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.status", "v1.Status")),
     ),
-    Case(
+    WebhookCase(
         id="warnings are a string",
         answer={"allowed": True, "warnings": "x"},
         status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.warnings", "[]string")),
     ),
-    Case(
+    WebhookCase(
         id="an annotation is a number",
         answer={"allowed": True, "auditAnnotations": {"a": 1}},
         status=_uncalled(_GO_FIELD.format("number", "AdmissionResponse.response.auditAnnotations", "string")),
     ),
-    Case(
+    WebhookCase(
         id="the response is a string",
         answer=_review("x"),
         status=_uncalled(_GO_FIELD.format("string", "AdmissionReview.response", "v1.AdmissionResponse")),
     ),
-    Case(
+    WebhookCase(
         id="nothing",
-        answer=Reply(),
+        answer=RawReply(),
         status=_uncalled("0-length response with status code: 200 and content type: application/json"),
     ),
-    Case(id="a text", answer=Reply(b"hello"), status=_uncalled(_no_object("string"))),
-    Case(id="a list", answer=Reply(b"[]"), status=_uncalled(_no_object("array"))),
-    Case(id="a number", answer=Reply(b"5"), status=_uncalled(_no_object("number"))),
-    Case(
+    WebhookCase(id="a text", answer=RawReply(b"hello"), status=_uncalled(_no_object("string"))),
+    WebhookCase(id="a list", answer=RawReply(b"[]"), status=_uncalled(_no_object("array"))),
+    WebhookCase(id="a number", answer=RawReply(b"5"), status=_uncalled(_no_object("number"))),
+    WebhookCase(
         id="half an object",
-        answer=Reply(b'{"kind":'),
+        answer=RawReply(b'{"kind":'),
         status=_uncalled(f"{_FIRST}unexpected end of JSON input"),
     ),
-    Case(
+    WebhookCase(
         id="a patch of a validating webhook",
-        answer=patch_of(),
+        answer=json_patch_response(),
         status=_invalid("validating webhook may not return response.patch"),
     ),
-    Case(
+    WebhookCase(
         id="a patchType of a validating webhook",
         answer={"allowed": True, "patchType": "JSONPatch"},
         status=_invalid("validating webhook may not return response.patchType"),
     ),
-    Case(
+    WebhookCase(
         id="a patch without its type",
         kind="Mutating",
         answer={"allowed": True, "patch": _base64(b"[]")},
         status=_invalid("webhook returned response.patch but not response.patchType"),
     ),
-    Case(
+    WebhookCase(
         id="a type without a patch",
         kind="Mutating",
         answer={"allowed": True, "patchType": "JSONPatch"},
         status=_invalid("webhook returned response.patchType but not response.patch"),
     ),
-    Case(
+    WebhookCase(
         id="an empty type",
         kind="Mutating",
-        answer={**patch_of(), "patchType": ""},
+        answer={**json_patch_response(), "patchType": ""},
         status=_invalid('webhook returned invalid response.patchType of ""'),
     ),
-    Case(
+    WebhookCase(
         id="another type",
         kind="Mutating",
-        answer={**patch_of({"op": "add", "path": "/x", "value": 1}), "patchType": "Merge"},
+        answer={**json_patch_response({"op": "add", "path": "/x", "value": 1}), "patchType": "Merge"},
         status=_failed('unsupported patch type "Merge"'),
     ),
-    Case(
+    WebhookCase(
         id="a patch that is no list",
         kind="Mutating",
-        answer={**patch_of(), "patch": _base64(b"{}")},
+        answer={**json_patch_response(), "patch": _base64(b"{}")},
         status=_failed(
             "received undecodable patch in webhook response: "
             "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
         ),
     ),
-    Case(
+    WebhookCase(
         id="an operation that is none",
         kind="Mutating",
-        answer={**patch_of(), "patch": _base64(b'["a"]')},
+        answer={**json_patch_response(), "patch": _base64(b'["a"]')},
         status=_failed(
             "received undecodable patch in webhook response: "
             "json: cannot unmarshal string into Go value of type jsonpatch.Operation"
@@ -275,18 +275,18 @@ _CODES = {
 }
 
 CODES = (
-    *(Case(id=f"code {code}", answer=_text(code), status=_uncalled(said)) for code, said in _CODES.items()),
-    Case(
+    *(WebhookCase(id=f"code {code}", answer=_text(code), status=_uncalled(said)) for code, said in _CODES.items()),
+    WebhookCase(
         id="code 500 without a text",
-        answer=Reply(b'{"a": 1}', 500),
+        answer=RawReply(b'{"a": 1}', 500),
         status=_uncalled('an error on the server ("unknown") has prevented the request from succeeding'),
     ),
-    Case(
+    WebhookCase(
         id="code 500 with lines",
         answer=_text(500, 'a\n"b"'),
         status=_uncalled('an error on the server ("a\\n\\"b\\"") has prevented the request from succeeding'),
     ),
-    Case(
+    WebhookCase(
         id="code 500 with a Status",
         answer=_json({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "from it"}, 500),
         status=_uncalled("from it"),
@@ -294,8 +294,8 @@ CODES = (
 )
 
 
-def _patched(id: str, operation: Mapping[str, Any], why: str) -> Case:
-    return Case(id=id, kind="Mutating", answer=patch_of(operation), status=_internal(why))
+def _patched(id: str, operation: Mapping[str, Any], why: str) -> WebhookCase:
+    return WebhookCase(id=id, kind="Mutating", answer=json_patch_response(operation), status=_internal(why))
 
 
 PATCHES = (
@@ -341,10 +341,10 @@ PATCHES = (
     _patched(
         "an operation without a path", {"op": "add", "value": 1}, "add operation failed to decode path: missing value"
     ),
-    Case(
+    WebhookCase(
         id="another namespace",
         kind="Mutating",
-        answer=patch_of({"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}),
+        answer=json_patch_response({"op": "replace", "path": "/metadata/namespace", "value": "kube-system"}),
         status={
             "metadata": {},
             "status": "Failure",

@@ -21,7 +21,7 @@ NAMES = ("127.0.0.1", "localhost", "hook.webhooks.svc")
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RawReply:
     """What is answered as it is; a connection that is `cut` gets no answer at all."""
 
     body: bytes = b""
@@ -31,7 +31,7 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class WebhookCall:
     """A request that came; `target` is its path with the query, `connection` is its other end."""
 
     target: str
@@ -47,11 +47,11 @@ class Call:
         return found
 
 
-Response = Mapping[str, Any]
+AdmissionResponse = Mapping[str, Any]
 """An AdmissionResponse; the uid is filled in where it is missing."""
 
-Answer = Response | Reply
-Responder = Callable[[dict[str, Any]], Answer]
+ResponderResult = AdmissionResponse | RawReply
+Responder = Callable[[dict[str, Any]], ResponderResult]
 """From the AdmissionRequest."""
 
 
@@ -68,10 +68,10 @@ class WebhookServer:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(certificate, key)
         self._responders: dict[str, Responder] = {}
-        self._calls: dict[str, list[Call]] = {}
+        self._calls: dict[str, list[WebhookCall]] = {}
         self._lock = threading.Lock()
         self.numbers = itertools.count()
-        self.open = 0
+        self.open_connections = 0
         """Connections that are."""
         self._server = _Server(self, tls)
         self.port: int = self._server.server_address[1]
@@ -79,21 +79,21 @@ class WebhookServer:
         self._thread = threading.Thread(target=self._server.serve_forever, name="webhooks")
         self._thread.start()
 
-    def on(self, path: str, responder: Responder | Answer) -> None:
+    def respond_with(self, path: str, responder: Responder | ResponderResult) -> None:
         """`path` is answered so from now on."""
         self._responders[path] = responder if callable(responder) else lambda _: responder
 
-    def calls(self, path: str) -> list[Call]:
+    def calls(self, path: str) -> list[WebhookCall]:
         """In the order in which they came."""
         with self._lock:
             return list(self._calls.get(path, ()))
 
-    def forget(self, path: str) -> None:
+    def forget_calls(self, path: str) -> None:
         with self._lock:
             self._calls.pop(path, None)
 
     @contextmanager
-    def plain(self) -> Iterator[int]:
+    def serve_plain_http(self) -> Iterator[int]:
         """The port of a server of HTTP without TLS."""
         server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
         thread = threading.Thread(target=server.serve_forever, name="plain")
@@ -109,28 +109,28 @@ class WebhookServer:
         self._thread.join()
 
     @contextmanager
-    def connected(self) -> Iterator[None]:
+    def count_connection(self) -> Iterator[None]:
         with self._lock:
-            self.open += 1
+            self.open_connections += 1
         try:
             yield
         finally:
             with self._lock:
-                self.open -= 1
+                self.open_connections -= 1
 
-    def answer(self, call: Call) -> Reply:
+    def answer(self, call: WebhookCall) -> RawReply:
         path = urlsplit(call.target).path
         with self._lock:
             self._calls.setdefault(path, []).append(call)
         responder = self._responders.get(path)
         if responder is None:
-            return Reply(b"no such webhook", 404, {"Content-Type": "text/plain"})
+            return RawReply(b"no such webhook", 404, {"Content-Type": "text/plain"})
         answer = responder(call.request)
-        if isinstance(answer, Reply):
+        if isinstance(answer, RawReply):
             return answer
         version = call.review["apiVersion"]
         response = {"uid": call.request["uid"], **answer}
-        return Reply(json.dumps({"apiVersion": version, "kind": "AdmissionReview", "response": response}).encode())
+        return RawReply(json.dumps({"apiVersion": version, "kind": "AdmissionReview", "response": response}).encode())
 
 
 class _Server(ThreadingHTTPServer):
@@ -144,7 +144,7 @@ class _Server(ThreadingHTTPServer):
     def finish_request(self, request: Any, client_address: Any) -> None:
         """In the connection's own thread: who does not shake hands keeps nobody waiting."""
         try:
-            with self.hooks.connected(), self._tls.wrap_socket(request, server_side=True) as connection:
+            with self.hooks.count_connection(), self._tls.wrap_socket(request, server_side=True) as connection:
                 super().finish_request(connection, client_address)
         except OSError:
             # clients that do not trust the certificate, and those that do not wait for the answer
@@ -158,7 +158,9 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         assert isinstance(self.server, _Server)
         hooks = self.server.hooks
-        call = Call(self.path, dict(self.headers.items()), json.loads(body), self.client_address, next(hooks.numbers))
+        call = WebhookCall(
+            self.path, dict(self.headers.items()), json.loads(body), self.client_address, next(hooks.numbers)
+        )
         reply = hooks.answer(call)
         if reply.cut:
             self.connection.shutdown(socket.SHUT_RDWR)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tests.e2e.support.clusters import ROOT, E2eCluster
-from tests.e2e.support.https_client import Answer, Body, Client
+from tests.e2e.support.https_client import Body, Client, Response
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.webhook_server import WebhookServer
 
@@ -25,13 +25,13 @@ HOOK = "hook.example.com"
 """The name of a webhook where there is one."""
 ALLOWED: Mapping[str, Any] = {"allowed": True}
 DENIED: Mapping[str, Any] = {"allowed": False, "status": {"message": "no"}}
-REFUSAL = f'admission webhook "{HOOK}" denied the request: no'
+DENIAL_MESSAGE = f'admission webhook "{HOOK}" denied the request: no'
 
 Kind = Literal["Validating", "Mutating"]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class AdmittedResource:
     """A resource that webhooks judge, in one namespace."""
 
     group: str
@@ -46,7 +46,7 @@ class Subject:
         return f"{root}/namespaces/{self.namespace}/{self.plural}"
 
     @property
-    def resource(self) -> str:
+    def qualified_name(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
@@ -64,28 +64,28 @@ class Subject:
         return {"apiVersion": api_version, "kind": self.kind, "metadata": {**named, **metadata}}
 
 
-def tenants() -> Subject:
+def tenant_resource() -> AdmittedResource:
     """What a kube-apiserver never judges: on both hosts it is this server that does."""
-    return Subject("apps.cozystack.io", "v1alpha1", "Tenant", "tenants", ROOT)
+    return AdmittedResource("apps.cozystack.io", "v1alpha1", "Tenant", "tenants", ROOT)
 
 
-def configmaps(namespace: str) -> Subject:
+def configmap_resource(namespace: str) -> AdmittedResource:
     """What a kube-apiserver judges itself."""
-    return Subject("", "v1", "ConfigMap", "configmaps", namespace)
+    return AdmittedResource("", "v1", "ConfigMap", "configmaps", namespace)
 
 
-def patch_of(*operations: Mapping[str, Any]) -> dict[str, Any]:
+def json_patch_response(*operations: Mapping[str, Any]) -> dict[str, Any]:
     """The parts of an AdmissionResponse that change the object."""
     text = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": text}
 
 
-def message_of(answer: Answer) -> str:
+def status_message(answer: Response) -> str:
     found: str = answer.json().get("message", "")
     return found
 
 
-def failing(name: str, why: str) -> str:
+def call_failure_message(name: str, why: str) -> str:
     """What is said of a webhook that cannot be called."""
     return f'Internal error occurred: failed calling webhook "{name}": failed to call webhook: {why}'
 
@@ -93,11 +93,11 @@ def failing(name: str, why: str) -> str:
 class Webhooks:
     """In force for objects of `subjects` with one label."""
 
-    def __init__(self, cluster: E2eCluster, server: WebhookServer, *subjects: Subject) -> None:
+    def __init__(self, cluster: E2eCluster, server: WebhookServer, *subjects: AdmittedResource) -> None:
         self.cluster = cluster
-        self.client: Client = cluster.session()
+        self.client: Client = cluster.client()
         self._server = server
-        self._subjects = subjects
+        self._resources = subjects
         self._value = uuid.uuid4().hex[:8]
         self._ca = base64.b64encode(server.ca).decode()
 
@@ -110,7 +110,7 @@ class Webhooks:
         hook = {
             "name": name,
             "clientConfig": {"url": f"{self._server.url}{path or f'/{name}'}", "caBundle": self._ca},
-            "rules": [each.rule for each in self._subjects],
+            "rules": [each.rule for each in self._resources],
             "objectSelector": {"matchLabels": self.labels},
             "sideEffects": "None",
             "admissionReviewVersions": ["v1"],
@@ -130,7 +130,7 @@ class Webhooks:
         """A configuration of these; its name is given. It is waited for until each subject is judged by it."""
         name = f"c{uuid.uuid4().hex[:8]}"
         probe = self.hook(_PROBE, f"/probe-{name}", objectSelector={"matchLabels": {"probe": name}})
-        self._server.on(f"/probe-{name}", {"allowed": False, "status": {"message": "probe"}})
+        self._server.respond_with(f"/probe-{name}", {"allowed": False, "status": {"message": "probe"}})
         path = f"{_ADMISSION}/{kind.lower()}webhookconfigurations"
         body = {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -140,7 +140,7 @@ class Webhooks:
         }
         self.client.request("POST", path, body).expect(201)
         try:
-            for each in self._subjects:
+            for each in self._resources:
                 wait_until(
                     f"{kind} webhooks in force for {each.plural}",
                     lambda each=each: self._probed(each, name),  # type: ignore[misc]
@@ -150,27 +150,27 @@ class Webhooks:
         finally:
             self.client.request("DELETE", f"{path}/{name}").expect(200)
 
-    def create(self, subject: Subject, name: str = "judged", *, dry: bool = True, **metadata: Any) -> Answer:
+    def create(self, subject: AdmittedResource, name: str = "judged", *, dry: bool = True, **metadata: Any) -> Response:
         query = {"dryRun": "All"} if dry else {}
         return self.client.request("POST", subject.path, self.body(subject, name, **metadata), query=query)
 
-    def body(self, subject: Subject, name: str = "judged", **metadata: Any) -> dict[str, Any]:
+    def body(self, subject: AdmittedResource, name: str = "judged", **metadata: Any) -> dict[str, Any]:
         """An object that the webhooks are about."""
         labels = {**self.labels, **metadata.pop("labels", {})}
         return subject.body(name, labels=labels, **metadata)
 
     def send(
         self, method: str, path: str, body: Body = None, *, content_type: str = "application/json", **query: str
-    ) -> Answer:
+    ) -> Response:
         return self.client.request(method, path, body, content_type=content_type, query=query)
 
-    def _probed(self, subject: Subject, name: str) -> bool:
+    def _probed(self, subject: AdmittedResource, name: str) -> bool:
         body = subject.body("webhookprobe", labels={"probe": name})
         answer = self.client.request("POST", subject.path, body, query={"dryRun": "All"})
         return _PROBE in answer.content.decode()
 
 
-def in_order(server: WebhookServer, paths: Sequence[str]) -> list[str]:
+def in_call_order(server: WebhookServer, paths: Sequence[str]) -> list[str]:
     """These paths in the order in which they were called."""
     found = [(call, path) for path in paths for call in server.calls(path)]
     return [path for call, path in sorted(found, key=lambda each: each[0].number)]

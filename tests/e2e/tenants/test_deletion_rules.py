@@ -10,7 +10,7 @@ from tests.e2e.support.tenants import Tenants
 ALLOW = "tenant.cozystack.io/allow-cascading-deletion"
 
 
-def family(tenants: Tenants) -> tuple[str, str, str]:
+def create_family(tenants: Tenants) -> tuple[str, str, str]:
     """Name and workload namespace of a Tenant, and the name of its one child."""
     tenant = tenants.create()
     workload = tenant["status"]["namespace"]
@@ -19,7 +19,7 @@ def family(tenants: Tenants) -> tuple[str, str, str]:
 
 
 def delete(cluster: E2eCluster, name: str, **query: Any) -> Any:
-    return cluster.session().request("DELETE", tenants_path(ROOT, name), query=query or None)
+    return cluster.client().request("DELETE", tenants_path(ROOT, name), query=query or None)
 
 
 def test_the_root_tenant_is_never_deleted(cluster: E2eCluster) -> None:
@@ -27,27 +27,27 @@ def test_the_root_tenant_is_never_deleted(cluster: E2eCluster) -> None:
         assert delete(cluster, "root", propagationPolicy=policy).expect(403)["reason"] == "Forbidden"
 
 
-def test_a_tenant_with_children_is_kept(cluster: E2eCluster, tenants: Tenants) -> None:
-    name, _, child = family(tenants)
+def test_a_tenant_with_children_cannot_be_deleted(cluster: E2eCluster, tenants: Tenants) -> None:
+    name, _, child = create_family(tenants)
     status = delete(cluster, name).expect(409)
     assert child in status["message"]
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]
 
 
-def test_a_dry_run_is_refused_like_the_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
-    name, _, _ = family(tenants)
+def test_a_dry_run_is_rejected_like_the_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
+    name, _, _ = create_family(tenants)
     delete(cluster, name, dryRun="All").expect(409)
 
 
-def test_foreground_takes_the_children_along(cluster: E2eCluster, tenants: Tenants) -> None:
-    name, workload, _ = family(tenants)
+def test_foreground_deletion_deletes_the_children(cluster: E2eCluster, tenants: Tenants) -> None:
+    name, workload, _ = create_family(tenants)
     assert delete(cluster, name, propagationPolicy="Foreground").status in (200, 202)
     tenants.wait_until_gone(tenants_path(ROOT, name))
     tenants.wait_until_gone(f"/api/v1/namespaces/{workload}")
 
 
-def test_so_does_the_annotation(cluster: E2eCluster, tenants: Tenants) -> None:
-    name, workload, _ = family(tenants)
+def test_the_cascading_deletion_annotation_deletes_the_children(cluster: E2eCluster, tenants: Tenants) -> None:
+    name, workload, _ = create_family(tenants)
     tenants.patch(name, {"metadata": {"annotations": {ALLOW: "true"}}})
     assert delete(cluster, name).status in (200, 202)
     tenants.wait_until_gone(tenants_path(ROOT, name))
@@ -55,7 +55,7 @@ def test_so_does_the_annotation(cluster: E2eCluster, tenants: Tenants) -> None:
 
 
 def test_kubectl_deletes_a_family_in_the_foreground(cluster: E2eCluster, tenants: Tenants) -> None:
-    name, _, child = family(tenants)
+    name, _, child = create_family(tenants)
     refused = cluster.kubectl("delete", "tenant", name, "-n", ROOT, status=1)
     assert child in refused.stderr
     patience = f"--timeout={PATIENCE:.0f}s"
@@ -63,7 +63,7 @@ def test_kubectl_deletes_a_family_in_the_foreground(cluster: E2eCluster, tenants
     assert not tenants.exists(name)
 
 
-def test_without_children_a_tenant_and_its_namespace_go(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_tenant_without_children_is_deleted_with_its_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
     name, workload = tenant["metadata"]["name"], tenant["status"]["namespace"]
     tenants.wait_for_namespace(workload)
@@ -72,16 +72,18 @@ def test_without_children_a_tenant_and_its_namespace_go(cluster: E2eCluster, ten
     tenants.wait_until_gone(f"/api/v1/namespaces/{workload}")
 
 
-def test_deleting_a_collection_keeps_the_rule_for_each(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_deleting_a_collection_rejects_tenants_with_children(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     parent = tenants.create(labels={"e2e": unique})
     tenants.wait_for_namespace(parent["status"]["namespace"])
     tenants.create(parent["status"]["namespace"])
-    answer = cluster.session().request("DELETE", tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"})
+    answer = cluster.client().request("DELETE", tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"})
     answer.expect(409)
     assert tenants.exists(parent["metadata"]["name"])
 
 
-def test_a_finalizer_of_the_user_s_keeps_it_until_it_is_removed(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_finalizer_set_by_a_user_delays_the_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(finalizers=["example.org/keep"])["metadata"]["name"]
     assert delete(cluster, name).status in (200, 202)
     kept = tenants.get(name)["metadata"]
@@ -91,13 +93,13 @@ def test_a_finalizer_of_the_user_s_keeps_it_until_it_is_removed(cluster: E2eClus
     tenants.wait_until_gone(tenants_path(ROOT, name))
 
 
-def test_no_tenant_request_removes_our_own_finalizer(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_no_tenant_request_removes_the_finalizer_of_flux(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
     flux = {"metadata": {"finalizers": ["finalizers.fluxcd.io"]}}
     kind = "application/merge-patch+json"
-    cluster.session().request("PATCH", path, flux, content_type=kind).expect(200)
+    cluster.client().request("PATCH", path, flux, content_type=kind).expect(200)
     tenants.patch(name, {"metadata": {"finalizers": []}})
-    assert "finalizers.fluxcd.io" in cluster.session().get(path).expect(200)["metadata"]["finalizers"]
+    assert "finalizers.fluxcd.io" in cluster.client().get(path).expect(200)["metadata"]["finalizers"]
     assert "finalizers" not in tenants.get(name)["metadata"]
-    cluster.session().request("PATCH", path, {"metadata": {"finalizers": None}}, content_type=kind).expect(200)
+    cluster.client().request("PATCH", path, {"metadata": {"finalizers": None}}, content_type=kind).expect(200)

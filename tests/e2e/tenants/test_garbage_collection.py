@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Tenants, manifest
 
@@ -29,16 +29,16 @@ class Collector:
     """Requests as the garbage collector's metadata client sends them."""
 
     def __init__(self, cluster: E2eCluster) -> None:
-        self._client = cluster.session()
+        self._client = cluster.client()
 
-    def get(self, name: str) -> Answer:
+    def get(self, name: str) -> Response:
         return self._client.get(tenants_path(ROOT, name), headers={"Accept": PARTIAL})
 
-    def patch(self, name: str, metadata: dict[str, Any], content_type: str = MERGE) -> Answer:
+    def patch(self, name: str, metadata: dict[str, Any], content_type: str = MERGE) -> Response:
         path, body, accept = tenants_path(ROOT, name), {"metadata": metadata}, {"Accept": PARTIAL}
         return self._client.request("PATCH", path, body, headers=accept, content_type=content_type)
 
-    def delete(self, name: str, uid: str, policy: str) -> Answer:
+    def delete(self, name: str, uid: str, policy: str) -> Response:
         body = {
             "kind": "DeleteOptions",
             "apiVersion": "meta.k8s.io/v1",
@@ -48,10 +48,10 @@ class Collector:
         return self._client.request("DELETE", tenants_path(ROOT, name), body, headers={"Accept": PARTIAL})
 
 
-def test_what_the_garbage_collector_asks_for(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_requests_of_the_garbage_collector_succeed(cluster: E2eCluster, tenants: Tenants) -> None:
     collector = Collector(cluster)
     ours = {"apiVersion": "v1", "kind": "Namespace", "name": ROOT}
-    ours["uid"] = cluster.session().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
+    ours["uid"] = cluster.client().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
     created = tenants.create(finalizers=[HELD], ownerReferences=[ours])["metadata"]
     name, uid = created["name"], created["uid"]
     seen = collector.get(name).expect(200)
@@ -74,7 +74,9 @@ def test_what_the_garbage_collector_asks_for(cluster: E2eCluster, tenants: Tenan
     assert collector.delete(name, uid, "Background").expect(404)["reason"] == "NotFound"
 
 
-def test_an_owner_is_removed_by_merge_patch_once_strategic_is_refused(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_owner_is_removed_by_merge_patch_after_a_strategic_merge_patch_is_rejected(
+    cluster: E2eCluster, tenants: Tenants
+) -> None:
     """WIRE-J45: taken for a plain merge, the first patch would store its directive."""
     collector = Collector(cluster)
     root = tenants.get("root")["metadata"]
@@ -93,8 +95,8 @@ def test_an_owner_is_removed_by_merge_patch_once_strategic_is_refused(cluster: E
     assert "ownerReferences" not in collector.get(name).expect(200)["metadata"]
 
 
-def test_what_the_namespace_controller_asks_for(cluster: E2eCluster, tenants: Tenants) -> None:
-    workload, client = tenants.nest(), cluster.session()
+def test_the_requests_of_the_namespace_controller_succeed(cluster: E2eCluster, tenants: Tenants) -> None:
+    workload, client = tenants.create_with_namespace(), cluster.client()
     made = sorted(tenants.create(workload)["metadata"]["name"] for _ in range(3))
     body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
     client.request("DELETE", tenants_path(workload), body, headers={"Accept": PARTIAL_LIST}).expect(200)
@@ -109,8 +111,8 @@ def test_what_the_namespace_controller_asks_for(cluster: E2eCluster, tenants: Te
 
 
 @pytest.mark.controller_manager
-def test_a_hundred_namespaces_go_with_what_is_in_them(cluster: E2eCluster, tenants: Tenants) -> None:
-    outer, client = tenants.nest(), cluster.session()
+def test_a_hundred_namespaces_are_deleted_with_their_content(cluster: E2eCluster, tenants: Tenants) -> None:
+    outer, client = tenants.create_with_namespace(), cluster.client()
     with ThreadPoolExecutor(8) as pool:
         bodies = [manifest(f"n{number}", outer) for number in range(NAMESPACES)]
         made = list(pool.map(lambda body: client.request("POST", tenants_path(outer), body).expect(201), bodies))
@@ -131,9 +133,9 @@ def test_a_hundred_namespaces_go_with_what_is_in_them(cluster: E2eCluster, tenan
 
 
 @pytest.mark.controller_manager
-def test_a_quota_counts_tenants_and_refuses_none(kube: KubeCluster, tenants: Tenants) -> None:
+def test_a_quota_counts_tenants_and_rejects_none(kube: KubeCluster, tenants: Tenants) -> None:
     """What a cluster's quota controller makes of our list; only kube-apiserver's own kinds are held to it."""
-    namespace, client = tenants.nest(), kube.session()
+    namespace, client = tenants.create_with_namespace(), kube.client()
     hard = {"count/tenants.apps.cozystack.io": "1"}
     body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": hard}}
     path = f"/api/v1/namespaces/{namespace}/resourcequotas"

@@ -10,9 +10,9 @@ from tests.e2e.support.tenants import Tenants, manifest
 pytestmark = pytest.mark.controller_manager
 
 
-def test_deleting_a_tenant_s_namespace_takes_the_tenants_inside(cluster: E2eCluster, tenants: Tenants) -> None:
-    workload = tenants.nest()
-    inner = tenants.nest(workload)
+def test_deleting_a_namespace_deletes_the_tenants_in_it(cluster: E2eCluster, tenants: Tenants) -> None:
+    workload = tenants.create_with_namespace()
+    inner = tenants.create_with_namespace(workload)
     tenants.create(inner)
     patience = f"--timeout={PATIENCE:.0f}s"
     cluster.kubectl("delete", "namespace", workload, "--wait=false")
@@ -21,9 +21,9 @@ def test_deleting_a_tenant_s_namespace_takes_the_tenants_inside(cluster: E2eClus
     tenants.wait_until_gone(tenants_path(workload, inner.removeprefix(f"{workload}-")))
 
 
-def test_nothing_is_created_in_a_namespace_that_is_going(cluster: E2eCluster, tenants: Tenants) -> None:
-    workload = tenants.nest()
-    client, path = cluster.session(), f"/api/v1/namespaces/{workload}/configmaps"
+def test_no_tenant_is_created_in_a_terminating_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
+    workload = tenants.create_with_namespace()
+    client, path = cluster.client(), f"/api/v1/namespaces/{workload}/configmaps"
     kept = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -36,7 +36,7 @@ def test_nothing_is_created_in_a_namespace_that_is_going(cluster: E2eCluster, te
         tenants.wait(
             "the namespace is terminating", lambda: client.get(going).json()["status"]["phase"] == "Terminating"
         )
-        answer = client.request("POST", tenants_path(workload), manifest(tenants.name(workload), workload))
+        answer = client.request("POST", tenants_path(workload), manifest(tenants.new_name(workload), workload))
         assert answer.expect(403)["reason"] == "Forbidden"
     finally:
         release = {"metadata": {"finalizers": None}}
@@ -44,10 +44,10 @@ def test_nothing_is_created_in_a_namespace_that_is_going(cluster: E2eCluster, te
         client.request("PATCH", f"{path}/kept", release, content_type=kind)
 
 
-def test_a_namespace_with_a_parent_and_children_goes_whatever_the_rule(cluster: E2eCluster, tenants: Tenants) -> None:
-    outer = tenants.nest()
-    middle = tenants.nest(outer)
-    tenants.nest(middle)
+def test_cascading_deletion_deletes_every_nested_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
+    outer = tenants.create_with_namespace()
+    middle = tenants.create_with_namespace(outer)
+    tenants.create_with_namespace(middle)
     name = outer.removeprefix("tenant-")
     cluster.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", f"--timeout={PATIENCE:.0f}s")
     for namespace in (middle, outer):

@@ -7,82 +7,82 @@ from tests.e2e.support.tenants import Tenants, manifest
 
 
 def test_namespaces_are_named_after_the_path(cluster: E2eCluster, tenants: Tenants) -> None:
-    first = tenants.nest()
-    second = tenants.nest(first)
+    first = tenants.create_with_namespace()
+    second = tenants.create_with_namespace(first)
     third = tenants.create(second)
     assert second.startswith(f"{first}-")
     assert third["status"]["namespace"] == f"{second}-{third['metadata']['name']}"
 
 
 def test_a_namespace_carries_the_labels_of_all_ancestors(cluster: E2eCluster, tenants: Tenants) -> None:
-    first = tenants.nest()
-    second = tenants.nest(first)
-    labels = cluster.session().get(f"/api/v1/namespaces/{second}").expect(200)["metadata"]["labels"]
+    first = tenants.create_with_namespace()
+    second = tenants.create_with_namespace(first)
+    labels = cluster.client().get(f"/api/v1/namespaces/{second}").expect(200)["metadata"]["labels"]
     ancestors = {key.removeprefix("tenant.cozystack.io/") for key in labels if key.startswith("tenant.cozystack.io/")}
     assert ancestors == {ROOT, first, second}
 
 
-def test_a_namespace_belongs_to_its_parent_s(cluster: E2eCluster, tenants: Tenants) -> None:
-    client = cluster.session()
-    first = tenants.nest()
-    second = tenants.nest(first)
+def test_a_namespace_is_owned_by_the_parents_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
+    client = cluster.client()
+    first = tenants.create_with_namespace()
+    second = tenants.create_with_namespace(first)
     parent = client.get(f"/api/v1/namespaces/{first}").expect(200)["metadata"]["uid"]
     [owner] = client.get(f"/api/v1/namespaces/{second}").expect(200)["metadata"]["ownerReferences"]
     assert (owner["kind"], owner["name"], owner["uid"]) == ("Namespace", first, parent)
 
 
-def test_an_empty_host_is_below_the_parent_s(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_empty_host_is_derived_from_the_parents_host(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     labels = tenants.wait_for_namespace(f"tenant-{name}")["metadata"]["labels"]
     assert labels["namespace.cozystack.io/host"] == f"{name}.{ROOT_HOST}"
 
 
-def test_a_host_of_its_own_is_passed_on(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_an_explicit_host_is_inherited_by_children(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     body = manifest(name, spec={"host": f"{name}.example.com"})
-    cluster.session().request("POST", tenants_path(ROOT), body).expect(201)
+    cluster.client().request("POST", tenants_path(ROOT), body).expect(201)
     tenants.wait_for_namespace(f"tenant-{name}")
     child = tenants.create(f"tenant-{name}")
     labels = tenants.wait_for_namespace(child["status"]["namespace"])["metadata"]["labels"]
     assert labels["namespace.cozystack.io/host"] == f"{child['metadata']['name']}.{name}.example.com"
 
 
-def test_a_tenant_cannot_live_outside_a_tenant(cluster: E2eCluster, unique: str) -> None:
-    answer = cluster.session().request("POST", tenants_path("default"), manifest(unique, "default"))
+def test_a_tenant_cannot_be_created_outside_a_tenant_namespace(cluster: E2eCluster, unique: str) -> None:
+    answer = cluster.client().request("POST", tenants_path("default"), manifest(unique, "default"))
     assert answer.status in (403, 422)
     assert "tenant" in answer.json()["message"]
 
 
-def test_a_namespace_that_is_missing_is_not_found(cluster: E2eCluster, unique: str) -> None:
+def test_creating_a_tenant_in_a_missing_namespace_is_not_found(cluster: E2eCluster, unique: str) -> None:
     namespace = f"missing-{unique}"
-    answer = cluster.session().request("POST", tenants_path(namespace), manifest(unique, namespace))
+    answer = cluster.client().request("POST", tenants_path(namespace), manifest(unique, namespace))
     assert answer.expect(404)["message"] == f'namespaces "{namespace}" not found'
 
 
-def test_an_administrator_of_a_tenant_makes_tenants_in_it(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    workload = tenants.nest()
+def test_a_tenant_administrator_creates_child_tenants(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+    workload = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:admin", workload)
-    mine = cluster.session(unique)
-    mine.request("POST", tenants_path(workload), manifest(tenants.name(workload), workload)).expect(201)
+    mine = cluster.client(unique)
+    mine.request("POST", tenants_path(workload), manifest(tenants.new_name(workload), workload)).expect(201)
     assert len(mine.get(tenants_path(workload)).expect(200)["items"]) == 1
     mine.request("POST", tenants_path(ROOT), manifest(unique)).expect(403)
     # of all that there is they see what is theirs
     assert len(mine.get(tenants_path()).expect(200)["items"]) == 1
 
 
-def test_a_viewer_only_looks(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    workload = tenants.nest()
+def test_a_viewer_cannot_create_tenants(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+    workload = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", workload)
-    mine = cluster.session(unique)
+    mine = cluster.client(unique)
     mine.get(tenants_path(workload)).expect(200)
     mine.request("POST", tenants_path(workload), manifest(unique, workload)).expect(403)
 
 
-def test_what_is_stored_is_a_helmrelease_in_cozystack_s_form(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_tenant_is_stored_as_a_cozystack_helmrelease(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create(labels={"team": "x"}, spec={"etcd": True})
     name = tenant["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
-    release = cluster.session().get(path).expect(200)
+    release = cluster.client().get(path).expect(200)
     assert release["metadata"]["uid"] == tenant["metadata"]["uid"]
     assert (
         release["metadata"]["labels"].items()
@@ -102,7 +102,7 @@ def test_what_is_stored_is_a_helmrelease_in_cozystack_s_form(cluster: E2eCluster
     }
 
 
-def test_what_others_wrote_on_the_release_survives(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_foreign_fields_of_the_helmrelease_are_preserved(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
     foreign = {
@@ -110,9 +110,9 @@ def test_what_others_wrote_on_the_release_survives(cluster: E2eCluster, tenants:
         "spec": {"suspend": True, "values": {"unknown": {"deep": 1}}},
     }
     kind = "application/merge-patch+json"
-    cluster.session().request("PATCH", path, foreign, content_type=kind).expect(200)
+    cluster.client().request("PATCH", path, foreign, content_type=kind).expect(200)
     tenants.patch(name, {"spec": {"etcd": True}, "metadata": {"labels": {"mine": "1"}}})
-    release = cluster.session().get(path).expect(200)
+    release = cluster.client().get(path).expect(200)
     assert release["metadata"]["labels"]["example.org/foreign"] == "kept"
     assert release["metadata"]["annotations"]["example.org/note"] == "kept"
     assert release["spec"]["suspend"] is True
@@ -123,8 +123,8 @@ def test_what_others_wrote_on_the_release_survives(cluster: E2eCluster, tenants:
     assert "example.org/foreign" not in shown["metadata"]["labels"]
 
 
-def test_a_release_made_by_others_is_a_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_a_helmrelease_created_by_others_is_served_as_a_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     labels = {
         "apps.cozystack.io/application.kind": "Tenant",
         "apps.cozystack.io/application.group": "apps.cozystack.io",
@@ -141,23 +141,23 @@ def test_a_release_made_by_others_is_a_tenant(cluster: E2eCluster, tenants: Tena
         },
     }
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases"
-    cluster.session().request("POST", path, release).expect(201)
+    cluster.client().request("POST", path, release).expect(201)
     tenants.wait("the tenant is served", lambda: tenants.exists(name))
     assert tenants.get(name)["spec"]["ingress"] is True
 
 
-def test_the_three_states_of_gateway_are_told_apart(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_unset_a_false_and_a_true_gateway_are_distinguished(cluster: E2eCluster, tenants: Tenants) -> None:
     specs: list[dict[str, bool]] = [{}, {"gateway": False}, {"gateway": True}]
     shown = [tenants.get(tenants.create(spec=spec)["metadata"]["name"])["spec"] for spec in specs]
     assert ["gateway" in spec for spec in shown] == [False, True, True]
     assert [spec.get("gateway") for spec in shown[1:]] == [False, True]
 
 
-def test_generate_name_makes_legal_names(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_generate_name_produces_valid_names(cluster: E2eCluster, tenants: Tenants) -> None:
     body = manifest("", generateName="gen")
     del body["metadata"]["name"]
-    created = cluster.session().request("POST", tenants_path(ROOT), body).expect(201)
+    created = cluster.client().request("POST", tenants_path(ROOT), body).expect(201)
     name = created["metadata"]["name"]
     assert name.startswith("gen")
     assert created["status"]["namespace"] == f"tenant-{name}"
-    cluster.session().request("DELETE", tenants_path(ROOT, name))
+    cluster.client().request("DELETE", tenants_path(ROOT, name))

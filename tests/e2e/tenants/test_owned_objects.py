@@ -19,23 +19,23 @@ def reference(owner: Object, **more: Any) -> Object:
 
 
 def delete(cluster: E2eCluster, name: str, policy: str) -> None:
-    answer = cluster.session().request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": policy})
+    answer = cluster.client().request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": policy})
     assert answer.status in (200, 202), answer.content
 
 
-def test_a_configmap_goes_with_its_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_configmap_is_deleted_with_the_tenant_that_owns_it(cluster: E2eCluster, tenants: Tenants) -> None:
     owner = tenants.create()
     name = owner["metadata"]["name"]
     owned = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": [reference(owner)]}}
     collection = f"/api/v1/namespaces/{ROOT}/configmaps"
-    cluster.session().request("POST", collection, owned).expect(201)
+    cluster.client().request("POST", collection, owned).expect(201)
     delete(cluster, name, "Background")
     tenants.wait_until_gone(f"{collection}/{name}")
 
 
-def test_a_tenant_goes_with_the_configmap_that_owns_it(cluster: E2eCluster, tenants: Tenants) -> None:
-    client, collection = cluster.session(), f"/api/v1/namespaces/{ROOT}/configmaps"
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": tenants.name()}}
+def test_a_tenant_is_deleted_with_the_configmap_that_owns_it(cluster: E2eCluster, tenants: Tenants) -> None:
+    client, collection = cluster.client(), f"/api/v1/namespaces/{ROOT}/configmaps"
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": tenants.new_name()}}
     owner = client.request("POST", collection, body).expect(201)
     dependent = tenants.create(ownerReferences=[reference(owner)])["metadata"]
     assert dependent["ownerReferences"][0]["uid"] == owner["metadata"]["uid"]
@@ -43,7 +43,7 @@ def test_a_tenant_goes_with_the_configmap_that_owns_it(cluster: E2eCluster, tena
     tenants.wait_until_gone(tenants_path(ROOT, dependent["name"]))
 
 
-def test_a_tenant_goes_with_the_tenant_that_owns_it(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_tenant_is_deleted_with_the_tenant_that_owns_it(cluster: E2eCluster, tenants: Tenants) -> None:
     owner = tenants.create()
     dependent = tenants.create(ownerReferences=[reference(owner)])["metadata"]["name"]
     delete(cluster, owner["metadata"]["name"], "Background")
@@ -64,7 +64,7 @@ def test_foreground_deletes_the_dependent_first(cluster: E2eCluster, tenants: Te
     assert not tenants.exists(dependent)
 
 
-def test_orphan_leaves_the_dependent_without_an_owner(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_orphan_deletion_removes_the_owner_from_the_dependent(cluster: E2eCluster, tenants: Tenants) -> None:
     owner = tenants.create()
     dependent = tenants.create(ownerReferences=[reference(owner)])["metadata"]["name"]
     delete(cluster, owner["metadata"]["name"], "Orphan")
@@ -72,7 +72,7 @@ def test_orphan_leaves_the_dependent_without_an_owner(cluster: E2eCluster, tenan
     assert "ownerReferences" not in tenants.get(dependent)["metadata"]
 
 
-def test_an_owner_that_never_was_takes_its_dependent_along(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_tenant_with_a_nonexistent_owner_is_deleted(cluster: E2eCluster, tenants: Tenants) -> None:
     ghost = {"apiVersion": "v1", "kind": "ConfigMap", "name": "ghost", "uid": "11111111-2222-4333-8444-555555555555"}
     dependent = tenants.create(ownerReferences=[ghost])["metadata"]["name"]
     tenants.wait_until_gone(tenants_path(ROOT, dependent))

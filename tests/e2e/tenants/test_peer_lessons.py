@@ -14,23 +14,23 @@ from typing import Any
 
 from tests.e2e.support.applying import APPLY, MERGE, configuration
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer, Client
-from tests.e2e.support.peer_lessons import JSON_PATCH, patch, release_path, settled
+from tests.e2e.support.https_client import Client, Response
+from tests.e2e.support.peer_lessons import JSON_PATCH, create_settled_tenant, helmrelease_path, patch
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 ETCD = [{"op": "replace", "path": "/spec/etcd", "value": True}]
 CONFLICT = "the object has been modified; please apply your changes to the latest version and try again"
 
 
-def test_t1_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-1: at the peer, dry-run create, update and delete are persisted."""
-    absent, client = tenants.name(), cluster.session()
+    absent, client = tenants.new_name(), cluster.client()
     cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(manifest(absent)))
     client.request("POST", tenants_path(ROOT), manifest(absent), query={"dryRun": "All"}).expect(201)
     patch(cluster, absent, configuration(absent), APPLY, dryRun="All", fieldManager="t1").expect(201)
     assert not tenants.exists(absent)
 
-    before = settled(tenants, labels={"t1": absent})
+    before = create_settled_tenant(tenants, labels={"t1": absent})
     name, path = before["metadata"]["name"], tenants_path(ROOT, before["metadata"]["name"])
     put = client.request("PUT", path, {**before, "spec": {"etcd": True}}, query={"dryRun": "All"}).expect(200)
     answers = [
@@ -54,9 +54,9 @@ def test_t1_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) ->
     assert tenants.get(name) == before
 
 
-def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_delete_preconditions_are_enforced(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-2: the peer drops them."""
-    tenant, client = settled(tenants), cluster.session()
+    tenant, client = create_settled_tenant(tenants), cluster.client()
     path, metadata = tenants_path(ROOT, tenant["metadata"]["name"]), tenant["metadata"]
     for wrong in ({"uid": "another"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}):
         refused = client.request("DELETE", path, {"preconditions": wrong}).expect(409)
@@ -67,10 +67,10 @@ def test_t2_a_delete_holds_for_the_object_that_its_preconditions_name(cluster: E
     tenants.wait_until_gone(path)
 
 
-def test_t3_no_writer_overwrites_what_they_have_not_seen(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_stale_update_overwrites_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-3: the peer answers a conflict by writing the old spec over the new one."""
-    read = settled(tenants)
-    path, client = tenants_path(ROOT, read["metadata"]["name"]), cluster.session()
+    read = create_settled_tenant(tenants)
+    path, client = tenants_path(ROOT, read["metadata"]["name"]), cluster.client()
     client.request("PUT", path, {**read, "spec": {"etcd": True}}).expect(200)
     stale = client.request("PUT", path, {**read, "spec": {"ingress": True}}).expect(409)
     assert (stale["reason"], CONFLICT in stale["message"]) == ("Conflict", True)
@@ -78,9 +78,9 @@ def test_t3_no_writer_overwrites_what_they_have_not_seen(cluster: E2eCluster, te
     assert (spec["etcd"], spec["ingress"]) == (True, False)
 
 
-def test_t3_fifty_writers_lose_no_step(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_fifty_concurrent_writers_lose_no_update(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-3."""
-    name, client = settled(tenants)["metadata"]["name"], cluster.session()
+    name, client = create_settled_tenant(tenants)["metadata"]["name"], cluster.client()
     path = tenants_path(ROOT, name)
 
     def step(_: int) -> None:
@@ -105,15 +105,15 @@ def test_t3_fifty_writers_lose_no_step(cluster: E2eCluster, tenants: Tenants) ->
     assert len([key for key in annotations if key.startswith("mark-")]) == 50
 
 
-def test_t4_what_others_keep_in_the_stored_object_survives_every_write(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_foreign_fields_of_the_stored_object_survive_every_write(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-4: the peer rebuilds it, and with Flux's finalizer goes the uninstallation."""
-    name, client = settled(tenants)["metadata"]["name"], cluster.session()
+    name, client = create_settled_tenant(tenants)["metadata"]["name"], cluster.client()
     foreign: Object = {
         "metadata": {
             "labels": {"example.org/theirs": "label", "sharding.fluxcd.io/key": "other"},
             "annotations": {"example.org/theirs": "annotation"},
             "finalizers": [
-                *client.get(release_path(name)).expect(200)["metadata"].get("finalizers", []),
+                *client.get(helmrelease_path(name)).expect(200)["metadata"].get("finalizers", []),
                 "finalizers.fluxcd.io",
                 "example.org/keep",
             ],
@@ -123,10 +123,10 @@ def test_t4_what_others_keep_in_the_stored_object_survives_every_write(cluster: 
         },
         "spec": {"suspend": True, "maxHistory": 9, "values": {"theirs": {"deep": [1]}, "_cluster": "x"}},
     }
-    client.request("PATCH", release_path(name), foreign, content_type=MERGE).expect(200)
+    client.request("PATCH", helmrelease_path(name), foreign, content_type=MERGE).expect(200)
 
     def kept() -> None:
-        stored = client.get(release_path(name)).expect(200)
+        stored = client.get(helmrelease_path(name)).expect(200)
         metadata, spec = stored["metadata"], stored["spec"]
         assert foreign["metadata"]["labels"].items() <= metadata["labels"].items()
         assert foreign["metadata"]["annotations"].items() <= metadata["annotations"].items()
@@ -144,7 +144,7 @@ def test_t4_what_others_keep_in_the_stored_object_survives_every_write(cluster: 
         kept()
     finally:
         gone = {"metadata": {"finalizers": None}}
-        client.request("PATCH", release_path(name), gone, content_type=MERGE)
+        client.request("PATCH", helmrelease_path(name), gone, content_type=MERGE)
 
 
 def root_uid(client: Client) -> str:
@@ -157,7 +157,7 @@ def _put(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
         read = tenants.get(name)
         read["spec"]["etcd"] = True
         # the reconciler may have written in between
-        return cluster.session().request("PUT", tenants_path(ROOT, name), read).status == 200
+        return cluster.client().request("PUT", tenants_path(ROOT, name), read).status == 200
 
     tenants.wait("the PUT is taken", put)
 
@@ -179,9 +179,9 @@ def _label(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
     cluster.kubectl("label", "tenant", name, "-n", ROOT, "example.org/theirs=mine")
 
 
-def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_errors_of_the_cluster_keep_their_code_and_name_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-5: at the peer they are all 500."""
-    name, client = tenants.create()["metadata"]["name"], cluster.session()
+    name, client = tenants.create()["metadata"]["name"], cluster.client()
     twice = client.request("POST", tenants_path(ROOT), manifest(name)).expect(409)
     assert (twice["reason"], twice["message"]) == (
         "AlreadyExists",
@@ -196,10 +196,10 @@ def test_t5_what_the_host_refuses_keeps_its_code_and_names_the_tenant(cluster: E
     assert (invalid["reason"], invalid["details"]["kind"]) == ("Invalid", "Tenant")
 
 
-def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_applied_field_has_an_owner_and_a_conflict_names_the_owner(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-6: the peer shows no managedFields, so nothing ever conflicts; nor generation, finalizers,
     ownerReferences."""
-    name = tenants.name()
+    name = tenants.new_name()
     alice = configuration(name, spec={"schedulingClass": "a"})
     alice["metadata"]["finalizers"] = ["example.org/keep"]
     created = patch(cluster, name, alice, APPLY, fieldManager="alice").expect(201)
@@ -216,33 +216,33 @@ def test_t6_an_applied_field_has_an_owner_and_a_conflict_names_them(cluster: E2e
     patch(cluster, name, {"metadata": {"finalizers": None}}).expect(200)
 
 
-def test_t17_the_schema_is_kept(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_schema_is_enforced(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-17: the peer uses it for defaults only."""
-    client, body = cluster.session(), manifest(tenants.name(), spec={"quota": {"deep": 1}, "etcd": True})
+    client, body = cluster.client(), manifest(tenants.new_name(), spec={"quota": {"deep": 1}, "etcd": True})
     warned = client.request("POST", tenants_path(ROOT), body)
     created = warned.expect(201)
     assert warned.warnings == ['299 - "unknown field \\"spec.quota\\""']
     assert "quota" not in created["spec"]
     name = created["metadata"]["name"]
-    assert "quota" not in client.get(release_path(name)).expect(200)["spec"]["values"]
+    assert "quota" not in client.get(helmrelease_path(name)).expect(200)["spec"]["values"]
     strict = client.request("PUT", tenants_path(ROOT, name), body, query={"fieldValidation": "Strict"}).expect(400)
     assert 'unknown field "spec.quota"' in strict["message"]
     wrong = {"etcd": "yes", "host": 1, "resourceQuotas": {"cpu": [1]}}
-    invalid = client.request("POST", tenants_path(ROOT), manifest(tenants.name(), spec=wrong)).expect(422)
+    invalid = client.request("POST", tenants_path(ROOT), manifest(tenants.new_name(), spec=wrong)).expect(422)
     fields = [cause["field"] for cause in invalid["details"]["causes"]]
     assert fields == ["spec.etcd", "spec.host", "spec.resourceQuotas.cpu"]
 
 
-def test_t18_a_quota_admits_exactly_as_many_as_it_says(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_quota_admits_exactly_as_many_tenants_as_it_declares(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-18: the peer judges on a snapshot, and finds the parent by taking names apart."""
-    declaring = tenants.nest(spec={"resourceQuotas": {"cpu": "20"}})
-    silent = tenants.nest(declaring)
-    client = cluster.session()
+    declaring = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "20"}})
+    silent = tenants.create_with_namespace(declaring)
+    client = cluster.client()
 
     def create(number: int) -> int:
         # a grandchild is bounded by the nearest ancestor that declares
         namespace = silent if number % 2 else declaring
-        body = manifest(tenants.name(namespace), namespace, spec={"resourceQuotas": {"cpu": "1"}})
+        body = manifest(tenants.new_name(namespace), namespace, spec={"resourceQuotas": {"cpu": "1"}})
         return client.request("POST", tenants_path(namespace), body).status
 
     with ThreadPoolExecutor(50) as pool:
@@ -255,18 +255,18 @@ def test_t18_a_quota_admits_exactly_as_many_as_it_says(cluster: E2eCluster, tena
     assert held == 20
 
 
-def test_t28_no_way_to_write_goes_past_admission(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_every_way_to_write_passes_admission(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """R-015, R-016, R-017, API-28: the peer's handlers forget it on some verbs. Here, the rules of hosts and of
     deletion on every one."""
     cluster.grant(unique, "cozy:tenant:super-admin", ROOT)
-    user, owned = cluster.session(unique), f"{unique}.example.com"
-    tenant = settled(tenants, spec={"host": owned}, labels={"t28": unique})
+    user, owned = cluster.client(unique), f"{unique}.example.com"
+    tenant = create_settled_tenant(tenants, spec={"host": owned}, labels={"t28": unique})
     name, workload = tenant["metadata"]["name"], tenant["status"]["namespace"]
     tenants.create(workload)
-    path, fresh, other = tenants_path(ROOT, name), tenants.name(), {"host": f"x{owned}"}
+    path, fresh, other = tenants_path(ROOT, name), tenants.new_name(), {"host": f"x{owned}"}
     applied = {"fieldManager": "t28", "force": "true"}
 
-    def patched(kind: str, body: Any, to: str = path) -> Answer:
+    def patched(kind: str, body: Any, to: str = path) -> Response:
         return user.request("PATCH", to, body, content_type=kind, query=applied if kind == APPLY else None)
 
     refused = {

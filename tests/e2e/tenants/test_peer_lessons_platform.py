@@ -8,22 +8,22 @@ from collections.abc import Iterator
 import pytest
 
 from tests.e2e.support.clusters import PATIENCE, ROOT, ROOT_HOST, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.peer_lessons import list_version, next_of, watch
+from tests.e2e.support.peer_lessons import list_version, next_event, watch
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
-def test_t19_kinds_that_come_and_go_disturb_nobody(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_installing_and_removing_a_kind_interrupts_nothing(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """API-19: the peer's server starts anew when a kind changes, and its watches end."""
-    client, pid = cluster.session(), cluster.server.pid
+    client, pid = cluster.client(), cluster.server.pid
     path, body = _new_kind(cluster, f"{unique}.example.org")
     with watch(cluster, resourceVersion=list_version(cluster), labelSelector=f"t19={unique}") as frames:
         client.request("POST", path, body).expect(201)
         first = tenants.create(labels={"t19": unique})["metadata"]["name"]
-        assert next_of(frames, "ADDED")["object"]["metadata"]["name"] == first
+        assert next_event(frames, "ADDED")["object"]["metadata"]["name"] == first
         assert client.request("DELETE", f"{path}/{body['metadata']['name']}").status == 200
         second = tenants.create(labels={"t19": unique})["metadata"]["name"]
-        assert next_of(frames, "ADDED")["object"]["metadata"]["name"] == second
+        assert next_event(frames, "ADDED")["object"]["metadata"]["name"] == second
     assert (cluster.server.pid, cluster.server.ended) == (pid, False)
 
 
@@ -47,12 +47,12 @@ def _new_kind(cluster: E2eCluster, group: str) -> tuple[str, Object]:
     )
 
 
-def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(
+def test_ten_levels_of_tenants_work_and_a_name_that_is_too_long_is_rejected(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
     """API-20: at the peer, dashes make chains ambiguous, and what is too long fails only when the chart is
     installed."""
-    client, namespace = cluster.session(), tenants.nest()
+    client, namespace = cluster.client(), tenants.create_with_namespace()
     names = [namespace.removeprefix("tenant-")]
     for level in range(9):
         name = f"l{level}"
@@ -71,14 +71,14 @@ def test_t20_ten_levels_of_tenants_work_and_a_name_that_cannot_is_refused(
 
 
 @pytest.mark.parametrize(("length", "status"), [(63, 201), (64, 422), (200, 422)])
-def test_t20_a_host_is_as_long_as_a_label_holds(
+def test_a_host_may_be_as_long_as_a_label_value(
     cluster: E2eCluster, tenants: Tenants, unique: str, length: int, status: int
 ) -> None:
     """API-20: what is longer is refused where it is set, not by a label that cannot be written (FACT-6)."""
     long = f"{unique}." + "a." * length
     value = long[: length - 4].rstrip(".").ljust(length - 4, "a") + ".org"
     assert len(value) == length
-    answer = cluster.session().request("POST", tenants_path(ROOT), manifest(tenants.name(), spec={"host": value}))
+    answer = cluster.client().request("POST", tenants_path(ROOT), manifest(tenants.new_name(), spec={"host": value}))
     body = answer.expect(status)
     if status == 201:
         labels = tenants.wait_for_namespace(body["status"]["namespace"])["metadata"]["labels"]
@@ -87,9 +87,9 @@ def test_t20_a_host_is_as_long_as_a_label_holds(
         assert [cause["field"] for cause in body["details"]["causes"]] == ["spec.host"]
 
 
-def test_t29_every_schema_is_one_that_type_checkers_can_read(cluster: E2eCluster) -> None:
+def test_every_schema_is_readable_by_type_checkers(cluster: E2eCluster) -> None:
     """API-29: the peer's `additionalProperties: true` crashed the type checker of admission policies."""
-    document = cluster.session().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1").expect(200)
+    document = cluster.client().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1").expect(200)
     schemas = document["components"]["schemas"]
     assert any("Tenant" in name for name in schemas)
     problems = [problem for name, schema in schemas.items() for problem in _lint(name, schema, schemas)]
@@ -117,11 +117,11 @@ def _lint(path: str, schema: Object, schemas: Object) -> Iterator[str]:
 
 
 @pytest.mark.controller_manager
-def test_t29_a_namespace_goes_with_the_tenants_in_it(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_namespace_is_deleted_with_the_tenants_in_it(cluster: E2eCluster, tenants: Tenants) -> None:
     """API-29: at the peer, "content is not a list" kept it for ever."""
-    namespace = tenants.nest()
+    namespace = tenants.create_with_namespace()
     tenants.create(namespace)
-    client, path = cluster.session(), f"/api/v1/namespaces/{namespace}"
+    client, path = cluster.client(), f"/api/v1/namespaces/{namespace}"
     uid = client.get(path).expect(200)["metadata"]["uid"]
     client.request("DELETE", path).expect(200)
 
@@ -134,11 +134,11 @@ def test_t29_a_namespace_goes_with_the_tenants_in_it(cluster: E2eCluster, tenant
     assert client.get(tenants_path(namespace)).expect(200)["items"] == []
 
 
-def test_t29_a_namespace_goes_once_our_server_is_back(own_kube: KubeCluster, unique: str) -> None:
+def test_a_namespace_deletion_completes_once_our_server_is_back(own_kube: KubeCluster, unique: str) -> None:
     """R-002, API-29: while the server is down its APIService is not Available, and the rest of the cluster works."""
     if not own_kube.has_controllers:
         pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")
-    client, service = own_kube.session(), "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io"
+    client, service = own_kube.client(), "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io"
     plain = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}}
     client.request("POST", "/api/v1/namespaces", plain).expect(201)
 

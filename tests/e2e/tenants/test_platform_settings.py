@@ -15,21 +15,21 @@ from tests.e2e.support.tenants import Tenants
 GATEWAYS = "/apis/gateway.cozystack.io/v1alpha1/namespaces/{}/tenantgateways/cozystack"
 
 
-def settings(path: Path, text: str) -> None:
+def write_settings(path: Path, text: str) -> None:
     """As the kubelet exchanges a mounted file: never half written."""
     fresh = path.with_suffix(".new")
     fresh.write_text(text)
     fresh.rename(path)
 
 
-def label(cluster: E2eCluster, namespace: str) -> str | None:
-    found = cluster.session().get(f"/api/v1/namespaces/{namespace}").expect(200)
+def host_label(cluster: E2eCluster, namespace: str) -> str | None:
+    found = cluster.client().get(f"/api/v1/namespaces/{namespace}").expect(200)
     labels: dict[str, str] = found["metadata"].get("labels") or {}
     return labels.get("namespace.cozystack.io/host")
 
 
 def cluster_values(cluster: E2eCluster, namespace: str) -> dict[str, str]:
-    answer = cluster.session().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
+    answer = cluster.client().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
     if answer.status != 200:
         return {}
     values: dict[str, Any] = yaml.safe_load(base64.b64decode(answer.json()["data"]["values.yaml"]))
@@ -37,35 +37,37 @@ def cluster_values(cluster: E2eCluster, namespace: str) -> dict[str, str]:
     return found
 
 
-def kept_revisions(cluster: E2eCluster, tenant: str) -> int:
-    found = cluster.session().get(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{tenant}")
+def max_history(cluster: E2eCluster, tenant: str) -> int:
+    found = cluster.client().get(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{tenant}")
     number: int = found.expect(200)["spec"]["maxHistory"]
     return number
 
 
 def readyz(cluster: E2eCluster) -> str:
-    client = cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
+    client = cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
     answer = client.get("/readyz?verbose")
     assert answer.status == 200, answer.content
     return answer.content.decode()
 
 
-def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own_cluster: E2eCluster, tmp_path: Path) -> None:
+def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
+    own_cluster: E2eCluster, tmp_path: Path
+) -> None:
     """R-057, R-089, R-092."""
     path = tmp_path / "platform.yaml"
-    settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
+    write_settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
     own_cluster.flags = (f"--config={path}",)
     own_cluster.restart()
     process, tenants = own_cluster.server.pid, Tenants(own_cluster)
-    workload = tenants.nest(spec={"gateway": True})
+    workload = tenants.create_with_namespace(spec={"gateway": True})
     name = workload.removeprefix("tenant-")
 
     def spec() -> dict[str, Any]:
-        found: dict[str, Any] = own_cluster.session().get(GATEWAYS.format(workload)).json().get("spec") or {}
+        found: dict[str, Any] = own_cluster.client().get(GATEWAYS.format(workload)).json().get("spec") or {}
         return found
 
     def has(host: str, class_name: str) -> bool:
-        return (label(own_cluster, workload), spec().get("apex"), spec().get("gatewayClassName")) == (
+        return (host_label(own_cluster, workload), spec().get("apex"), spec().get("gatewayClassName")) == (
             f"{name}.{host}",
             f"{name}.{host}",
             class_name,
@@ -74,44 +76,44 @@ def test_a_changed_file_reaches_everything_and_a_wrong_one_nothing(own_cluster: 
     wait_until("the file's settings hold", lambda: has("one.example", "first"), seconds=PATIENCE)
     assert "[+]config ok\n" in readyz(own_cluster)
 
-    settings(path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\nrelease: {maxHistory: 2}\n")
+    write_settings(
+        path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\nrelease: {maxHistory: 2}\n"
+    )
     wait_until("the changed settings hold", lambda: has("two.example", "second"), seconds=PATIENCE)
     wait_until(
         "charts read them",
         lambda: cluster_values(own_cluster, ROOT).get("root-host") == "two.example",
         seconds=PATIENCE,
     )
-    shown = own_cluster.session().get(tenants_path(ROOT, name)).expect(200)
+    shown = own_cluster.client().get(tenants_path(ROOT, name)).expect(200)
     wait_until(
         "the tenant shows them",
         lambda: (
-            own_cluster.session().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"]
+            own_cluster.client().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"]
             == f"{name}.two.example"
         ),
         seconds=PATIENCE,
     )
     assert shown["metadata"]["name"] == name
-    later = tenants.nest().removeprefix("tenant-")
-    assert (kept_revisions(own_cluster, name), kept_revisions(own_cluster, later)) == (5, 2), (
-        "release is for new tenants"
-    )
+    later = tenants.create_with_namespace().removeprefix("tenant-")
+    assert (max_history(own_cluster, name), max_history(own_cluster, later)) == (5, 2), "release is for new tenants"
 
-    settings(path, "publishing: {host: three.example, certificates: {issuerName: mine}}\n")
+    write_settings(path, "publishing: {host: three.example, certificates: {issuerName: mine}}\n")
     said = "the file is refused, the settings of before hold: publishing.certificates.issuerName: 'mine' is not known"
     wait_until("the refusal is shown", lambda: said in readyz(own_cluster), seconds=PATIENCE)
     assert "the changed file is refused, the old settings stay" in own_cluster.server.log()
     assert has("two.example", "second")
 
-    settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
+    write_settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
     wait_until("the mended file holds", lambda: has("three.example", "second"), seconds=PATIENCE)
     assert "[+]config ok\n" in readyz(own_cluster)
     assert own_cluster.server.pid == process, "nothing was started anew"
 
 
-def test_a_wrong_file_keeps_the_server_from_starting(tmp_path: Path) -> None:
+def test_an_invalid_settings_file_prevents_the_start(tmp_path: Path) -> None:
     """R-162: before anything is done, with one line that names the key."""
     path = tmp_path / "platform.yaml"
-    settings(path, "publishing: {certificates: {solver: dns01, dns01: {provider: route53}}}")
+    write_settings(path, "publishing: {certificates: {solver: dns01, dns01: {provider: route53}}}")
     process = run_command(
         "standalone", f"--data-dir={tmp_path / 'data'}", f"--config={path}", log=tmp_path / "standalone.log"
     )

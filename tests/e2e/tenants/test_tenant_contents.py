@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.support.api_request_counts import requests, wait_until_quiet
+from tests.e2e.support.api_request_counts import count_requests, wait_until_quiet
 from tests.e2e.support.clusters import RBAC, ROOT, ROOT_HOST, E2eCluster, KubeCluster, tenants_path
 from tests.e2e.support.gateways import LABEL_PATH
 from tests.e2e.support.tenants import Object, Tenants, manifest
@@ -34,7 +34,7 @@ class Inside:
     def __init__(self, cluster: E2eCluster, tenants: Tenants) -> None:
         self.cluster = cluster
         self.tenants = tenants
-        self.client = cluster.session()
+        self.client = cluster.client()
 
     def labels(self, namespace: str) -> dict[str, str]:
         found = self.client.get(f"/api/v1/namespaces/{namespace}").expect(200)
@@ -72,10 +72,10 @@ def inside(cluster: E2eCluster, tenants: Tenants) -> Inside:
     return Inside(cluster, tenants)
 
 
-def test_foo_and_bar_use_their_own_services_and_their_parents(tenants: Tenants, inside: Inside) -> None:
+def test_tenants_use_their_own_services_or_those_of_their_ancestors(tenants: Tenants, inside: Inside) -> None:
     """R-054, R-055, R-059, R-060, R-063, R-064, R-065, R-067, R-075: the tenants of seed 001."""
-    foo = tenants.nest(spec={"etcd": True, "monitoring": True})
-    bar = tenants.nest(foo, spec={"etcd": True})
+    foo = tenants.create_with_namespace(spec={"etcd": True, "monitoring": True})
+    bar = tenants.create_with_namespace(foo, spec={"etcd": True})
     expected = {"etcd": bar, "monitoring": foo, "ingress": ROOT, "seaweedfs": ROOT}
     labels = inside.labels(bar)
     assert {name: labels[LABEL + name] for name in expected} == expected
@@ -87,10 +87,10 @@ def test_foo_and_bar_use_their_own_services_and_their_parents(tenants: Tenants, 
     assert inside.values(bar)["_cluster"] == inside.values(ROOT)["_cluster"]
 
 
-def test_a_service_that_is_turned_on_and_off_moves_all_that_inherit_it(tenants: Tenants, inside: Inside) -> None:
+def test_toggling_a_service_moves_every_tenant_that_inherits_it(tenants: Tenants, inside: Inside) -> None:
     """R-063, R-064."""
-    foo = tenants.nest()
-    bar = tenants.nest(foo)
+    foo = tenants.create_with_namespace()
+    bar = tenants.create_with_namespace(foo)
     name = foo.removeprefix("tenant-")
     for wanted, owner in ((True, foo), (False, ROOT)):
         tenants.patch(name, {"spec": {"ingress": wanted}})
@@ -104,13 +104,13 @@ def _is_served(inside: Inside, namespace: str, owner: str) -> bool:
     return bool(inside.labels(namespace)[f"{LABEL}ingress"] == told == owner)
 
 
-def test_alice_acme_and_bob(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
+def test_gateways_of_alice_acme_and_bob(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
     """The tenants of seed 000, as it writes them.
 
     R-066, R-067, R-068, R-069, R-070, R-071, R-072, R-073, R-074, R-082, R-083, R-084, R-085, R-086, R-087,
     R-088, R-093, R-094, R-095, R-096.
     """
-    alice, acme, bob = (tenants.name() for _ in range(3))
+    alice, acme, bob = (tenants.new_name() for _ in range(3))
     specs: dict[str, Object] = {alice: {}, acme: {"host": f"{acme}.example", "gateway": True}, bob: {"gateway": True}}
     documents = "---\n".join(yaml.safe_dump(manifest(name, spec=spec)) for name, spec in specs.items())
     cluster.kubectl("apply", "-f", "-", input=documents)
@@ -120,14 +120,14 @@ def test_alice_acme_and_bob(cluster: E2eCluster, tenants: Tenants, inside: Insid
         assert found is not None
         assert found["spec"]["apex"] == apex
         assert inside.gateway(f"tenant-{name}") == f"tenant-{name}"
-    tenants.settled(alice)
+    tenants.wait_until_settled(alice)
     assert inside.tenantgateway(f"tenant-{alice}") is None
     assert inside.gateway(f"tenant-{alice}") == ""
     for kind in ("tgw", "tenantgateway"):
         rows = cluster.kubectl("get", kind, "-A", "--no-headers").stdout
         assert re.search(rf"^tenant-{acme} +cozystack +{acme}\.example ", rows, re.MULTILINE)
 
-    kid = tenants.nest(f"tenant-{acme}")
+    kid = tenants.create_with_namespace(f"tenant-{acme}")
     assert inside.gateway(kid) == f"tenant-{acme}"
     inside.until("the kid's charts know", lambda: inside.values(kid)["_namespace"].get("gateway") == f"tenant-{acme}")
     tenants.patch(acme, {"spec": {"gateway": False}})
@@ -137,10 +137,10 @@ def test_alice_acme_and_bob(cluster: E2eCluster, tenants: Tenants, inside: Insid
     inside.until("alice has one now", lambda: inside.gateway(f"tenant-{alice}") == f"tenant-{alice}")
 
 
-def test_a_host_that_a_trusted_caller_changes_reaches_all_below(tenants: Tenants, inside: Inside) -> None:
+def test_a_changed_host_reaches_all_descendants(tenants: Tenants, inside: Inside) -> None:
     """R-056, R-058, R-061, R-062."""
-    foo = tenants.nest(spec={"gateway": True})
-    bar = tenants.nest(foo)
+    foo = tenants.create_with_namespace(spec={"gateway": True})
+    bar = tenants.create_with_namespace(foo)
     name = foo.removeprefix("tenant-")
     tenants.patch(name, {"spec": {"host": f"{name}.customer.example"}})
     below = f"{bar.removeprefix(f'{foo}-')}.{name}.customer.example"
@@ -153,8 +153,8 @@ def test_a_host_that_a_trusted_caller_changes_reaches_all_below(tenants: Tenants
 
 
 def test_the_parents_scheduling_class_wins(tenants: Tenants, inside: Inside) -> None:
-    foo = tenants.nest(spec={"schedulingClass": "theirs"})
-    bar = tenants.nest(foo, spec={"schedulingClass": "mine"})
+    foo = tenants.create_with_namespace(spec={"schedulingClass": "theirs"})
+    bar = tenants.create_with_namespace(foo, spec={"schedulingClass": "mine"})
     assert inside.labels(bar)["scheduler.cozystack.io/scheduling-class"] == "theirs"
 
 
@@ -163,9 +163,9 @@ def test_isolation_cannot_be_turned_off(cluster: E2eCluster, tenants: Tenants, i
 
     R-009, R-076, R-077, R-078, R-079, R-080, R-081.
     """
-    plain, asking = tenants.nest(), tenants.name()
+    plain, asking = tenants.create_with_namespace(), tenants.new_name()
     body = manifest(asking, spec={"isolated": False}, labels={"tenant.cozystack.io/x": ""})
-    cluster.session().request("POST", tenants_path(ROOT), body).expect(201)
+    cluster.client().request("POST", tenants_path(ROOT), body).expect(201)
     tenants.wait_for_namespace(f"tenant-{asking}")
 
     def shape(namespace: str) -> set[str]:
@@ -176,7 +176,7 @@ def test_isolation_cannot_be_turned_off(cluster: E2eCluster, tenants: Tenants, i
 
 def test_quotas_are_exactly_what_is_declared(tenants: Tenants, inside: Inside) -> None:
     """R-313, PEER-13, FACT-10. A real host writes 1000m as 1, and that is no difference."""
-    foo = tenants.nest(spec={"resourceQuotas": {CERTIFICATES: "10", "limits.cpu": "1000m"}})
+    foo = tenants.create_with_namespace(spec={"resourceQuotas": {CERTIFICATES: "10", "limits.cpu": "1000m"}})
     quota, limits = (
         f"/api/v1/namespaces/{foo}/{kind}"
         for kind in ("resourcequotas/tenant-quota", "limitranges/tenant-range-limits")
@@ -196,7 +196,7 @@ def test_quotas_are_exactly_what_is_declared(tenants: Tenants, inside: Inside) -
         inside.tenants.wait_until_gone(path)
 
 
-def test_a_quota_that_the_host_refuses_is_said(kube: KubeCluster, tenants: Tenants, inside: Inside) -> None:
+def test_a_quota_that_the_cluster_rejects_is_reported(kube: KubeCluster, tenants: Tenants, inside: Inside) -> None:
     name = tenants.create(spec={"resourceQuotas": {"nonsense": "1"}})["metadata"]["name"]
     inside.until(
         "the condition",
@@ -212,10 +212,10 @@ def _has_all_bindings(inside: Inside, namespace: str) -> bool:
     return len(inside.client.get(path).expect(200)["items"]) == 5
 
 
-def test_who_is_bound_to_what(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
+def test_the_role_bindings_of_a_tenant_namespace(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
     """R-024: in the tenant's own namespace, ClusterRoles cozy:tenant*."""
-    foo = tenants.nest()
-    bar = tenants.nest(foo)
+    foo = tenants.create_with_namespace()
+    bar = tenants.create_with_namespace(foo)
     path = f"/apis/{RBAC}/v1/namespaces/{bar}/rolebindings"
     inside.until("all bindings", partial(_has_all_bindings, inside, bar))
     found = {each["metadata"]["name"]: each for each in inside.client.get(path).expect(200)["items"]}
@@ -234,7 +234,7 @@ def may(
         "kind": "SubjectAccessReview",
         "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
     }
-    answer = cluster.session().request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).expect(201)
+    answer = cluster.client().request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).expect(201)
     return bool(answer["status"]["allowed"])
 
 
@@ -255,10 +255,10 @@ _GATEWAY_API = "gateway.networking.k8s.io"
     ],
 )
 @pytest.mark.parametrize("level", ["admin", "super-admin"])
-def test_no_level_reaches_the_platform(
+def test_no_access_level_grants_permissions_on_the_platform(
     cluster: E2eCluster, tenants: Tenants, inside: Inside, level: str, verb: str, group: str, resource: str
 ) -> None:
-    foo = tenants.nest()
+    foo = tenants.create_with_namespace()
     groups = [f"{foo}-{level}", "system:authenticated"]
     inside.until(
         "the people of the tenant are known",
@@ -267,9 +267,11 @@ def test_no_level_reaches_the_platform(
     assert not may(cluster, "someone", groups, verb, group, resource, foo)
 
 
-def test_levels_are_cumulative_and_stay_in_their_tenant(cluster: E2eCluster, tenants: Tenants, inside: Inside) -> None:
+def test_access_levels_are_cumulative_and_limited_to_their_tenant(
+    cluster: E2eCluster, tenants: Tenants, inside: Inside
+) -> None:
     """R-025, PEER-25: an administrator makes sub-tenants; a viewer looks."""
-    foo, aside = tenants.nest(), tenants.nest()
+    foo, aside = tenants.create_with_namespace(), tenants.create_with_namespace()
     for namespace in (foo, aside):
         inside.until("all bindings", partial(_has_all_bindings, inside, namespace))
     expected = {"view": (True, False), "use": (True, False), "admin": (True, True), "super-admin": (True, True)}
@@ -282,16 +284,16 @@ def test_levels_are_cumulative_and_stay_in_their_tenant(cluster: E2eCluster, ten
     }
     assert found == expected
     assert not may(cluster, "someone", [f"{foo}-super-admin"], "list", "apps.cozystack.io", "tenants", aside)
-    mine = cluster.session(f"admin{foo}", [f"{foo}-admin"])
-    mine.request("POST", tenants_path(foo), manifest(tenants.name(foo), foo)).expect(201)
+    mine = cluster.client(f"admin{foo}", [f"{foo}-admin"])
+    mine.request("POST", tenants_path(foo), manifest(tenants.new_name(foo), foo)).expect(201)
 
 
-def test_parents_oversee_their_children_and_not_the_other_way_round(
+def test_the_account_of_a_parent_reads_child_tenants_and_not_vice_versa(
     cluster: E2eCluster, tenants: Tenants, inside: Inside
 ) -> None:
     """R-026."""
-    foo = tenants.nest()
-    bar = tenants.nest(foo)
+    foo = tenants.create_with_namespace()
+    bar = tenants.create_with_namespace(foo)
 
     def sees(account: str, namespace: str) -> bool:
         user = f"system:serviceaccount:{account}:{account}"
@@ -303,8 +305,8 @@ def test_parents_oversee_their_children_and_not_the_other_way_round(
     inside.client.get(f"/api/v1/namespaces/{bar}/serviceaccounts/{bar}").expect(200)
 
 
-def test_what_is_edited_or_deleted_comes_back(tenants: Tenants, inside: Inside) -> None:
-    foo = tenants.nest(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1"}})
+def test_edited_and_deleted_objects_are_restored(tenants: Tenants, inside: Inside) -> None:
+    foo = tenants.create_with_namespace(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1"}})
     core, bindings = f"/api/v1/namespaces/{foo}", f"/apis/{RBAC}/v1/namespaces/{foo}/rolebindings"
     paths = [
         secret_path(foo),
@@ -353,11 +355,11 @@ def _has_cluster_value(inside: Inside, namespace: str, key: str, value: str | No
     return bool(inside.values(namespace)["_cluster"].get(key) == value)
 
 
-def test_keys_of_the_platform_are_carried_down_the_tree(
+def test_platform_values_are_copied_down_the_tree(
     cluster: E2eCluster, tenants: Tenants, inside: Inside, unique: str
 ) -> None:
-    foo = tenants.nest()
-    bar = tenants.nest(foo)
+    foo = tenants.create_with_namespace()
+    bar = tenants.create_with_namespace(foo)
     inside.until("bar has its values", lambda: inside.values(bar)["_namespace"])
     values = inside.values(ROOT)
     for wanted in ("yes", None):
@@ -385,32 +387,34 @@ _COUNTED = {
 }
 
 
-def writes(cluster: E2eCluster) -> Counter[tuple[str, str]]:
+def count_writes(cluster: E2eCluster) -> Counter[tuple[str, str]]:
     """What the host has accepted: our controllers create and patch, and what ends is taken away by others' too."""
     counted: Counter[tuple[str, str]] = Counter()
-    for (asked, resource, code), count in requests(cluster, _COUNTED).items():
+    for (asked, resource, code), count in count_requests(cluster, _COUNTED).items():
         verb = asked.replace("CREATE", "POST")
         if code.startswith("2") and verb in ("POST", "PATCH", "APPLY"):
             counted[verb, resource] += count
     return counted
 
 
-def test_a_second_pass_writes_nothing(own_cluster: E2eCluster) -> None:
+def test_a_restart_writes_nothing_but_new_changes(own_cluster: E2eCluster) -> None:
     """A successor looks at every tenant there is, on a host that has filled in its defaults (WIRE-G20)."""
     host, tenants = own_cluster, Tenants(own_cluster)
     inside = Inside(host, tenants)
-    foo = tenants.nest(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1000m", "limits.memory": "0.5Gi"}})
-    tenants.nest(foo, spec={"etcd": True, "schedulingClass": "gold"})
+    foo = tenants.create_with_namespace(
+        spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1000m", "limits.memory": "0.5Gi"}}
+    )
+    tenants.create_with_namespace(foo, spec={"etcd": True, "schedulingClass": "gold"})
     inside.until("the last of it", lambda: inside.client.get(secret_path(foo)).status == 200)
-    wait_until_quiet(host, writes)
-    written = writes(host)
+    wait_until_quiet(host, count_writes)
+    written = count_writes(host)
     host.restart()
     # an embedded host counts from the start of its process
     before = written if host.kind == "kube" else Counter[tuple[str, str]]()
     tenants.patch(foo.removeprefix("tenant-"), {"spec": {"ingress": True}})
     inside.until("the change is seen", lambda: inside.labels(foo)[f"{LABEL}ingress"] == foo)
-    wait_until_quiet(host, writes)
+    wait_until_quiet(host, count_writes)
     # this change's, of the tenant and its child, and the generation that the status is about; nothing else
-    assert writes(host) - before == Counter(
+    assert count_writes(host) - before == Counter(
         {("PATCH", "namespaces"): 2, ("PATCH", "secrets"): 2, ("PATCH", "helmreleases"): 1}
     )

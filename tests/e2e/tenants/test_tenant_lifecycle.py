@@ -35,7 +35,7 @@ def patch(client: Client, path: str, **metadata: Any) -> None:
     client.request("PATCH", path, {"metadata": metadata}, content_type=MERGE).expect(200)
 
 
-def told(tenants: Tenants, name: str, type_: str) -> str:
+def condition_message(tenants: Tenants, name: str, type_: str) -> str:
     """The message of a condition, empty without it."""
     answer = tenants.client.get(tenants_path(ROOT, name))
     conditions = answer.json().get("status", {}).get("conditions", [])
@@ -43,18 +43,18 @@ def told(tenants: Tenants, name: str, type_: str) -> str:
 
 
 @pytest.mark.controller_manager
-def test_what_keeps_a_tenant_is_told_until_it_is_gone(cluster: E2eCluster, tenants: Tenants) -> None:
-    client = cluster.session()
-    workload = tenants.nest(spec={"gateway": True})
+def test_a_condition_says_what_a_terminating_tenant_waits_for(cluster: E2eCluster, tenants: Tenants) -> None:
+    client = cluster.client()
+    workload = tenants.create_with_namespace(spec={"gateway": True})
     name = workload.removeprefix("tenant-")
-    child = tenants.nest(workload)
+    child = tenants.create_with_namespace(workload)
     gateway = f"/apis/gateway.cozystack.io/v1alpha1/namespaces/{workload}/tenantgateways/cozystack"
     tenants.wait("the TenantGateway is there", lambda: client.get(gateway).status == 200)
     release = RELEASES.format(ROOT, name)
     assert FINALIZER in client.get(release).expect(200)["metadata"]["finalizers"]
     patch(client, release, finalizers=[FINALIZER, "finalizers.fluxcd.io"])
     client.request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": "Foreground"}).expect(200)
-    tenants.wait("it waits for Flux", lambda: "finalizers.fluxcd.io" in told(tenants, name, "Terminating"))
+    tenants.wait("it waits for Flux", lambda: "finalizers.fluxcd.io" in condition_message(tenants, name, "Terminating"))
     for path in (f"/api/v1/namespaces/{child}", tenants_path(workload, child.removeprefix(f"{workload}-"))):
         assert client.get(path).status == 404
     assert client.get(gateway).status == 200
@@ -66,33 +66,33 @@ def test_what_keeps_a_tenant_is_told_until_it_is_gone(cluster: E2eCluster, tenan
 
 
 @pytest.mark.controller_manager
-def test_kubectl_may_delete_the_release_itself(cluster: E2eCluster, tenants: Tenants) -> None:
-    workload = tenants.nest()
-    child = tenants.nest(workload)
+def test_deleting_the_helmrelease_deletes_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
+    workload = tenants.create_with_namespace()
+    child = tenants.create_with_namespace(workload)
     cluster.kubectl("delete", "helmrelease", workload, "-n", ROOT, f"--timeout={PATIENCE:.0f}s")
     for path in (f"/api/v1/namespaces/{child}", f"/api/v1/namespaces/{workload}"):
-        assert cluster.session().get(path).status == 404
+        assert cluster.client().get(path).status == 404
 
 
-def test_describe_shows_what_happened(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_describe_shows_the_events_of_a_tenant(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     name = tenants.create()["metadata"]["name"]
-    tenants.settled(name)
+    tenants.wait_until_settled(name)
 
     def events() -> str:
         return cluster.kubectl("describe", "tenant", name, "-n", ROOT).stdout.partition("Events:")[2]
 
     tenants.wait("an event", lambda: "Reconciled" in events())
-    name = tenants.name()
-    cluster.session().request("POST", "/api/v1/namespaces", {"metadata": {"name": f"tenant-{name}"}}).expect(201)
+    name = tenants.new_name()
+    cluster.client().request("POST", "/api/v1/namespaces", {"metadata": {"name": f"tenant-{name}"}}).expect(201)
     tenants.client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
     tenants.wait("a warning", lambda: "NamespaceConflict" in events())
     assert "Warning" in events()
-    cluster.session().request("DELETE", f"/api/v1/namespaces/tenant-{name}")
+    cluster.client().request("DELETE", f"/api/v1/namespaces/tenant-{name}")
 
 
-def test_services_with_an_address_are_counted(cluster: E2eCluster, tenants: Tenants) -> None:
-    workload = tenants.nest()
-    name, client = workload.removeprefix("tenant-"), cluster.session()
+def test_load_balancer_addresses_are_counted(cluster: E2eCluster, tenants: Tenants) -> None:
+    workload = tenants.create_with_namespace()
+    name, client = workload.removeprefix("tenant-"), cluster.client()
     path = f"/api/v1/namespaces/{workload}/services"
     service = {"metadata": {"name": "lb"}, "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]}}
     client.request("POST", path, service).expect(201)
@@ -101,7 +101,7 @@ def test_services_with_an_address_are_counted(cluster: E2eCluster, tenants: Tena
     tenants.wait("the address is counted", lambda: tenants.get(name)["status"].get("externalIPsCount") == 1)
 
 
-def test_without_controllers_nothing_hangs(tmp_path: Path) -> None:
+def test_a_tenant_can_be_deleted_without_controllers(tmp_path: Path) -> None:
     port, data = free_port(), tmp_path / "data"
     server = run_command(
         "standalone",

@@ -15,14 +15,14 @@ from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
-def refused_name(cluster: E2eCluster, name: str, namespace: str = ROOT) -> str:
+def name_error(cluster: E2eCluster, name: str, namespace: str = ROOT) -> str:
     """The text of the cause of a 422, all of whose causes are the name's."""
-    status = cluster.session().request("POST", tenants_path(namespace), manifest(name, namespace)).expect(422)
+    status = cluster.client().request("POST", tenants_path(namespace), manifest(name, namespace)).expect(422)
     assert {cause["field"] for cause in status["details"]["causes"]} == {"metadata.name"}
     return "; ".join(cause["message"] for cause in status["details"]["causes"])
 
 
-def chain(tenants: Tenants, depth: int) -> Sequence[Object]:
+def create_chain(tenants: Tenants, depth: int) -> Sequence[Object]:
     """Tenants one in the other, the outermost in the root, with their namespaces."""
     made: list[Object] = []
     namespace = ROOT
@@ -34,27 +34,27 @@ def chain(tenants: Tenants, depth: int) -> Sequence[Object]:
 
 
 @pytest.mark.parametrize("name", ["foo_bar", "foo.bar", "foo bar", "Foo", "föö", "1foo"])
-def test_r032_a_name_is_lower_case_letters_and_digits(cluster: E2eCluster, name: str) -> None:
+def test_a_name_is_lower_case_letters_and_digits(cluster: E2eCluster, name: str) -> None:
     """R-032, PEER-19."""
-    assert "only lowercase letters and digits" in refused_name(cluster, name)
+    assert "only lowercase letters and digits" in name_error(cluster, name)
 
 
-def test_r032_r036_digits_may_follow_and_the_namespace_is_named_after_it(cluster: E2eCluster, unique: str) -> None:
+def test_a_name_may_contain_digits_and_names_the_namespace(cluster: E2eCluster, unique: str) -> None:
     """R-032, R-036."""
     name = f"{unique}1"
-    made = cluster.session().request("POST", tenants_path(ROOT), manifest(name), query={"dryRun": "All"}).expect(201)
+    made = cluster.client().request("POST", tenants_path(ROOT), manifest(name), query={"dryRun": "All"}).expect(201)
     assert made["status"]["namespace"] == f"tenant-{name}"
 
 
 @pytest.mark.parametrize("name", ["foo-bar", "-foo", "foo-"])
-def test_r033_a_dash_is_refused(cluster: E2eCluster, name: str) -> None:
+def test_a_name_with_a_dash_is_rejected(cluster: E2eCluster, name: str) -> None:
     """R-033."""
-    assert "dashes are not allowed" in refused_name(cluster, name)
+    assert "dashes are not allowed" in name_error(cluster, name)
 
 
-def test_r034_nor_can_a_write_that_would_create_it_bring_one_in(cluster: E2eCluster) -> None:
+def test_no_other_write_creates_a_name_with_a_dash(cluster: E2eCluster) -> None:
     """R-034."""
-    client, path = cluster.session(), tenants_path(ROOT, "foo-bar")
+    client, path = cluster.client(), tenants_path(ROOT, "foo-bar")
     applied = client.request(
         "PATCH", path, configuration("foo-bar"), content_type=APPLY, query={"fieldManager": "r034"}
     ).expect(422)
@@ -65,16 +65,16 @@ def test_r034_nor_can_a_write_that_would_create_it_bring_one_in(cluster: E2eClus
     assert client.get(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-foo-bar").status == 404
 
 
-def test_r035_r039_the_root_is_called_root_and_lives_in_its_own_namespace(tenants: Tenants) -> None:
+def test_the_root_tenant_is_called_root_and_lives_in_its_own_namespace(tenants: Tenants) -> None:
     """R-035, R-039."""
     root = tenants.get("root")
     assert (root["metadata"]["name"], root["metadata"]["namespace"]) == ("root", ROOT)
     assert root["status"]["namespace"] == ROOT
 
 
-def test_r037_r040_r041_r047_r048_a_namespace_is_the_chain_of_names(tenants: Tenants) -> None:
+def test_a_namespace_name_is_the_chain_of_tenant_names(tenants: Tenants) -> None:
     """R-037, R-040, R-041, R-047, R-048, VAP-6."""
-    alpha, beta, gamma = chain(tenants, 3)
+    alpha, beta, gamma = create_chain(tenants, 3)
     names = [each["metadata"]["name"] for each in (alpha, beta, gamma)]
     expected = ["-".join(["tenant", *names[:depth]]) for depth in (1, 2, 3)]
     assert [each["status"]["namespace"] for each in (alpha, beta, gamma)] == expected
@@ -82,36 +82,36 @@ def test_r037_r040_r041_r047_r048_a_namespace_is_the_chain_of_names(tenants: Ten
     assert expected[2].split("-")[1:] == names
 
 
-def test_r038_every_tenant_has_one_namespace_of_its_own(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_every_tenant_has_one_namespace_of_its_own(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-038."""
-    chain(tenants, 2)
-    items = cluster.session().get(tenants_path()).expect(200)["items"]
+    create_chain(tenants, 2)
+    items = cluster.client().get(tenants_path()).expect(200)["items"]
     namespaces = [each["status"]["namespace"] for each in items]
     assert len(items) >= 3
     assert all(namespaces)
     assert len(set(namespaces)) == len(namespaces)
 
 
-def test_r042_the_namespace_that_is_told_is_the_one_that_is_made(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_namespace_in_the_status_is_the_one_that_is_created(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-042."""
-    for each in chain(tenants, 3):
-        namespace = cluster.session().get(f"/api/v1/namespaces/{each['status']['namespace']}").expect(200)
+    for each in create_chain(tenants, 3):
+        namespace = cluster.client().get(f"/api/v1/namespaces/{each['status']['namespace']}").expect(200)
         assert namespace["status"]["phase"] == "Active"
 
 
-def test_r044_r045_r046_a_namespace_of_63_is_made_and_one_of_64_refused_by_name_and_length(
+def test_a_namespace_of_63_characters_is_created_and_one_of_64_is_rejected(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
     """R-044, R-045, R-046, PEER-14, CHOICE-10."""
-    short = tenants.name()
-    parent, client = f"{short}{'p' * (45 - len(short))}", cluster.session()
+    short = tenants.new_name()
+    parent, client = f"{short}{'p' * (45 - len(short))}", cluster.client()
     # its host is short, for that is a label too
     body = manifest(parent, spec={"host": f"{short}.example"})
     namespace = client.request("POST", tenants_path(ROOT), body).expect(201)["status"]["namespace"]
     assert len(namespace) == 52
     try:
         tenants.wait_for_namespace(namespace)
-        told = refused_name(cluster, "c" * 11, namespace)
+        told = name_error(cluster, "c" * 11, namespace)
         assert f'"{namespace}-{"c" * 11}"' in told
         assert "64 characters" in told
         fits = client.request("POST", tenants_path(namespace), manifest("c" * 10, namespace)).expect(201)
@@ -122,10 +122,10 @@ def test_r044_r045_r046_a_namespace_of_63_is_made_and_one_of_64_refused_by_name_
         client.request("DELETE", tenants_path(ROOT, parent), query={"propagationPolicy": "Foreground"})
 
 
-def test_r027_r051_r052_clients_walk_up_to_the_root_by_tenants_alone(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_clients_walk_up_to_the_root_by_tenants_alone(cluster: E2eCluster, tenants: Tenants) -> None:
     """R-027, R-051, R-052."""
-    made = chain(tenants, 5)
-    everything = cluster.session().get(tenants_path()).expect(200)["items"]
+    made = create_chain(tenants, 5)
+    everything = cluster.client().get(tenants_path()).expect(200)["items"]
     by_namespace = {each["status"]["namespace"]: each for each in everything}
     walked = [made[-1]["metadata"]["name"]]
     at = by_namespace[made[-1]["metadata"]["namespace"]]

@@ -16,7 +16,7 @@ def _object(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-def definition() -> dict[str, Any]:
+def workload_monitor_crd() -> dict[str, Any]:
     """The kind as far as its fields go; what is not among them the host drops."""
     text, number = {"type": "string"}, {"type": "integer", "format": "int32"}
     selector = {"type": "object", "additionalProperties": text}
@@ -42,11 +42,13 @@ def definition() -> dict[str, Any]:
     }
 
 
-def test_what_runs_in_a_tenant_is_told_by_its_workload_monitors(
+def test_workload_monitors_determine_the_workloads_ready_condition(
     kube: KubeCluster, cluster: KubeCluster, tenants: Tenants
 ) -> None:
-    client = kube.session()
-    client.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).expect(201)
+    client = kube.client()
+    client.request("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", workload_monitor_crd()).expect(
+        201
+    )
     kube.kubectl("wait", "--for=condition=Established", f"crd/{PLURAL}.{GROUP}", "--timeout=60s")
     name = tenants.create()["metadata"]["name"]
     tenants.wait_for_namespace(f"tenant-{name}")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import frames_until
+from tests.e2e.support.https_client import read_frames_until
 from tests.e2e.support.tenants import Tenants, manifest
 
 Frame = dict[str, Any]
@@ -20,37 +20,37 @@ def version_of(document: Frame) -> int:
     return int(document["metadata"]["resourceVersion"])
 
 
-def test_a_deletion_has_the_last_state_and_a_version_of_its_own(
+def test_a_delete_event_has_the_last_state_and_a_new_resource_version(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     tenants.patch(name, {"spec": {"etcd": True}})
-    start = version_of(cluster.session().get(tenants_path(ROOT)).expect(200))
+    start = version_of(cluster.client().get(tenants_path(ROOT)).expect(200))
     last = tenants.patch(name, {"spec": {"monitoring": True}})
     query = {"watch": "true", "labelSelector": f"e2e={unique}", "resourceVersion": start}
-    with cluster.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
-        cluster.session().request("DELETE", tenants_path(ROOT, name)).expect(200)
-        *earlier, deletion = frames_until(frames, "DELETED")
+    with cluster.client().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
+        cluster.client().request("DELETE", tenants_path(ROOT, name)).expect(200)
+        *earlier, deletion = read_frames_until(frames, "DELETED")
     gone = deletion["object"]
     assert (gone["spec"], gone["metadata"]["uid"]) == (last["spec"], last["metadata"]["uid"])
     versions = [version_of(frame["object"]) for frame in (*earlier, deletion)]
     assert versions == sorted(set(versions))
     assert version_of(gone) > version_of(last)
-    after = version_of(cluster.session().get(tenants_path(ROOT)).expect(200))
+    after = version_of(cluster.client().get(tenants_path(ROOT)).expect(200))
     assert version_of(gone) <= after
 
 
 @pytest.mark.parametrize("version", ["abc", "-5", "1.5", "0x1"])
-def test_a_version_that_is_no_number_is_a_bad_request(cluster: E2eCluster, version: str) -> None:
+def test_a_non_numeric_resource_version_is_a_bad_request(cluster: E2eCluster, version: str) -> None:
     query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": 2}
-    status = cluster.session().get(tenants_path(ROOT), query=query).expect(400)
+    status = cluster.client().get(tenants_path(ROOT), query=query).expect(400)
     assert (status["reason"], "invalid resource version" in status["message"]) == ("BadRequest", True)
 
 
-def test_tenants_have_the_versions_of_the_host(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_tenant_has_the_resource_version_of_its_helmrelease(cluster: E2eCluster, tenants: Tenants) -> None:
     """One space: what a Tenant shows was true of its HelmRelease at the same version."""
     name = tenants.create()["metadata"]["name"]
-    client, release = cluster.session(), f"{RELEASES}/tenant-{name}"
+    client, release = cluster.client(), f"{RELEASES}/tenant-{name}"
 
     def agree() -> bool:
         return version_of(tenants.get(name)) == version_of(client.get(release).expect(200))
@@ -67,8 +67,8 @@ def test_tenants_have_the_versions_of_the_host(cluster: E2eCluster, tenants: Ten
     assert version_of(listed) <= version_of(client.get(RELEASES).expect(200))
 
 
-def test_a_watch_may_wait_for_what_does_not_exist_yet(cluster: E2eCluster, tenants: Tenants) -> None:
-    name, client = tenants.name(), cluster.session()
+def test_a_watch_may_start_before_the_object_exists(cluster: E2eCluster, tenants: Tenants) -> None:
+    name, client = tenants.new_name(), cluster.client()
     start = version_of(client.get(tenants_path(ROOT)).expect(200))
     collection = {"watch": "true", "fieldSelector": f"metadata.name={name}", "resourceVersion": start}
     with (
@@ -78,14 +78,14 @@ def test_a_watch_may_wait_for_what_does_not_exist_yet(cluster: E2eCluster, tenan
         tenants.create()
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
         client.request("DELETE", tenants_path(ROOT, name)).expect(200)
-        told = [frames_until(frames, "DELETED") for frames in (by_field, by_name)]
+        told = [read_frames_until(frames, "DELETED") for frames in (by_field, by_name)]
     for seen in told:
         assert (seen[0]["type"], {frame["object"]["metadata"]["name"] for frame in seen}) == ("ADDED", {name})
     assert told[0] == told[1]
 
 
-def test_the_watch_prefix_is_the_same_stream(cluster: E2eCluster, tenants: Tenants) -> None:
-    name, client = tenants.name(), cluster.session()
+def test_the_deprecated_watch_path_serves_the_same_stream(cluster: E2eCluster, tenants: Tenants) -> None:
+    name, client = tenants.new_name(), cluster.client()
     start = version_of(client.get(tenants_path(ROOT)).expect(200))
     path = tenants_path(ROOT, name).replace("/v1alpha1/", "/v1alpha1/watch/")
     with client.stream(path, query={"resourceVersion": start}, seconds=30) as frames:
@@ -93,10 +93,12 @@ def test_the_watch_prefix_is_the_same_stream(cluster: E2eCluster, tenants: Tenan
         assert next(frames)["object"]["metadata"]["name"] == name
 
 
-def test_kubectl_s_watch_begins_where_its_table_ends(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_kubectl_watches_from_the_resource_version_of_its_table(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     """WIRE-F29: a list as a Table, and then a watch from the Table's version."""
     tenants.create(labels={"e2e": unique})
-    client, accept = cluster.session(), {"Accept": f"{TABLE},application/json"}
+    client, accept = cluster.client(), {"Accept": f"{TABLE},application/json"}
     query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "limit": 500}
     table = client.get(tenants_path(ROOT), query=query, headers=accept).expect(200)
     assert len(table["rows"]) == 1
@@ -108,11 +110,11 @@ def test_kubectl_s_watch_begins_where_its_table_ends(cluster: E2eCluster, tenant
     assert [row["cells"][0] for row in added["object"]["rows"]] == [second]
 
 
-def test_each_watch_by_label_is_told_its_own_and_nothing_else(
+def test_a_watch_by_label_gets_every_matching_event_and_no_other(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     """WIRE-J31: every event of two Tenants, on three watches, of which the last event ends each."""
-    client, start = cluster.session(), version_of(cluster.session().get(tenants_path(ROOT)).expect(200))
+    client, start = cluster.client(), version_of(cluster.client().get(tenants_path(ROOT)).expect(200))
     first, second = f"{unique}a", f"{unique}b"
 
     def watch(selector: str) -> Any:
@@ -126,9 +128,9 @@ def test_each_watch_by_label_is_told_its_own_and_nothing_else(
         client.request("DELETE", tenants_path(ROOT, made[-1])).expect(200)
     with watch(f"e2e={first}") as a, watch(f"e2e={second}") as b, watch(f"e2e in ({first},{second})") as both:
         told = [
-            frames_until(a, "DELETED"),
-            frames_until(b, "DELETED"),
-            frames_until(both, "DELETED") + frames_until(both, "DELETED"),
+            read_frames_until(a, "DELETED"),
+            read_frames_until(b, "DELETED"),
+            read_frames_until(both, "DELETED") + read_frames_until(both, "DELETED"),
         ]
     for seen, name in zip(told, made, strict=False):
         assert {frame["object"]["metadata"]["name"] for frame in seen} == {name}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import frames_until
+from tests.e2e.support.https_client import read_frames_until
 from tests.e2e.support.tenants import Tenants
 
 Frame = dict[str, Any]
@@ -19,7 +19,7 @@ def relabel(tenants: Tenants, name: str, **labels: str | None) -> Frame:
     return tenants.patch(name, {"metadata": {"labels": labels}})
 
 
-def told(frames: Iterator[Frame], count: int) -> list[tuple[str, str]]:
+def next_events(frames: Iterator[Frame], count: int) -> list[tuple[str, str]]:
     """Type and name of the next events, bookmarks aside."""
     seen: list[tuple[str, str]] = []
     while len(seen) < count:
@@ -31,20 +31,22 @@ def told(frames: Iterator[Frame], count: int) -> list[tuple[str, str]]:
 
 
 def delete(cluster: E2eCluster, name: str) -> None:
-    assert cluster.session().request("DELETE", tenants_path(ROOT, name)).status == 200
+    assert cluster.client().request("DELETE", tenants_path(ROOT, name)).status == 200
 
 
 def current_version(cluster: E2eCluster) -> str:
-    version: str = cluster.session().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
+    version: str = cluster.client().get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     return version
 
 
 def watch(cluster: E2eCluster, selector: str, version: str) -> Any:
     query = {"watch": "true", "labelSelector": selector, "resourceVersion": version}
-    return cluster.session().stream(tenants_path(ROOT), query=query, seconds=30)
+    return cluster.client().stream(tenants_path(ROOT), query=query, seconds=30)
 
 
-def test_each_watch_is_told_what_its_selector_chooses(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_each_watch_gets_the_events_that_its_selector_matches(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     start = current_version(cluster)
     selectors = f"e2e={unique}a", f"e2e={unique}b", f"e2e in ({unique}a,{unique}b)"
     with (
@@ -55,14 +57,14 @@ def test_each_watch_is_told_what_its_selector_chooses(cluster: E2eCluster, tenan
         first = tenants.create(labels={"e2e": f"{unique}a"})["metadata"]["name"]
         tenants.patch(first, {"spec": {"etcd": True}})
         second = tenants.create(labels={"e2e": f"{unique}b"})["metadata"]["name"]
-        assert ("ADDED", first) in told(a, 2)
-        assert told(b, 1) == [("ADDED", second)]
-        seen = told(both, 3)
+        assert ("ADDED", first) in next_events(a, 2)
+        assert next_events(b, 1) == [("ADDED", second)]
+        seen = next_events(both, 3)
         assert seen[0] == ("ADDED", first)
         assert ("MODIFIED", first) in seen
 
 
-def test_leaving_the_selection_is_a_deletion_and_returning_an_addition(
+def test_an_object_that_leaves_the_selection_is_deleted_and_added_when_it_returns(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
@@ -71,31 +73,31 @@ def test_leaving_the_selection_is_a_deletion_and_returning_an_addition(
         relabel(tenants, name, out="yes")
         tenants.patch(name, {"spec": {"etcd": True}})
         relabel(tenants, name, out=None)
-        seen = frames_until(frames, "ADDED")
+        seen = read_frames_until(frames, "ADDED")
     kinds = [frame["type"] for frame in seen]
     assert kinds[-2:] == ["DELETED", "ADDED"]
     assert seen[-1]["object"]["spec"]["etcd"] is True
 
 
-def test_a_watch_goes_on_where_the_last_one_ended(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_watch_resumes_from_the_last_resource_version(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     changed = tenants.patch(name, {"metadata": {"annotations": {"step": "1"}}})
     tenants.patch(name, {"metadata": {"annotations": {"step": "2"}}})
     delete(cluster, name)
     with watch(cluster, f"e2e={unique}", changed["metadata"]["resourceVersion"]) as frames:
-        seen = frames_until(frames, "DELETED")
+        seen = read_frames_until(frames, "DELETED")
     steps = [frame["object"]["metadata"]["annotations"]["step"] for frame in seen]
     # what the reconciler finds out may come in between
     assert steps == sorted(steps)
     assert ("MODIFIED", "2") in [(frame["type"], step) for frame, step in zip(seen, steps, strict=True)]
 
 
-def test_a_deletion_shows_the_last_state(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_delete_event_shows_the_last_state(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     tenant = tenants.create(labels={"e2e": unique}, spec={"etcd": True})
     start = current_version(cluster)
     delete(cluster, tenant["metadata"]["name"])
     with watch(cluster, f"e2e={unique}", start) as frames:
-        last = frames_until(frames, "DELETED")[-1]["object"]
+        last = read_frames_until(frames, "DELETED")[-1]["object"]
     assert last["spec"]["etcd"] is True
     assert last["metadata"]["uid"] == tenant["metadata"]["uid"]
     assert int(last["metadata"]["resourceVersion"]) > int(start)
@@ -112,34 +114,34 @@ def test_watches_from_successive_versions_agree(cluster: E2eCluster, tenants: Te
     for version in versions:
         with watch(cluster, f"e2e={unique}", version) as frames:
             told_from.append(
-                [frame["object"]["metadata"]["resourceVersion"] for frame in frames_until(frames, "DELETED")]
+                [frame["object"]["metadata"]["resourceVersion"] for frame in read_frames_until(frames, "DELETED")]
             )
     whole = told_from[0]
     assert all(tail == whole[-len(tail) :] for tail in told_from)
     assert len(whole) > len(told_from[-1])
 
 
-def test_without_a_version_a_watch_begins_with_what_there_is(
+def test_a_watch_without_a_version_begins_with_the_existing_objects(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     with watch(cluster, f"e2e={unique}", "") as frames:
-        assert told(frames, 1) == [("ADDED", name)]
+        assert next_events(frames, 1) == [("ADDED", name)]
 
 
 def test_one_object_can_be_watched_by_its_name(cluster: E2eCluster, tenants: Tenants) -> None:
     name, other = (tenants.create()["metadata"]["name"] for _ in range(2))
     query = {"watch": "true", "fieldSelector": f"metadata.name={name}", "resourceVersion": current_version(cluster)}
-    with cluster.session().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
+    with cluster.client().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
         tenants.patch(other, {"spec": {"etcd": True}})
         tenants.patch(name, {"spec": {"etcd": True}})
-        assert told(frames, 1) == [("MODIFIED", name)]
+        assert next_events(frames, 1) == [("MODIFIED", name)]
 
 
 @pytest.mark.parametrize("version", ["1"])
-def test_a_version_that_is_long_gone_is_expired(cluster: E2eCluster, version: str) -> None:
+def test_a_compacted_resource_version_is_expired(cluster: E2eCluster, version: str) -> None:
     query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": 5}
-    answer = cluster.session().get(tenants_path(ROOT), query=query)
+    answer = cluster.client().get(tenants_path(ROOT), query=query)
     if answer.status == 200:
         frame = answer.json()
         assert (frame["type"], frame["object"]["code"], frame["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -149,5 +151,5 @@ def test_a_version_that_is_long_gone_is_expired(cluster: E2eCluster, version: st
 
 def test_a_watch_ends_at_its_timeout(cluster: E2eCluster) -> None:
     query = {"watch": "true", "resourceVersion": current_version(cluster), "timeoutSeconds": 1}
-    with cluster.session().stream(tenants_path(ROOT), query=query, seconds=15) as frames:
+    with cluster.client().stream(tenants_path(ROOT), query=query, seconds=15) as frames:
         assert [frame["type"] for frame in frames if frame["type"] == "ERROR"] == []

@@ -13,7 +13,7 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 END = "k8s.io/initial-events-end"
 
 
-def query(unique: str) -> dict[str, str]:
+def watch_list_query(unique: str) -> dict[str, str]:
     return {
         "watch": "true",
         "sendInitialEvents": "true",
@@ -23,7 +23,7 @@ def query(unique: str) -> dict[str, str]:
     }
 
 
-def initial(frames: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def read_initial_events(frames: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """The events before the bookmark that ends them, and the bookmark."""
     events: list[dict[str, Any]] = []
     for frame in frames:
@@ -37,8 +37,8 @@ def test_the_list_comes_first_then_the_bookmark_then_changes(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     made = sorted(tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3))
-    with cluster.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
-        events, bookmark = initial(frames)
+    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique), seconds=30) as frames:
+        events, bookmark = read_initial_events(frames)
         assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [
             ("ADDED", name) for name in made
         ]
@@ -51,31 +51,31 @@ def test_the_list_comes_first_then_the_bookmark_then_changes(
 
 
 def test_an_empty_list_is_only_a_bookmark(cluster: E2eCluster, unique: str) -> None:
-    with cluster.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
-        events, bookmark = initial(frames)
+    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique), seconds=30) as frames:
+        events, bookmark = read_initial_events(frames)
     assert events == []
     assert bookmark["metadata"]["annotations"][END] == "true"
 
 
-def test_metadata_only(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_watch_list_of_metadata(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     tenant = tenants.create(labels={"e2e": unique})
-    with cluster.session().stream(
-        tenants_path(ROOT), query=query(unique), headers={"Accept": PARTIAL}, seconds=30
+    with cluster.client().stream(
+        tenants_path(ROOT), query=watch_list_query(unique), headers={"Accept": PARTIAL}, seconds=30
     ) as frames:
-        events, bookmark = initial(frames)
+        events, bookmark = read_initial_events(frames)
     assert [event["object"]["kind"] for event in events] == ["PartialObjectMetadata"]
     assert events[0]["object"]["metadata"]["uid"] == tenant["metadata"]["uid"]
     assert "spec" not in events[0]["object"]
     assert (bookmark["kind"], bookmark["metadata"]["annotations"][END]) == ("PartialObjectMetadata", "true")
 
 
-def test_tables(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_watch_list_of_tables(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     for _ in range(2):
         tenants.create(labels={"e2e": unique})
-    with cluster.session().stream(
-        tenants_path(ROOT), query=query(unique), headers={"Accept": TABLE}, seconds=30
+    with cluster.client().stream(
+        tenants_path(ROOT), query=watch_list_query(unique), headers={"Accept": TABLE}, seconds=30
     ) as frames:
-        events, bookmark = initial(frames)
+        events, bookmark = read_initial_events(frames)
     assert [bool(event["object"].get("columnDefinitions")) for event in events] == [True, False]
     assert [len(event["object"]["rows"]) for event in events] == [1, 1]
     assert bookmark["kind"] == "Table"
@@ -85,14 +85,14 @@ def test_tables(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
 def test_a_watch_list_equals_a_list(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     for _ in range(2):
         tenants.create(labels={"e2e": unique})
-    listed = cluster.session().get(tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"}).expect(200)["items"]
-    with cluster.session().stream(tenants_path(ROOT), query=query(unique), seconds=30) as frames:
-        events, _ = initial(frames)
+    listed = cluster.client().get(tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"}).expect(200)["items"]
+    with cluster.client().stream(tenants_path(ROOT), query=watch_list_query(unique), seconds=30) as frames:
+        events, _ = read_initial_events(frames)
     names = {item["metadata"]["name"] for item in listed}
     assert {event["object"]["metadata"]["name"] for event in events} == names
 
 
-def test_match_is_required_with_initial_events(cluster: E2eCluster) -> None:
+def test_send_initial_events_requires_resource_version_match(cluster: E2eCluster) -> None:
     asked = {"watch": "true", "sendInitialEvents": "true", "allowWatchBookmarks": "true"}
-    status = cluster.session().get(tenants_path(ROOT), query=asked).expect(422)
+    status = cluster.client().get(tenants_path(ROOT), query=asked).expect(422)
     assert "resourceVersionMatch" in status["message"]

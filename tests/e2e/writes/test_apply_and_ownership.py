@@ -8,19 +8,19 @@ import re
 
 import pytest
 
-from tests.e2e.support.applying import API_VERSION, APPLY, MERGE, apply, configuration, entries
+from tests.e2e.support.applying import API_VERSION, APPLY, MERGE, apply, configuration, managed_fields
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Tenants, manifest
 
 
-def test_the_form_of_the_entries(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_the_format_of_managed_fields_entries(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     config = configuration(
         name, metadata={"labels": {"a": "b"}, "finalizers": ["example.org/x"]}, spec={"resourceQuotas": {"cpu": 1}}
     )
     apply(cluster, name, "applier", config).expect(201)
-    updated = cluster.session().request(
+    updated = cluster.client().request(
         "PATCH",
         tenants_path(ROOT, name),
         {"metadata": {"annotations": {"c": "d"}, "finalizers": None}, "spec": {"etcd": True}},
@@ -43,16 +43,18 @@ def test_the_form_of_the_entries(cluster: E2eCluster, tenants: Tenants) -> None:
     ]
 
 
-def test_what_the_server_sets_is_owned_by_nobody(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_fields_set_by_the_server_have_no_owner(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create(labels={"a": "b"}, generateName="x")
     [entry] = created["metadata"]["managedFields"]
     assert set(entry["fieldsV1"]) == {"f:metadata", "f:spec"}
     assert set(entry["fieldsV1"]["f:metadata"]) == {"f:labels", "f:generateName"}
 
 
-def test_a_manager_without_a_name_is_the_user_agent(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_default_field_manager_is_the_user_agent(cluster: E2eCluster, tenants: Tenants) -> None:
     agent = {"User-Agent": "my-tool/v1.2 (linux/amd64)"}
-    created = cluster.session().request("POST", tenants_path(ROOT), manifest(tenants.name()), headers=agent).expect(201)
+    created = (
+        cluster.client().request("POST", tenants_path(ROOT), manifest(tenants.new_name()), headers=agent).expect(201)
+    )
     assert [entry["manager"] for entry in created["metadata"]["managedFields"]] == ["my-tool"]
 
 
@@ -60,13 +62,13 @@ def test_owner_references_are_owned_by_their_uid(cluster: E2eCluster, tenants: T
     uid = tenants.get("root")["metadata"]["uid"]
     owner = {"apiVersion": API_VERSION, "kind": "Tenant", "name": "root", "uid": uid}
     other = {"apiVersion": "v1", "kind": "Namespace", "name": ROOT}
-    other["uid"] = cluster.session().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
-    name = tenants.name()
+    other["uid"] = cluster.client().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
+    name = tenants.new_name()
     apply(cluster, name, "first", configuration(name, metadata={"ownerReferences": [owner]})).expect(201)
     metadata = {"ownerReferences": [other], "finalizers": ["example.org/x"]}
     both = apply(cluster, name, "second", configuration(name, metadata=metadata)).expect(200)
     assert both["metadata"]["ownerReferences"] == [owner, other]
-    owned = entries(both)["second", "Apply"]["fieldsV1"]["f:metadata"]
+    owned = managed_fields(both)["second", "Apply"]["fieldsV1"]["f:metadata"]
     assert owned == {
         "f:finalizers": {'v:"example.org/x"': {}},
         "f:ownerReferences": {f'k:{{"uid":"{other["uid"]}"}}': {}},
@@ -124,17 +126,17 @@ def test_owner_references_are_owned_by_their_uid(cluster: E2eCluster, tenants: T
         ),
     ],
 )
-def test_the_mistakes_of_an_apply_are_told_in_order(
+def test_errors_of_an_apply_are_reported_in_order(
     cluster: E2eCluster, tenants: Tenants, config: str, code: int, message: str
 ) -> None:
-    name, client = tenants.name(), cluster.session()
+    name, client = tenants.new_name(), cluster.client()
     client.request("POST", tenants_path(ROOT), manifest(name), query={"fieldManager": "e2e"}).expect(201)
     status = apply(cluster, name, "applier", config, fieldValidation="Strict").expect(code)
     assert status["message"].startswith(message)
 
 
-def test_an_apply_of_what_is_not_there_creates_it(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_an_apply_of_a_missing_object_creates_it(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     gone = configuration(name, metadata={"resourceVersion": "5"})
     assert apply(cluster, name, "first", gone).expect(409)["reason"] == "Conflict"
     created = apply(cluster, name, "first", configuration(name, spec={"etcd": True}))
@@ -143,20 +145,18 @@ def test_an_apply_of_what_is_not_there_creates_it(cluster: E2eCluster, tenants: 
     assert again.expect(200)["metadata"]["uid"] == created.json()["metadata"]["uid"]
 
 
-def test_who_may_patch_but_not_create_creates_nothing_by_apply(
-    cluster: E2eCluster, tenants: Tenants, unique: str
-) -> None:
+def test_apply_creates_nothing_without_the_create_verb(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     rules = [{"apiGroups": ["apps.cozystack.io"], "resources": ["tenants"], "verbs": ["get", "patch"]}]
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{ROOT}"
     role = {"metadata": {"name": unique}, "rules": rules}
-    cluster.session().request("POST", f"{rbac}/roles", role).expect(201)
+    cluster.client().request("POST", f"{rbac}/roles", role).expect(201)
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": unique}
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": unique}
     binding = {"metadata": {"name": unique}, "roleRef": reference, "subjects": [subject]}
-    cluster.session().request("POST", f"{rbac}/rolebindings", binding).expect(201)
-    user, there, missing = cluster.session(unique), tenants.create()["metadata"]["name"], tenants.name()
+    cluster.client().request("POST", f"{rbac}/rolebindings", binding).expect(201)
+    user, there, missing = cluster.client(unique), tenants.create()["metadata"]["name"], tenants.new_name()
 
-    def attempt(name: str) -> Answer:
+    def attempt(name: str) -> Response:
         query = {"fieldManager": "e2e"}
         config = configuration(name, metadata={"labels": {"a": "b"}})
         return user.request("PATCH", tenants_path(ROOT, name), config, query=query, content_type=APPLY)
@@ -166,11 +166,11 @@ def test_who_may_patch_but_not_create_creates_nothing_by_apply(
     assert not tenants.exists(missing)
 
 
-def test_a_change_of_owners_alone_is_a_change(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_a_new_field_owner_alone_changes_the_resource_version(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     config = configuration(name, spec={"etcd": True})
     apply(cluster, name, "first", config).expect(201)
-    before = tenants.settled(name)["metadata"]
+    before = tenants.wait_until_settled(name)["metadata"]
     unchanged = apply(cluster, name, "first", config).expect(200)["metadata"]
     assert unchanged == before
     shared = apply(cluster, name, "second", config).expect(200)["metadata"]
@@ -183,7 +183,7 @@ def test_a_change_of_owners_alone_is_a_change(cluster: E2eCluster, tenants: Tena
     ]
 
 
-def test_the_first_apply_over_what_nobody_owns_conflicts(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_first_apply_over_unowned_fields_conflicts(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     untracked = tenants.patch(name, {"metadata": {"managedFields": [{}]}})
     assert "managedFields" not in untracked["metadata"]
@@ -191,7 +191,7 @@ def test_the_first_apply_over_what_nobody_owns_conflicts(cluster: E2eCluster, te
     status = apply(cluster, name, "first", configuration(name, spec={"monitoring": False})).expect(409)
     assert 'conflict with "before-first-apply" using' in status["message"]
     same = apply(cluster, name, "first", configuration(name, spec={"monitoring": True})).expect(200)
-    assert ("before-first-apply", "Update") in entries(same)
+    assert ("before-first-apply", "Update") in managed_fields(same)
 
 
 @pytest.mark.parametrize(
@@ -202,35 +202,35 @@ def test_the_first_apply_over_what_nobody_owns_conflicts(cluster: E2eCluster, te
         pytest.param("1000m", True, id="the same in another unit"),
     ],
 )
-def test_quantities_are_compared_as_they_are_written(
+def test_quantities_are_compared_as_written(
     cluster: E2eCluster, tenants: Tenants, value: int | str, conflicts: bool
 ) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     apply(cluster, name, "first", configuration(name, spec={"resourceQuotas": {"cpu": 1}})).expect(201)
     other = apply(cluster, name, "second", configuration(name, spec={"resourceQuotas": {"cpu": value}}))
     assert other.status == (409 if conflicts else 200)
     assert tenants.get(name)["spec"]["resourceQuotas"] == {"cpu": 1}
 
 
-def test_an_applied_null_is_a_default_that_is_owned(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_an_applied_null_sets_the_default_and_owns_it(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     apply(cluster, name, "first", configuration(name, spec={"schedulingClass": "a"})).expect(201)
     nulled = apply(cluster, name, "first", configuration(name, spec={"schedulingClass": None})).expect(200)
     assert nulled["spec"]["schedulingClass"] == ""
-    assert entries(nulled)["first", "Apply"]["fieldsV1"] == {"f:spec": {"f:schedulingClass": {}}}
+    assert managed_fields(nulled)["first", "Apply"]["fieldsV1"] == {"f:spec": {"f:schedulingClass": {}}}
 
 
-def test_defaults_are_nobody_s(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_defaulted_fields_have_no_owner(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     created = apply(cluster, name, "first", configuration(name, spec={"etcd": True})).expect(201)
     assert created["spec"]["monitoring"] is False
-    assert entries(created)["first", "Apply"]["fieldsV1"] == {"f:spec": {"f:etcd": {}}}
+    assert managed_fields(created)["first", "Apply"]["fieldsV1"] == {"f:spec": {"f:etcd": {}}}
     apply(cluster, name, "second", configuration(name, spec={"monitoring": True})).expect(200)
 
 
-def test_managed_fields_are_in_every_answer(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_managed_fields_are_in_every_response(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create()
-    name, client = created["metadata"]["name"], cluster.session()
+    name, client = created["metadata"]["name"], cluster.client()
     one_only = {"fieldSelector": f"metadata.name={name}"}
     [listed] = client.get(tenants_path(ROOT), query=one_only).expect(200)["items"]
     with client.stream(tenants_path(ROOT), query={**one_only, "watch": "true"}, seconds=30) as frames:
@@ -239,7 +239,7 @@ def test_managed_fields_are_in_every_answer(cluster: E2eCluster, tenants: Tenant
         assert shown["metadata"]["managedFields"] == created["metadata"]["managedFields"]
 
 
-def test_a_status_that_is_applied_has_an_entry_of_its_own(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_applied_status_has_its_own_entry(cluster: E2eCluster, tenants: Tenants) -> None:
     """WIRE-J37, on the kind that Tenants are kept in: a Tenant's own status is read-only."""
     name = tenants.create()["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
@@ -252,7 +252,7 @@ def test_a_status_that_is_applied_has_an_entry_of_its_own(cluster: E2eCluster, t
         "status": {"conditions": [condition]},
     }
     query = {"fieldManager": "helm-controller"}
-    client = cluster.session()
+    client = cluster.client()
     applied = client.request("PATCH", f"{path}/status", config, query=query, content_type=APPLY).expect(200)
     [entry] = [each for each in applied["metadata"]["managedFields"] if each["manager"] == "helm-controller"]
     assert (entry["operation"], entry["subresource"]) == ("Apply", "status")

@@ -61,9 +61,11 @@ EVERYTHING = Mistakes(accept=True, option=True, content_type=True, body=True)
         pytest.param(Mistakes(name=True), 422, id="and at last what it says"),
     ],
 )
-def test_the_checks_of_a_create_have_an_order(cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int) -> None:
+def test_errors_of_a_create_are_reported_in_order(
+    cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int
+) -> None:
     path = tenants_path(ROOT)
-    assert mistakes.send(cluster.session(), "POST", path, unique, right_type="application/json") == code
+    assert mistakes.send(cluster.client(), "POST", path, unique, right_type="application/json") == code
 
 
 @pytest.mark.parametrize(
@@ -77,9 +79,11 @@ def test_the_checks_of_a_create_have_an_order(cluster: E2eCluster, unique: str, 
         pytest.param(Mistakes(), 404, id="and at last whether there is one"),
     ],
 )
-def test_the_checks_of_an_update_have_an_order(cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int) -> None:
+def test_errors_of_an_update_are_reported_in_order(
+    cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int
+) -> None:
     path = tenants_path(ROOT, unique)
-    assert mistakes.send(cluster.session(), "PUT", path, unique, right_type="application/json") == code
+    assert mistakes.send(cluster.client(), "PUT", path, unique, right_type="application/json") == code
 
 
 @pytest.mark.parametrize(
@@ -91,14 +95,16 @@ def test_the_checks_of_an_update_have_an_order(cluster: E2eCluster, unique: str,
         pytest.param(Mistakes(), 404, id="and at last whether there is one"),
     ],
 )
-def test_the_checks_of_a_patch_have_an_order(cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int) -> None:
+def test_errors_of_a_patch_are_reported_in_order(
+    cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int
+) -> None:
     path = tenants_path(ROOT, unique)
-    assert mistakes.send(cluster.session(), "PATCH", path, unique, right_type="application/merge-patch+json") == code
+    assert mistakes.send(cluster.client(), "PATCH", path, unique, right_type="application/merge-patch+json") == code
 
 
-def test_the_options_of_a_delete_come_before_the_object(cluster: E2eCluster, unique: str) -> None:
+def test_delete_options_are_checked_before_the_object(cluster: E2eCluster, unique: str) -> None:
     path = tenants_path(ROOT, unique)
-    client = cluster.session()
+    client = cluster.client()
     client.request("DELETE", path, query={"propagationPolicy": "Sometimes"}).expect(422)
     client.request("DELETE", path).expect(404)
 
@@ -111,26 +117,28 @@ def test_the_options_of_a_delete_come_before_the_object(cluster: E2eCluster, uni
         pytest.param("PUT", tenants_path(ROOT, "root", "status"), 405, id="a verb that the storage lacks"),
     ],
 )
-def test_routing_comes_before_anything_in_the_request(cluster: E2eCluster, method: str, path: str, code: int) -> None:
-    assert EVERYTHING.send(cluster.session(), method, path, "root", right_type=XML) == code
+def test_routing_is_checked_before_anything_in_the_request(
+    cluster: E2eCluster, method: str, path: str, code: int
+) -> None:
+    assert EVERYTHING.send(cluster.client(), method, path, "root", right_type=XML) == code
 
 
-def test_rights_come_before_routing(cluster: E2eCluster, unique: str) -> None:
+def test_authorization_is_checked_before_routing(cluster: E2eCluster, unique: str) -> None:
     for path in (f"{tenants_path(ROOT)}x", tenants_path(ROOT, "root", "scale")):
-        assert EVERYTHING.send(cluster.session(unique), "PUT", path, "root", right_type=XML) == 403
+        assert EVERYTHING.send(cluster.client(unique), "PUT", path, "root", right_type=XML) == 403
 
 
-def direct(cluster: E2eCluster) -> Client:
+def direct_client(cluster: E2eCluster) -> Client:
     """Past the aggregator, which cuts a connection in the middle of a body that is refused."""
-    return cluster.direct() if isinstance(cluster, KubeCluster) else cluster.session()
+    return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
 
 def padded(body: dict[str, Any], size: int) -> bytes:
     return json.dumps(body).encode().ljust(size)
 
 
-def test_three_mebibytes_pass(cluster: E2eCluster, tenants: Tenants) -> None:
-    client, name = direct(cluster), tenants.name()
+def test_a_body_of_three_mebibytes_is_accepted(cluster: E2eCluster, tenants: Tenants) -> None:
+    client, name = direct_client(cluster), tenants.new_name()
     client.request("POST", tenants_path(ROOT), padded(manifest(name), LIMIT)).expect(201)
     path = tenants_path(ROOT, name)
     wanted = padded(manifest(name, spec={"etcd": True}), LIMIT)
@@ -141,29 +149,31 @@ def test_three_mebibytes_pass(cluster: E2eCluster, tenants: Tenants) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_one_byte_more_does_not(cluster: E2eCluster, tenants: Tenants, method: str) -> None:
+def test_a_body_one_byte_over_the_limit_is_rejected(cluster: E2eCluster, tenants: Tenants, method: str) -> None:
     name = tenants.create()["metadata"]["name"]
     path = tenants_path(ROOT) if method == "POST" else tenants_path(ROOT, name)
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-    status = direct(cluster).request(method, path, padded(manifest(name), LIMIT + 1), content_type=kind).expect(413)
+    status = (
+        direct_client(cluster).request(method, path, padded(manifest(name), LIMIT + 1), content_type=kind).expect(413)
+    )
     assert status["message"] == "Request entity too large: limit is 3145728"
     assert tenants.exists(name)
 
 
-def test_a_body_of_an_unknown_type_is_not_even_read(cluster: E2eCluster) -> None:
-    direct(cluster).request("POST", tenants_path(ROOT), b"x" * (LIMIT + 1), content_type=XML).expect(415)
+def test_a_body_of_an_unknown_content_type_is_not_read(cluster: E2eCluster) -> None:
+    direct_client(cluster).request("POST", tenants_path(ROOT), b"x" * (LIMIT + 1), content_type=XML).expect(415)
 
 
-def test_a_body_without_a_length_is_limited_too(cluster: E2eCluster) -> None:
+def test_a_chunked_body_is_limited_too(cluster: E2eCluster) -> None:
     head = {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}
     chunk = b"x" * 0x10000
     chunks = b"".join([b"10000\r\n" + chunk + b"\r\n"] * 49) + b"0\r\n\r\n"
-    answer = direct(cluster).request("POST", tenants_path(ROOT), chunks, headers=head, content_type="")
+    answer = direct_client(cluster).request("POST", tenants_path(ROOT), chunks, headers=head, content_type="")
     assert answer.expect(413)["reason"] == "RequestEntityTooLarge"
 
 
-def test_a_verb_that_the_storage_lacks_is_not_allowed(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_unsupported_verb_is_not_allowed(cluster: E2eCluster, tenants: Tenants) -> None:
     path = tenants_path(ROOT, tenants.create()["metadata"]["name"], "status")
     for method in ("PUT", "PATCH", "DELETE", "POST"):
-        status = cluster.session().request(method, path, {}, content_type="application/merge-patch+json").expect(405)
+        status = cluster.client().request(method, path, {}, content_type="application/merge-patch+json").expect(405)
         assert (status["reason"], status["status"]) == ("MethodNotAllowed", "Failure")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Tenants, manifest
 
 SECONDS = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
@@ -17,8 +17,8 @@ UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def post(cluster: E2eCluster, body: Any, *, content_type: str = "application/json", **query: str) -> Answer:
-    return cluster.session().request("POST", tenants_path(ROOT), body, query=query or None, content_type=content_type)
+def post(cluster: E2eCluster, body: Any, *, content_type: str = "application/json", **query: str) -> Response:
+    return cluster.client().request("POST", tenants_path(ROOT), body, query=query or None, content_type=content_type)
 
 
 def test_the_server_sets_identity_time_and_generation(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -32,7 +32,7 @@ def test_the_server_sets_identity_time_and_generation(cluster: E2eCluster, tenan
     assert "selfLink" not in metadata
 
 
-def test_what_only_the_server_sets_is_not_taken_from_a_body(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_system_fields_in_a_body_are_ignored(cluster: E2eCluster, tenants: Tenants) -> None:
     past = "2001-01-01T00:00:00Z"
     claimed: dict[str, Any] = {
         "uid": "00000000-0000-4000-8000-000000000000",
@@ -49,12 +49,12 @@ def test_what_only_the_server_sets_is_not_taken_from_a_body(cluster: E2eCluster,
     assert {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}.isdisjoint(metadata)
 
 
-def test_a_version_in_a_new_object_is_the_client_s_mistake(cluster: E2eCluster, tenants: Tenants) -> None:
-    status = post(cluster, manifest(tenants.name(), resourceVersion="5")).expect(400)
+def test_a_resource_version_in_a_new_object_is_a_bad_request(cluster: E2eCluster, tenants: Tenants) -> None:
+    status = post(cluster, manifest(tenants.new_name(), resourceVersion="5")).expect(400)
     assert status["message"] == "resourceVersion should not be set on objects to be created"
 
 
-def test_finalizers_and_owners_of_a_new_object_are_kept(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_finalizers_and_owners_of_a_new_object_are_stored(cluster: E2eCluster, tenants: Tenants) -> None:
     root = tenants.get("root")
     owner = {"apiVersion": root["apiVersion"], "kind": "Tenant", "name": "root", "uid": root["metadata"]["uid"]}
     created = tenants.create(finalizers=["example.org/keep"], ownerReferences=[owner])
@@ -63,8 +63,8 @@ def test_finalizers_and_owners_of_a_new_object_are_kept(cluster: E2eCluster, ten
     tenants.patch(created["metadata"]["name"], {"metadata": {"finalizers": None}})
 
 
-def test_a_body_may_leave_out_its_kind_and_version(cluster: E2eCluster, tenants: Tenants) -> None:
-    created = post(cluster, {"metadata": {"name": tenants.name()}}).expect(201)
+def test_a_body_may_omit_its_kind_and_version(cluster: E2eCluster, tenants: Tenants) -> None:
+    created = post(cluster, {"metadata": {"name": tenants.new_name()}}).expect(201)
     assert (created["apiVersion"], created["kind"]) == ("apps.cozystack.io/v1alpha1", "Tenant")
     assert created["metadata"]["namespace"] == ROOT
 
@@ -91,10 +91,10 @@ def test_a_body_may_leave_out_its_kind_and_version(cluster: E2eCluster, tenants:
         ),
     ],
 )
-def test_a_body_of_another_kind_is_refused(
+def test_a_body_of_another_kind_is_rejected(
     cluster: E2eCluster, tenants: Tenants, claimed: dict[str, Any], message: str
 ) -> None:
-    status = post(cluster, {**manifest(tenants.name()), **claimed}).expect(400)
+    status = post(cluster, {**manifest(tenants.new_name()), **claimed}).expect(400)
     assert status["message"].startswith(message)
 
 
@@ -108,7 +108,7 @@ def test_a_body_of_another_kind_is_refused(
         pytest.param({"metadata": []}, id="the metadata"),
     ],
 )
-def test_a_wrong_type_in_metadata_cannot_be_handled(cluster: E2eCluster, wrong: dict[str, Any]) -> None:
+def test_a_wrong_type_in_metadata_is_a_bad_request(cluster: E2eCluster, wrong: dict[str, Any]) -> None:
     message = post(cluster, wrong).expect(400)["message"]
     assert message.startswith('Tenant in version "v1alpha1" cannot be handled as a Tenant: ')
 
@@ -121,13 +121,13 @@ def test_a_wrong_type_in_metadata_cannot_be_handled(cluster: E2eCluster, wrong: 
         pytest.param("Application/JSON", id="in capitals"),
     ],
 )
-def test_a_body_is_json_unless_it_says_otherwise(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
-    post(cluster, manifest(tenants.name()), content_type=content_type).expect(201)
+def test_a_body_is_json_by_default(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
+    post(cluster, manifest(tenants.new_name()), content_type=content_type).expect(201)
 
 
 @pytest.mark.parametrize("content_type", ["text/yaml", "application/cbor", "text/plain", "nonsense"])
-def test_a_body_of_another_type_is_unsupported(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
-    status = post(cluster, manifest(tenants.name()), content_type=content_type).expect(415)
+def test_an_unknown_content_type_is_unsupported(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
+    status = post(cluster, manifest(tenants.new_name()), content_type=content_type).expect(415)
     assert status["reason"] == "UnsupportedMediaType"
     assert status["message"].startswith(
         "the body of the request was in an unknown format - accepted media types include: "
@@ -135,8 +135,8 @@ def test_a_body_of_another_type_is_unsupported(cluster: E2eCluster, tenants: Ten
     )
 
 
-def test_of_repeated_keys_the_last_counts_and_case_matters(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_the_last_duplicate_key_wins_and_keys_are_case_sensitive(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     body = f"""{{"metadata": {{"name": "{name}"}},
       "spec": {{"etcd": true, "monitoring": true, "etcd": false, "Monitoring": false, "colour": "red"}}}}"""
     answer = post(cluster, body)
@@ -152,19 +152,19 @@ def test_integers_stay_integers(cluster: E2eCluster, tenants: Tenants) -> None:
     quotas = {"count": largest, "cpu": "4", "memory": 8}
     created = tenants.create(spec={"resourceQuotas": quotas})
     assert created["spec"]["resourceQuotas"] == quotas
-    raw = cluster.session().get(tenants_path(ROOT, created["metadata"]["name"])).content
+    raw = cluster.client().get(tenants_path(ROOT, created["metadata"]["name"])).content
     assert b'"count":9223372036854775807' in raw
 
 
-def test_the_namespace_of_the_body_must_be_that_of_the_url(cluster: E2eCluster, tenants: Tenants) -> None:
-    status = post(cluster, manifest(tenants.name(), "default")).expect(400)
+def test_the_namespace_of_the_body_must_match_the_url(cluster: E2eCluster, tenants: Tenants) -> None:
+    status = post(cluster, manifest(tenants.new_name(), "default")).expect(400)
     assert status["message"] == (
         "the namespace of the provided object does not match the namespace sent on the request"
     )
 
 
-def test_nothing_is_created_over_all_namespaces(cluster: E2eCluster, unique: str) -> None:
-    status = cluster.session().request("POST", tenants_path(), manifest(unique)).expect(405)
+def test_a_create_without_a_namespace_is_not_allowed(cluster: E2eCluster, unique: str) -> None:
+    status = cluster.client().request("POST", tenants_path(), manifest(unique)).expect(405)
     assert status["reason"] == "MethodNotAllowed"
 
 
@@ -177,7 +177,7 @@ def test_a_name_is_required(cluster: E2eCluster) -> None:
     assert status["details"]["causes"] == [{"reason": "FieldValueRequired", "message": why, "field": "metadata.name"}]
 
 
-def test_a_generated_name_is_the_base_and_five_characters(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_a_generated_name_is_the_prefix_and_five_characters(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     made = [post(cluster, {"metadata": {"generateName": unique}}).expect(201)["metadata"] for _ in range(2)]
     try:
         for metadata in made:
@@ -186,11 +186,11 @@ def test_a_generated_name_is_the_base_and_five_characters(cluster: E2eCluster, t
         assert made[0]["name"] != made[1]["name"]
     finally:
         for metadata in made:
-            cluster.session().request("DELETE", tenants_path(ROOT, metadata["name"]))
+            cluster.client().request("DELETE", tenants_path(ROOT, metadata["name"]))
 
 
-def test_a_name_goes_before_a_generated_one(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_a_name_takes_precedence_over_a_generated_one(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     assert post(cluster, manifest(name, generateName="other")).expect(201)["metadata"]["name"] == name
 
 
@@ -200,6 +200,6 @@ def test_a_dry_run_generates_a_name_too(cluster: E2eCluster, unique: str) -> Non
     assert created["uid"]
 
 
-def test_a_base_that_is_no_tenant_s_name_is_invalid(cluster: E2eCluster) -> None:
+def test_a_generated_name_must_be_valid_for_a_tenant(cluster: E2eCluster) -> None:
     status = post(cluster, {"metadata": {"generateName": "with-dash-"}}).expect(422)
     assert {cause["field"] for cause in status["details"]["causes"]} == {"metadata.name"}

@@ -7,27 +7,27 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Object, Tenants
 
 KEEP = "example.org/keep"
 
 
-def delete(cluster: E2eCluster, name: str = "", body: Object | None = None, **query: Any) -> Answer:
-    return cluster.session().request("DELETE", tenants_path(ROOT, name), body, query=query or None)
+def delete(cluster: E2eCluster, name: str = "", body: Object | None = None, **query: Any) -> Response:
+    return cluster.client().request("DELETE", tenants_path(ROOT, name), body, query=query or None)
 
 
 def options(**fields: Any) -> Object:
     return {"kind": "DeleteOptions", "apiVersion": "v1", **fields}
 
 
-def release(tenants: Tenants, name: str) -> Object:
+def remove_finalizers(tenants: Tenants, name: str) -> Object:
     return tenants.patch(name, {"metadata": {"finalizers": None}})
 
 
-def test_what_goes_at_once_is_answered_with_a_status(cluster: E2eCluster, unique: str) -> None:
+def test_deleting_a_configmap_is_answered_with_a_status(cluster: E2eCluster, unique: str) -> None:
     """No Tenant does: it goes after what belongs to it."""
-    client, path = cluster.session(), f"/api/v1/namespaces/{ROOT}/configmaps"
+    client, path = cluster.client(), f"/api/v1/namespaces/{ROOT}/configmaps"
     uid = client.request("POST", path, {"metadata": {"name": unique}}).expect(201)["metadata"]["uid"]
     assert client.request("DELETE", f"{path}/{unique}").expect(200) == {
         "kind": "Status",
@@ -39,9 +39,7 @@ def test_what_goes_at_once_is_answered_with_a_status(cluster: E2eCluster, unique
     assert client.get(f"{path}/{unique}").status == 404
 
 
-def test_a_tenant_without_visible_finalizers_is_answered_with_and_goes_soon(
-    cluster: E2eCluster, tenants: Tenants
-) -> None:
+def test_deleting_a_tenant_is_answered_with_the_terminating_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
     """Our own finalizer is not shown; what it waits for is told in the conditions."""
     metadata = tenants.create()["metadata"]
     marked = delete(cluster, metadata["name"]).expect(200)
@@ -51,7 +49,7 @@ def test_a_tenant_without_visible_finalizers_is_answered_with_and_goes_soon(
     tenants.wait_until_gone(tenants_path(ROOT, metadata["name"]))
 
 
-def test_what_is_kept_is_answered_with_the_object(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_deleting_an_object_with_finalizers_is_answered_with_the_object(cluster: E2eCluster, tenants: Tenants) -> None:
     created = tenants.create(finalizers=[KEEP])
     name = created["metadata"]["name"]
     marked = delete(cluster, name).expect(200)
@@ -62,13 +60,13 @@ def test_what_is_kept_is_answered_with_the_object(cluster: E2eCluster, tenants: 
     again = delete(cluster, name).expect(200)["metadata"]
     for field in ("deletionTimestamp", "generation", "finalizers"):
         assert again[field] == marked["metadata"][field]
-    released = release(tenants, name)
+    released = remove_finalizers(tenants, name)
     assert (released["kind"], released["metadata"]["uid"]) == ("Tenant", created["metadata"]["uid"])
     tenants.wait_until_gone(tenants_path(ROOT, name))
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_the_last_finalizer_s_removal_is_the_deletion(cluster: E2eCluster, tenants: Tenants, method: str) -> None:
+def test_removing_the_last_finalizer_deletes_the_object(cluster: E2eCluster, tenants: Tenants, method: str) -> None:
     name = tenants.create(finalizers=[KEEP])["metadata"]["name"]
     marked = delete(cluster, name).expect(200)
     body: Object = {"metadata": {"finalizers": None}}
@@ -76,7 +74,7 @@ def test_the_last_finalizer_s_removal_is_the_deletion(cluster: E2eCluster, tenan
         metadata = {key: marked["metadata"][key] for key in ("name", "uid")}
         body = {**marked, "metadata": metadata}
     kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-    answer = cluster.session().request(method, tenants_path(ROOT, name), body, content_type=kind).expect(200)
+    answer = cluster.client().request(method, tenants_path(ROOT, name), body, content_type=kind).expect(200)
     assert (answer["kind"], answer["metadata"]["uid"]) == ("Tenant", marked["metadata"]["uid"])
     tenants.wait_until_gone(tenants_path(ROOT, name))
 
@@ -91,12 +89,12 @@ def test_the_last_finalizer_s_removal_is_the_deletion(cluster: E2eCluster, tenan
         pytest.param({}, [KEEP], id="nothing asked"),
     ],
 )
-def test_a_propagation_policy_is_a_finalizer(
+def test_a_propagation_policy_adds_its_finalizer(
     cluster: E2eCluster, tenants: Tenants, asked: Object, finalizers: list[str]
 ) -> None:
     name = tenants.create(finalizers=[KEEP])["metadata"]["name"]
     marked = delete(cluster, name, options(**asked)).expect(200)
-    release(tenants, name)
+    remove_finalizers(tenants, name)
     assert marked["metadata"]["finalizers"] == finalizers
 
 
@@ -105,32 +103,36 @@ def test_a_missing_object_is_not_found(cluster: E2eCluster, unique: str) -> None
     assert status["message"] == f'tenants.apps.cozystack.io "{unique}" not found'
 
 
-def test_a_dry_run_is_answered_as_the_deletion_and_changes_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_dry_run_is_answered_like_the_deletion_and_changes_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
     plain, kept = tenants.create()["metadata"], tenants.create(finalizers=[KEEP])["metadata"]
     for each, dry in ((plain["name"], {"dryRun": "All"}), (kept["name"], {"body": options(dryRun=["All"])})):
         marked = delete(cluster, each, **dry).expect(200)
         assert (marked["kind"], bool(marked["metadata"]["deletionTimestamp"])) == ("Tenant", True)
     for name in (plain["name"], kept["name"]):
         assert "deletionTimestamp" not in tenants.get(name)["metadata"]
-    release(tenants, kept["name"])
+    remove_finalizers(tenants, kept["name"])
 
 
 @pytest.mark.parametrize("api_version", ["v1", "meta.k8s.io/v1", "apps.cozystack.io/v1alpha1"])
-def test_delete_options_come_in_each_of_their_versions(cluster: E2eCluster, tenants: Tenants, api_version: str) -> None:
+def test_delete_options_are_accepted_in_each_of_their_versions(
+    cluster: E2eCluster, tenants: Tenants, api_version: str
+) -> None:
     name = tenants.create()["metadata"]["name"]
     body = {"kind": "DeleteOptions", "apiVersion": api_version, "preconditions": {"uid": "another"}}
     delete(cluster, name, body).expect(409)
     delete(cluster, name, {**body, "preconditions": None}).expect(200)
 
 
-def test_another_kind_is_no_delete_options(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_delete_options_of_another_kind_are_rejected(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     status = delete(cluster, name, {"kind": "Pod", "apiVersion": "v1"}).expect(400)
     assert status["message"] == "decoded object cannot be converted to DeleteOptions"
     assert tenants.exists(name)
 
 
-def test_a_collection_is_answered_with_what_went(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_deleting_a_collection_is_answered_with_the_deleted_objects(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     chosen = sorted(tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(3))
     spared = tenants.create(labels={"e2e": f"{unique}x"})["metadata"]["name"]
     query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "fieldSelector": f"metadata.name!={chosen[0]}"}
@@ -142,7 +144,7 @@ def test_a_collection_is_answered_with_what_went(cluster: E2eCluster, tenants: T
     assert [tenants.exists(name) for name in (chosen[0], spared)] == [True, True]
 
 
-def test_a_collection_of_nothing_is_an_empty_list(cluster: E2eCluster, unique: str) -> None:
+def test_deleting_an_empty_collection_is_answered_with_an_empty_list(cluster: E2eCluster, unique: str) -> None:
     deleted = delete(cluster, labelSelector=f"e2e={unique}").expect(200)
     assert (deleted["kind"], deleted["items"]) == ("TenantList", [])
 
@@ -155,13 +157,13 @@ def test_a_dry_run_of_a_collection_deletes_nothing(cluster: E2eCluster, tenants:
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]
 
 
-def test_the_finalizers_of_a_tenant_are_those_of_its_release(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_finalizers_of_a_tenant_are_those_of_its_helmrelease(cluster: E2eCluster, tenants: Tenants) -> None:
     """WIRE-D93: without that the garbage collector could not finish what it began."""
     name = tenants.create(finalizers=[KEEP])["metadata"]["name"]
     marked = delete(cluster, name).expect(200)["metadata"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
-    stored = cluster.session().get(path).expect(200)["metadata"]
-    release(tenants, name)
+    stored = cluster.client().get(path).expect(200)["metadata"]
+    remove_finalizers(tenants, name)
     assert KEEP in stored["finalizers"]
     assert stored["deletionTimestamp"] == marked["deletionTimestamp"]
     assert stored["uid"] == marked["uid"]

@@ -6,18 +6,18 @@ import json
 
 import yaml
 
-from tests.e2e.support.applying import MERGE, apply, configuration, entries
+from tests.e2e.support.applying import MERGE, apply, configuration, managed_fields
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 JSON_PATCH = "application/json-patch+json"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def test_the_way_from_client_side_to_server_side_apply(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_kubectl_migrates_from_client_side_to_server_side_apply(cluster: E2eCluster, tenants: Tenants) -> None:
     """WIRE-G29: kubectl moves the ownership with a JSON patch of managedFields, and nothing conflicts."""
-    name = tenants.name()
+    name = tenants.new_name()
     text = yaml.safe_dump(manifest(name, spec={"etcd": True, "monitoring": True}))
     cluster.kubectl("apply", "-f", "-", input=text)
     changed = yaml.safe_dump(manifest(name, spec={"etcd": False}))
@@ -26,30 +26,30 @@ def test_the_way_from_client_side_to_server_side_apply(cluster: E2eCluster, tena
     assert tenant["spec"]["etcd"] is False
     # what client-side apply had set, and the new configuration leaves out, went with its owner
     assert tenant["spec"]["monitoring"] is False
-    assert ("kubectl", "Apply") in entries(tenant)
-    assert ("kubectl-client-side-apply", "Update") not in entries(tenant)
+    assert ("kubectl", "Apply") in managed_fields(tenant)
+    assert ("kubectl-client-side-apply", "Update") not in managed_fields(tenant)
     again = json.loads(tenant["metadata"]["annotations"][LAST_APPLIED])
     assert again["spec"] == {"etcd": False}
     assert "serverside-applied" in cluster.kubectl("apply", "--server-side", "-f", "-", input=changed).stdout
 
 
-def test_a_json_patch_moves_ownership_if_the_version_is_right(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_json_patch_moves_ownership_if_the_resource_version_matches(cluster: E2eCluster, tenants: Tenants) -> None:
     """WIRE-G29, G30: what csaupgrade and Flux send."""
     created = tenants.create(spec={"etcd": True})
     name, metadata = created["metadata"]["name"], created["metadata"]
     moved = [{**metadata["managedFields"][0], "manager": "kustomize-controller", "operation": "Apply"}]
 
-    def move(version: str) -> Answer:
+    def move(version: str) -> Response:
         operations = [
             {"op": "replace", "path": "/metadata/managedFields", "value": moved},
             {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
         ]
         path = tenants_path(ROOT, name)
-        return cluster.session().request("PATCH", path, operations, content_type=JSON_PATCH)
+        return cluster.client().request("PATCH", path, operations, content_type=JSON_PATCH)
 
     assert move("1").expect(409)["reason"] == "Conflict"
     tenants.wait("the version did not move in between", lambda: move(version_of(tenants, name)).status == 200)
-    assert set(entries(tenants.get(name))) == {("kustomize-controller", "Apply")}
+    assert set(managed_fields(tenants.get(name))) == {("kustomize-controller", "Apply")}
 
 
 def version_of(tenants: Tenants, name: str) -> str:
@@ -63,12 +63,12 @@ def compared(tenant: Object) -> Object:
     return {**tenant, "metadata": metadata, "status": None}
 
 
-def test_a_dry_run_shows_what_flux_compares_with(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_dry_run_apply_shows_flux_the_drift(cluster: E2eCluster, tenants: Tenants) -> None:
     """WIRE-G30: dry run, comparison, and an apply only if there is drift."""
-    name, flux = tenants.name(), {"force": "true"}
+    name, flux = tenants.new_name(), {"force": "true"}
     config = configuration(name, metadata={"labels": {"a": "b"}}, spec={"etcd": True, "resourceQuotas": {"cpu": "1"}})
     apply(cluster, name, "kustomize-controller", config, **flux).expect(201)
-    live = tenants.settled(name)
+    live = tenants.wait_until_settled(name)
     assert compared(apply(cluster, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)) == compared(
         live
     )
@@ -83,20 +83,20 @@ def test_a_dry_run_shows_what_flux_compares_with(cluster: E2eCluster, tenants: T
     assert applied["metadata"]["labels"] == dry["metadata"]["labels"]
 
 
-def test_controller_runtime_s_patches(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_patches_of_controller_runtime(cluster: E2eCluster, tenants: Tenants) -> None:
     """WIRE-G33: Apply with an owner, MergeFrom with an optimistic lock, NotFound that is known by its reason."""
-    name = tenants.name()
-    missing = cluster.session().request(
+    name = tenants.new_name()
+    missing = cluster.client().request(
         "PATCH", tenants_path(ROOT, name), {"spec": {}}, query={"fieldManager": "manager"}, content_type=MERGE
     )
     assert missing.expect(404)["reason"] == "NotFound"
     created = apply(cluster, name, "manager", configuration(name, spec={"etcd": True}), force="true").expect(201)
     assert created["kind"] == "Tenant"
 
-    def locked(version: str) -> Answer:
+    def locked(version: str) -> Response:
         body = {"metadata": {"resourceVersion": version, "labels": {"a": version}}}
         path, query = tenants_path(ROOT, name), {"fieldManager": "manager"}
-        return cluster.session().request("PATCH", path, body, query=query, content_type=MERGE)
+        return cluster.client().request("PATCH", path, body, query=query, content_type=MERGE)
 
     tenants.wait("the lock holds", lambda: locked(version_of(tenants, name)).status == 200)
     before = version_of(tenants, name)

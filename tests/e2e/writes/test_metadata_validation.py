@@ -63,42 +63,42 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}
         ),
     ],
 )
-def test_wrong_metadata_is_one_cause(
+def test_invalid_metadata_is_reported_as_one_cause(
     cluster: E2eCluster, tenants: Tenants, metadata: dict[str, Any], field: str, message: str
 ) -> None:
-    name = tenants.name()
-    status = cluster.session().request("POST", tenants_path(ROOT), manifest(name, **metadata)).expect(422)
+    name = tenants.new_name()
+    status = cluster.client().request("POST", tenants_path(ROOT), manifest(name, **metadata)).expect(422)
     [cause] = status["details"]["causes"]
     assert (cause["field"], cause["message"]) == (f"metadata.{field}", message)
     assert status["message"] == f'Tenant.apps.cozystack.io "{name}" is invalid: metadata.{field}: {message}'
 
 
-def test_an_annotation_s_key_may_have_capitals(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_annotation_key_may_contain_capitals(cluster: E2eCluster, tenants: Tenants) -> None:
     annotations = {"Example.COM/Some": "text", "x": "y" * 1000}
     assert tenants.create(annotations=annotations)["metadata"]["annotations"] == annotations
 
 
-def test_two_controllers_are_named(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_two_controlling_owners_are_rejected_by_name(cluster: E2eCluster, tenants: Tenants) -> None:
     owners = [{**OWNER, "uid": uid, "name": f"n{uid}", "controller": True} for uid in "12"]
-    answer = cluster.session().request("POST", tenants_path(ROOT), manifest(tenants.name(), ownerReferences=owners))
+    answer = cluster.client().request("POST", tenants_path(ROOT), manifest(tenants.new_name(), ownerReferences=owners))
     assert answer.expect(422)["message"].endswith(
         'Only one reference can have Controller set to true. Found "true" in references for ConfigMap/n1 and '
         "ConfigMap/n2"
     )
 
 
-def test_an_owner_named_twice_is_kept_once_with_a_warning(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_duplicate_owner_is_stored_once_with_a_warning(cluster: E2eCluster, tenants: Tenants) -> None:
     root = tenants.get("root")
     owner = {"apiVersion": root["apiVersion"], "kind": "Tenant", "name": "root", "uid": root["metadata"]["uid"]}
-    body = manifest(tenants.name(), ownerReferences=[owner, owner])
-    created = cluster.session().request("POST", tenants_path(ROOT), body)
+    body = manifest(tenants.new_name(), ownerReferences=[owner, owner])
+    created = cluster.client().request("POST", tenants_path(ROOT), body)
     metadata = created.expect(201)["metadata"]
     path = tenants_path(ROOT, metadata["name"])
     again = {"name": metadata["name"], "ownerReferences": [owner] * 2}
-    updated = cluster.session().request("PUT", path, {**body, "metadata": again})
+    updated = cluster.client().request("PUT", path, {**body, "metadata": again})
     patch = {"metadata": {"ownerReferences": [owner] * 2}}
     kind = "application/merge-patch+json"
-    patched = cluster.session().request("PATCH", path, patch, content_type=kind)
+    patched = cluster.client().request("PATCH", path, patch, content_type=kind)
     for answer in (created, updated, patched):
         assert answer.json()["metadata"]["ownerReferences"] == [owner]
         [warning] = answer.warnings
@@ -106,7 +106,7 @@ def test_an_owner_named_twice_is_kept_once_with_a_warning(cluster: E2eCluster, t
         assert f"duplicate UID(s) observed: {owner['uid']}" in warning
 
 
-def test_a_wrong_name_is_told_in_the_words_of_the_dns(cluster: E2eCluster) -> None:
+def test_an_invalid_name_gets_the_dns_subdomain_message(cluster: E2eCluster) -> None:
     body: Object = {"metadata": {"name": "A_b"}}
-    status = cluster.session().request("POST", f"/api/v1/namespaces/{ROOT}/configmaps", body).expect(422)
+    status = cluster.client().request("POST", f"/api/v1/namespaces/{ROOT}/configmaps", body).expect(422)
     assert status["message"] == f'ConfigMap "A_b" is invalid: metadata.name: Invalid value: "A_b": {SUBDOMAIN}'

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Object, Tenants
 
 MERGE, JSON_PATCH, STRATEGIC, APPLY = (
@@ -20,9 +20,9 @@ MERGE, JSON_PATCH, STRATEGIC, APPLY = (
 REFUSED = "the server rejected our request due to an error in our request"
 
 
-def patch(cluster: E2eCluster, name: str, body: Any, content_type: str = MERGE, **query: str) -> Answer:
+def patch(cluster: E2eCluster, name: str, body: Any, content_type: str = MERGE, **query: str) -> Response:
     path = tenants_path(ROOT, name)
-    return cluster.session().request("PATCH", path, body, query=query or None, content_type=content_type)
+    return cluster.client().request("PATCH", path, body, query=query or None, content_type=content_type)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_patch_changes_the_object(cluster: E2eCluster, tenants: Tenants, conte
 
 
 @pytest.mark.parametrize("content_type", ["", "application/json", "text/plain", STRATEGIC])
-def test_another_kind_of_patch_is_unsupported(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
+def test_an_unknown_patch_type_is_unsupported(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
     tenant = tenants.create()
     status = patch(cluster, tenant["metadata"]["name"], {"spec": {"etcd": True}}, content_type).expect(415)
     assert status["reason"] == "UnsupportedMediaType"
@@ -90,7 +90,7 @@ def test_a_json_patch_has_at_most_ten_thousand_operations(cluster: E2eCluster, t
         pytest.param(MERGE, b"5", id="a merge patch that is a number"),
     ],
 )
-def test_what_is_no_patch_cannot_be_decoded(
+def test_a_malformed_patch_cannot_be_decoded(
     cluster: E2eCluster, tenants: Tenants, content_type: str, body: bytes
 ) -> None:
     name = tenants.create()["metadata"]["name"]
@@ -98,7 +98,7 @@ def test_what_is_no_patch_cannot_be_decoded(
     assert status["message"].startswith("error decoding patch: ")
 
 
-def test_a_null_in_a_merge_patch_deletes(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_null_in_a_merge_patch_removes_the_field(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create(labels={"a": "1", "b": "2"}, spec={"gateway": True, "host": ""})
     body = {"metadata": {"labels": {"a": None}}, "spec": {"gateway": None, "etcd": None}}
     patched = patch(cluster, tenant["metadata"]["name"], body).expect(200)
@@ -119,7 +119,9 @@ def invalid_patch(status: Object) -> tuple[Object, str]:
     return found, ('"' + text)[end:].removeprefix(": ")
 
 
-def test_a_patch_that_makes_no_object_is_shown(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_patch_that_results_in_an_invalid_object_is_rejected_with_the_result(
+    cluster: E2eCluster, tenants: Tenants
+) -> None:
     name = tenants.create()["metadata"]["name"]
     patched, problem = invalid_patch(patch(cluster, name, {"metadata": {"labels": {"a": 1}}}).expect(422))
     assert patched["metadata"]["labels"] == {"a": 1}
@@ -155,7 +157,7 @@ def test_a_patch_that_makes_no_object_is_shown(cluster: E2eCluster, tenants: Ten
         ),
     ],
 )
-def test_a_strict_patch_is_refused_with_what_it_came_to(
+def test_a_strict_patch_is_rejected_with_the_result(
     cluster: E2eCluster, tenants: Tenants, content_type: str, body: str, problem: str
 ) -> None:
     name = tenants.create()["metadata"]["name"]
@@ -165,8 +167,8 @@ def test_a_strict_patch_is_refused_with_what_it_came_to(
     assert patch(cluster, name, body, content_type).warnings
 
 
-def test_a_strict_apply_refuses_what_yaml_says_twice(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_a_strict_apply_rejects_duplicate_yaml_keys(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     body = f"apiVersion: apps.cozystack.io/v1alpha1\nkind: Tenant\nmetadata:\n  name: {name}\nkind: Tenant\n"
     query = {"fieldManager": "e2e", "fieldValidation": "Strict"}
     status = patch(cluster, name, body, APPLY, **query).expect(400)
@@ -181,7 +183,9 @@ def test_a_strict_apply_refuses_what_yaml_says_twice(cluster: E2eCluster, tenant
         pytest.param(JSON_PATCH, [{"op": "add", "path": "/spec/etcd", "value": True}], id="JSON patch"),
     ],
 )
-def test_a_patch_of_nothing_is_not_found(cluster: E2eCluster, unique: str, content_type: str, body: Any) -> None:
+def test_a_patch_of_a_missing_object_is_not_found(
+    cluster: E2eCluster, unique: str, content_type: str, body: Any
+) -> None:
     status = patch(cluster, unique, body, content_type).expect(404)
     assert status["details"] == {"name": unique, "group": "apps.cozystack.io", "kind": "tenants"}
 
@@ -205,15 +209,15 @@ def test_a_patch_of_an_old_version_is_a_conflict(cluster: E2eCluster, tenants: T
     )
 
 
-def test_a_test_of_the_version_is_how_a_json_patch_takes_care(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_json_patch_can_test_the_resource_version(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     test = {"op": "test", "path": "/metadata/resourceVersion", "value": "1"}
     patch(cluster, name, [test, {"op": "add", "path": "/spec/etcd", "value": True}], JSON_PATCH).expect(422)
     assert tenants.get(name)["spec"]["etcd"] is False
 
 
-def test_an_apply_of_a_uid_that_is_not_there_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> None:
-    name, uid = tenants.name(), "00000000-0000-4000-8000-000000000000"
+def test_an_apply_with_the_uid_of_a_missing_object_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> None:
+    name, uid = tenants.new_name(), "00000000-0000-4000-8000-000000000000"
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name, "uid": uid}}
     status = patch(cluster, name, body, APPLY, fieldManager="e2e").expect(409)
     assert status["message"].endswith(

@@ -11,45 +11,49 @@ from typing import TypeVar
 import pytest
 
 from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 T = TypeVar("T")
 
 
-def at_once(*calls: Callable[[], T]) -> Sequence[T]:
+def run_concurrently(*calls: Callable[[], T]) -> Sequence[T]:
     with ThreadPoolExecutor(len(calls)) as pool:
         return [future.result() for future in [pool.submit(call) for call in calls]]
 
 
-def create(cluster: E2eCluster, body: Object) -> Answer:
+def create(cluster: E2eCluster, body: Object) -> Response:
     namespace = body["metadata"]["namespace"]
-    return cluster.session().request("POST", tenants_path(namespace), body)
+    return cluster.client().request("POST", tenants_path(namespace), body)
 
 
-def delete(cluster: E2eCluster, namespace: str, name: str) -> Answer:
-    return cluster.session().request("DELETE", tenants_path(namespace, name))
+def delete(cluster: E2eCluster, namespace: str, name: str) -> Response:
+    return cluster.client().request("DELETE", tenants_path(namespace, name))
 
 
-def test_of_creations_under_one_name_one_wins(cluster: E2eCluster, tenants: Tenants) -> None:
-    body = manifest(tenants.name())
-    answers = at_once(*[lambda: create(cluster, body)] * 16)
+def test_one_of_several_concurrent_creates_with_the_same_name_wins(cluster: E2eCluster, tenants: Tenants) -> None:
+    body = manifest(tenants.new_name())
+    answers = run_concurrently(*[lambda: create(cluster, body)] * 16)
     assert Counter(answer.status for answer in answers) == {201: 1, 409: 15}
     assert {answer.json()["reason"] for answer in answers if answer.status == 409} == {"AlreadyExists"}
 
 
-def test_of_creations_with_one_host_one_wins(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
+def test_one_of_several_concurrent_creates_with_the_same_host_wins(
+    cluster: E2eCluster, tenants: Tenants, unique: str
+) -> None:
     spec = {"host": f"{unique}.example.net"}
-    bodies = [manifest(tenants.name(), spec=spec) for _ in range(16)]
-    answers = at_once(*[partial(create, cluster, body) for body in bodies])
+    bodies = [manifest(tenants.new_name(), spec=spec) for _ in range(16)]
+    answers = run_concurrently(*[partial(create, cluster, body) for body in bodies])
     assert Counter(answer.status for answer in answers) == {201: 1, 422: 15}
     held = [body for body in bodies if tenants.exists(body["metadata"]["name"])]
     assert len(held) == 1
 
 
-def test_an_inherited_host_and_the_same_set_by_hand_do_not_both_pass(cluster: E2eCluster, tenants: Tenants) -> None:
-    inherits, takes = tenants.name(), tenants.name()
-    answers = at_once(
+def test_an_inherited_host_and_an_equal_explicit_host_are_not_both_admitted(
+    cluster: E2eCluster, tenants: Tenants
+) -> None:
+    inherits, takes = tenants.new_name(), tenants.new_name()
+    answers = run_concurrently(
         lambda: create(cluster, manifest(inherits)),
         lambda: create(cluster, manifest(takes, spec={"host": f"{inherits}.{ROOT_HOST}"})),
     )
@@ -57,7 +61,7 @@ def test_an_inherited_host_and_the_same_set_by_hand_do_not_both_pass(cluster: E2
     assert [tenants.exists(inherits), tenants.exists(takes)].count(True) == 1
 
 
-def test_hosts_that_are_changed_to_the_same_do_not_both_pass(
+def test_one_of_several_concurrent_updates_to_the_same_host_wins(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
     names = [tenants.create()["metadata"]["name"] for _ in range(6)]
@@ -65,42 +69,42 @@ def test_hosts_that_are_changed_to_the_same_do_not_both_pass(
 
     def change(name: str) -> int:
         path, kind = tenants_path(ROOT, name), "application/merge-patch+json"
-        return cluster.session().request("PATCH", path, {"spec": {"host": wanted}}, content_type=kind).status
+        return cluster.client().request("PATCH", path, {"spec": {"host": wanted}}, content_type=kind).status
 
-    assert Counter(at_once(*[partial(change, name) for name in names])) == {200: 1, 422: 5}
+    assert Counter(run_concurrently(*[partial(change, name) for name in names])) == {200: 1, 422: 5}
     assert [tenants.get(name)["spec"]["host"] for name in names].count(wanted) == 1
 
 
 @pytest.mark.parametrize("round_number", range(4))
-def test_a_parent_is_not_deleted_under_a_child_that_is_being_made(
+def test_a_parent_is_not_deleted_while_a_child_is_being_created(
     cluster: E2eCluster, tenants: Tenants, round_number: int
 ) -> None:
-    namespace = tenants.nest()
+    namespace = tenants.create_with_namespace()
     parent = namespace.removeprefix("tenant-")
-    children = [manifest(tenants.name(namespace), namespace) for _ in range(3)]
-    calls: list[Callable[[], Answer]] = [partial(create, cluster, body) for body in children]
+    children = [manifest(tenants.new_name(namespace), namespace) for _ in range(3)]
+    calls: list[Callable[[], Response]] = [partial(create, cluster, body) for body in children]
     calls.insert(round_number, lambda: delete(cluster, ROOT, parent))
-    answers = list(at_once(*calls))
+    answers = list(run_concurrently(*calls))
     deletion = answers.pop(round_number)
     made = [answer.status for answer in answers].count(201)
     if deletion.status == 409:
         # somebody was there first, and nothing of it is lost
         assert made >= 1
         assert "deletionTimestamp" not in tenants.get(parent)["metadata"]
-        items = cluster.session().get(tenants_path(namespace)).expect(200)["items"]
+        items = cluster.client().get(tenants_path(namespace)).expect(200)["items"]
         assert len(items) == made
     else:
         assert deletion.status in (200, 202)
         assert (made, {answer.status for answer in answers} <= {403, 404}) == (0, True)
 
 
-def test_creations_and_deletions_of_one_name_alternate(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_concurrent_creates_and_deletes_of_one_name_alternate(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
 
-    def churn() -> list[Answer]:
+    def churn() -> list[Response]:
         return [answer for _ in range(6) for answer in (create(cluster, manifest(name)), delete(cluster, ROOT, name))]
 
-    answers = [answer for found in at_once(*[churn] * 5) for answer in found]
+    answers = [answer for found in run_concurrently(*[churn] * 5) for answer in found]
     assert {answer.status for answer in answers} <= {200, 201, 202, 404, 409}
     made = [answer.json()["metadata"]["uid"] for answer in answers if answer.status == 201]
     assert made
@@ -112,7 +116,7 @@ def test_creations_and_deletions_of_one_name_alternate(cluster: E2eCluster, tena
     assert create(cluster, manifest(name)).expect(201)["metadata"]["uid"] not in made
 
 
-def _uid(answer: Answer) -> str:
+def _uid(answer: Response) -> str:
     """Of what a DELETE answered: the object on its way out, or a Status that names it."""
     body = answer.json()
     uid: str = body["details"]["uid"] if body["kind"] == "Status" else body["metadata"]["uid"]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Tenants
 
 APPLY = "application/apply-patch+yaml"
 Object = dict[str, Any]
 
 
-def apply(cluster: E2eCluster, name: str, manager: str, *, force: bool = False, **fields: Any) -> Answer:
+def apply(cluster: E2eCluster, name: str, manager: str, *, force: bool = False, **fields: Any) -> Response:
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name}, **fields}
     query = {"fieldManager": manager, "force": str(force).lower()}
-    return cluster.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
+    return cluster.client().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
 
 
 def entry(tenant: Object, manager: str) -> Object:
@@ -26,29 +26,29 @@ def entry(tenant: Object, manager: str) -> Object:
     return owned
 
 
-def test_a_missing_tenant_is_created(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_applying_a_missing_tenant_creates_it(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     created = apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     assert entry(created, "first") == {"f:spec": {"f:etcd": {}}}
     assert created["metadata"]["managedFields"][0]["operation"] == "Apply"
 
 
-def test_two_managers_may_agree(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_two_managers_may_own_a_field_with_the_same_value(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     both = apply(cluster, name, "second", spec={"etcd": True}).expect(200)
     assert entry(both, "first") == entry(both, "second") == {"f:spec": {"f:etcd": {}}}
 
 
 def test_omitting_an_owned_field_removes_it(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     apply(cluster, name, "first", metadata={"name": name, "labels": {"a": "1", "b": "2"}}).expect(201)
     left = apply(cluster, name, "first", metadata={"name": name, "labels": {"a": "1"}}).expect(200)
     assert left["metadata"]["labels"] == {"a": "1"}
 
 
 def test_omitting_a_shared_field_leaves_it(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     apply(cluster, name, "second", spec={"etcd": True}).expect(200)
     left = apply(cluster, name, "first", spec={}).expect(200)
@@ -56,7 +56,7 @@ def test_omitting_a_shared_field_leaves_it(cluster: E2eCluster, tenants: Tenants
 
 
 def test_a_conflict_names_the_manager_and_the_field(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True, "monitoring": True}).expect(201)
     status = apply(cluster, name, "second", spec={"etcd": False, "monitoring": False}).expect(409)
     assert status["reason"] == "Conflict"
@@ -66,8 +66,8 @@ def test_a_conflict_names_the_manager_and_the_field(cluster: E2eCluster, tenants
     assert {cause["reason"] for cause in causes.values()} == {"FieldManagerConflict"}
 
 
-def test_force_takes_over(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_force_takes_over_ownership(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     taken = apply(cluster, name, "second", force=True, spec={"etcd": False}).expect(200)
     assert taken["spec"]["etcd"] is False
@@ -76,24 +76,26 @@ def test_force_takes_over(cluster: E2eCluster, tenants: Tenants) -> None:
     ]
 
 
-def test_an_update_by_hand_conflicts_with_the_next_apply(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_an_update_conflicts_with_the_next_apply(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     tenants.patch(name, {"spec": {"etcd": False}})
     apply(cluster, name, "first", spec={"etcd": True}).expect(409)
     assert apply(cluster, name, "first", force=True, spec={"etcd": True}).expect(200)["spec"]["etcd"] is True
 
 
-def test_what_a_controller_took_over_survives_the_applier_s_omission(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_a_field_taken_over_by_an_update_survives_its_omission_from_an_apply(
+    cluster: E2eCluster, tenants: Tenants
+) -> None:
+    name = tenants.new_name()
     apply(cluster, name, "first", spec={"schedulingClass": "a"}).expect(201)
     tenants.patch(name, {"spec": {"schedulingClass": "b"}})
     left = apply(cluster, name, "first", spec={}).expect(200)
     assert left["spec"]["schedulingClass"] == "b"
 
 
-def test_finalizers_belong_to_who_applied_them(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_each_manager_owns_the_finalizers_it_applied(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     apply(cluster, name, "first", metadata={"name": name, "finalizers": ["example.org/a"]}).expect(201)
     apply(cluster, name, "second", metadata={"name": name, "finalizers": ["example.org/b"]}).expect(200)
     left = apply(cluster, name, "first", metadata={"name": name}).expect(200)
@@ -102,7 +104,7 @@ def test_finalizers_belong_to_who_applied_them(cluster: E2eCluster, tenants: Ten
 
 
 def test_applying_the_same_again_changes_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     tenants.wait("the tenant is reconciled", lambda: tenants.get(name)["status"].get("conditions"))
     before = apply(cluster, name, "first", spec={"etcd": True}).expect(200)
@@ -110,39 +112,39 @@ def test_applying_the_same_again_changes_nothing(cluster: E2eCluster, tenants: T
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-def test_a_trailing_comma_is_yaml(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_an_apply_body_is_parsed_as_yaml(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     body = f"""{{"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant",
       "metadata": {{"name": "{name}"}}, "spec": {{"etcd": true,}},}}"""
     query = {"fieldManager": "first"}
-    answer = cluster.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
+    answer = cluster.client().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
     assert answer.expect(201)["spec"]["etcd"] is True
 
 
-def test_ownership_survives_in_the_stored_object_unseen(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_stored_ownership_is_not_visible_as_an_annotation(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     tenant = tenants.get(name)
     assert entry(tenant, "first") == {"f:spec": {"f:etcd": {}}}
     assert "annotations" not in tenant["metadata"]
 
 
-def test_apply_needs_a_manager(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+def test_apply_requires_a_field_manager(cluster: E2eCluster, tenants: Tenants) -> None:
+    name = tenants.new_name()
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name}}
-    answer = cluster.session().request("PATCH", tenants_path(ROOT, name), body, content_type=APPLY)
+    answer = cluster.client().request("PATCH", tenants_path(ROOT, name), body, content_type=APPLY)
     assert "fieldManager" in answer.expect(422)["message"]
 
 
-def test_create_by_apply_runs_the_checks_of_create(cluster: E2eCluster) -> None:
+def test_apply_validates_a_new_object_like_create(cluster: E2eCluster) -> None:
     status = apply(cluster, "super", "first", spec={}).expect(422)
     assert status["details"]["causes"][0]["field"] == "metadata.name"
 
 
 def test_a_dry_run_of_apply_persists_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
-    name = tenants.name()
+    name = tenants.new_name()
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": name}}
     query = {"fieldManager": "first", "dryRun": "All"}
-    answer = cluster.session().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
+    answer = cluster.client().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
     answer.expect(201)
     assert not tenants.exists(name)

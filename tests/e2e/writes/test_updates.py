@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 
 from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
-from tests.e2e.support.https_client import Answer
+from tests.e2e.support.https_client import Response
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 MERGE = "application/merge-patch+json"
 
 
-def put(cluster: E2eCluster, name: str, body: Object) -> Answer:
-    return cluster.session().request("PUT", tenants_path(ROOT, name), body)
+def put(cluster: E2eCluster, name: str, body: Object) -> Response:
+    return cluster.client().request("PUT", tenants_path(ROOT, name), body)
 
 
-def merge(cluster: E2eCluster, name: str, body: Object) -> Answer:
-    return cluster.session().request("PATCH", tenants_path(ROOT, name), body, content_type=MERGE)
+def merge(cluster: E2eCluster, name: str, body: Object) -> Response:
+    return cluster.client().request("PATCH", tenants_path(ROOT, name), body, content_type=MERGE)
 
 
-def changed(tenant: Object, **metadata: Any) -> Object:
+def with_metadata(tenant: Object, **metadata: Any) -> Object:
     """A copy with other metadata, of no version in particular; None drops a field."""
     body = copy.deepcopy(tenant)
     body["metadata"].pop("resourceVersion")
@@ -55,34 +55,34 @@ def changed(tenant: Object, **metadata: Any) -> Object:
         ),
     ],
 )
-def test_an_update_is_of_the_object_that_the_url_names(
+def test_the_name_and_namespace_of_an_update_must_match_the_url(
     cluster: E2eCluster, tenants: Tenants, metadata: dict[str, Any], message: str
 ) -> None:
     tenant = tenants.create()
     name = tenant["metadata"]["name"]
-    assert put(cluster, name, changed(tenant, **metadata)).expect(400)["message"] == message.format(name=name)
+    assert put(cluster, name, with_metadata(tenant, **metadata)).expect(400)["message"] == message.format(name=name)
     assert merge(cluster, name, {"metadata": metadata}).expect(400)["message"] == message.format(name=name)
 
 
-def test_an_update_without_a_namespace_is_in_that_of_the_url(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_update_without_a_namespace_uses_the_one_of_the_url(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
-    updated = put(cluster, tenant["metadata"]["name"], changed(tenant, namespace=None)).expect(200)
+    updated = put(cluster, tenant["metadata"]["name"], with_metadata(tenant, namespace=None)).expect(200)
     assert updated["metadata"]["namespace"] == ROOT
 
 
-def test_what_the_server_set_may_be_left_out(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_update_may_omit_system_fields(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
     left_out = dict.fromkeys(("uid", "creationTimestamp", "generation"))
-    updated = put(cluster, tenant["metadata"]["name"], changed(tenant, **left_out)).expect(200)
+    updated = put(cluster, tenant["metadata"]["name"], with_metadata(tenant, **left_out)).expect(200)
     for field in ("uid", "creationTimestamp", "generation"):
         assert updated["metadata"][field] == tenant["metadata"][field]
 
 
-def test_what_the_server_set_is_not_changed(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_update_cannot_change_system_fields(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
     past = "2001-01-01T00:00:00Z"
     claimed = {"creationTimestamp": past, "deletionTimestamp": past, "generation": 99}
-    updated = put(cluster, tenant["metadata"]["name"], changed(tenant, **claimed)).expect(200)["metadata"]
+    updated = put(cluster, tenant["metadata"]["name"], with_metadata(tenant, **claimed)).expect(200)["metadata"]
     assert updated["creationTimestamp"] == tenant["metadata"]["creationTimestamp"]
     assert updated["generation"] == tenant["metadata"]["generation"]
     assert "deletionTimestamp" not in updated
@@ -94,7 +94,7 @@ def test_another_uid_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> Non
     other = "00000000-0000-4000-8000-000000000000"
     expected = f"Precondition failed: UID in precondition: {other}, UID in object meta: {uid}"
     for answer in (
-        put(cluster, name, changed(tenant, uid=other)),
+        put(cluster, name, with_metadata(tenant, uid=other)),
         merge(cluster, name, {"metadata": {"uid": other}}),
     ):
         status = answer.expect(409)
@@ -102,9 +102,9 @@ def test_another_uid_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> Non
         assert status["message"].endswith(expected)
 
 
-def test_an_object_on_its_way_out_gains_no_finalizers(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_a_terminating_object_accepts_no_new_finalizers(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(finalizers=["example.org/keep"])["metadata"]["name"]
-    cluster.session().request("DELETE", tenants_path(ROOT, name)).expect(200)
+    cluster.client().request("DELETE", tenants_path(ROOT, name)).expect(200)
     answer = merge(cluster, name, {"metadata": {"finalizers": ["example.org/keep", "example.org/new"]}})
     [cause] = answer.expect(422)["details"]["causes"]
     assert (cause["reason"], cause["field"]) == ("FieldValueForbidden", "metadata.finalizers")
@@ -112,7 +112,7 @@ def test_an_object_on_its_way_out_gains_no_finalizers(cluster: E2eCluster, tenan
     tenants.patch(name, {"metadata": {"finalizers": None}})
 
 
-def test_generation_counts_changes_of_the_spec_and_the_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_the_generation_counts_changes_of_the_spec_and_the_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create(finalizers=["example.org/keep"])
     name = tenant["metadata"]["name"]
     generations = [tenant["metadata"]["generation"]]
@@ -124,13 +124,13 @@ def test_generation_counts_changes_of_the_spec_and_the_deletion(cluster: E2eClus
         {"spec": {"host": ""}},
     ):
         generations.append(tenants.patch(name, change)["metadata"]["generation"])
-    deleted = cluster.session().request("DELETE", tenants_path(ROOT, name)).expect(200)
+    deleted = cluster.client().request("DELETE", tenants_path(ROOT, name)).expect(200)
     generations.append(deleted["metadata"]["generation"])
     tenants.patch(name, {"metadata": {"finalizers": None}})
     assert generations == [1, 1, 2, 2, 2, 2, 3]
 
 
-def test_an_update_without_a_version_applies_to_whatever_is_there(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_update_without_a_resource_version_is_unconditional(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     tenants.patch(name, {"spec": {"etcd": True}})
     assert put(cluster, name, manifest(name, spec={"monitoring": True})).expect(200)["spec"]["monitoring"] is True
@@ -138,9 +138,9 @@ def test_an_update_without_a_version_applies_to_whatever_is_there(cluster: E2eCl
 
 
 @pytest.mark.parametrize("version", ["abc", "-1", "1.5"])
-def test_a_version_that_is_no_number_is_a_bad_request(cluster: E2eCluster, tenants: Tenants, version: str) -> None:
+def test_a_non_numeric_resource_version_is_a_bad_request(cluster: E2eCluster, tenants: Tenants, version: str) -> None:
     tenant = tenants.create()
-    answer = put(cluster, tenant["metadata"]["name"], changed(tenant, resourceVersion=version))
+    answer = put(cluster, tenant["metadata"]["name"], with_metadata(tenant, resourceVersion=version))
     assert answer.expect(400)["message"] == f"invalid resource version: {version}"
 
 
@@ -155,31 +155,31 @@ def test_a_version_that_is_no_number_is_a_bad_request(cluster: E2eCluster, tenan
         pytest.param({"spec": {"resourceQuotas": {}}}, id="a default that is said"),
     ],
 )
-def test_what_means_the_same_is_no_change(cluster: E2eCluster, tenants: Tenants, change: Object) -> None:
+def test_an_equivalent_update_changes_nothing(cluster: E2eCluster, tenants: Tenants, change: Object) -> None:
     name = tenants.create(labels={"a": "1", "b": "2"})["metadata"]["name"]
-    before = tenants.settled(name)
+    before = tenants.wait_until_settled(name)
     after = tenants.patch(name, change)
     assert after == before
     whole = {**before, "metadata": {**before["metadata"], **change.get("metadata", {})}}
     assert put(cluster, name, whole).expect(200) == before
 
 
-def test_the_status_in_an_update_is_not_the_client_s(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_an_update_ignores_the_status(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
-    before = tenants.settled(name)
+    before = tenants.wait_until_settled(name)
     claimed = {**before, "status": {"namespace": "kube-system", "version": "9"}}
     assert put(cluster, name, claimed).expect(200) == before
     assert tenants.patch(name, {"status": {"version": "9"}}) == before
 
 
-def test_patches_that_race_with_the_status_never_conflict(cluster: E2eCluster, tenants: Tenants) -> None:
+def test_patches_never_conflict_with_concurrent_status_writes(cluster: E2eCluster, tenants: Tenants) -> None:
     """WIRE-D78, D84: only who names a version can hear of a conflict."""
     name = tenants.create()["metadata"]["name"]
     release = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}/status"
 
     def churn(step: int) -> int:
         body = {"status": {"observedGeneration": step + 1}}
-        return cluster.session().request("PATCH", release, body, content_type=MERGE).status
+        return cluster.client().request("PATCH", release, body, content_type=MERGE).status
 
     def label(step: int) -> int:
         return merge(cluster, name, {"metadata": {"labels": {f"step{step}": "yes"}}}).status
