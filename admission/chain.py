@@ -1,6 +1,7 @@
-"""The admission chain: mutators first, then guards and validators, each in the order in which they were given.
+"""The admission chain: mutating plugins run first, then guards and validating plugins, each in the order of the list.
 
-A guard is left only when the write is done: what was judged is stored before the next request is judged (API-18).
+A guard is released only when the write is done, so an admitted object is stored before the next request is validated
+(API-18).
 """
 
 from __future__ import annotations
@@ -22,49 +23,51 @@ class Plugin(Protocol):
     def name(self) -> str: ...
 
     def handles(self, attributes: Attributes) -> bool:
-        """Whether the request concerns the plugin. Cheap, and without side effects."""
+        """Reports whether the plugin applies to the request. Cheap, and without side effects."""
         ...
 
 
 @runtime_checkable
-class Mutating(Plugin, Protocol):
+class MutatingPlugin(Plugin, Protocol):
     async def admit(self, attributes: Attributes) -> Object | None:
-        """The object to go on with: the given one, which on DELETE is None, or a changed copy. Raises StatusError to
-        refuse."""
+        """Returns the object of the request, or a changed copy of it; None on DELETE. Raises StatusError to reject the
+        request."""
         ...
 
 
 @runtime_checkable
-class Guarding(Plugin, Protocol):
+class GuardingPlugin(Plugin, Protocol):
     def guard(self, attributes: Attributes) -> AbstractAsyncContextManager[None]:
-        """Held from here until the write is done, around the validators that come later. Raises StatusError."""
+        """A context that is entered here and left when the write is done, so that it encloses the plugins that follow.
+        Raises StatusError."""
         ...
 
 
 @runtime_checkable
-class Validating(Plugin, Protocol):
+class ValidatingPlugin(Plugin, Protocol):
     async def validate(self, attributes: Attributes) -> None:
-        """Raises StatusError to refuse."""
+        """Raises StatusError to reject the request."""
         ...
 
 
-class Observer(Protocol):
-    """Where the time that plugins take goes: apiserver_admission_controller_admission_duration_seconds."""
+class DurationObserver(Protocol):
+    """Receives the duration of each call of a plugin, for the metric
+    apiserver_admission_controller_admission_duration_seconds."""
 
     def __call__(self, *, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None: ...
 
 
-def unobserved(*, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None:
-    """An Observer that keeps nothing."""
+def ignore_observation(*, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None:
+    """A DurationObserver that records nothing."""
 
 
-class _Judge:
-    """A plugin of the validating phase, by what it can do."""
+class _ValidatingPhasePlugin:
+    """A plugin of the validating phase, with the interfaces that it implements."""
 
     def __init__(self, plugin: Plugin) -> None:
         self.plugin = plugin
-        self.guarding = plugin if isinstance(plugin, Guarding) else None
-        self.validating = plugin if isinstance(plugin, Validating) else None
+        self.guarding = plugin if isinstance(plugin, GuardingPlugin) else None
+        self.validating = plugin if isinstance(plugin, ValidatingPlugin) else None
 
 
 class Chain:
@@ -74,21 +77,25 @@ class Chain:
         self,
         plugins: Sequence[Plugin],
         *,
-        observe: Observer = unobserved,
+        observe: DurationObserver = ignore_observation,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        # asking a Protocol is slow, and the answer does not change
-        self._mutating = tuple(plugin for plugin in plugins if isinstance(plugin, Mutating))
-        self._judging = tuple(_Judge(plugin) for plugin in plugins if isinstance(plugin, Guarding | Validating))
+        # isinstance() with a Protocol is slow, and its result does not change
+        self._mutating = tuple(plugin for plugin in plugins if isinstance(plugin, MutatingPlugin))
+        self._validating_phase = tuple(
+            _ValidatingPhasePlugin(plugin)
+            for plugin in plugins
+            if isinstance(plugin, GuardingPlugin | ValidatingPlugin)
+        )
         self._observe = observe
         self._clock = clock
 
     async def mutate(self, attributes: Attributes) -> Object:
-        admitted = await self._admit(attributes)
+        admitted = await self._run_mutating(attributes)
         assert admitted is not None
         return admitted
 
-    async def _admit(self, attributes: Attributes) -> Object | None:
+    async def _run_mutating(self, attributes: Attributes) -> Object | None:
         for plugin in self._mutating:
             if plugin.handles(attributes):
                 with self._observed(plugin, attributes, "admit"):
@@ -99,17 +106,17 @@ class Chain:
     @asynccontextmanager
     async def validating(self, attributes: Attributes) -> AsyncIterator[None]:
         if attributes.operation == "DELETE":
-            # there is nothing to change, but mutating plugins may refuse, and come first all the same
-            await self._admit(attributes)
+            # a deletion has no new object, but mutating plugins may still reject it, and they run first
+            await self._run_mutating(attributes)
         async with AsyncExitStack() as guards:
-            for judge in self._judging:
-                if not judge.plugin.handles(attributes):
+            for step in self._validating_phase:
+                if not step.plugin.handles(attributes):
                     continue
-                with self._observed(judge.plugin, attributes, "validate"):
-                    if judge.guarding is not None:
-                        await guards.enter_async_context(judge.guarding.guard(attributes))
-                    if judge.validating is not None:
-                        await judge.validating.validate(attributes)
+                with self._observed(step.plugin, attributes, "validate"):
+                    if step.guarding is not None:
+                        await guards.enter_async_context(step.guarding.guard(attributes))
+                    if step.validating is not None:
+                        await step.validating.validate(attributes)
             yield
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""NamespaceLifecycle: nothing is created in a namespace that is missing or being deleted (WIRE-H5, WIRE-H6)."""
+"""NamespaceLifecycle rejects creates in a namespace that is missing or being deleted (WIRE-H5, WIRE-H6)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from apiserver.meta.resource import GroupResource, Object
 from registry.cluster.interface import is_terminating
 
 _NAMESPACES = GroupResource("", "namespaces")
-# Somebody may want to know what would be allowed in a namespace that is yet to come.
+# A review may ask what would be allowed in a namespace that does not exist yet.
 _REVIEWS = GroupResource("authorization.k8s.io", "localsubjectaccessreviews")
 _SYNC_SECONDS = 10.0
-# The informer may be about to see a namespace that was made just now: cheaper to wait than to ask the host.
+# The informer may be about to see a namespace that was just created: waiting is cheaper than a request to the cluster.
 _RECHECK_SECONDS = 0.05
 
 
 class NamespaceLifecycle:
-    """Stands among the mutators, changes nothing, and comes before all that would need the namespace."""
+    """A mutating plugin that changes nothing: as one, it runs before every plugin that needs the namespace."""
 
     name = "NamespaceLifecycle"
 
@@ -39,7 +39,7 @@ class NamespaceLifecycle:
 
     async def admit(self, attributes: Attributes) -> Object:
         assert attributes.object is not None
-        if not await self._namespaces.synced(_SYNC_SECONDS):
+        if not await self._namespaces.wait_until_synced(_SYNC_SECONDS):
             raise self._forbidden(attributes, "not yet ready to handle request")
         name = attributes.namespace
         namespace = await self._find(name)
@@ -65,7 +65,7 @@ class NamespaceLifecycle:
         if found is None:
             await self._sleep(_RECHECK_SECONDS)
             found = self._namespaces.get(name)
-        return found if found is not None else await self._namespaces.live(name)
+        return found if found is not None else await self._namespaces.get_live(name)
 
     def _forbidden(self, attributes: Attributes, why: str) -> errors.Forbidden:
         return errors.Forbidden(attributes.resource.group_resource, name_for_errors(attributes), why)

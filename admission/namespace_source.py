@@ -1,4 +1,4 @@
-"""What plugins need to know of Namespaces: as an informer saw them, and as the host has them now."""
+"""Namespaces for admission plugins: from the informer's cache, and read live from the cluster."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from registry.generic.backend import Backend
 
 
 class NamespaceSource(Protocol):
-    async def synced(self, seconds: float) -> bool:
-        """Whether `get` can be relied upon; waits so long for it."""
+    async def wait_until_synced(self, seconds: float) -> bool:
+        """Waits at most `seconds` for the cache to fill; False if it is still incomplete."""
         ...
 
     def get(self, name: str) -> Object | None:
-        """From the cache."""
+        """Reads from the cache."""
         ...
 
-    async def live(self, name: str) -> Object | None:
-        """From the host. Raises its StatusError, ClusterUnreachable."""
+    async def get_live(self, name: str) -> Object | None:
+        """Reads from the cluster. Raises its StatusError, ClusterUnreachable."""
         ...
 
 
 class ClusterNamespaces:
-    """A NamespaceSource over an informer of Namespaces: its store, and the event that it sets once it is filled."""
+    """A NamespaceSource over an informer of Namespaces: `lister` is its store, `synced` is set after the first list."""
 
     def __init__(self, *, cluster: ClusterClient, lister: ObjectLister, synced: asyncio.Event) -> None:
         self._cluster = cluster
         self._lister = lister
         self._synced = synced
 
-    async def synced(self, seconds: float) -> bool:
+    async def wait_until_synced(self, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
                 await self._synced.wait()
@@ -45,7 +45,7 @@ class ClusterNamespaces:
     def get(self, name: str) -> Object | None:
         return self._lister.get(Key("", name))
 
-    async def live(self, name: str) -> Object | None:
+    async def get_live(self, name: str) -> Object | None:
         try:
             return await self._cluster.get(NAMESPACES, "", name)
         except StatusError as e:
@@ -55,17 +55,17 @@ class ClusterNamespaces:
 
 
 class StoredNamespaces:
-    """A NamespaceSource over the place where Namespaces are kept."""
+    """A NamespaceSource over the storage of Namespaces itself (embedded cluster)."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
-    async def synced(self, seconds: float) -> bool:
+    async def wait_until_synced(self, seconds: float) -> bool:
         return True
 
     def get(self, name: str) -> Object | None:
         found = self._backend.cache.peek(Key("", name))
         return None if found is None else found.object()
 
-    async def live(self, name: str) -> Object | None:
+    async def get_live(self, name: str) -> Object | None:
         return await self._backend.read(Key("", name), live=True)

@@ -1,4 +1,4 @@
-"""Which requests a plugin is about, and what they are called in its refusals. Pure."""
+"""Which requests a built-in plugin applies to, and the object's name in its error messages. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ WRITES: frozenset[Operation] = frozenset(("CREATE", "UPDATE"))
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """Operations on one resource, its subresources included: a rule that a subresource could dodge guards nothing."""
+class PluginRule:
+    """Operations on one resource and on all its subresources, so that no subresource bypasses the plugin."""
 
     resource: GroupResource
     operations: frozenset[Operation]
@@ -23,8 +23,8 @@ class Rule:
         return attributes.operation in self.operations and attributes.resource.group_resource == self.resource
 
 
-def name_in_refusal(attributes: Attributes) -> str:
-    """The object's name; while it has none, its generateName or `Unknown` (WIRE-H21)."""
+def name_for_errors(attributes: Attributes) -> str:
+    """The object's name; if it has none yet, its generateName, else `Unknown` (WIRE-H21)."""
     if attributes.name:
         return attributes.name
     metadata = (attributes.object or {}).get("metadata") or {}

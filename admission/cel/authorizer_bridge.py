@@ -1,4 +1,4 @@
-"""How an expression in a worker thread asks, and the event loop answers, what somebody may do."""
+"""Lets CEL expressions that run in a worker thread call the authorizer, which runs on the event loop."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from collections.abc import Callable
 from apiserver.authorization.authorizer import AccessAttributes, Authorizer, Decision
 
 
-class Asking:
-    """Made on the event loop; `ask` is called in a thread. `end` is when the request has to be done, on the monotonic
-    clock. The same question is asked once."""
+class AuthorizerBridge:
+    """Created on the event loop; `authorize` is called from a worker thread. `deadline` is the request's, on the
+    monotonic clock. Equal checks reach the authorizer once."""
 
-    def __init__(self, authorizer: Authorizer, *, end: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, authorizer: Authorizer, *, deadline: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._authorizer = authorizer
         self._loop = asyncio.get_running_loop()
-        self._end = end
+        self._deadline = deadline
         self._clock = clock
-        self._given_up = threading.Event()
+        self._cancelled = threading.Event()
         self._answers: dict[str, Decision] = {}
 
-    def give_up(self) -> None:
-        """Nobody waits for the answer any longer: whatever is asked from now on is not."""
-        self._given_up.set()
+    def cancel(self) -> None:
+        """Called when the result is no longer awaited: further checks raise TimeoutError without a call."""
+        self._cancelled.set()
 
-    def ask(self, access: AccessAttributes) -> Decision:
+    def authorize(self, access: AccessAttributes) -> Decision:
         """Raises StatusError, TimeoutError."""
-        # users are compared by all they are; extra is a mapping, which has no hash
+        # AccessAttributes cannot be hashed: the user's extra is a mapping
         key = repr(access)
         if key not in self._answers:
-            self._answers[key] = self._ask(access)
+            self._answers[key] = self._authorize_on_loop(access)
         return self._answers[key]
 
-    def _ask(self, access: AccessAttributes) -> Decision:
-        remaining = self._end - self._clock()
-        if remaining <= 0 or self._given_up.is_set():
+    def _authorize_on_loop(self, access: AccessAttributes) -> Decision:
+        remaining = self._deadline - self._clock()
+        if remaining <= 0 or self._cancelled.is_set():
             raise TimeoutError
         answer = asyncio.run_coroutine_threadsafe(self._authorizer.authorize(access), self._loop)
         try:
@@ -46,5 +46,5 @@ class Asking:
             answer.cancel()
             raise TimeoutError from None
         except concurrent.futures.CancelledError:
-            # the process ends
+            # the process is shutting down
             raise TimeoutError from None

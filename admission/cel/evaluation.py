@@ -1,4 +1,4 @@
-"""Expressions of a policy or a webhook: compiled when it comes, evaluated for a request, in Kubernetes' words."""
+"""Compiles the expressions of policies and webhooks, and evaluates them for a request with Kubernetes' messages."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from admission.cel.environment import Activation, CompileError, Environment, EvaluationError, Program, evaluate
 from admission.cel.library.opaque_types import Type
 
-# Instead of Kubernetes' budget, which counts what every function costs, processor time of the thread: a request of a
-# policy that stays within the one stays within the other by far.
+# Kubernetes limits estimated cost; the library cannot count it, so this is a limit on the thread's CPU time. A policy
+# within Kubernetes' budget is far below it.
 _SECONDS = 1.0
 OUT_OF_BUDGET = "validation failed due to running out of cost budget, no further validation rules will be run"
 
@@ -20,7 +20,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """`program` is None if the text does not compile, for the reason `error`."""
+    """`program` is None if the text does not compile; `error` says why."""
 
     text: str
     program: Program | None
@@ -28,28 +28,28 @@ class Expression:
 
 
 class OutOfBudget(Exception):
-    """All expressions of one run took too long together."""
+    """The expressions of one evaluator took too much CPU time in total."""
 
 
-def compiled(environment: Environment, text: str, returns: Sequence[Type]) -> Expression:
+def compile_expression(environment: Environment, text: str, returns: Sequence[Type]) -> Expression:
     try:
         return Expression(text, environment.compile(text, returns))
     except CompileError as error:
         return Expression(text, None, str(error))
 
 
-def reads_of(expressions: Iterable[Expression]) -> frozenset[str]:
-    """Which values they read."""
+def values_read_by(expressions: Iterable[Expression]) -> frozenset[str]:
+    """The values that any of the expressions reads."""
     return frozenset[str]().union(*(each.program.reads for each in expressions if each.program is not None))
 
 
-def problems_of(expressions: Iterable[Expression]) -> list[str]:
-    """Which of them do not compile, and why."""
+def compile_problems(expressions: Iterable[Expression]) -> list[str]:
+    """A message for each expression that does not compile."""
     return [f"expression '{each.text}': {each.error}" for each in expressions if each.error]
 
 
-class Run:
-    """Evaluates expressions for one request; `variables` when they are needed, each once."""
+class ExpressionEvaluator:
+    """Evaluates expressions for one request. `variables` are evaluated on first use and cached."""
 
     def __init__(
         self, activation: Activation, variables: Mapping[str, Expression], *, clock: Clock = time.thread_time
@@ -58,13 +58,13 @@ class Run:
         self._activation = activation
         self._clock = clock
         self._end = clock() + _SECONDS
-        # looked at first, because it costs less; no thread has more processor time than has passed
+        # checked first, because it is cheaper; a thread cannot use more CPU time than has elapsed
         self._earliest = time.perf_counter() + _SECONDS
         self._failed: dict[str, str] = {}
-        self._known: set[str] = set()
+        self._prepared: set[str] = set()
 
     def evaluate(self, expression: Expression) -> Any:
-        """Raises EvaluationError with the whole text, OutOfBudget."""
+        """Raises EvaluationError with Kubernetes' complete message, OutOfBudget."""
         if expression.program is None:
             raise EvaluationError(f"compilation error: {expression.error}")
         for name in expression.program.variables:
@@ -74,8 +74,8 @@ class Run:
         except EvaluationError as error:
             raise EvaluationError(f"expression '{expression.text}' resulted in error: {self._cause(error)}") from error
 
-    def failed_conditions(self, conditions: Sequence[Expression]) -> str | None:
-        """None if one of them does not hold, whatever else there is; else the errors, '' if there are none (WIRE-H12).
+    def check_match_conditions(self, conditions: Sequence[Expression]) -> str | None:
+        """Returns None if a condition is false, even if others fail; otherwise the errors, '' if all hold (WIRE-H12).
         Raises OutOfBudget."""
         errors = []
         for condition in conditions:
@@ -96,10 +96,10 @@ class Run:
                 raise OutOfBudget
 
     def _prepare(self, name: str) -> None:
-        """A variable that fails stays unset: what never comes to read it does not fail."""
-        if name in self._known:
+        """Evaluates a variable. One that fails stays unset, so only an expression that actually reads it fails."""
+        if name in self._prepared:
             return
-        self._known.add(name)
+        self._prepared.add(name)
         variable = self._variables[name]
         if variable.program is None:
             self._failed[name] = f'composited variable "{name}" fails to compile: {variable.error}'

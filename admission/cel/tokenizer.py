@@ -1,4 +1,4 @@
-"""What an expression names, and the two calls that have to be written another way. Pure; no type is known here."""
+"""Finds the names in a CEL expression, and rewrites calls that the CEL library cannot evaluate. Pure; untyped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TOKEN = re.compile(
 )
 _PAIRS = {")": "(", "]": "[", "}": "{"}
 BOUNDED = "kubernetesBounded"
-# A function cannot return an optional, so these two return a list or a map, of which the empty one is none.
+# A Python function cannot return an optional: these two return a list or a map, empty for optional.none().
 FORMAT_ERRORS = "kubernetesFormatErrors"
 NAMED_FORMAT = "format.kubernetesNamed"
 
@@ -30,13 +30,13 @@ class Token:
 
 
 def tokens(expression: str) -> list[Token]:
-    """White space and comments included: joined, they are the expression."""
+    """All tokens, including white space and comments: joined, they are the expression again."""
     return [Token(found.lastgroup or "other", found[0]) for found in _TOKEN.finditer(expression)]
 
 
 def fields_of(root: str, expression: str) -> list[str]:
-    """The names in `root.<name>`, in order, each once; also of a local variable of the same name."""
-    found = _code(expression)
+    """The distinct names in `root.<name>`, in order; a local variable named `root` is not told apart."""
+    found = _significant_tokens(expression)
     names = [
         found[index + 2].text
         for index, token in enumerate(found[:-2])
@@ -49,9 +49,9 @@ def fields_of(root: str, expression: str) -> list[str]:
 
 
 def select_chains(expression: str) -> list[tuple[str, list[str]]]:
-    """Each `root.field.field`, in order; the name of a call at the end does not count. The root of what is computed is
-    empty."""
-    found = _code(expression)
+    """Each `root.field.field`, in order, without the name of a method that is called at its end. The root is empty if
+    the fields are selected from a computed value."""
+    found = _significant_tokens(expression)
     chains: list[tuple[str, list[str]]] = []
     index = 0
     while index < len(found):
@@ -72,8 +72,8 @@ def select_chains(expression: str) -> list[tuple[str, list[str]]]:
 
 
 def mentions(word: str, expression: str) -> bool:
-    """Whether the expression has the name anywhere but behind a dot."""
-    found = _code(expression)
+    """Whether the expression has the name anywhere but after a dot."""
+    found = _significant_tokens(expression)
     return any(
         token == Token("word", word) and (index == 0 or found[index - 1].kind != "dot")
         for index, token in enumerate(found)
@@ -82,17 +82,17 @@ def mentions(word: str, expression: str) -> bool:
 
 def calls(method: str, expression: str) -> bool:
     """Whether there is a call `….method(…)`."""
-    found = _code(expression)
+    found = _significant_tokens(expression)
     return any(
         found[index].kind == "dot" and found[index + 1] == Token("word", method) and found[index + 2].text == "("
         for index in range(len(found) - 2)
     )
 
 
-def within_limits(expression: str) -> str:
-    """The expression with what the library cannot do as it stands written another way: `f.validate(s)` and
-    `format.named(s)`, which give optionals, `lists.range(n)`, which has no bound there, and `has(a.b)`, which is an
-    error there where `a` is null, and knows no fields that are variables by themselves."""
+def rewrite_unsupported_calls(expression: str) -> str:
+    """Rewrites the calls that the library evaluates differently from Kubernetes: `f.validate(s)` and `format.named(s)`
+    return optionals, `lists.range(n)` has no limit in the library, and `has(a.b)` there fails if `a` is null and does
+    not find typed fields, which are variables of their own."""
     if "has" in expression:
         expression = _with_membership(expression)
     if not any(name in expression for name in ("validate", "named", "range")):
@@ -113,7 +113,7 @@ def within_limits(expression: str) -> str:
 
 
 def _with_membership(expression: str) -> str:
-    """`has(a.b.c)` as `'c' in a.b`, if that is a map, else false."""
+    """Rewrites `has(a.b.c)` as `'c' in a.b` if `a.b` is a map, else false."""
     found = tokens(expression)
     code = [index for index, token in enumerate(found) if token.kind != "space"]
     called = [found[index] for index in code]
@@ -124,7 +124,7 @@ def _with_membership(expression: str) -> str:
             continue
         operand, field = ".".join(chain[:-1]), chain[-1]
         test = f"(type(dyn({operand})) == map ? '{field}' in dyn({operand}) : false)"
-        # what is declared there is there
+        # a declared variable always exists
         texts[index] = "true" if operand == "variables" else test
         for each in range(index + 1, code[position + 2 * len(chain) + 1] + 1):
             texts[each] = ""
@@ -132,7 +132,7 @@ def _with_membership(expression: str) -> str:
 
 
 def _tested_chain(code: Sequence[Token], position: int) -> list[str]:
-    """The names of `has(a.b.c)`; none for what is no chain of names."""
+    """The names of `has(a.b.c)`; empty if the argument is not a chain of names."""
     if code[position] != Token("word", "has") or (position and code[position - 1].kind == "dot"):
         return []
     end = _closing(code, position + 1) if code[position + 1].text == "(" else None
@@ -143,7 +143,7 @@ def _tested_chain(code: Sequence[Token], position: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """`opening` comes before the token at `start`, a parenthesis behind the one at `end`."""
+    """A call to rewrite: `opening` is inserted before the token at `start`, a parenthesis after the one at `end`."""
 
     start: int
     end: int
@@ -170,7 +170,7 @@ def _rewritten(code: Sequence[Token], position: int) -> _Call | None:
 
 
 def _operand_start(code: Sequence[Token], position: int) -> int:
-    """Where the operand begins whose last token is at `position`: a chain of names, calls and indexes."""
+    """The start of the operand that ends at `position`: a chain of names, calls and indexes."""
     while True:
         if code[position].text in _PAIRS:
             position = _opening(code, position)
@@ -203,5 +203,5 @@ def _closing(code: Sequence[Token], position: int) -> int | None:
     return None
 
 
-def _code(expression: str) -> list[Token]:
+def _significant_tokens(expression: str) -> list[Token]:
     return [token for token in tokens(expression) if token.kind != "space"]

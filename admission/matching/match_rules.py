@@ -1,5 +1,5 @@
-"""Which requests a policy, a binding or a webhook is about (WIRE-H7 to WIRE-H11). Pure; namespaces are looked up in
-lookup.py."""
+"""Match criteria of policies, bindings and webhooks (WIRE-H7 to WIRE-H11). Pure: request_match.py reads the
+namespaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPERATORS = frozenset(("In", "NotIn", "Exists", "DoesNotExist"))
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A resource in one version, with the kind of its objects."""
+    """A resource in one API version, with the kind of its objects: what a match rule is compared with."""
 
     group: str
     version: str
@@ -28,8 +28,8 @@ class Target:
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
-Equivalents = Callable[[Resource], Sequence[Target]]
-"""The resource and, behind it, the other versions in which its objects are served."""
+EquivalentResources = Callable[[Resource], Sequence[Target]]
+"""Returns the resource, followed by the same resource in the other versions that are served."""
 
 
 def target_of(resource: Resource) -> Target:
@@ -37,12 +37,12 @@ def target_of(resource: Resource) -> Target:
 
 
 def single_version(resource: Resource) -> Sequence[Target]:
-    """Equivalents of resources that are served in one version each."""
+    """EquivalentResources for resources that are each served in a single version."""
     return (target_of(resource),)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class MatchRule:
     groups: frozenset[str]
     versions: frozenset[str]
     operations: frozenset[str]
@@ -68,26 +68,28 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
-    """matchConstraints or matchResources. No `rules` match every resource. `error` is what is wrong with them."""
+class MatchCriteria:
+    """matchConstraints or matchResources. Empty `rules` match every resource. `error` is set if they are invalid."""
 
-    rules: tuple[Rule, ...] = ()
-    excluded: tuple[Rule, ...] = ()
+    rules: tuple[MatchRule, ...] = ()
+    excluded: tuple[MatchRule, ...] = ()
     namespaces: LabelSelector = field(default_factory=LabelSelector)
     objects: LabelSelector = field(default_factory=LabelSelector)
     equivalent: bool = True
     error: str = ""
 
-    def target(self, attributes: Attributes, equivalents: Sequence[Target]) -> Target | None:
-        """The resource as which the request matches, in what does not depend on labels of its namespace. The first of
-        `equivalents` is the request's own."""
+    def matching_target(self, attributes: Attributes, equivalents: Sequence[Target]) -> Target | None:
+        """The first of `equivalents` that matches, the namespaceSelector left aside; None if there is none.
+        `equivalents` begins with the request's own resource."""
         if not self.objects.empty and not _any_labels(self.objects, attributes):
             return None
         if self._first(self.excluded, attributes, equivalents) is not None:
             return None
         return self._first(self.rules, attributes, equivalents) if self.rules else equivalents[0]
 
-    def _first(self, rules: Sequence[Rule], attributes: Attributes, equivalents: Sequence[Target]) -> Target | None:
+    def _first(
+        self, rules: Sequence[MatchRule], attributes: Attributes, equivalents: Sequence[Target]
+    ) -> Target | None:
         own, *others = equivalents
         if any(rule.matches(attributes, own) for rule in rules):
             return own
@@ -96,23 +98,23 @@ class Match:
         return next((each for rule in rules for each in others if rule.matches(attributes, each)), None)
 
 
-def match_of(document: Mapping[str, Any] | None) -> Match:
-    """From matchConstraints or matchResources; what is not set is what Kubernetes sets."""
+def parse_match_criteria(document: Mapping[str, Any] | None) -> MatchCriteria:
+    """Parses matchConstraints or matchResources, with Kubernetes' defaults."""
     found = document or {}
     try:
-        return Match(
+        return MatchCriteria(
             rules=tuple(_rule(each) for each in found.get("resourceRules") or ()),
             excluded=tuple(_rule(each) for each in found.get("excludeResourceRules") or ()),
-            namespaces=selector_of(found.get("namespaceSelector")),
-            objects=selector_of(found.get("objectSelector")),
+            namespaces=label_selector_of(found.get("namespaceSelector")),
+            objects=label_selector_of(found.get("objectSelector")),
             equivalent=found.get("matchPolicy") != "Exact",
         )
     except ValueError as error:
-        return Match(error=str(error))
+        return MatchCriteria(error=str(error))
 
 
-def selector_of(document: Mapping[str, Any] | None) -> LabelSelector:
-    """A LabelSelector of the API. Raises ValueError for an operator that there is not."""
+def label_selector_of(document: Mapping[str, Any] | None) -> LabelSelector:
+    """Parses a LabelSelector of the API. Raises ValueError for an unknown operator."""
     found = document or {}
     requirements = [Requirement(key, "In", (value,)) for key, value in sorted((found.get("matchLabels") or {}).items())]
     for each in found.get("matchExpressions") or ():
@@ -128,7 +130,7 @@ def labels_of(obj: Object | None) -> Mapping[str, str]:
 
 
 def request_namespace(attributes: Attributes) -> str:
-    """A Namespace counts as being in itself."""
+    """The namespace of the request; a Namespace counts as being in itself."""
     return attributes.name if is_namespace(attributes) else attributes.namespace
 
 
@@ -137,7 +139,7 @@ def is_namespace(attributes: Attributes) -> bool:
 
 
 def own_namespace_labels(attributes: Attributes) -> Mapping[str, str] | None:
-    """The labels to be matched where they come with the request: of a Namespace that is written. Else None."""
+    """The labels for the namespaceSelector if the request itself writes a Namespace; otherwise None."""
     if is_namespace(attributes) and not attributes.subresource and attributes.operation != "DELETE":
         return labels_of(attributes.object)
     return None
@@ -149,9 +151,9 @@ def _any_labels(selector: LabelSelector, attributes: Attributes) -> bool:
     )
 
 
-def _rule(document: Mapping[str, Any]) -> Rule:
+def _rule(document: Mapping[str, Any]) -> MatchRule:
     pairs = [str(each).partition("/") for each in document.get("resources") or ()]
-    return Rule(
+    return MatchRule(
         groups=frozenset(document.get("apiGroups") or ()),
         versions=frozenset(document.get("apiVersions") or ()),
         operations=frozenset(document.get("operations") or ()),

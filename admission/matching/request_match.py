@@ -1,4 +1,4 @@
-"""What one request needs of its namespace and in which forms it is asked for, looked up once."""
+"""Matches one request against policies and webhooks, and prepares the values that their expressions read."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from admission.cel.environment import flattened
+from admission.cel.environment import flatten_typed_fields
 from admission.cel.library.authz import authorizer_variable
-from admission.matching.match_rules import Match, Target, is_namespace, own_namespace_labels, request_namespace
+from admission.matching.match_rules import MatchCriteria, Target, is_namespace, own_namespace_labels, request_namespace
 from admission.matching.request_variables import namespace_variable, object_as, request_variable
 from admission.namespace_source import NamespaceSource
 from apiserver.admission import Attributes
@@ -21,21 +21,23 @@ _NAMESPACES = GroupResource("", "namespaces")
 
 
 @dataclass
-class Lookup:
-    """A request that is matched against policies or webhooks. The first of `equivalents` is the request's own."""
+class RequestMatcher:
+    """One request; its namespace is read once. `equivalents` begins with the request's own resource."""
 
     attributes: Attributes
     namespaces: NamespaceSource
     equivalents: Sequence[Target]
     _namespace: Object | StatusError | None = None
-    _values: dict[Target, Mapping[str, Any]] = field(default_factory=dict)
+    _variables_by_target: dict[Target, Mapping[str, Any]] = field(default_factory=dict)
 
-    def with_object(self, obj: Object) -> Lookup:
-        """The same request after a mutation."""
-        return dataclasses.replace(self, attributes=dataclasses.replace(self.attributes, object=obj), _values={})
+    def with_object(self, obj: Object) -> RequestMatcher:
+        """A matcher for the same request after a mutation."""
+        return dataclasses.replace(
+            self, attributes=dataclasses.replace(self.attributes, object=obj), _variables_by_target={}
+        )
 
     async def namespace(self) -> Object | None:
-        """None for what is in none. Raises NotFound, and what the host raises."""
+        """The request's Namespace; None for a cluster-scoped object. Raises NotFound, and the cluster's StatusError."""
         name = request_namespace(self.attributes)
         if not name:
             return None
@@ -48,13 +50,14 @@ class Lookup:
 
     async def _live(self, name: str) -> Object | StatusError:
         try:
-            return await self.namespaces.live(name) or errors.NotFound(_NAMESPACES, name)
+            return await self.namespaces.get_live(name) or errors.NotFound(_NAMESPACES, name)
         except StatusError as error:
             return error
 
-    async def target(self, match: Match) -> Target | None:
-        """The resource as which the request is matched. Raises what `namespace` raises, where all else matches."""
-        target = match.target(self.attributes, self.equivalents)
+    async def target(self, match: MatchCriteria) -> Target | None:
+        """The resource as which the request matches, or None. If only the namespaceSelector is left to check, it raises
+        the errors of `namespace`."""
+        target = match.matching_target(self.attributes, self.equivalents)
         if target is None or match.namespaces.empty:
             return target
         if not request_namespace(self.attributes) and not is_namespace(self.attributes):
@@ -65,20 +68,20 @@ class Lookup:
             labels = ((namespace or {}).get("metadata") or {}).get("labels") or {}
         return target if match.namespaces.matches(labels) else None
 
-    async def values(self, target: Target) -> Mapping[str, Any]:
-        """The variables of expressions that the request is judged by, as this resource."""
-        if target not in self._values:
+    async def variables(self, target: Target) -> Mapping[str, Any]:
+        """The CEL variables of the request, with its objects in the version of `target`."""
+        if target not in self._variables_by_target:
             namespace = None if is_namespace(self.attributes) else await self.namespace()
-            self._values[target] = self._variables(target, namespace)
-        return self._values[target]
+            self._variables_by_target[target] = self._variables(target, namespace)
+        return self._variables_by_target[target]
 
-    def values_without_namespace(self, target: Target) -> Mapping[str, Any]:
-        """The same for conditions, which are judged before anybody looks at the namespace (WIRE-H12)."""
+    def variables_without_namespace(self, target: Target) -> Mapping[str, Any]:
+        """The variables for match conditions, which are evaluated before the namespace is read (WIRE-H12)."""
         return self._variables(target, None)
 
     def _variables(self, target: Target, namespace: Object | None) -> Mapping[str, Any]:
         attributes = self.attributes
-        return flattened(
+        return flatten_typed_fields(
             {
                 "object": object_as(attributes.object, target),
                 "oldObject": object_as(attributes.old_object, target),

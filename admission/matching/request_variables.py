@@ -1,5 +1,4 @@
-"""A request as expressions see it: request, object, oldObject and namespaceObject (WIRE-H16, WIRE-H17, WIRE-H28).
-Pure."""
+"""The CEL variables request, object, oldObject and namespaceObject (WIRE-H16, WIRE-H17, WIRE-H28). Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ def request_variable(attributes: Attributes, own: Target, target: Target, *, uid
     user = attributes.user
     info: Object = {"username": user.name, "uid": user.uid, "groups": list(user.groups)}
     info["extra"] = {key: list(values) for key, values in user.extra.items()}
-    # whoever deletes a collection names no object
+    # a request that deletes a collection names no object
     named = attributes.context.info.verb != "deletecollection"
     optional = {
         "subResource": attributes.subresource,
@@ -62,14 +61,14 @@ def _resource(target: Target) -> Object:
 
 
 def object_as(obj: Object | None, target: Target) -> Object | None:
-    """The object in the version that matched. Versions of a kind differ in nothing else here."""
+    """The object in the version of `target`; versions of one kind differ only in apiVersion here."""
     if obj is None:
         return None
     return {**obj, "apiVersion": target.api_version, "kind": target.kind}
 
 
 def namespace_variable(namespace: Object | None) -> Mapping[str, Any] | None:
-    """The parts of a Namespace that may be read."""
+    """The fields of a Namespace that expressions may read."""
     if namespace is None:
         return None
     metadata = {name: value for name, value in namespace["metadata"].items() if name in _NAMESPACE_METADATA}

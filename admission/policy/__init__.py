@@ -1,0 +1,1 @@
+"""ValidatingAdmissionPolicy (pkg/admission/plugin/policy/validating)."""

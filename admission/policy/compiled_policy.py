@@ -1,4 +1,4 @@
-"""What a ValidatingAdmissionPolicy and its bindings say, with every expression compiled. Pure."""
+"""ValidatingAdmissionPolicies with compiled expressions, and their bindings. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 from admission.cel.environment import BOOL, NULL, STRING, Environment
-from admission.cel.evaluation import Expression, compiled, problems_of, reads_of
+from admission.cel.evaluation import Expression, compile_expression, compile_problems, values_read_by
 from admission.cel.library.opaque_types import Type
-from admission.matching.match_rules import Match, match_of
+from admission.matching.match_rules import MatchCriteria, parse_match_criteria
 from apiserver.meta.resource import Object
 
 
@@ -33,7 +33,7 @@ class ParamKind:
 
 @dataclass(frozen=True, slots=True)
 class ParamRef:
-    """By `name` or by `selector`; `denies` is for the case that nothing is found."""
+    """Refers to params by `name` or by `selector`; `denies` is parameterNotFoundAction."""
 
     name: str
     namespace: str
@@ -42,11 +42,11 @@ class ParamRef:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class CompiledPolicy:
     name: str
     spec: Mapping[str, Any]
     ignores_errors: bool
-    match: Match
+    match: MatchCriteria
     param_kind: ParamKind | None
     environment: Environment
     variables: Mapping[str, Expression]
@@ -56,18 +56,18 @@ class Policy:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Which values its expressions read."""
-        return reads_of(self._expressions())
+        """The values that its expressions read."""
+        return values_read_by(self._expressions())
 
     @property
     def problems(self) -> list[str]:
-        """What keeps the policy from working as it is written."""
-        found = problems_of(self._expressions())
+        """Errors in the match criteria and in expressions."""
+        found = compile_problems(self._expressions())
         return [self.match.error, *found] if self.match.error else found
 
     @property
-    def authorizes(self) -> bool:
-        """Whether an expression asks what somebody may do."""
+    def reads_authorizer(self) -> bool:
+        """Whether an expression uses `authorizer`, so that evaluation may block on it."""
         return "authorizer" in self.reads
 
     def _expressions(self) -> Iterator[Expression]:
@@ -82,16 +82,16 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Binding:
+class PolicyBinding:
     name: str
     policy: str
-    match: Match
+    match: MatchCriteria
     param_ref: ParamRef | None
     actions: tuple[str, ...]
 
 
-def policy_of(obj: Object) -> Policy:
-    """Everything in it is compiled, and what does not compile is kept with the reason."""
+def compile_policy(obj: Object) -> CompiledPolicy:
+    """Compiles all expressions; one that does not compile is kept with its error and fails when evaluated."""
     spec: Mapping[str, Any] = obj.get("spec") or {}
     params = spec.get("paramKind")
     declared = bool(params)
@@ -99,30 +99,33 @@ def policy_of(obj: Object) -> Policy:
     environment = Environment(params=declared, authorizer=True, variables=types)
     messages = Environment(params=declared, variables=types)
     conditions = Environment(params=declared, authorizer=True)
-    return Policy(
+    return CompiledPolicy(
         name=obj["metadata"]["name"],
         spec=spec,
         ignores_errors=spec.get("failurePolicy") == "Ignore",
-        match=match_of(spec.get("matchConstraints")),
+        match=parse_match_criteria(spec.get("matchConstraints")),
         param_kind=ParamKind(params.get("apiVersion") or "", params.get("kind") or "") if params else None,
         environment=environment,
         variables=variables,
-        conditions=tuple(compiled(conditions, _text(each), (BOOL,)) for each in spec.get("matchConditions") or ()),
+        conditions=tuple(
+            compile_expression(conditions, _expression_text(each), (BOOL,))
+            for each in spec.get("matchConditions") or ()
+        ),
         validations=tuple(_validation(environment, messages, each) for each in spec.get("validations") or ()),
         audits=tuple(
-            (each["key"], compiled(environment, each.get("valueExpression") or "", (STRING, NULL)))
+            (each["key"], compile_expression(environment, each.get("valueExpression") or "", (STRING, NULL)))
             for each in spec.get("auditAnnotations") or ()
         ),
     )
 
 
-def binding_of(obj: Object) -> Binding:
+def parse_binding(obj: Object) -> PolicyBinding:
     spec: Mapping[str, Any] = obj.get("spec") or {}
     ref = spec.get("paramRef")
-    return Binding(
+    return PolicyBinding(
         name=obj["metadata"]["name"],
         policy=spec.get("policyName") or "",
-        match=match_of(spec.get("matchResources")),
+        match=parse_match_criteria(spec.get("matchResources")),
         param_ref=_param_ref(ref) if ref else None,
         actions=tuple(spec.get("validationActions") or ()),
     )
@@ -140,32 +143,34 @@ def _param_ref(document: Mapping[str, Any]) -> ParamRef:
 def _variables(
     documents: Sequence[Mapping[str, Any]], *, params: bool
 ) -> tuple[dict[str, Expression], dict[str, Type]]:
-    """The variables and their types; each may use those before it."""
+    """Compiles the variables and returns them with their types; each may read those before it."""
     variables: dict[str, Expression] = {}
     types: dict[str, Type] = {}
     for document in documents:
-        found = compiled(Environment(params=params, authorizer=True, variables=types), _text(document), ())
-        if found.program is not None and not _can_be_kept(found.program.returns):
-            found = Expression(found.text, None, f"a variable of type {found.program.returns.name()} cannot be kept")
+        found = compile_expression(
+            Environment(params=params, authorizer=True, variables=types), _expression_text(document), ()
+        )
+        if found.program is not None and not _is_plain_value(found.program.returns):
+            found = Expression(found.text, None, f"variables of type {found.program.returns.name()} are not supported")
         variables[document["name"]] = found
         types = {**types, document["name"]: found.program.returns if found.program is not None else Type.DYN}
     return variables, types
 
 
-def _can_be_kept(found: Type) -> bool:
-    """Optionals and types are values that the library keeps to itself."""
+def _is_plain_value(found: Type) -> bool:
+    """Whether values of the type can be passed to a later expression; the library exports no optionals and no types."""
     return not str(found.name()).startswith(("optional_type", "TYPE"))
 
 
 def _validation(environment: Environment, messages: Environment, document: Mapping[str, Any]) -> Validation:
     message = document.get("messageExpression")
     return Validation(
-        expression=compiled(environment, _text(document), (BOOL,)),
+        expression=compile_expression(environment, _expression_text(document), (BOOL,)),
         message=(document.get("message") or "").strip(),
-        message_expression=compiled(messages, message, (STRING,)) if message else None,
+        message_expression=compile_expression(messages, message, (STRING,)) if message else None,
         reason=document.get("reason") or "Invalid",
     )
 
 
-def _text(document: Mapping[str, Any]) -> str:
+def _expression_text(document: Mapping[str, Any]) -> str:
     return document.get("expression") or ""

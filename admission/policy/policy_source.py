@@ -1,4 +1,4 @@
-"""Policies and bindings as informers of the host tell them: compiled when they come, looked up by every write."""
+"""The policies and bindings in force: compiled as informers deliver them, read by every write."""
 
 from __future__ import annotations
 
@@ -6,62 +6,62 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from admission.matching.compiled_configurations import Kept
-from admission.policy.compiled_policy import Binding, ParamKind, Policy, binding_of, policy_of
+from admission.matching.compiled_configurations import CompiledConfigurations
+from admission.policy.compiled_policy import CompiledPolicy, ParamKind, PolicyBinding, compile_policy, parse_binding
 
 
 @dataclass(frozen=True, slots=True)
-class Hook:
-    """A policy that is in effect somewhere, with its bindings."""
+class BoundPolicy:
+    """A policy with its bindings; a policy without any is not in force."""
 
-    policy: Policy
-    bindings: tuple[Binding, ...]
+    policy: CompiledPolicy
+    bindings: tuple[PolicyBinding, ...]
 
 
-class HeldPolicies:
-    """`policies` and `bindings` are handlers for the informers whose `synced` events are given."""
+class PolicySource:
+    """`policies` and `bindings` are event handlers for the two informers whose `synced` events are passed in."""
 
     def __init__(self, *, synced: Sequence[asyncio.Event]) -> None:
         self._synced = tuple(synced)
-        self._hooks: tuple[Hook, ...] | None = None
+        self._bound_policies: tuple[BoundPolicy, ...] | None = None
         self._listeners: list[Callable[[], None]] = []
-        self.policies = Kept(policy_of, self._changed)
-        self.bindings = Kept(binding_of, self._changed)
+        self.policies = CompiledConfigurations(compile_policy, self._on_change)
+        self.bindings = CompiledConfigurations(parse_binding, self._on_change)
 
     @property
     def synced(self) -> bool:
         return all(event.is_set() for event in self._synced)
 
     @property
-    def hooks(self) -> Sequence[Hook]:
-        """By name, so that of several refusals it is always the same that is told (WIRE-H22)."""
-        if self._hooks is None:
-            bound: dict[str, list[Binding]] = {}
-            for name in sorted(self.bindings.facts):
-                binding = self.bindings.facts[name]
+    def bound_policies(self) -> Sequence[BoundPolicy]:
+        """Sorted by name, so that the same one of several denials is always reported (WIRE-H22)."""
+        if self._bound_policies is None:
+            bound: dict[str, list[PolicyBinding]] = {}
+            for name in sorted(self.bindings.compiled):
+                binding = self.bindings.compiled[name]
                 bound.setdefault(binding.policy, []).append(binding)
-            self._hooks = tuple(
-                Hook(self.policies.facts[name], tuple(bound[name]))
-                for name in sorted(self.policies.facts)
+            self._bound_policies = tuple(
+                BoundPolicy(self.policies.compiled[name], tuple(bound[name]))
+                for name in sorted(self.policies.compiled)
                 if name in bound
             )
-        return self._hooks
+        return self._bound_policies
 
     @property
     def param_kinds(self) -> frozenset[ParamKind]:
-        return frozenset(kind for each in self.policies.facts.values() if (kind := each.param_kind) is not None)
+        return frozenset(kind for each in self.policies.compiled.values() if (kind := each.param_kind) is not None)
 
     @property
     def problems(self) -> Mapping[str, Sequence[str]]:
-        """What keeps policies from working as they are written, by their names."""
-        found = {name: self.policies.facts[name].problems for name in sorted(self.policies.facts)}
+        """Configuration and compile errors, by policy name."""
+        found = {name: self.policies.compiled[name].problems for name in sorted(self.policies.compiled)}
         return {name: problems for name, problems in found.items() if problems}
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Called after each change."""
+        """`listener` is called after each change of a policy or binding."""
         self._listeners.append(listener)
 
-    def _changed(self) -> None:
-        self._hooks = None
+    def _on_change(self) -> None:
+        self._bound_policies = None
         for listener in self._listeners:
             listener()

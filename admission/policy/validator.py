@@ -1,4 +1,4 @@
-"""One policy, one binding, one parameter object: what comes of it (WIRE-H13 to WIRE-H20, WIRE-H24, WIRE-H25)."""
+"""Evaluates one policy with one parameter object (WIRE-H13 to WIRE-H20, WIRE-H24, WIRE-H25)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 from cel_expr_python import cel
 
 from admission.cel.environment import EvaluationError
-from admission.cel.evaluation import OUT_OF_BUDGET, OutOfBudget, Run
-from admission.policy.compiled_policy import Policy, Validation
+from admission.cel.evaluation import OUT_OF_BUDGET, ExpressionEvaluator, OutOfBudget
+from admission.policy.compiled_policy import CompiledPolicy, Validation
 
 _LONGEST_MESSAGE = 5 * 1024
 _LONGEST_ANNOTATION = 10 * 1024
@@ -19,69 +19,73 @@ _LONGEST_ANNOTATION = 10 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """`index` is the expression's; `binds` is False for what denies whatever the binding's actions are."""
+    """`index` is the validation's. `follows_actions` is False for an error that denies regardless of
+    validationActions."""
 
     message: str
     reason: str = "Invalid"
     index: int = 0
-    binds: bool = True
+    follows_actions: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PolicyResult:
     denials: tuple[Denial, ...] = ()
     annotations: tuple[tuple[str, str], ...] = ()
 
 
 def evaluate_policy(
-    policy: Policy,
+    policy: CompiledPolicy,
     values: Mapping[str, Any],
     *,
     check: cel.Function | None = None,
     clock: Callable[[], float] = time.thread_time,
-) -> Result:
-    """`values` are those of object, oldObject, request, params, namespaceObject and authorizer, as `flattened` makes
-    them. Blocks while `check` waits."""
+) -> PolicyResult:
+    """`values` are object, oldObject, request, params, namespaceObject and authorizer, prepared by
+    `flatten_typed_fields`. Blocks while `check` waits for the authorizer."""
     values = {name: values[name] for name in policy.reads if name in values}
     try:
         if policy.conditions:
-            # they are judged before the namespace is looked at
-            conditions = Run(policy.environment.activation(_without_namespace(values), check), {}, clock=clock)
-            if (failed := conditions.failed_conditions(policy.conditions)) is None:
-                return Result()
+            # conditions are evaluated before the namespace is read
+            conditions = ExpressionEvaluator(
+                policy.environment.activation(_without_namespace(values), check), {}, clock=clock
+            )
+            if (failed := conditions.check_match_conditions(policy.conditions)) is None:
+                return PolicyResult()
             if failed:
-                return _failed(policy, failed)
-        run = Run(policy.environment.activation(values, check), policy.variables, clock=clock)
+                return _failure(policy, failed)
+        run = ExpressionEvaluator(policy.environment.activation(values, check), policy.variables, clock=clock)
         denials = [
             denial
             for index, validation in enumerate(policy.validations)
             if (denial := _validate(run, validation, index, policy)) is not None
         ]
-        annotations, errors = _audit(run, policy)
-        return Result((*denials, *errors), annotations)
+        annotations, errors = _audit_annotations(run, policy)
+        return PolicyResult((*denials, *errors), annotations)
     except OutOfBudget:
-        return _failed(policy, OUT_OF_BUDGET)
+        return _failure(policy, OUT_OF_BUDGET)
 
 
 def _without_namespace(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    kept = {name: value for name, value in values.items() if not name.startswith("namespaceObject.")}
-    return {**kept, "namespaceObject": None}
+    others = {name: value for name, value in values.items() if not name.startswith("namespaceObject.")}
+    return {**others, "namespaceObject": None}
 
 
-def _failed(policy: Policy, message: str) -> Result:
-    return Result() if policy.ignores_errors else Result((Denial(message),))
+def _failure(policy: CompiledPolicy, message: str) -> PolicyResult:
+    return PolicyResult() if policy.ignores_errors else PolicyResult((Denial(message),))
 
 
-def _validate(run: Run, validation: Validation, index: int, policy: Policy) -> Denial | None:
+def _validate(run: ExpressionEvaluator, validation: Validation, index: int, policy: CompiledPolicy) -> Denial | None:
     try:
         holds = run.evaluate(validation.expression)
     except EvaluationError as error:
         return None if policy.ignores_errors else Denial(str(error), index=index)
-    return None if holds is True else Denial(_message(run, validation), validation.reason, index)
+    return None if holds is True else Denial(_denial_message(run, validation), validation.reason, index)
 
 
-def _message(run: Run, validation: Validation) -> str:
-    """WIRE-H19."""
+def _denial_message(run: ExpressionEvaluator, validation: Validation) -> str:
+    """The result of messageExpression if it is a non-blank line of at most 5 KiB, else `message`, else the expression
+    (WIRE-H19)."""
     composed = ""
     if validation.message_expression is not None:
         try:
@@ -93,14 +97,16 @@ def _message(run: Run, validation: Validation) -> str:
     return composed or validation.message or f"failed expression: {validation.expression.text.strip()}"
 
 
-def _audit(run: Run, policy: Policy) -> tuple[tuple[tuple[str, str], ...], list[Denial]]:
+def _audit_annotations(
+    run: ExpressionEvaluator, policy: CompiledPolicy
+) -> tuple[tuple[tuple[str, str], ...], list[Denial]]:
     annotations, errors = [], []
     for key, expression in policy.audits:
         try:
             value = run.evaluate(expression)
         except EvaluationError as error:
             if not policy.ignores_errors:
-                errors.append(Denial(str(error), binds=False))
+                errors.append(Denial(str(error), follows_actions=False))
             continue
         text = value.strip() if isinstance(value, str) else ""
         if text:

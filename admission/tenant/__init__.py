@@ -1,0 +1,1 @@
+"""Admission plugins for Tenants: hosts, quotas, placement and deletion."""

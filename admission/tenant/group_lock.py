@@ -1,4 +1,4 @@
-"""A lock that requests of one kind share, and that keeps requests of different kinds apart."""
+"""A lock that members of one group share while all others wait."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class _Waiter:
 
 
 class GroupLock:
-    """Held by one group at a time: by all of the group's requests together, by those without a group one by one.
+    """Held by one group at a time, shared by all of its members; a holder without a group has it exclusively.
 
-    First come, first served: who waits is not overtaken, so no group starves another.
+    Waiters are served in the order of arrival, so no group starves another.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class GroupLock:
 
     @asynccontextmanager
     async def hold(self, group: str | None) -> AsyncIterator[None]:
-        """`group` None shares with nobody."""
+        """Acquires the lock; with `group` None, exclusively."""
         await self._acquire(group)
         try:
             yield

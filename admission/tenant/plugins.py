@@ -1,4 +1,4 @@
-"""The plugins of Tenants, in the order in which they have to run."""
+"""The admission plugins of Tenants, in the order in which they must run."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from admission.tenant.host_policy import TenantHostPolicy
 from admission.tenant.host_validation import TenantHosts
 from admission.tenant.placement import TenantPlacement
 from admission.tenant.quota import TenantQuota
-from admission.tenant.tree_lock import Cache, TreeGuard
+from admission.tenant.tree_lock import TreeCache, TreeGuard
 from registry.tenant.tree import TenantTree
 
 
-def tenant_plugins(*, tree: TenantTree, cache: Cache, namespaces: NamespaceSource) -> tuple[Plugin, ...]:
-    """`cache` is the watch cache that feeds `tree`. Who is not trusted is refused before anything waits for a lock."""
+def tenant_plugins(*, tree: TenantTree, cache: TreeCache, namespaces: NamespaceSource) -> tuple[Plugin, ...]:
+    """`cache` is the watch cache that feeds `tree`. The host policy runs first, so that an untrusted write is rejected
+    without waiting for the lock."""
     return (
         NamespaceLifecycle(namespaces=namespaces),
         TenantHostPolicy(),

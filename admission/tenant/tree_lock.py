@@ -1,6 +1,6 @@
-"""Keeps requests apart whose judgement depends on the tree of Tenants and that change what others are judged by.
+"""Serializes writes that change the tree of Tenants against which other writes are validated.
 
-Judging and storing are one step under its lock, and the judgement sees what this replica has stored (API-18).
+Validation and write are one critical section, and validation sees all earlier writes of this replica (API-18).
 """
 
 from __future__ import annotations
@@ -18,24 +18,27 @@ from registry.tenant.summary import summarize
 
 class TreeCache(Protocol):
     async def wait_for_own_writes(self) -> None:
-        """Wait until the tree has what this replica wrote. Raises Timeout."""
+        """Waits until the tree includes all writes of this replica. Raises Timeout."""
         ...
 
 
 class TreeEffect(Enum):
-    """What a request may change of what others are judged by."""
+    """What a request may change of the state that other requests are validated against."""
 
     NONE = "none"
-    ADDS = "grows"
-    """A Tenant more, that claims neither a host nor a quota."""
-    REMOVES = "shrinks"
+    ADDS = "adds"
+    """A new Tenant without a host or quota of its own."""
+    REMOVES = "removes"
     CLAIMS = "claims"
-    """A host or a quota."""
+    """A host or quota is set, changed or removed."""
 
 
 def tree_effect(attributes: Attributes) -> TreeEffect:
-    """Derived hosts of new Tenants cannot meet: they are <name>.<host of the parent>, and no two parents have one
-    host. So plain creates need not wait for each other, and neither do deletions, which only make room."""
+    """Classifies a request by its effect on others.
+
+    Inherited hosts of new Tenants cannot collide: they are <name>.<host of the parent>, and no two parents have the
+    same host. So creates without claims need not wait for each other, and neither do deletions, which only free hosts
+    and quota."""
     if attributes.operation == "DELETE":
         return TreeEffect.REMOVES
     assert attributes.object is not None
@@ -47,6 +50,8 @@ def tree_effect(attributes: Attributes) -> TreeEffect:
 
 
 class TreeGuard:
+    """A guard that holds the lock for the effect of the request until the write is done."""
+
     name = "TenantTreeGuard"
     _rule = PluginRule(TENANTS, frozenset(("CREATE", "UPDATE", "DELETE")))
 
@@ -59,7 +64,7 @@ class TreeGuard:
 
     @asynccontextmanager
     async def guard(self, attributes: Attributes) -> AsyncIterator[None]:
-        changes = tree_effect(attributes)
-        async with self._lock.hold(None if changes is TreeEffect.CLAIMS else changes.value):
+        effect = tree_effect(attributes)
+        async with self._lock.hold(None if effect is TreeEffect.CLAIMS else effect.value):
             await self._cache.wait_for_own_writes()
             yield

@@ -1,4 +1,4 @@
-"""What a webhook configuration says, with every condition compiled (WIRE-H41, WIRE-H42). Pure."""
+"""Parses webhook configurations and compiles their match conditions (WIRE-H41, WIRE-H42). Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from admission.cel.environment import BOOL, Environment
-from admission.cel.evaluation import Expression, compiled, problems_of, reads_of
-from admission.matching.match_rules import Match, match_of
+from admission.cel.evaluation import Expression, compile_expression, compile_problems, values_read_by
+from admission.matching.match_rules import MatchCriteria, parse_match_criteria
 from apiserver.meta.resource import Object
 
 _SECONDS = 10
 _MOST_SECONDS = 30
 _HTTPS = 443
+# values of sideEffects with which a dry run may call the webhook
 NO_SIDE_EFFECTS = frozenset(("None", "NoneOnDryRun"))
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a webhook is called. `service` is the Service that stands behind the URL's host. `error` is why there is
-    nothing to call, in Kubernetes' words."""
+    """Where a webhook is called. With `service`, the URL's host names a Service. `error` is Kubernetes' message if the
+    clientConfig is unusable."""
 
     url: str = ""
     service: bool = False
@@ -34,12 +35,12 @@ class Endpoint:
 
 @dataclass(frozen=True, kw_only=True)
 class Webhook:
-    """`match` is None for one without rules, which is never called."""
+    """One webhook of a configuration. `match` is None if it has no rules: it is then never called."""
 
     configuration: str
     name: str
     endpoint: Endpoint
-    match: Match | None
+    match: MatchCriteria | None
     conditions: tuple[Expression, ...]
     ignores_failures: bool
     seconds: int
@@ -49,23 +50,23 @@ class Webhook:
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """Which values its conditions read."""
-        return reads_of(self.conditions)
+        """The values that its match conditions read."""
+        return values_read_by(self.conditions)
 
     @property
     def problems(self) -> list[str]:
-        """What keeps the webhook from working as it is written."""
-        return problems_of(self.conditions)
+        """Compile errors of the match conditions."""
+        return compile_problems(self.conditions)
 
 
-def webhooks_of(obj: Object) -> tuple[Webhook, ...]:
-    """Of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration, in their order. What is not set is what
-    Kubernetes sets; what is of the wrong type counts as not set."""
+def compile_webhooks(obj: Object) -> tuple[Webhook, ...]:
+    """The webhooks of a ValidatingWebhookConfiguration or MutatingWebhookConfiguration, in their order, with
+    Kubernetes' defaults. A field of the wrong type counts as unset."""
     return tuple(_webhook(obj["metadata"]["name"], each) for each in _list(obj.get("webhooks")))
 
 
 def conditions_environment() -> Environment:
-    """What conditions of webhooks can read: there are no parameters and no variables (WIRE-H12)."""
+    """The environment of match conditions: no params and no variables (WIRE-H12)."""
     return Environment(authorizer=True)
 
 
@@ -75,13 +76,17 @@ def _webhook(configuration: str, document: Mapping[str, Any]) -> Webhook:
     conditions = _list(document.get("matchConditions"))
     return Webhook(
         configuration=configuration,
-        name=_text(document.get("name")),
-        endpoint=_endpoint(_text(document.get("name")), _map(document.get("clientConfig"))),
-        match=match_of({**document, "resourceRules": _list(document["rules"])}) if document.get("rules") else None,
-        conditions=tuple(compiled(environment, _text(each.get("expression")), (BOOL,)) for each in conditions),
+        name=_string(document.get("name")),
+        endpoint=_endpoint(_string(document.get("name")), _map(document.get("clientConfig"))),
+        match=parse_match_criteria({**document, "resourceRules": _list(document["rules"])})
+        if document.get("rules")
+        else None,
+        conditions=tuple(
+            compile_expression(environment, _string(each.get("expression")), (BOOL,)) for each in conditions
+        ),
         ignores_failures=document.get("failurePolicy") == "Ignore",
         seconds=min(max(seconds, 1), _MOST_SECONDS) if isinstance(seconds, int) else _SECONDS,
-        side_effects=_text(document.get("sideEffects")),
+        side_effects=_string(document.get("sideEffects")),
         reinvoked=document.get("reinvocationPolicy") == "IfNeeded",
         versions=tuple(str(each) for each in document.get("admissionReviewVersions") or ()),
     )
@@ -89,32 +94,32 @@ def _webhook(configuration: str, document: Mapping[str, Any]) -> Webhook:
 
 def _endpoint(name: str, config: Mapping[str, Any]) -> Endpoint:
     try:
-        ca_bundle = base64.b64decode(_text(config.get("caBundle")), validate=True)
+        ca_bundle = base64.b64decode(_string(config.get("caBundle")), validate=True)
     except binascii.Error:
         return Endpoint(error="could not get REST client: unable to load root certificates: invalid caBundle")
     if service := _map(config.get("service")):
-        host = f"{_text(service.get('name'))}.{_text(service.get('namespace'))}.svc"
+        host = f"{_string(service.get('name'))}.{_string(service.get('namespace'))}.svc"
         port = service.get("port") or _HTTPS
-        return Endpoint(f"https://{host}:{port}{_path(_text(service.get('path')))}", True, ca_bundle)
+        return Endpoint(f"https://{host}:{port}{_path(_string(service.get('path')))}", True, ca_bundle)
     why = f'could not get REST client: failed calling webhook "{name}": '
     try:
-        url = urlsplit(_text(config.get("url")))
+        url = urlsplit(_string(config.get("url")))
     except ValueError as error:
         return Endpoint(error=f"{why}Unparsable URL: {error}")
     if not url.netloc:
         return Endpoint(error=f"{why}webhook configuration must have either service or URL")
     if url.scheme != "https":
-        # a kube-apiserver lets nobody write this
+        # kube-apiserver's validation rejects such a URL
         return Endpoint(error=f"{why}'https' is the only allowed URL scheme")
     return Endpoint(f"https://{url.netloc}{_path(url.path)}", False, ca_bundle)
 
 
 def _path(path: str) -> str:
-    """As Go's client puts it together: with a slash in front, and none behind."""
+    """The path as Go's REST client normalizes it: one leading slash, no trailing one."""
     return "/" + "/".join(part for part in path.split("/") if part)
 
 
-def _text(value: Any) -> str:
+def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 

@@ -1,4 +1,4 @@
-"""AdmissionReview: what a webhook is asked, and what its answer comes to (WIRE-H43 to WIRE-H45). Pure."""
+"""Builds AdmissionReview requests and parses the responses of webhooks (WIRE-H43 to WIRE-H45). Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from admission.matching.match_rules import Target
 from admission.matching.request_variables import object_as, request_variable
 from admission.webhook.errors import CallFailed
-from admission.webhook.response_decoder import decoded
+from admission.webhook.response_decoder import decode_review
 from apiserver.admission import Attributes
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
@@ -23,8 +23,8 @@ _ONLY_PATCH = "JSONPatch"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a webhook said. `status` is the Status of a refusal, None if there is none; `patch` is JSON, as it came."""
+class AdmissionResponse:
+    """A webhook's response. `status` is the Status of a denial, if it has one; `patch` is the undecoded JSON patch."""
 
     allowed: bool
     status: Mapping[str, Any] | None = None
@@ -34,8 +34,8 @@ class Verdict:
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def version_of(versions: Sequence[str]) -> str:
-    """The first of a webhook's versions that is known here. Raises CallFailed."""
+def first_supported_version(versions: Sequence[str]) -> str:
+    """The first of a webhook's admissionReviewVersions that is supported. Raises CallFailed."""
     for version in versions:
         if version in _VERSIONS:
             return version
@@ -43,8 +43,8 @@ def version_of(versions: Sequence[str]) -> str:
     raise CallFailed(why, code=400)
 
 
-def review_of(attributes: Attributes, own: Target, target: Target, *, uid: str, version: str) -> Object:
-    """The request as `target`, of which `own` is what was asked for."""
+def make_admission_review(attributes: Attributes, own: Target, target: Target, *, uid: str, version: str) -> Object:
+    """The review of a request as `target`; `own` is the resource that the client wrote."""
     return {
         "kind": KIND,
         "apiVersion": f"{GROUP}/{version}",
@@ -56,20 +56,20 @@ def review_of(attributes: Attributes, own: Target, target: Target, *, uid: str, 
     }
 
 
-def verdict_of(body: bytes, *, uid: str, version: str, mutating: bool) -> Verdict:
-    """Raises CallFailed for what is no answer to this question."""
-    document = decoded(body, version)
+def parse_admission_response(body: bytes, *, uid: str, version: str, mutating: bool) -> AdmissionResponse:
+    """Raises CallFailed if the body is not a valid response to the review `uid`."""
+    document = decode_review(body, version)
     response = document.get("response")
     if response is None:
         raise _invalid("webhook response was absent")
-    patch, patch_type = _patch(response), response.get("patchType")
+    patch, patch_type = _decoded_patch(response), response.get("patchType")
     if version == "v1":
-        _check(document, response, uid)
+        _check_v1_envelope(document, response, uid)
         _check_patch(patch, patch_type, mutating=mutating)
     else:
-        # nothing of it was ever verified in v1beta1
+        # Kubernetes never verified v1beta1 responses
         patch, patch_type = (patch, _ONLY_PATCH) if mutating and patch else (b"", "")
-    return Verdict(
+    return AdmissionResponse(
         allowed=bool(response.get("allowed")),
         status=response.get("status"),
         patch=patch,
@@ -79,10 +79,10 @@ def verdict_of(body: bytes, *, uid: str, version: str, mutating: bool) -> Verdic
     )
 
 
-def _check(document: Mapping[str, Any], response: Mapping[str, Any], uid: str) -> None:
-    given = response.get("uid") or ""
-    if given != uid:
-        raise _invalid(f'expected response.uid="{uid}", got "{given}"')
+def _check_v1_envelope(document: Mapping[str, Any], response: Mapping[str, Any], uid: str) -> None:
+    response_uid = response.get("uid") or ""
+    if response_uid != uid:
+        raise _invalid(f'expected response.uid="{uid}", got "{response_uid}"')
     api_version, kind = document.get("apiVersion") or "", document.get("kind") or ""
     if (api_version, kind) != (f"{GROUP}/v1", KIND):
         group, _, version = api_version.rpartition("/")
@@ -105,7 +105,7 @@ def _check_patch(patch: bytes, patch_type: str | None, *, mutating: bool) -> Non
         raise _invalid('webhook returned invalid response.patchType of ""')
 
 
-def _patch(response: Mapping[str, Any]) -> bytes:
+def _decoded_patch(response: Mapping[str, Any]) -> bytes:
     try:
         return base64.b64decode(response.get("patch") or "", validate=True)
     except (binascii.Error, ValueError) as error:
@@ -116,17 +116,17 @@ def _invalid(why: str) -> CallFailed:
     return CallFailed(f"received invalid webhook response: {why}")
 
 
-def denial(name: str, status: Mapping[str, Any] | None) -> StatusError:
-    """The refusal of a webhook: its own Status, with its name in front of the message (WIRE-H45)."""
-    given = status or {}
+def denial_status(name: str, status: Mapping[str, Any] | None) -> StatusError:
+    """The error for a denial: the webhook's own Status, its message prefixed with the webhook's name (WIRE-H45)."""
+    fields = status or {}
     subject = f'admission webhook "{name}" denied the request'
-    said = given.get("message") or given.get("reason")
-    code = given.get("code") or 0
+    explanation = fields.get("message") or fields.get("reason")
+    code = fields.get("code") or 0
     return StatusError(
-        # what is below is no refusal, and what is above no code of HTTP
+        # lower codes are not errors, higher ones not HTTP status codes
         code if 400 <= code <= 999 else 400,
-        given.get("reason") or "",
-        f"{subject}: {said}" if said else f"{subject} without explanation",
-        details=given.get("details"),
-        metadata=given.get("metadata"),
+        fields.get("reason") or "",
+        f"{subject}: {explanation}" if explanation else f"{subject} without explanation",
+        details=fields.get("details"),
+        metadata=fields.get("metadata"),
     )

@@ -1,5 +1,4 @@
-"""One call of a webhook over HTTPS: no redirects, no retries, a bounded time and a bounded answer (WIRE-H42,
-WIRE-H46)."""
+"""Calls a webhook over HTTPS, without redirects and retries, within a time and a size limit (WIRE-H42, WIRE-H46)."""
 
 from __future__ import annotations
 
@@ -14,13 +13,13 @@ from aiohttp import ClientResponse, ClientSession, ClientTimeout, TCPConnector
 from yarl import URL
 
 from admission.webhook.accessor import Endpoint
-from admission.webhook.errors import CallFailed, status_words, transport_words
+from admission.webhook.errors import CallFailed, status_code_message, transport_error_message
 from admission.webhook.service_resolver import ServiceResolver
-from admission.webhook.tls_contexts import Trust
+from admission.webhook.tls_contexts import TlsContexts
 from apiserver.meta.errors import StatusError
 from registry.cluster.interface import ClusterClient
 
-# A patch may replace the whole of an object, and is base64.
+# Large enough for a patch that replaces a whole object: patches are base64.
 _LARGEST = 8 * 1024 * 1024
 _LARGEST_TEXT = 2048
 _IDLE_SECONDS = 60.0
@@ -34,19 +33,19 @@ _HEADERS = {
 
 class WebhookCaller(Protocol):
     async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
-        """The body of the answer. `seconds` are the webhook's, `remaining` those of the request, which ends by itself.
-        Raises CallFailed."""
+        """Returns the body of the response. `seconds` is the webhook's timeout, `remaining` the time left to the
+        request, which enforces its own deadline. Raises CallFailed."""
         ...
 
 
 class WebhookClient:
-    """A WebhookCaller; to be made on the event loop, and closed. `proxy` names the one for a URL, if there is one;
-    Services are never called through it."""
+    """A WebhookCaller; must be created on the event loop, and closed. `proxy` returns the proxy for a URL, if any;
+    Services are called without one."""
 
     def __init__(self, cluster: ClusterClient, *, proxy: Callable[[URL], str | None]) -> None:
         self._proxy = proxy
-        self._trust = Trust()
-        # a Service that is made anew has another address
+        self._tls_contexts = TlsContexts()
+        # a recreated Service has another address
         self._services = _session(resolver=ServiceResolver(cluster), use_dns_cache=False)
         self._urls = _session()
 
@@ -57,12 +56,12 @@ class WebhookClient:
     async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
         if endpoint.error:
             raise CallFailed(endpoint.error, code=500)
-        tls = await self._trust.context(endpoint.ca_bundle)
+        tls = await self._tls_contexts.context(endpoint.ca_bundle)
         url = f"{endpoint.url}?timeout={max(math.ceil(min(seconds, remaining)), 1)}s"
         options: dict[str, Any] = {
             "ssl": tls,
             "allow_redirects": False,
-            # the deadline of a request is kept where all of it is ended; what comes first is what is told
+            # if the request's deadline comes first, its own filter enforces it and reports that
             "timeout": ClientTimeout(total=seconds if seconds < remaining else None, ceil_threshold=math.inf),
         }
         try:
@@ -70,7 +69,7 @@ class WebhookClient:
         except StatusError as error:
             raise _failed(f'Post "{url}": {error.message}') from error
         except (aiohttp.ClientError, OSError) as error:
-            raise _failed(transport_words(error, url)) from error
+            raise _failed(transport_error_message(error, url)) from error
         except ValueError as error:
             raise _failed(f'parse "{url}": {error}') from error
 
@@ -82,7 +81,7 @@ class WebhookClient:
         async with session.post(target, data=body, headers=_HEADERS, **options) as response:
             answer = await _read(response)
             if not 200 <= response.status <= 206:
-                raise _refused(response, answer)
+                raise _status_error(response, answer)
             if not answer:
                 kind = response.headers.get("Content-Type", "application/json")
                 raise _failed(f"0-length response with status code: {response.status} and content type: {kind}")
@@ -90,7 +89,7 @@ class WebhookClient:
 
 
 def _session(**connecting: Any) -> ClientSession:
-    # how many calls there are at a time is bounded by the requests that are worked on
+    # concurrent calls are bounded by the requests in flight
     connector = TCPConnector(limit=0, keepalive_timeout=_IDLE_SECONDS, **connecting)
     return ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True)
 
@@ -106,18 +105,18 @@ async def _read(response: ClientResponse) -> bytes:
                 raise _failed(f"the response is larger than {_LARGEST} bytes")
             chunks.append(chunk)
     except TimeoutError as error:
-        raise _failed(_unread("context deadline exceeded")) from error
+        raise _failed(_unreadable_body("context deadline exceeded")) from error
     except aiohttp.ClientError as error:
-        raise _failed(_unread("unexpected EOF")) from error
+        raise _failed(_unreadable_body("unexpected EOF")) from error
     return b"".join(chunks)
 
 
-def _unread(why: str) -> str:
+def _unreadable_body(why: str) -> str:
     return f"unexpected error when reading response body. Please retry. Original error: {why}"
 
 
-def _refused(response: ClientResponse, body: bytes) -> CallFailed:
-    """A Status says itself what is wrong."""
+def _status_error(response: ClientResponse, body: bytes) -> CallFailed:
+    """The failure for an HTTP error. If the body is a Status, its message is reported."""
     try:
         document = orjson.loads(body)
     except ValueError:
@@ -127,7 +126,7 @@ def _refused(response: ClientResponse, body: bytes) -> CallFailed:
         return _failed(str(document.get("message") or ""), code=code if isinstance(code, int) else response.status)
     is_text = response.content_type.startswith("text/")
     text = body[:_LARGEST_TEXT].decode(errors="replace").strip() if is_text else "unknown"
-    return _failed(status_words(response.status, text), code=response.status)
+    return _failed(status_code_message(response.status, text), code=response.status)
 
 
 def _failed(why: str, *, code: int = 503) -> CallFailed:
@@ -135,7 +134,7 @@ def _failed(why: str, *, code: int = 503) -> CallFailed:
 
 
 def _is_local(url: URL) -> bool:
-    """This machine is never reached through a proxy, as Go has it."""
+    """Whether the URL is on this machine; like Go, such a URL is called without a proxy."""
     host = url.host or ""
     try:
         return ipaddress.ip_address(host).is_loopback

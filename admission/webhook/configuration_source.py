@@ -1,4 +1,4 @@
-"""Webhook configurations as an informer of the host tells them: compiled when they come, looked up by every write."""
+"""The webhooks in force: compiled as the informer delivers configurations, read by every write."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from admission.matching.compiled_configurations import Kept
-from admission.webhook.accessor import Webhook, webhooks_of
+from admission.matching.compiled_configurations import CompiledConfigurations
+from admission.webhook.accessor import Webhook, compile_webhooks
 from apiserver.meta.resource import Object
 
 
-class HeldWebhooks:
-    """`configurations` is a handler for the informer whose `synced` event is given."""
+class WebhookSource:
+    """`configurations` is an event handler for the informer whose `synced` event is passed in."""
 
     def __init__(self, *, synced: asyncio.Event) -> None:
         self._synced = synced
         self._webhooks: tuple[Webhook, ...] | None = None
-        self.configurations = Kept(webhooks_of, self._changed, content=_webhooks)
+        self.configurations = CompiledConfigurations(compile_webhooks, self._on_change, content=_webhooks)
 
     @property
     def synced(self) -> bool:
@@ -25,19 +25,19 @@ class HeldWebhooks:
 
     @property
     def webhooks(self) -> Sequence[Webhook]:
-        """By the names of their configurations, and in the order of each (WIRE-H41)."""
+        """Sorted by the name of the configuration, then in its order (WIRE-H41)."""
         if self._webhooks is None:
-            facts = self.configurations.facts
-            self._webhooks = tuple(webhook for name in sorted(facts) for webhook in facts[name])
+            compiled = self.configurations.compiled
+            self._webhooks = tuple(webhook for name in sorted(compiled) for webhook in compiled[name])
         return self._webhooks
 
     @property
     def problems(self) -> Mapping[str, Sequence[str]]:
-        """What keeps webhooks from working as they are written, by the names of configuration and webhook."""
+        """Compile errors, by `<configuration>/<webhook>`."""
         found = {f"{each.configuration}/{each.name}": each.problems for each in self.webhooks}
         return {name: problems for name, problems in found.items() if problems}
 
-    def _changed(self) -> None:
+    def _on_change(self) -> None:
         self._webhooks = None
 
 

@@ -1,4 +1,4 @@
-"""How a call of a webhook goes wrong, and what Kubernetes says of it (WIRE-H46)."""
+"""Failures of webhook calls, with the messages of Kubernetes and Go (WIRE-H46)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from aiohttp import (
 
 from apiserver.meta.errors import InternalError
 
-# OpenSSL's verdicts on a certificate
+# OpenSSL's X509_V_ERR_* codes
 _EXPIRED = frozenset((9, 10))
 _UNKNOWN_AUTHORITY = frozenset((2, 18, 19, 20, 21))
 _OTHER_NAME = frozenset((62, 64))
@@ -30,12 +30,12 @@ _GENERIC = {
     503: "the server is currently unable to handle the request",
     504: "the server was unable to return a response in the time allotted, but may still be processing the request",
 }
-_TELLING = frozenset((403, 406, 415))
+_BODY_AS_MESSAGE = frozenset((403, 406, 415))
 _NOT_ACCEPTABLE = "the server was unable to respond with a content type that the client supports"
 
 
 class CallFailed(Exception):
-    """There is no usable answer: what becomes of the request is up to the failurePolicy. `code` is for metrics."""
+    """The call returned no usable response; failurePolicy decides about the request. `code` is for metrics."""
 
     def __init__(self, reason: str, *, code: int = 503) -> None:
         super().__init__(reason)
@@ -43,16 +43,16 @@ class CallFailed(Exception):
 
 
 class Unroutable(OSError):
-    """A Service that leads nowhere, in Kubernetes' words."""
+    """A Service has no address for the port; carries Kubernetes' message."""
 
 
-def refusal(name: str, failure: CallFailed) -> InternalError:
-    """What the caller is told of a webhook that had to be asked."""
+def failed_call_error(name: str, failure: CallFailed) -> InternalError:
+    """The error for the client if failurePolicy is Fail."""
     return InternalError(f'failed calling webhook "{name}": {failure}')
 
 
-def transport_words(error: Exception, url: str) -> str:
-    """Why there is no answer, in the words of Go's HTTP client."""
+def transport_error_message(error: Exception, url: str) -> str:
+    """The message of Go's HTTP client for a transport error."""
     return f'Post "{url}": {_cause(error)}'
 
 
@@ -67,11 +67,11 @@ def _cause(error: Exception) -> str:
     if isinstance(error, ClientConnectorSSLError):
         return f"tls: {_handshake(error.os_error)}"
     if isinstance(error, ClientConnectorError):
-        return f"dial tcp {_address(error)}: connect: {_spoken(error.os_error)}"
+        return f"dial tcp {_address(error)}: connect: {_os_error_message(error.os_error)}"
     if isinstance(error, ServerDisconnectedError):
         return "EOF"
     if isinstance(error, OSError):
-        return _spoken(error)
+        return _os_error_message(error)
     assert isinstance(error, ClientError)
     return f"net/http: HTTP/1.x transport connection broken: {error}"
 
@@ -99,8 +99,8 @@ def _address(error: ClientConnectorError) -> str:
     return f"{host}:{error.port}"
 
 
-def _spoken(error: OSError) -> str:
-    """The error as C's library calls it, which Go writes in lower case."""
+def _os_error_message(error: OSError) -> str:
+    """The C library's error message, in lower case as Go writes it."""
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
     if isinstance(error, ConnectionResetError):
@@ -108,9 +108,9 @@ def _spoken(error: OSError) -> str:
     return (error.strerror or "no connection").lower()
 
 
-def status_words(code: int, text: str) -> str:
-    """What Go's client makes of an answer without a Status: `text` is its body if that is text, else `unknown`."""
-    if code in _TELLING:
+def status_code_message(code: int, text: str) -> str:
+    """The message of client-go for an error response without a Status; `text` is its body, or `unknown` if not text."""
+    if code in _BODY_AS_MESSAGE:
         return _NOT_ACCEPTABLE if code == 406 and text == "unknown" else text
     if code in _GENERIC:
         return _GENERIC[code]

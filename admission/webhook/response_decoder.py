@@ -1,5 +1,4 @@
-"""A webhook's answer as JSON of the right types; what is wrong with it is told as Go's decoder tells it (WIRE-H44).
-Pure."""
+"""Decodes a webhook's response and checks its types; errors carry the messages of Go's decoder (WIRE-H44). Pure."""
 
 from __future__ import annotations
 
@@ -97,8 +96,8 @@ def _review(version: str) -> _Struct:
     return _Struct(f"{version}.AdmissionReview", {"response": _Struct(f"{version}.AdmissionResponse", response)})
 
 
-def decoded(body: bytes, version: str) -> Mapping[str, Any]:
-    """An AdmissionReview with its kind and apiVersion as they came; unknown fields are dropped, nulls too. Raises
+def decode_review(body: bytes, version: str) -> Mapping[str, Any]:
+    """Decodes an AdmissionReview; kind and apiVersion stay as received, unknown fields and nulls are dropped. Raises
     CallFailed."""
     document = _parsed(body)
     types = {name: document.get(name) or "" for name in ("apiVersion", "kind")}
@@ -124,7 +123,7 @@ def _parsed(body: bytes) -> Mapping[str, Any]:
 
 
 def _scalar(body: bytes) -> Any:
-    """What is no object, as YAML has it: nearly everything is a string."""
+    """A body that is not an object, as Kubernetes' YAML decoder reads it: anything but JSON is a string."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -146,9 +145,9 @@ def _other_kind(api_version: str, kind: str, version: str) -> str:
 def _struct(value: Mapping[str, Any], shape: _Struct, path: str) -> dict[str, Any]:
     found = {}
     for name, field in shape.fields.items():
-        if (given := value.get(name)) is not None:
+        if (item := value.get(name)) is not None:
             inside = f"{path}.{name}" if path else name
-            found[name] = _value(given, field, shape.name, inside)
+            found[name] = _value(item, field, shape.name, inside)
     return found
 
 

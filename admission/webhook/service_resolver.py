@@ -1,4 +1,4 @@
-"""Where the Service behind a webhook is: its ClusterIP, or the name that it stands for (WIRE-H42)."""
+"""Resolves the Service of a webhook to its ClusterIP or external name (WIRE-H42)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from apiserver.meta.resource import Object
 from registry.cluster.interface import SERVICES, ClusterClient
 
 
-class Route(NamedTuple):
-    """`host` is an address, or a name that DNS knows."""
+class ServiceAddress(NamedTuple):
+    """`host` is an IP address or a DNS name."""
 
     host: str
     port: int
 
 
 class ServiceResolver(AbstractResolver):
-    """Knows hosts of the form <name>.<namespace>.svc, by asking for the Service whenever a connection is made."""
+    """Resolves hosts of the form <name>.<namespace>.svc; reads the Service for each new connection."""
 
     def __init__(self, cluster: ClusterClient) -> None:
         self._cluster = cluster
@@ -32,7 +32,7 @@ class ServiceResolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """Raises Unroutable, OSError of name resolution, and the host's StatusError."""
+        """Raises Unroutable, OSError of name resolution, and the cluster's StatusError."""
         name, _, rest = host.partition(".")
         namespace = rest.removesuffix(".svc")
         try:
@@ -41,7 +41,7 @@ class ServiceResolver(AbstractResolver):
             if error.code == 404:
                 raise Unroutable(f'service "{name}" not found') from error
             raise
-        route = route_of(service, port)
+        route = service_address(service, port)
         try:
             address = ipaddress.ip_address(route.host)
         except ValueError:
@@ -62,12 +62,12 @@ class ServiceResolver(AbstractResolver):
         await self._names.close()
 
 
-def route_of(service: Object, port: int) -> Route:
-    """Where a port of a Service is reached. Raises Unroutable."""
+def service_address(service: Object, port: int) -> ServiceAddress:
+    """The address at which a port of a Service is reached. Raises Unroutable."""
     spec = service.get("spec") or {}
     kind = spec.get("type") or "ClusterIP"
     if kind == "ExternalName":
-        return Route(spec.get("externalName") or "", port)
+        return ServiceAddress(spec.get("externalName") or "", port)
     if kind not in ("ClusterIP", "NodePort", "LoadBalancer"):
         raise Unroutable(f'unsupported service type "{kind}"')
     address = spec.get("clusterIP") or ""
@@ -76,6 +76,6 @@ def route_of(service: Object, port: int) -> Route:
     if all(each.get("port") != port for each in spec.get("ports") or ()):
         raise Unroutable(f'no service port {port} found for service "{service["metadata"]["name"]}"')
     if not address:
-        # nobody hands out addresses on a host without controllers; an empty one would be this machine
+        # a cluster without controllers assigns no ClusterIP; connecting to an empty address would reach this machine
         raise Unroutable("cannot route to service without a ClusterIP")
-    return Route(address, port)
+    return ServiceAddress(address, port)

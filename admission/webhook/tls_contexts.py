@@ -1,4 +1,4 @@
-"""Which servers of webhooks are believed: TLS contexts by CA bundle, made once, so that connections can be reused."""
+"""TLS contexts for webhook calls, cached by CA bundle so that connections are reused."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from collections import OrderedDict
 
 from admission.webhook.errors import CallFailed
 
-_MOST = 200
+_MAX_CONTEXTS = 200
 
 
-class Trust:
-    """`context` for a bundle of CAs (PEM); without one, those of the system are trusted."""
+class TlsContexts:
+    """A cache of client contexts by CA bundle (PEM); an empty bundle trusts the system's CAs."""
 
     def __init__(self) -> None:
         self._contexts: OrderedDict[bytes, ssl.SSLContext] = OrderedDict()
 
     async def context(self, ca_bundle: bytes) -> ssl.SSLContext:
-        """Raises CallFailed for a bundle that is none."""
+        """Raises CallFailed for a bundle that is not PEM."""
         if ca_bundle not in self._contexts:
-            # the system's are read from disk
-            made = _context(ca_bundle) if ca_bundle else await asyncio.to_thread(_context, b"")
-            self._contexts[ca_bundle] = made
-            while len(self._contexts) > _MOST:
+            # the system's CAs are read from disk
+            context = _context(ca_bundle) if ca_bundle else await asyncio.to_thread(_context, b"")
+            self._contexts[ca_bundle] = context
+            while len(self._contexts) > _MAX_CONTEXTS:
                 self._contexts.popitem(last=False)
         self._contexts.move_to_end(ca_bundle)
         return self._contexts[ca_bundle]
@@ -33,7 +33,7 @@ def _context(ca_bundle: bytes) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.hostname_checks_common_name = False
-    # whatever is in the bundle is trusted, be it an intermediate or the server's own certificate, as Go has it
+    # like Go, trust every certificate in the bundle, be it an intermediate or the server's own
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.set_alpn_protocols(["http/1.1"])
     if not ca_bundle:

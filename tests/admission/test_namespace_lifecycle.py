@@ -15,45 +15,47 @@ from tests.fakes import FakeCluster
 from tests.tenant_objects import FakeNamespaces, attributes, tenant
 
 
-class Naps:
-    def __init__(self, wake: dict[str, str] | None = None, into: FakeNamespaces | None = None) -> None:
+class RecordedSleep:
+    """Records the requested durations, and fills the cache of `into` with `appearing` meanwhile."""
+
+    def __init__(self, appearing: dict[str, str] | None = None, into: FakeNamespaces | None = None) -> None:
         self.seconds: list[float] = []
-        self._wake = wake or {}
+        self._appearing = appearing or {}
         self._into = into
 
     async def __call__(self, seconds: float) -> None:
         self.seconds.append(seconds)
         if self._into is not None:
-            self._into.cached |= self._wake
+            self._into.cached |= self._appearing
 
 
-async def test_an_active_namespace_is_admitted_without_asking_the_host() -> None:
-    namespaces, naps = FakeNamespaces({"tenant-root": "Active"}), Naps()
-    given = tenant("alpha")
+async def test_a_create_in_an_active_namespace_needs_no_request_to_the_cluster() -> None:
+    namespaces, sleep = FakeNamespaces({"tenant-root": "Active"}), RecordedSleep()
+    new = tenant("alpha")
 
-    admitted = await NamespaceLifecycle(namespaces=namespaces, sleep=naps).admit(attributes("CREATE", given))
+    admitted = await NamespaceLifecycle(namespaces=namespaces, sleep=sleep).admit(attributes("CREATE", new))
 
-    assert (admitted, namespaces.live_calls, naps.seconds) == (given, [], [])
+    assert (admitted, namespaces.live_calls, sleep.seconds) == (new, [], [])
 
 
-def test_what_would_be_allowed_may_be_asked_of_a_namespace_to_come() -> None:
+def test_a_local_access_review_may_name_a_namespace_that_does_not_exist() -> None:
     request, plugin = attributes("CREATE", tenant("alpha")), NamespaceLifecycle(namespaces=FakeNamespaces())
     review = replace(request.resource, group="authorization.k8s.io", plural="localsubjectaccessreviews")
     assert plugin.handles(request)
     assert not plugin.handles(replace(request, resource=review))
 
 
-async def test_a_terminating_namespace_is_a_403_with_a_cause() -> None:
+async def test_a_create_in_a_terminating_namespace_fails_with_403_and_a_cause() -> None:
     plugin = NamespaceLifecycle(namespaces=FakeNamespaces({"tenant-root": "Terminating"}))
 
-    with pytest.raises(errors.Forbidden) as refused:
+    with pytest.raises(errors.Forbidden) as caught:
         await plugin.admit(attributes("CREATE", tenant("alpha")))
 
-    assert refused.value.message == (
+    assert caught.value.message == (
         'tenants.apps.cozystack.io "alpha" is forbidden: unable to create new content in namespace tenant-root '
         "because it is being terminated"
     )
-    assert refused.value.causes == [
+    assert caught.value.causes == [
         {
             "reason": "NamespaceTerminating",
             "message": "namespace tenant-root is being terminated",
@@ -62,35 +64,35 @@ async def test_a_terminating_namespace_is_a_403_with_a_cause() -> None:
     ]
 
 
-async def test_a_missing_namespace_is_a_404_of_the_namespace() -> None:
-    namespaces, naps = FakeNamespaces(), Naps()
+async def test_a_create_in_a_missing_namespace_fails_with_404_for_the_namespace() -> None:
+    namespaces, sleep = FakeNamespaces(), RecordedSleep()
 
-    with pytest.raises(errors.NotFound) as refused:
-        await NamespaceLifecycle(namespaces=namespaces, sleep=naps).admit(attributes("CREATE", tenant("alpha")))
+    with pytest.raises(errors.NotFound) as caught:
+        await NamespaceLifecycle(namespaces=namespaces, sleep=sleep).admit(attributes("CREATE", tenant("alpha")))
 
-    assert refused.value.message == 'namespaces "tenant-root" not found'
-    assert refused.value.details == {"name": "tenant-root", "kind": "namespaces"}
-    assert (naps.seconds, namespaces.live_calls) == ([0.05], ["tenant-root"])
+    assert caught.value.message == 'namespaces "tenant-root" not found'
+    assert caught.value.details == {"name": "tenant-root", "kind": "namespaces"}
+    assert (sleep.seconds, namespaces.live_calls) == ([0.05], ["tenant-root"])
 
 
-async def test_a_namespace_that_the_informer_sees_a_moment_later_needs_no_call() -> None:
+async def test_a_namespace_that_the_informer_sees_a_moment_later_needs_no_request() -> None:
     namespaces = FakeNamespaces()
-    naps = Naps({"tenant-root": "Active"}, namespaces)
+    sleep = RecordedSleep({"tenant-root": "Active"}, namespaces)
 
-    await NamespaceLifecycle(namespaces=namespaces, sleep=naps).admit(attributes("CREATE", tenant("alpha")))
+    await NamespaceLifecycle(namespaces=namespaces, sleep=sleep).admit(attributes("CREATE", tenant("alpha")))
 
     assert namespaces.live_calls == []
 
 
-async def test_a_namespace_that_only_the_host_knows_is_found() -> None:
+async def test_a_namespace_that_is_not_cached_yet_is_read_from_the_cluster() -> None:
     namespaces = FakeNamespaces({}, {"tenant-root": "Active"})
 
-    await NamespaceLifecycle(namespaces=namespaces, sleep=Naps()).admit(attributes("CREATE", tenant("alpha")))
+    await NamespaceLifecycle(namespaces=namespaces, sleep=RecordedSleep()).admit(attributes("CREATE", tenant("alpha")))
 
     assert namespaces.live_calls == ["tenant-root"]
 
 
-async def test_before_namespaces_are_known_nothing_is_created() -> None:
+async def test_creates_fail_until_namespaces_are_synced() -> None:
     namespaces = FakeNamespaces({"tenant-root": "Active"})
     namespaces.ready = False
 
@@ -98,12 +100,12 @@ async def test_before_namespaces_are_known_nothing_is_created() -> None:
         await NamespaceLifecycle(namespaces=namespaces).admit(attributes("CREATE", tenant("alpha")))
 
 
-async def test_a_refused_object_without_a_name_is_called_by_its_generate_name() -> None:
-    given: Object = {"metadata": {"namespace": "tenant-root", "generateName": "alpha-"}}
+async def test_an_error_names_an_object_without_a_name_by_its_generate_name() -> None:
+    new: Object = {"metadata": {"namespace": "tenant-root", "generateName": "alpha-"}}
     plugin = NamespaceLifecycle(namespaces=FakeNamespaces({"tenant-root": "Terminating"}))
 
     with pytest.raises(errors.Forbidden, match='"alpha-" is forbidden'):
-        await plugin.admit(attributes("CREATE", given))
+        await plugin.admit(attributes("CREATE", new))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ async def test_a_refused_object_without_a_name_is_called_by_its_generate_name() 
         pytest.param("DELETE", False, id="delete in a terminating namespace is allowed"),
     ],
 )
-def test_only_creates_are_looked_at(operation: Operation, handled: bool) -> None:
+def test_only_creates_are_checked(operation: Operation, handled: bool) -> None:
     plugin = NamespaceLifecycle(namespaces=FakeNamespaces())
 
     assert plugin.handles(attributes(operation, tenant("alpha"), tenant("alpha"))) is handled
@@ -125,21 +127,21 @@ class Store:
         return {"metadata": {"name": key.name}} if key == Key("", "cached") else None
 
 
-async def test_host_namespaces_reads_the_store_and_asks_the_host(cluster: FakeCluster) -> None:
-    cluster.add(NAMESPACES, {"metadata": {"name": "made"}})
+async def test_cluster_namespaces_reads_the_cache_or_the_cluster(cluster: FakeCluster) -> None:
+    cluster.add(NAMESPACES, {"metadata": {"name": "uncached"}})
     synced = asyncio.Event()
     namespaces = ClusterNamespaces(cluster=cluster, lister=Store(), synced=synced)
 
     assert namespaces.get("cached") is not None
-    assert namespaces.get("made") is None
-    assert await namespaces.get_live("made") is not None
+    assert namespaces.get("uncached") is None
+    assert await namespaces.get_live("uncached") is not None
     assert await namespaces.get_live("missing") is None
     assert await namespaces.wait_until_synced(0) is False
     synced.set()
     assert await namespaces.wait_until_synced(1) is True
 
 
-async def test_an_unreachable_host_is_not_a_missing_namespace(cluster: FakeCluster) -> None:
+async def test_an_unreachable_cluster_is_not_a_missing_namespace(cluster: FakeCluster) -> None:
     cluster.unreachable = True
     namespaces = ClusterNamespaces(cluster=cluster, lister=Store(), synced=asyncio.Event())
 

@@ -1,4 +1,4 @@
-"""All cases, and the policies as the manifests have them."""
+"""All cases, and the policies and bindings of the manifests."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tests.policies.cases import Case
 
 DIRECTORY = Path(__file__).parents[2] / "manifests" / "policies"
 CASES: tuple[Case, ...] = (*listener_cases.cases(), *route_cases.cases(), *host_cases.cases())
-HOST_CASES = tuple(case for case in CASES if not case.lax)
+CLUSTER_CASES = tuple(case for case in CASES if not case.rejected_by_schema)
 
 
 def manifests(kind: str) -> Mapping[str, Object]:
-    """By name."""
+    """The objects of a kind in the manifests, by name."""
     documents = [yaml.safe_load(path.read_text()) for path in sorted(DIRECTORY.glob("*.yaml"))]
     return {each["metadata"]["name"]: each for each in documents if each["kind"] == kind}
 

@@ -1,6 +1,6 @@
-"""The table of cases: what a caller writes, and what the policy that it is about says to it.
+"""The table of policy cases: a write by some user, and the denial that it must get, if any.
 
-Every case runs on each host and in the process itself; verdict and text must be the same.
+Every case runs against each cluster and in the test process; the decision and its message must be the same.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ NAMESPACES: Mapping[str, Mapping[str, str]] = {
     "l": {},
     "my-tenant-l": {},
 }
-"""The namespaces that cases are in, with the labels that they need."""
+"""The namespaces of the cases, with their labels."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A create of `new`, or, with `old`, a merge patch `new` of it. No `namespace`: the object is a Namespace.
+    """Creates `new` or, with `old`, patches `old` with the merge patch `new`. Without `namespace`, it is a Namespace.
 
-    `denial` is what follows "denied request: ", and empty if the write passes. Metadata needs no name. What `lax` hosts
-    only would let as far as policies is judged in the process only: the CRDs of Gateway API refuse it before.
+    `denial` is the message after "denied request: ", empty if the write is admitted. Metadata needs no name. A case
+    with `rejected_by_schema` runs in the test process only, because in a cluster the CRDs of Gateway API reject it.
     """
 
     id: str
@@ -56,7 +56,7 @@ class Case:
     user: str = "alice"
     groups: Sequence[str] = field(default=())
     denial: str = ""
-    lax: bool = False
+    rejected_by_schema: bool = False
 
     @property
     def plural(self) -> str:
@@ -71,20 +71,20 @@ class Case:
         return "CREATE" if self.old is None else "UPDATE"
 
 
-def refusal(case: Case, name: str, group_resource: str) -> str:
-    """The whole message of the Status; empty if the case passes."""
+def rejection_message(case: Case, name: str, group_resource: str) -> str:
+    """The complete message of the Status; empty if the write is admitted."""
     if not case.denial:
         return ""
     bound = f"ValidatingAdmissionPolicy '{case.policy}' with binding '{case.policy}' denied request: "
     return f'{group_resource} "{name}" is forbidden: {bound}{case.denial}'
 
 
-def none_there(subject: str) -> str:
+def no_host_denial(subject: str) -> str:
     return (
         f"{subject} must equal the host of its namespace or be below it, and the namespace has none: "
         f"its label {HOST_LABEL} is missing or empty"
     )
 
 
-def outside(subject: str, host: str, *hostnames: str) -> str:
+def outside_host_denial(subject: str, host: str, *hostnames: str) -> str:
     return f"{subject} must equal {host}, the host of its namespace, or be below it, unlike {', '.join(hostnames)}"

@@ -1,4 +1,4 @@
-"""Cases of layers 3 and 4: who may write a Tenant's host, and the label of a Namespace."""
+"""Cases of layers 3 and 4: writes of a Tenant's host, and of the host label of a Namespace."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def _label(value: str | None, **others: str) -> Mapping[str, Any]:
     return {"metadata": {"labels": {HOST_LABEL: value, **others}}}
 
 
-def _everybody(case: Write, to: Callable[[str | None], Mapping[str, Any]]) -> Iterator[Case]:
-    """What is the same in both layers, with what `to` makes of a host."""
+def _shared_cases(case: Write, to: Callable[[str | None], Mapping[str, Any]]) -> Iterator[Case]:
+    """The cases that both layers share; `to` makes the object or patch for a host."""
     for group in _TRUSTED.split(", "):
         yield case(f"{group} sets it", to("a.example.org"), groups=(group,))
         yield case(f"{group} changes it", to("b.example.org"), old=to("a.example.org"), groups=(group,))
@@ -88,12 +88,12 @@ def _everybody(case: Write, to: Callable[[str | None], Mapping[str, Any]]) -> It
     yield case("still none by anybody", _LABELLED, old=_EMPTY)
     yield case("none by anybody", _EMPTY)
     yield case("an empty one by anybody", to(""))
-    yield case("made empty when there was none", to(""), old=_EMPTY)
+    yield case("set to empty when there was none", to(""), old=_EMPTY)
     yield case("set", to("dashboard.example.org"), True)
     yield case("set later", to("dashboard.example.org"), True, old=_EMPTY)
     yield case("set when it was empty", to("a.example.org"), True, old=to(""))
     yield case("changed", to("b.example.org"), True, old=to("a.example.org"))
-    yield case("changed to what is below", to("x.a.example.org"), True, old=to("a.example.org"))
+    yield case("changed to a subdomain", to("x.a.example.org"), True, old=to("a.example.org"))
     yield case("changed in case only", to("A.example.org"), True, old=to("a.example.org"))
     yield case("changed from upper case", to("a.example.org"), True, old=to("A.Example.org"))
     yield case("made empty", to(""), True, old=to("a.example.org"))
@@ -109,7 +109,7 @@ def _everybody(case: Write, to: Callable[[str | None], Mapping[str, Any]]) -> It
 
 
 def _tenants() -> Iterator[Case]:
-    yield from _everybody(_tenant, _host)
+    yield from _shared_cases(_tenant, _host)
     yield _tenant("without spec", {})
     yield _tenant("with an empty spec", _spec())
     yield _tenant("other fields", _spec(etcd=True, isolated=True))
@@ -117,17 +117,17 @@ def _tenants() -> Iterator[Case]:
     yield _tenant("other fields while a host is there", _spec(etcd=True), old=_host("a.example.org"))
     yield _tenant("a label while a host is there", _LABELLED, old=_host("a.example.org"))
     yield _tenant("other fields where there is no spec", _spec(etcd=True), old=_EMPTY)
-    yield _tenant("the host goes with the spec", {"spec": None}, True, old=_host("a.example.org"))
+    yield _tenant("the host is removed with the spec", {"spec": None}, True, old=_host("a.example.org"))
 
 
 def _namespaces() -> Iterator[Case]:
-    yield from _everybody(_namespace, _label)
+    yield from _shared_cases(_namespace, _label)
     yield _namespace("labels like it", {"metadata": {"labels": {"namespace.cozystack.io/hosts": "a", "host": "a"}}})
     yield _namespace("other labels", {"metadata": {"labels": {"namespace.cozystack.io/gateway": "tenant-a"}}})
     yield _namespace("other labels beside it", _label("a.example.org", some="x"), True)
     yield _namespace("another label while it is there", _LABELLED, old=_label("a.example.org"))
     yield _namespace("an annotation", {"metadata": {"annotations": {HOST_LABEL: "a.example.org"}}})
-    yield _namespace("it goes with all labels", {"metadata": {"labels": None}}, True, old=_label("a.example.org"))
+    yield _namespace("it is removed with all labels", {"metadata": {"labels": None}}, True, old=_label("a.example.org"))
     for subresource in ("status", "finalize"):
         to, old = _label("b.example.org"), _label("a.example.org")
         yield _namespace(f"changed through {subresource}", to, True, old=old, subresource=subresource)

@@ -1,4 +1,4 @@
-"""Cases judged in the process, by the evaluator that the stand-alone host has."""
+"""Evaluates cases in the test process, with the plugin that the standalone server uses."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object, Resource
 from apiserver.patch.json_and_merge import merge_patch
 from apiserver.request.context import User
-from tests.admission.policy.policy_objects import Namespaces, plugin
+from tests.admission.policy.policy_objects import StubNamespaces, plugin
 from tests.apiserver.endpoints.request_contexts import make_context
 from tests.policies.cases import NAMESPACES, Case
 
-NAME = "judged"
-_NAMESPACES = Namespaces(*({"metadata": {"name": name, "labels": dict(each)}} for name, each in NAMESPACES.items()))
+NAME = "evaluated"
+_NAMESPACES = StubNamespaces(*({"metadata": {"name": name, "labels": dict(each)}} for name, each in NAMESPACES.items()))
 
 
-def judge_of(policy: Object, binding: Object) -> ValidatingPolicies:
+def plugin_for(policy: Object, binding: Object) -> ValidatingPolicies:
     return plugin([policy], [binding], namespaces=_NAMESPACES)
 
 
@@ -39,20 +39,20 @@ def attributes(case: Case) -> Attributes:
     )
 
 
-async def refused(judge: ValidatingPolicies, request: Attributes) -> StatusError | None:
+async def rejection(policy_plugin: ValidatingPolicies, request: Attributes) -> StatusError | None:
     try:
-        await judge.validate(request)
+        await policy_plugin.validate(request)
     except StatusError as error:
         return error
     return None
 
 
 def _whole(case: Case, content: Mapping[str, object]) -> Object:
-    placed = {"namespace": case.namespace} if case.namespace else {}
-    named = {"metadata": {"name": NAME, "labels": {"kubernetes.io/metadata.name": NAME}, **placed}}
+    namespaced = {"namespace": case.namespace} if case.namespace else {}
+    named = {"metadata": {"name": NAME, "labels": {"kubernetes.io/metadata.name": NAME}, **namespaced}}
     base: Object = {"apiVersion": case.api_version, "kind": case.kind, **named}
-    made: Object = merge_patch(base, content)
-    return made
+    whole: Object = merge_patch(base, content)
+    return whole
 
 
 def _resource(case: Case) -> Resource:

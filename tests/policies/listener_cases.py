@@ -11,11 +11,11 @@ from tests.policies.cases import (
     LISTENERSET_POLICY,
     MASTERS,
     Case,
-    none_there,
-    outside,
+    no_host_denial,
+    outside_host_denial,
 )
 
-_WORDS = {"Gateway": "Gateway listener hostname", "ListenerSet": "ListenerSet listener hostname"}
+_SUBJECTS = {"Gateway": "Gateway listener hostname", "ListenerSet": "ListenerSet listener hostname"}
 _POLICIES = {"Gateway": GATEWAY_POLICY, "ListenerSet": LISTENERSET_POLICY}
 _LABEL = "a" * 60
 _LONG = [f"{_LABEL}.{_LABEL}.{_LABEL}.n{number}.example.net" for number in range(40)]
@@ -75,7 +75,9 @@ def _passing(kind: str) -> Iterator[Case]:
     yield _case(kind, "an update within the host", "tenant-l", ["new.example.org"], old=["old.example.org"])
     yield _case(kind, "an update of a label only", "tenant-l", [], old=["b.example.org"], new=_labelled())
     yield _case(kind, "an administrator", "tenant-l", ["app.example.org"], groups=MASTERS)
-    yield _case(kind, "a hostname in mixed case", "tenant-l", ["App.Example.ORG", "EXAMPLE.org"], lax=True)
+    yield _case(
+        kind, "a hostname in mixed case", "tenant-l", ["App.Example.ORG", "EXAMPLE.org"], rejected_by_schema=True
+    )
 
 
 def _labelled() -> Mapping[str, Any]:
@@ -83,8 +85,8 @@ def _labelled() -> Mapping[str, Any]:
 
 
 def _refused(kind: str) -> Iterator[Case]:
-    words = _WORDS[kind]
-    foreign = outside(words, "example.org", "attacker.com")
+    subject = _SUBJECTS[kind]
+    foreign = outside_host_denial(subject, "example.org", "attacker.com")
     for id, names in (
         ("the parent of the host", ["org"]),
         ("a sibling", ["example.com"]),
@@ -96,45 +98,49 @@ def _refused(kind: str) -> Iterator[Case]:
         ("everything below a near miss", ["*.evilexample.org"]),
         ("a hostname in punycode", ["xn--exmple-cua.org"]),
     ):
-        yield _case(kind, id, "tenant-l", names, outside(words, "example.org", *names))
-    one = outside(words, "example.org", "attacker.com")
+        yield _case(kind, id, "tenant-l", names, outside_host_denial(subject, "example.org", *names))
+    one = outside_host_denial(subject, "example.org", "attacker.com")
     yield _case(kind, "one bad among good", "tenant-l", ["a.example.org", "attacker.com", "example.org"], one)
-    two = outside(words, "example.org", "attacker.com", "*.org")
-    yield _case(kind, "two bad ones are told in order", "tenant-l", ["attacker.com", "example.org", "*.org"], two)
-    upper = outside(words, "example.org", "evilexample.org")
+    two = outside_host_denial(subject, "example.org", "attacker.com", "*.org")
+    yield _case(
+        kind, "two hostnames outside are listed in order", "tenant-l", ["attacker.com", "example.org", "*.org"], two
+    )
+    upper = outside_host_denial(subject, "example.org", "evilexample.org")
     yield _case(kind, "a near miss of a label in mixed case", "tenant-l-upper", ["evilexample.org"], upper)
-    own = outside(words, "customer1.example", "app.example.org")
+    own = outside_host_denial(subject, "customer1.example", "app.example.org")
     yield _case(kind, "the platform's domain below one of its own", "tenant-l-own", ["app.example.org"], own)
-    deep = outside(words, "a.b.example.org", "b.example.org")
+    deep = outside_host_denial(subject, "a.b.example.org", "b.example.org")
     yield _case(kind, "the parent of a deep host", "tenant-l-deep", ["b.example.org"], deep)
-    word = outside(words, "org", "anorg")
+    word = outside_host_denial(subject, "org", "anorg")
     yield _case(kind, "a near miss of a host of one word", "tenant-l-word", ["anorg"], word)
     for namespace in ("tenant-l-bare", "tenant-l-empty", "tenant-l-near"):
-        yield _case(kind, f"a hostname in {namespace}", namespace, ["app.example.org"], none_there(words))
+        yield _case(kind, f"a hostname in {namespace}", namespace, ["app.example.org"], no_host_denial(subject))
     yield _case(kind, "an administrator may not, either", "tenant-l", ["attacker.com"], foreign, groups=MASTERS)
     flux = ("system:serviceaccounts", "system:serviceaccounts:cozy-fluxcd")
     account = "system:serviceaccount:cozy-fluxcd:flux"
     yield _case(kind, "Flux may not, either", "tenant-l", ["attacker.com"], foreign, user=account, groups=flux)
     yield _case(kind, "an update to outside", "tenant-l", ["attacker.com"], foreign, old=["old.example.org"])
-    lost = none_there(words)
+    lost = no_host_denial(subject)
     yield _case(kind, "any update without a host", "tenant-l-bare", [], lost, old=["b.example.org"], new=_labelled())
-    mixed = outside(words, "example.org", "evilexample.org")
-    yield _case(kind, "a near miss in mixed case", "tenant-l", ["EvilExample.org"], mixed, lax=True)
-    dot = none_there(words)
-    yield _case(kind, "a dot at the end and an empty label", "tenant-l-empty", ["attacker.com."], dot, lax=True)
-    dropped = f"{words} must equal the host of its namespace or be below it"
-    yield _case(kind, "too many to be told", "tenant-l", _LONG, dropped)
+    mixed = outside_host_denial(subject, "example.org", "evilexample.org")
+    yield _case(kind, "a near miss in mixed case", "tenant-l", ["EvilExample.org"], mixed, rejected_by_schema=True)
+    dot = no_host_denial(subject)
+    yield _case(
+        kind, "a trailing dot and an empty label", "tenant-l-empty", ["attacker.com."], dot, rejected_by_schema=True
+    )
+    dropped = f"{subject} must equal the host of its namespace or be below it"
+    yield _case(kind, "too many to list", "tenant-l", _LONG, dropped)
 
 
 def _of_gateways() -> Iterator[Case]:
-    kind, words = "Gateway", _WORDS["Gateway"]
-    foreign = outside(words, "example.org", "attacker.com")
+    kind, subject = "Gateway", _SUBJECTS["Gateway"]
+    foreign = outside_host_denial(subject, "example.org", "attacker.com")
     yield _case(kind, "a listener without hostname", "tenant-l", [None])
     yield _case(kind, "no hostname and no label", "tenant-l-bare", [None])
     yield _case(kind, "no hostname and an empty label", "tenant-l-empty", [None])
     yield _case(kind, "no hostname beside good ones", "tenant-l", [None, "a.example.org"])
     yield _case(kind, "no hostname beside a bad one", "tenant-l", [None, "attacker.com"], foreign)
-    both = none_there(words)
+    both = no_host_denial(subject)
     yield _case(kind, "no hostname beside one, no label", "tenant-l-bare", [None, "a.example.org"], both)
     yield _case(kind, "v1beta1, below the host", "tenant-l", ["app.example.org"], version="v1beta1")
     yield _case(kind, "v1beta1, another domain", "tenant-l", ["attacker.com"], foreign, version="v1beta1")
@@ -147,12 +153,12 @@ def _of_listener_sets() -> Iterator[Case]:
     kind = "ListenerSet"
     yield _case(kind, "a listener without hostname", "tenant-l", [None], _NAMELESS)
     yield _case(kind, "no hostname beside a good one", "tenant-l", ["a.example.org", None], _NAMELESS)
-    yield _case(kind, "no hostname and no label", "tenant-l-bare", [None], none_there(_WORDS[kind]))
+    yield _case(kind, "no hostname and no label", "tenant-l-bare", [None], no_host_denial(_SUBJECTS[kind]))
     yield _case(kind, "no hostname in cozy-*", "cozy-l", [None])
 
 
 def cases() -> Iterator[Case]:
-    for kind in _WORDS:
+    for kind in _SUBJECTS:
         yield from _passing(kind)
         yield from _refused(kind)
     yield from _of_gateways()

@@ -1,4 +1,4 @@
-"""A policy with one clause less: every way to leave one out."""
+"""Mutants of a policy: each lacks one of its clauses."""
 
 from __future__ import annotations
 
@@ -15,73 +15,74 @@ Path = tuple[str | int, ...]
 
 
 def mutants(policy: Object) -> Iterator[tuple[str, Object]]:
-    """What was left out, and the policy without it."""
+    """Pairs of a description of the omitted clause and the policy without it."""
     spec = policy["spec"]
     for path in _parts(spec):
-        yield f"without {_said(path)}", _without(policy, path)
+        yield f"without {_path_text(path)}", _without(policy, path)
     for path in _expressions(spec):
         text = str(_at(spec, path))
         for change, shorter in shortened(text):
-            yield f"{_said(path)}: {change}", _with(policy, path, shorter)
+            yield f"{_path_text(path)}: {change}", _with(policy, path, shorter)
 
 
 def shortened(expression: str) -> Iterator[tuple[str, str]]:
-    """An expression without one operand of && or ||, without one element of a list, without one `!`, with one
-    branch of a choice only, and without a call that changes nothing but case."""
-    blind = _QUOTED.sub(lambda found: "'" + "_" * (len(found[0]) - 2) + "'", expression)
-    for start, end in _groups(blind):
+    """Every expression that lacks one operand of && or ||, one element of a list, one `!`, one branch of a conditional
+    or one lowerAscii() call."""
+    masked = _QUOTED.sub(lambda found: "'" + "_" * (len(found[0]) - 2) + "'", expression)
+    for start, end in _groups(masked):
         for operator in ("||", "&&"):
-            yield from _operands(expression, blind, start, end, operator)
-    for found in re.finditer(r"\[([^\[\]?]*,[^\[\]]*)\]", blind):
-        yield from _without_one(expression, blind, found.start(1), found.end(1), ",")
-    for found in re.finditer(r"!(?!=)|\.lowerAscii\(\)", blind):
+            yield from _operands(expression, masked, start, end, operator)
+    for found in re.finditer(r"\[([^\[\]?]*,[^\[\]]*)\]", masked):
+        yield from _without_one(expression, masked, found.start(1), found.end(1), ",")
+    for found in re.finditer(r"!(?!=)|\.lowerAscii\(\)", masked):
         yield f"without {found[0]} at {found.start()}", expression[: found.start()] + expression[found.end() :]
-    choice = re.fullmatch(r"(.*) \? (.*) : (.*)", blind)
+    choice = re.fullmatch(r"(.*) \? (.*) : (.*)", masked)
     if choice is not None:
         for branch in (2, 3):
             yield f"branch {branch - 1} only", expression[choice.start(branch) : choice.end(branch)]
 
 
-def _operands(expression: str, blind: str, start: int, end: int, operator: str) -> Iterator[tuple[str, str]]:
-    """Those of `||` are split first, since `&&` binds them together."""
-    for left, right in _split(blind, start, end, "||") if operator == "&&" else [(start, end)]:
-        yield from _without_one(expression, blind, left, right, operator)
+def _operands(expression: str, masked: str, start: int, end: int, operator: str) -> Iterator[tuple[str, str]]:
+    """Omits operands of `operator`. Splits at `||` first, because `&&` binds more tightly."""
+    for left, right in _split(masked, start, end, "||") if operator == "&&" else [(start, end)]:
+        yield from _without_one(expression, masked, left, right, operator)
 
 
-def _without_one(expression: str, blind: str, start: int, end: int, separator: str) -> Iterator[tuple[str, str]]:
-    operands = _split(blind, start, end, separator)
+def _without_one(expression: str, masked: str, start: int, end: int, separator: str) -> Iterator[tuple[str, str]]:
+    operands = _split(masked, start, end, separator)
     if len(operands) < 2:
         return
     for index, (left, right) in enumerate(operands):
-        kept = [expression[each[0] : each[1]] for position, each in enumerate(operands) if position != index]
-        gone = expression[left:right].strip()
-        yield f"without {gone}", expression[:start] + separator.join(kept) + expression[end:]
+        others = [expression[each[0] : each[1]] for position, each in enumerate(operands) if position != index]
+        omitted = expression[left:right].strip()
+        yield f"without {omitted}", expression[:start] + separator.join(others) + expression[end:]
 
 
-def _groups(blind: str) -> Iterator[tuple[int, int]]:
-    """Where the content of each pair of brackets is, in parts that commas and arguments' names divide."""
+def _groups(masked: str) -> Iterator[tuple[int, int]]:
+    """The spans between brackets, split at commas, and the span of the whole expression."""
     opened = [0]
-    for position, character in enumerate(blind):
+    for position, character in enumerate(masked):
         if character in _OPENING:
             opened.append(position + 1)
         elif character in _CLOSING:
-            yield from _split(blind, opened.pop(), position, ",")
-    yield opened.pop(), len(blind)
+            yield from _split(masked, opened.pop(), position, ",")
+    yield opened.pop(), len(masked)
 
 
-def _split(blind: str, start: int, end: int, separator: str) -> Sequence[tuple[int, int]]:
-    """The parts between separators that are in no further brackets."""
+def _split(masked: str, start: int, end: int, separator: str) -> Sequence[tuple[int, int]]:
+    """The spans between separators that are not inside nested brackets."""
     depth, since, parts = 0, start, []
     for position in range(start, end):
-        depth += (blind[position] in _OPENING) - (blind[position] in _CLOSING)
-        if depth == 0 and blind.startswith(separator, position):
+        depth += (masked[position] in _OPENING) - (masked[position] in _CLOSING)
+        if depth == 0 and masked.startswith(separator, position):
             parts.append((since, position))
             since = position + len(separator)
     return [*parts, (since, end)]
 
 
 def _parts(spec: Object) -> Iterator[Path]:
-    """What can be left out whole: validations with their reasons, conditions, and every entry of the constraints."""
+    """The paths of the parts that can be omitted: validations and their fields, match conditions, and each value in the
+    match constraints."""
     for name in ("validations", "matchConditions"):
         for index, _ in enumerate(spec.get(name) or ()):
             yield name, index
@@ -122,5 +123,5 @@ def _at(document: Any, path: Path) -> Any:
     return document
 
 
-def _said(path: Path) -> str:
+def _path_text(path: Path) -> str:
     return ".".join(str(step) for step in path)

@@ -1,14 +1,14 @@
-"""Cases of layer 5: hostnames of routes, the same for each kind."""
+"""Cases of layer 5: hostnames of routes. They are the same for each kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tests.policies.cases import GATEWAY_GROUP, MASTERS, ROUTE_POLICY, Case, none_there, outside
+from tests.policies.cases import GATEWAY_GROUP, MASTERS, ROUTE_POLICY, Case, no_host_denial, outside_host_denial
 
 _KINDS = {"HTTPRoute": "", "TLSRoute": "-tls", "GRPCRoute": "-grpc"}
-# In a version in which hostnames may be left out.
+# versions in which hostnames are optional
 _VERSIONS = {"HTTPRoute": "v1", "TLSRoute": "v1alpha2", "GRPCRoute": "v1"}
 _RULES = {"rules": [{"backendRefs": [{"name": "app", "port": 443}]}]}
 _GATEWAY = {"name": "cozystack", "namespace": "tenant-root"}
@@ -52,7 +52,7 @@ def _case(
     )
 
 
-def nameless(kind: str) -> str:
+def no_hostnames_denial(kind: str) -> str:
     return (
         f"{kind} hostnames must equal the host of its namespace or be below it, and there are none: the route would "
         "take every listener's hostname. Only a route of which each parentRef names section http may do without"
@@ -86,12 +86,14 @@ def _passing(kind: str) -> Iterator[Case]:
     yield _case(kind, "any hostname where tenant- is inside the name", "my-tenant-l", ["attacker.com"])
     yield _case(kind, "an update within the host", "tenant-l", ["new.example.org"], old=["old.example.org"])
     yield _case(kind, "an update of a label only", "tenant-l", None, old=["b.example.org"], new=_LABELLED)
-    yield _case(kind, "a hostname in mixed case", "tenant-l", ["App.Example.ORG", "EXAMPLE.org"], lax=True)
+    yield _case(
+        kind, "a hostname in mixed case", "tenant-l", ["App.Example.ORG", "EXAMPLE.org"], rejected_by_schema=True
+    )
 
 
 def _refused(kind: str) -> Iterator[Case]:
-    words = f"{kind} hostnames"
-    foreign = outside(words, "example.org", "attacker.com")
+    subject = f"{kind} hostnames"
+    foreign = outside_host_denial(subject, "example.org", "attacker.com")
     for id, names in (
         ("another domain", ["attacker.com"]),
         ("the parent of the host", ["org"]),
@@ -102,61 +104,67 @@ def _refused(kind: str) -> Iterator[Case]:
         ("everything below the parent", ["*.org"]),
         ("everything below a near miss", ["*.evilexample.org"]),
         ("a hostname in punycode", ["xn--exmple-cua.org"]),
-        ("two bad ones are told in order", ["attacker.com", "*.org"]),
+        ("two hostnames outside are listed in order", ["attacker.com", "*.org"]),
     ):
-        yield _case(kind, id, "tenant-l", names, outside(words, "example.org", *names))
+        yield _case(kind, id, "tenant-l", names, outside_host_denial(subject, "example.org", *names))
     yield _case(kind, "one bad among good", "tenant-l", ["a.example.org", "attacker.com", "example.org"], foreign)
-    upper = outside(words, "example.org", "evilexample.org")
+    upper = outside_host_denial(subject, "example.org", "evilexample.org")
     yield _case(kind, "a near miss of a label in mixed case", "tenant-l-upper", ["evilexample.org"], upper)
-    own = outside(words, "customer1.example", "app.example.org")
+    own = outside_host_denial(subject, "customer1.example", "app.example.org")
     yield _case(kind, "the platform's domain below one of its own", "tenant-l-own", ["app.example.org"], own)
-    deep = outside(words, "a.b.example.org", "b.example.org")
+    deep = outside_host_denial(subject, "a.b.example.org", "b.example.org")
     yield _case(kind, "the parent of a deep host", "tenant-l-deep", ["b.example.org"], deep)
     for namespace in ("tenant-l-bare", "tenant-l-empty", "tenant-l-near"):
-        yield _case(kind, f"a hostname in {namespace}", namespace, ["app.example.org"], none_there(words))
+        yield _case(kind, f"a hostname in {namespace}", namespace, ["app.example.org"], no_host_denial(subject))
         on_http: Parents = [_HTTP]
-        yield _case(kind, f"no hostnames in {namespace}", namespace, None, none_there(words), parents=on_http)
+        yield _case(kind, f"no hostnames in {namespace}", namespace, None, no_host_denial(subject), parents=on_http)
     yield _case(kind, "a hostname outside on section http", "tenant-l", ["attacker.com"], foreign, parents=[_HTTP])
     yield _case(kind, "an administrator may not, either", "tenant-l", ["attacker.com"], foreign, groups=MASTERS)
     yield _case(kind, "an update to outside", "tenant-l", ["attacker.com"], foreign, old=["old.example.org"])
-    lost = none_there(words)
+    lost = no_host_denial(subject)
     yield _case(kind, "any update without a host", "tenant-l-bare", None, lost, old=["b.example.org"], new=_LABELLED)
-    mixed = outside(words, "example.org", "evilexample.org")
-    yield _case(kind, "a near miss in mixed case", "tenant-l", ["EvilExample.org"], mixed, lax=True)
-    yield _case(kind, "a dot at the end and an empty label", "tenant-l-empty", ["attacker.com."], lost, lax=True)
-    dropped = f"{words} must equal the host of its namespace or be below it"
-    yield _case(kind, "too many to be told", "tenant-l", _MANY, dropped, lax=True)
-    yield from _nameless(kind)
+    mixed = outside_host_denial(subject, "example.org", "evilexample.org")
+    yield _case(kind, "a near miss in mixed case", "tenant-l", ["EvilExample.org"], mixed, rejected_by_schema=True)
+    yield _case(
+        kind, "a trailing dot and an empty label", "tenant-l-empty", ["attacker.com."], lost, rejected_by_schema=True
+    )
+    dropped = f"{subject} must equal the host of its namespace or be below it"
+    yield _case(kind, "too many to list", "tenant-l", _MANY, dropped, rejected_by_schema=True)
+    yield from _without_hostnames(kind)
 
 
-def _nameless(kind: str) -> Iterator[Case]:
-    told = nameless(kind)
-    yield _case(kind, "no hostnames on every section", "tenant-l", None, told)
-    yield _case(kind, "no hostnames, attached to nothing", "tenant-l", None, told, parents=None)
-    yield _case(kind, "no hostnames on section https", "tenant-l", None, told, parents=[_HTTPS])
-    yield _case(kind, "no hostnames, not only on http", "tenant-l", None, told, parents=[_HTTP, _HTTPS])
+def _without_hostnames(kind: str) -> Iterator[Case]:
+    denial = no_hostnames_denial(kind)
+    yield _case(kind, "no hostnames on every section", "tenant-l", None, denial)
+    yield _case(kind, "no hostnames, attached to nothing", "tenant-l", None, denial, parents=None)
+    yield _case(kind, "no hostnames on section https", "tenant-l", None, denial, parents=[_HTTPS])
+    yield _case(kind, "no hostnames, not only on http", "tenant-l", None, denial, parents=[_HTTP, _HTTPS])
     near = {**_GATEWAY, "sectionName": "http-a"}
-    yield _case(kind, "no hostnames on a section like http", "tenant-l", None, told, parents=[near])
+    yield _case(kind, "no hostnames on a section like http", "tenant-l", None, denial, parents=[near])
     port: Mapping[str, Any] = {**_GATEWAY, "port": 80}
-    yield _case(kind, "no hostnames on port 80 of any section", "tenant-l", None, told, parents=[port])
+    yield _case(kind, "no hostnames on port 80 of any section", "tenant-l", None, denial, parents=[port])
     every = {"useDefaultGateways": "All"}
-    yield _case(kind, "no hostnames on default Gateways", "tenant-l", None, told, parents=None, spec=every)
-    yield _case(kind, "no hostnames on http and default Gateways", "tenant-l", None, told, parents=[_HTTP], spec=every)
+    yield _case(kind, "no hostnames on default Gateways", "tenant-l", None, denial, parents=None, spec=every)
+    yield _case(
+        kind, "no hostnames on http and default Gateways", "tenant-l", None, denial, parents=[_HTTP], spec=every
+    )
     removed = {"spec": {"hostnames": None}}
-    yield _case(kind, "an update that removes them", "tenant-l", None, told, old=["c.example.org"], new=removed)
-    yield _case(kind, "an administrator without hostnames", "tenant-l", None, told, groups=MASTERS)
+    yield _case(kind, "an update that removes them", "tenant-l", None, denial, old=["c.example.org"], new=removed)
+    yield _case(kind, "an administrator without hostnames", "tenant-l", None, denial, groups=MASTERS)
 
 
 def _of_versions() -> Iterator[Case]:
-    """All that are served; those that are left out above."""
+    """The served versions that _VERSIONS does not contain."""
     for kind, version in (("HTTPRoute", "v1beta1"), ("TLSRoute", "v1"), ("TLSRoute", "v1alpha3")):
-        foreign = outside(f"{kind} hostnames", "example.org", "attacker.com")
+        foreign = outside_host_denial(f"{kind} hostnames", "example.org", "attacker.com")
         yield _case(kind, f"{version}, below the host", "tenant-l", ["a.example.org"], version=version)
         yield _case(kind, f"{version}, another domain", "tenant-l", ["attacker.com"], foreign, version=version)
         before = ["old.example.org"]
         yield _case(kind, f"an update in {version}", "tenant-l", ["attacker.com"], foreign, old=before, version=version)
         yield _case(kind, f"a good update in {version}", "tenant-l", ["new.example.org"], old=before, version=version)
-    yield _case("HTTPRoute", "v1beta1, no hostnames", "tenant-l", None, nameless("HTTPRoute"), version="v1beta1")
+    yield _case(
+        "HTTPRoute", "v1beta1, no hostnames", "tenant-l", None, no_hostnames_denial("HTTPRoute"), version="v1beta1"
+    )
     yield _case("HTTPRoute", "v1beta1, section http", "tenant-l", None, parents=[_HTTP], version="v1beta1")
 
 

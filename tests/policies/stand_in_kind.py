@@ -1,4 +1,5 @@
-"""A kind of Tenants' schema in another group, for a host that runs no policy for what is aggregated."""
+"""A CRD with the schema of Tenants in another group: kube-apiserver applies policies to it, but not to aggregated
+resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policies as they are written, and every case judged in the process."""
+"""The policies as written in the manifests, and every case evaluated in the test process."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from admission.policy.compiled_policy import policy_of
-from admission.tenant.host_policy import POLICY, TRUSTED_GROUPS, refusal
+from admission.policy.compiled_policy import compile_policy
+from admission.tenant.host_policy import POLICY, TRUSTED_GROUPS, host_change_denial
 from registry.embedded.kinds.platform import PLATFORM_KINDS
 from tests.policies import cases
-from tests.policies.case_table import BINDINGS, CASES, DIRECTORY, HOST_CASES, POLICIES
+from tests.policies.case_table import BINDINGS, CASES, CLUSTER_CASES, DIRECTORY, POLICIES
 from tests.policies.cases import GATEWAY_GROUP, Case
-from tests.policies.in_process_verdicts import NAME, attributes, judge_of, refused
+from tests.policies.in_process_verdicts import NAME, attributes, plugin_for, rejection
 
 _NAMES = {
     "cozystack-gateway-hostname-policy": ("gateway.networking.k8s.io", ["gateways"]),
@@ -24,28 +24,28 @@ _NAMES = {
     "cozystack-route-hostname-policy-tls": ("gateway.networking.k8s.io", ["tlsroutes"]),
     "cozystack-route-hostname-policy-grpc": ("gateway.networking.k8s.io", ["grpcroutes"]),
 }
-_JUDGES = {name: judge_of(POLICIES[name], BINDINGS[name]) for name in POLICIES}
+_PLUGINS = {name: plugin_for(POLICIES[name], BINDINGS[name]) for name in POLICIES}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-async def test_the_verdict_and_its_text_are_those_of_the_table(case: Case) -> None:
-    """CHOICE-3, PEER-02: a namespace without a host has no hostnames; that is closed, and no gap."""
-    error = await refused(_JUDGES[case.policy], attributes(case))
+async def test_a_case_has_the_decision_and_message_of_the_table(case: Case) -> None:
+    """CHOICE-3, PEER-02: a namespace without a host may use no hostnames, which is deliberate."""
+    error = await rejection(_PLUGINS[case.policy], attributes(case))
     group_resource = f"{case.plural}.{case.group}" if case.group else case.plural
-    assert (error.message if error else "") == cases.refusal(case, NAME, group_resource)
+    assert (error.message if error else "") == cases.rejection_message(case, NAME, group_resource)
     assert error is None or (error.code, error.reason) == (403, "Forbidden")
 
 
 def test_there_are_enough_cases_for_each_policy() -> None:
-    counted = Counter((case.policy, bool(case.denial)) for case in HOST_CASES)
+    counted = Counter((case.policy, bool(case.denial)) for case in CLUSTER_CASES)
     assert set(counted) == {(name, denied) for name in _NAMES for denied in (False, True)}
     assert min(counted.values()) >= 15
     assert len({case.id for case in CASES}) == len(CASES)
-    assert len(HOST_CASES) >= 150
+    assert len(CLUSTER_CASES) >= 150
 
 
 def test_policies_and_bindings_have_the_documented_names() -> None:
-    """R-241, R-260, PEER-04: the layers, and one policy for each kind where a layer has several."""
+    """R-241, R-260, PEER-04: a policy for each layer, or one for each kind where a layer covers several."""
     assert POLICIES.keys() == BINDINGS.keys() == _NAMES.keys()
 
 
@@ -62,16 +62,16 @@ def test_a_policy_is_fail_closed_in_every_version(name: str) -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_a_policy_compiles(name: str) -> None:
-    assert policy_of(POLICIES[name]).problems == []
+    assert compile_policy(POLICIES[name]).problems == []
 
 
-def test_a_file_has_one_object() -> None:
+def test_a_manifest_file_contains_one_object() -> None:
     for path in DIRECTORY.glob("*.yaml"):
         assert "\n---" not in path.read_text(), path.name
 
 
-def _without_words(name: str) -> dict[str, Any]:
-    """What is judged, without what is said."""
+def _expressions_of(name: str) -> dict[str, Any]:
+    """The expressions of a policy, without its messages."""
     spec = POLICIES[name]["spec"]
     return {
         "conditions": spec["matchConditions"],
@@ -83,11 +83,11 @@ def _without_words(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("suffix", ["-tls", "-grpc"])
 def test_the_policies_of_routes_have_the_same_expressions(suffix: str) -> None:
     """R-260."""
-    assert _without_words(cases.ROUTE_POLICY + suffix) == _without_words(cases.ROUTE_POLICY)
+    assert _expressions_of(cases.ROUTE_POLICY + suffix) == _expressions_of(cases.ROUTE_POLICY)
 
 
 @pytest.mark.parametrize("name", [cases.TENANT_POLICY, cases.NAMESPACE_POLICY])
-def test_the_trusted_groups_are_those_of_the_built_in_check(name: str) -> None:
+def test_the_trusted_groups_are_those_of_the_built_in_plugin(name: str) -> None:
     """R-257."""
     [expression] = [each["expression"] for each in POLICIES[name]["spec"]["variables"] if each["name"] == "trusted"]
     assert _listed(expression) == list(TRUSTED_GROUPS)
@@ -98,20 +98,20 @@ def _listed(expression: str) -> list[str]:
     return [each.strip().strip("'") for each in listed.split(",")]
 
 
-def test_the_built_in_check_says_the_same_of_a_tenant() -> None:
+def test_the_built_in_plugin_has_the_same_message() -> None:
     [validation] = POLICIES[POLICY]["spec"]["validations"]
-    assert refusal("", "a.example.org", ()) == f"{validation['message']} ({POLICY})"
+    assert host_change_denial("", "a.example.org", ()) == f"{validation['message']} ({POLICY})"
 
 
-def test_expressions_are_kept_to_what_1_30_knows() -> None:
-    """Its libraries have no two-variable macros, formats or semver; nor is `authorizer` needed."""
+def test_expressions_use_only_functions_of_kubernetes_1_30() -> None:
+    """CEL in Kubernetes 1.30 lacks two-variable macros, formats and semver; `authorizer` is not used either."""
     texts = " ".join(str(policy["spec"]) for policy in POLICIES.values())
     for newer in ("transformList", "transformMap", "format.", "semver(", "authorizer", "ip(", "cidr("):
         assert newer not in texts
 
 
 def test_every_kind_that_has_hostnames_is_covered() -> None:
-    """VAP-3: of those that the embedded host serves; in the CRDs of Gateway API it is the same kinds."""
+    """VAP-3: the kinds that the embedded cluster serves, which are the same as in the CRDs of Gateway API."""
     kinds = {kind.plural: str(kind.properties.get("spec")) for kind in PLATFORM_KINDS if kind.group == GATEWAY_GROUP}
     named = {plural for plural, spec in kinds.items() if "'hostnames'" in spec or "'listeners'" in spec}
     covered = {resources[0] for group, resources in _NAMES.values() if group == GATEWAY_GROUP}

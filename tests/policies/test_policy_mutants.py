@@ -1,15 +1,15 @@
-"""No clause of a policy is there in vain: without any one of them a case of the table comes out otherwise."""
+"""Every clause of a policy is needed: without it, at least one case of the table has another result."""
 
 from __future__ import annotations
 
 import pytest
 
-from admission.policy.compiled_policy import policy_of
+from admission.policy.compiled_policy import compile_policy
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from tests.policies.case_table import BINDINGS, CASES, POLICIES
-from tests.policies.cases import Case, refusal
-from tests.policies.in_process_verdicts import NAME, attributes, judge_of, refused
+from tests.policies.cases import Case, rejection_message
+from tests.policies.in_process_verdicts import NAME, attributes, plugin_for, rejection
 from tests.policies.mutants import mutants, shortened
 
 _MUTANTS = [
@@ -21,18 +21,18 @@ _MUTANTS = [
 
 def _as_in_the_table(case: Case, error: StatusError | None) -> bool:
     group_resource = f"{case.plural}.{case.group}" if case.group else case.plural
-    message = refusal(case, NAME, group_resource)
+    message = rejection_message(case, NAME, group_resource)
     return error is None if not message else error is not None and (error.message, error.code) == (message, 403)
 
 
 @pytest.mark.parametrize(("name", "mutant"), _MUTANTS)
-async def test_a_case_notices_that_a_clause_is_missing(name: str, mutant: Object) -> None:
-    assert policy_of(mutant).problems == [], "a clause that cannot be left out is no clause"
-    judge = judge_of(mutant, BINDINGS[name])
+async def test_a_case_fails_if_a_clause_is_missing(name: str, mutant: Object) -> None:
+    assert compile_policy(mutant).problems == [], "the mutant does not compile, so it proves nothing about the clause"
+    policy_plugin = plugin_for(mutant, BINDINGS[name])
     for case in CASES:
-        if case.policy == name and not _as_in_the_table(case, await refused(judge, attributes(case))):
+        if case.policy == name and not _as_in_the_table(case, await rejection(policy_plugin, attributes(case))):
             return
-    pytest.fail("every case passes without it")
+    pytest.fail("every case passes without the clause")
 
 
 @pytest.mark.parametrize(
@@ -49,5 +49,5 @@ async def test_a_case_notices_that_a_clause_is_missing(name: str, mutant: Object
         pytest.param("a.?b[?'c'].lowerAscii()", ["a.?b[?'c']"], id="letter case"),
     ],
 )
-def test_clauses_are_found(expression: str, expected: list[str]) -> None:
+def test_the_shorter_expressions_omit_one_clause_each(expression: str, expected: list[str]) -> None:
     assert [shorter for _, shorter in shortened(expression)] == expected

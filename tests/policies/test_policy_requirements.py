@@ -1,4 +1,4 @@
-"""What was asked of layers 2 to 5, number by number, as cases of the table."""
+"""The requirements of layers 2 to 5, number by number, as cases of the table."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from tests.policies.case_table import BINDINGS, CASES, POLICIES
-from tests.policies.cases import Case, refusal
-from tests.policies.in_process_verdicts import NAME, attributes, judge_of, refused
+from tests.policies.cases import Case, rejection_message
+from tests.policies.in_process_verdicts import NAME, attributes, plugin_for, rejection
 
 _BY_ID = {case.id: case for case in CASES}
 _TRUSTED = (
@@ -26,23 +26,26 @@ def _of(kinds: Iterable[str], *ids: str) -> Sequence[Case]:
     return [_BY_ID[f"{kind}: {id}"] for kind in kinds for id in ids]
 
 
-REFUSED = [
+REJECTED = [
     pytest.param(
         _of(["Gateway", "ListenerSet"], "a hostname in tenant-l-bare"), id="R-239, VAP-2: no host, no hostname"
     ),
     pytest.param(
-        _of(["Gateway"], "an administrator may not, either", "Flux may not, either"), id="R-240: nobody is exempt"
+        _of(["Gateway"], "an administrator may not, either", "Flux may not, either"), id="R-240: no user is exempt"
     ),
     pytest.param(_of(["Tenant"], "set", "set later", "set when it was empty"), id="R-242: a host is set"),
     pytest.param(
-        _of(["Tenant"], "changed", "made empty", "removed", "changed in case only"), id="R-243: it is changed"
+        _of(["Tenant"], "changed", "made empty", "removed", "changed in case only"), id="R-243: a host is changed"
     ),
     pytest.param(
         _of(["Tenant"], *(f"set by {group}" for group in _NEAR), "set by one named like an account"),
         id="R-249: near misses",
     ),
     pytest.param(_of(["Namespace"], "set"), id="R-253: a label is set on create"),
-    pytest.param(_of(["Namespace"], "set later", "set when it was empty", "changed", "removed"), id="R-254: or later"),
+    pytest.param(
+        _of(["Namespace"], "set later", "set when it was empty", "changed", "removed"),
+        id="R-254: a label is set, changed or removed later",
+    ),
     pytest.param(
         _of(_ROUTES, "another domain", "the parent of the host", "a word before the host", "one bad among good"),
         id="R-261: a hostname outside",
@@ -50,24 +53,31 @@ REFUSED = [
     pytest.param(
         _of(_ROUTES, "a hostname in tenant-l-bare", "no hostnames in tenant-l-bare"), id="R-263: no host, no route"
     ),
-    pytest.param(_of(_ROUTES, "an administrator may not, either"), id="R-267: whatever RBAC grants"),
+    pytest.param(_of(_ROUTES, "an administrator may not, either"), id="R-267: regardless of RBAC"),
     pytest.param(_of(_ROUTES, "no hostnames on every section", "no hostnames, attached to nothing"), id="VAP-1"),
-    pytest.param(_of(["GRPCRoute", "ListenerSet"], "another domain"), id="VAP-3, FACT-8: kinds that nobody thought of"),
+    pytest.param(
+        _of(["GRPCRoute", "ListenerSet"], "another domain"), id="VAP-3, FACT-8: kinds that upstream does not cover"
+    ),
     pytest.param(
         _of(["TLSRoute"], "another domain", "v1, another domain", "v1alpha3, another domain"),
         id="VAP-4: every version that is served",
     ),
 ]
 ADMITTED = [
-    pytest.param(_of(["Tenant"], *(f"{group} sets it" for group in _TRUSTED)), id="R-244 to R-248: the trusted, VAP-5"),
     pytest.param(
-        _of(["Tenant"], "other fields while a host is there", "the same value by anybody"), id="R-250: it stays"
+        _of(["Tenant"], *(f"{group} sets it" for group in _TRUSTED)), id="R-244 to R-248: the trusted groups, VAP-5"
+    ),
+    pytest.param(
+        _of(["Tenant"], "other fields while a host is there", "the same value by anybody"),
+        id="R-250: an unchanged host",
     ),
     pytest.param(_of(["Tenant"], "without spec", "with an empty spec"), id="FACT-1: no spec"),
     pytest.param(_of(["Namespace"], "the same value by anybody"), id="R-255: the same value"),
     pytest.param(_of(["Namespace"], "other labels", "another label while it is there"), id="R-256: other labels"),
-    pytest.param(_of(["Namespace"], *(f"{group} sets it" for group in _TRUSTED)), id="R-257: the same are trusted"),
-    pytest.param(_of(_ROUTES, "the host itself", "below the host"), id="R-261: the host, and below it"),
+    pytest.param(
+        _of(["Namespace"], *(f"{group} sets it" for group in _TRUSTED)), id="R-257: the same groups are trusted"
+    ),
+    pytest.param(_of(_ROUTES, "the host itself", "below the host"), id="R-261: the host and its subdomains"),
     pytest.param(
         _of(_ROUTES, "any hostname in cozy-*", "any hostname in another namespace"), id="R-262: other namespaces, VAP-6"
     ),
@@ -75,16 +85,16 @@ ADMITTED = [
 ]
 
 
-@pytest.mark.parametrize("cases", REFUSED)
-async def test_what_was_asked_to_be_refused_is(cases: Sequence[Case]) -> None:
+@pytest.mark.parametrize("cases", REJECTED)
+async def test_writes_that_the_requirements_forbid_are_rejected(cases: Sequence[Case]) -> None:
     for case in cases:
         error = await _answer(case)
         assert error, case.id
-        assert error == refusal(case, NAME, _resource(case)), case.id
+        assert error == rejection_message(case, NAME, _resource(case)), case.id
 
 
 @pytest.mark.parametrize("cases", ADMITTED)
-async def test_what_was_asked_to_be_admitted_is(cases: Sequence[Case]) -> None:
+async def test_writes_that_the_requirements_allow_are_admitted(cases: Sequence[Case]) -> None:
     for case in cases:
         assert await _answer(case) == "", case.id
 
@@ -102,12 +112,12 @@ async def test_what_was_asked_to_be_admitted_is(cases: Sequence[Case]) -> None:
         pytest.param(_of(["TLSRoute"], "another domain")[0], "TLSRoute hostnames must equal", id="R-266: TLS"),
     ],
 )
-async def test_a_refusal_begins_with_the_words_that_were_asked_for(case: Case, words: str) -> None:
+async def test_a_denial_begins_with_the_required_words(case: Case, words: str) -> None:
     assert f"denied request: {words}" in await _answer(case)
 
 
-def test_no_policy_knows_the_root_s_namespace_by_name() -> None:
-    """R-264: what decides is its label, as for any other."""
+def test_no_policy_names_the_namespace_of_the_root_tenant() -> None:
+    """R-264: its host label decides, as for any other namespace."""
     assert "tenant-root" not in str([policy["spec"] for policy in POLICIES.values()])
 
 
@@ -116,5 +126,5 @@ def _resource(case: Case) -> str:
 
 
 async def _answer(case: Case) -> str:
-    error = await refused(judge_of(POLICIES[case.policy], BINDINGS[case.policy]), attributes(case))
+    error = await rejection(plugin_for(POLICIES[case.policy], BINDINGS[case.policy]), attributes(case))
     return error.message if error else ""

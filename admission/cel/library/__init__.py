@@ -1,0 +1,1 @@
+"""Kubernetes' CEL function libraries (pkg/cel/library), a file each."""

@@ -1,4 +1,4 @@
-"""The variable `authorizer` and what can be asked of it. Only `check` leaves the expression."""
+"""The CEL variable `authorizer` and its methods (pkg/cel/library/authz.go). Only `check` calls the authorizer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from admission.cel.library.opaque_types import (
     NO_OVERLOAD,
     FunctionError,
     Functions,
-    Standin,
+    OpaqueValue,
     Type,
     expect,
     function,
@@ -34,33 +34,33 @@ _GROUP = "kubernetes.authorization.GroupCheck"
 _RESOURCE = "kubernetes.authorization.ResourceCheck"
 _DECISION = "kubernetes.authorization.Decision"
 
-Ask = Callable[[AccessAttributes], Decision]
-"""Answers at once or waits, in a thread of its own. Raises StatusError, TimeoutError if it cannot tell."""
+AuthorizeFunction = Callable[[AccessAttributes], Decision]
+"""Runs in a worker thread and may block. Raises StatusError or TimeoutError if there is no decision."""
 
 
-def authorizer_variable(attributes: Attributes) -> Standin:
+def authorizer_variable(attributes: Attributes) -> OpaqueValue:
     """`authorizer`, with `authorizer.requestResource`, for the user of a request."""
     resource = attributes.resource
-    own = _resource_check(_NOBODY_ELSE, resource.group, resource.plural)
+    own = _resource_check(_REQUEST_USER, resource.group, resource.plural)
     about = {"subresource": attributes.subresource, "namespace": attributes.namespace, "name": attributes.name}
     return make(_AUTHORIZER, account="", requestResource={**own, **about})
 
 
-# the request's user; a service account is named instead
-_NOBODY_ELSE = ""
+# the account of checks that are for the request's user rather than for a service account
+_REQUEST_USER = ""
 
 
-def _resource_check(account: str, group: str, resource: str) -> Standin:
+def _resource_check(account: str, group: str, resource: str) -> OpaqueValue:
     fields = {"subresource": "", "namespace": "", "name": "", "fieldSelector": "", "labelSelector": ""}
     return make(_RESOURCE, account=account, group=group, resource=resource, **fields)
 
 
-def check_function(user: User, ask: Ask) -> cel.Function:
-    """`check`, for the requests of `user`: to be given to each evaluation."""
+def check_function(user: User, authorize: AuthorizeFunction) -> cel.Function:
+    """The CEL function `check` for requests of `user`; it is bound anew for each evaluation."""
 
-    def check(value: object, verb: str) -> Standin:
+    def check(value: object, verb: str) -> OpaqueValue:
         try:
-            decision = ask(_access(value, user, verb))
+            decision = authorize(_access(value, user, verb))
         except TimeoutError:
             return _decision(error="context deadline exceeded")
         except StatusError as error:
@@ -70,7 +70,7 @@ def check_function(user: User, ask: Ask) -> cel.Function:
     return cel.Function("check", [Type.MAP, Type.STRING], True, check, Type.MAP)
 
 
-def _decision(*, allowed: bool = False, reason: str = "", error: str = "") -> Standin:
+def _decision(*, allowed: bool = False, reason: str = "", error: str = "") -> OpaqueValue:
     return make(_DECISION, allowed=allowed, reason=reason, error=error)
 
 
@@ -91,19 +91,19 @@ def _access(value: object, user: User, verb: str) -> AccessAttributes:
     )
     return replace(
         access,
-        field_requirements=_requirements(parse_field_selector_of_any, found["fieldSelector"]),
+        field_requirements=_requirements(parse_field_selector_on_any_field, found["fieldSelector"]),
         label_requirements=_requirements(lambda text: parse_label_selector(text).requirements, found["labelSelector"]),
     )
 
 
-def parse_field_selector_of_any(text: str) -> Sequence[Requirement]:
-    """A field selector on fields that are not known here."""
+def parse_field_selector_on_any_field(text: str) -> Sequence[Requirement]:
+    """Parses a field selector that may name any field."""
     names = [part.partition("=")[0].rstrip("!=") for part in text.split(",")]
     return parse_field_selector(text, names).requirements
 
 
 def _requirements(parse: Callable[[str], Sequence[Requirement]], text: str) -> tuple[Requirement, ...]:
-    """None, if the selector does not parse: what is asked then is more."""
+    """Empty if the selector does not parse: the check is then for access without a selector, which is broader."""
     try:
         return tuple(parse(text)) if text else ()
     except BadRequest:
@@ -112,24 +112,24 @@ def _requirements(parse: Callable[[str], Sequence[Requirement]], text: str) -> t
 
 def _user(found: Mapping[str, Any], user: User) -> User:
     account = found["account"]
-    if account == _NOBODY_ELSE:
+    if account == _REQUEST_USER:
         return user
     namespace = account.split(":")[2]
     groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated")
     return User(name=account, groups=groups)
 
 
-def _path(value: object, path: str) -> Standin:
+def _path(value: object, path: str) -> OpaqueValue:
     if not path.strip():
         raise FunctionError("path must not be empty")
     return make(_PATH, account=expect(value, _AUTHORIZER)["account"], path=path)
 
 
-def _group(value: object, group: str) -> Standin:
+def _group(value: object, group: str) -> OpaqueValue:
     return make(_GROUP, account=expect(value, _AUTHORIZER)["account"], group=group)
 
 
-def _service_account(value: object, namespace: str, name: str) -> Standin:
+def _service_account(value: object, namespace: str, name: str) -> OpaqueValue:
     expect(value, _AUTHORIZER)
     if dns1123_subdomain_errors(name):
         raise FunctionError("Invalid service account name")
@@ -138,7 +138,7 @@ def _service_account(value: object, namespace: str, name: str) -> Standin:
     return make(_AUTHORIZER, account=f"system:serviceaccount:{namespace}:{name}")
 
 
-def _resource(value: object, resource: str) -> Standin:
+def _resource(value: object, resource: str) -> OpaqueValue:
     found = expect(value, _GROUP)
     if not resource.strip():
         raise FunctionError("resource must not be empty")
@@ -146,7 +146,7 @@ def _resource(value: object, resource: str) -> Standin:
 
 
 def _setter(name: str) -> cel.FunctionDecl:
-    def impl(value: object, text: str) -> Standin:
+    def impl(value: object, text: str) -> OpaqueValue:
         return {**expect(value, _RESOURCE), name: text}
 
     return method(name, Type.MAP, Type.STRING, impl=impl)
@@ -159,14 +159,14 @@ def _decided(value: object, name: str) -> Any:
 
 
 def functions() -> Functions:
-    text, standin = Type.STRING, Type.MAP
+    text, opaque = Type.STRING, Type.MAP
     return (
-        method("path", standin, text, impl=_path),
-        method("group", standin, text, impl=_group),
-        method("serviceAccount", standin, text, text, impl=_service_account),
-        method("resource", standin, text, impl=_resource),
+        method("path", opaque, text, impl=_path),
+        method("group", opaque, text, impl=_group),
+        method("serviceAccount", opaque, text, text, impl=_service_account),
+        method("resource", opaque, text, impl=_resource),
         *(_setter(name) for name in ("subresource", "namespace", "name", "fieldSelector", "labelSelector")),
-        function("check", overload(standin, standin, text, impl=None, member=True)),
+        function("check", overload(opaque, opaque, text, impl=None, member=True)),
         method("allowed", Type.BOOL, impl=lambda value: _decided(value, "allowed")),
         method("reason", text, impl=lambda value: _decided(value, "reason")),
         method("errored", Type.BOOL, impl=lambda value: bool(_decided(value, "error"))),

@@ -1,4 +1,4 @@
-"""Kubernetes' named formats: what `format.<name>().validate(text)` finds wrong."""
+"""Kubernetes' named formats: the errors of `format.<name>().validate(text)` (pkg/cel/library/format.go)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _is_datetime(text: str) -> bool:
 
 
 def _without_last_dash(errors: Callable[[str], list[str]], text: str) -> list[str]:
-    """A prefix, to which a generated name is added, may end with a dash."""
+    """The errors of a name prefix. It may end with a dash, because a generated suffix follows."""
     return errors(f"{text[:-1]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
@@ -108,9 +108,9 @@ def _errors(value: object, text: str) -> list[str]:
 
 
 def functions() -> Functions:
-    standin = Type.Map(Type.STRING, Type.DYN)
+    opaque = Type.Map(Type.STRING, Type.DYN)
     return (
-        *(function(f"format.{name}", overload(standin, impl=partial(_named, name))) for name in FORMATS),
-        function(NAMED_FORMAT, overload(standin, Type.STRING, impl=_named)),
+        *(function(f"format.{name}", overload(opaque, impl=partial(_named, name))) for name in FORMATS),
+        function(NAMED_FORMAT, overload(opaque, Type.STRING, impl=_named)),
         function(FORMAT_ERRORS, overload(Type.List(Type.STRING), Type.MAP, Type.STRING, impl=_errors, member=True)),
     )

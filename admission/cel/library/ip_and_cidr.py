@@ -1,4 +1,4 @@
-"""Kubernetes' functions of IP addresses and networks."""
+"""Kubernetes' CEL functions for IP addresses and networks (pkg/cel/library/ip.go, cidr.go)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from admission.cel.library.opaque_types import (
     NO_OVERLOAD,
     FunctionError,
     Functions,
-    Standin,
+    OpaqueValue,
     Type,
     expect,
     function,
@@ -29,7 +29,7 @@ Address = IPv4Address | IPv6Address
 
 
 def parse_ip(text: str) -> Address:
-    """Raises FunctionError: no zones, no IPv4 mapped into IPv6, no leading zeros."""
+    """Raises FunctionError; zones, IPv4-mapped IPv6 addresses and leading zeros are rejected."""
     try:
         address = ipaddress.ip_address(text)
     except ValueError as error:
@@ -100,11 +100,11 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def _ip(address: Address) -> Standin:
+def _ip(address: Address) -> OpaqueValue:
     return make(IP, address=str(address))
 
 
-def _cidr(address: Address, bits: int) -> Standin:
+def _cidr(address: Address, bits: int) -> OpaqueValue:
     return make(CIDR, address=str(address), bits=bits)
 
 
@@ -134,7 +134,7 @@ def contains_cidr(value: object, other: object) -> bool:
 
 
 def is_global_unicast(address: Address) -> bool:
-    """As Go's netip has it: private addresses are global, too."""
+    """As Go's netip defines it: private addresses are global unicast, too."""
     special = address.is_unspecified or address.is_loopback or address.is_multicast or address.is_link_local
     return not special and address != IPv4Address("255.255.255.255")
 
@@ -163,12 +163,12 @@ def _succeeds(parse: Any, text: str) -> bool:
 
 
 def functions() -> Functions:
-    text, truth, number, standin = Type.STRING, Type.BOOL, Type.INT, Type.MAP
+    text, truth, number, opaque = Type.STRING, Type.BOOL, Type.INT, Type.MAP
     return (
         function(
             "ip",
-            overload(standin, text, impl=lambda value: _ip(parse_ip(value))),
-            overload(standin, standin, impl=lambda value: _ip(_prefix(value)[0]), member=True),
+            overload(opaque, text, impl=lambda value: _ip(parse_ip(value))),
+            overload(opaque, opaque, impl=lambda value: _ip(_prefix(value)[0]), member=True),
         ),
         function("isIP", overload(truth, text, impl=lambda value: _succeeds(parse_ip, value))),
         function("ip.isCanonical", overload(truth, text, impl=lambda value: str(parse_ip(value)) == value)),
@@ -178,19 +178,19 @@ def functions() -> Functions:
         method("isLinkLocalMulticast", truth, impl=lambda value: is_link_local_multicast(_address(value))),
         method("isLinkLocalUnicast", truth, impl=lambda value: _address(value).is_link_local),
         method("isGlobalUnicast", truth, impl=lambda value: is_global_unicast(_address(value))),
-        function("cidr", overload(standin, text, impl=lambda value: _cidr(*parse_cidr(value)))),
+        function("cidr", overload(opaque, text, impl=lambda value: _cidr(*parse_cidr(value)))),
         function("isCIDR", overload(truth, text, impl=lambda value: _succeeds(parse_cidr, value))),
         function(
             "containsIP",
-            overload(truth, standin, text, impl=contains_ip, member=True),
-            overload(truth, standin, standin, impl=contains_ip, member=True),
+            overload(truth, opaque, text, impl=contains_ip, member=True),
+            overload(truth, opaque, opaque, impl=contains_ip, member=True),
         ),
         function(
             "containsCIDR",
-            overload(truth, standin, text, impl=contains_cidr, member=True),
-            overload(truth, standin, standin, impl=contains_cidr, member=True),
+            overload(truth, opaque, text, impl=contains_cidr, member=True),
+            overload(truth, opaque, opaque, impl=contains_cidr, member=True),
         ),
         method("prefixLength", number, impl=lambda value: _prefix(value)[1]),
-        method("masked", standin, impl=lambda value: _cidr(_masked(*_prefix(value)), _prefix(value)[1])),
-        function("string", overload(text, standin, impl=to_string)),
+        method("masked", opaque, impl=lambda value: _cidr(_masked(*_prefix(value)), _prefix(value)[1])),
+        function("string", overload(text, opaque, impl=to_string)),
     )

@@ -1,4 +1,4 @@
-"""Kubernetes' functions of lists."""
+"""Kubernetes' CEL functions for lists (pkg/cel/library/lists.go)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def is_sorted(items: Sequence[Any]) -> bool:
 
 
 def total(items: Sequence[Any]) -> Any:
-    """0 for no items: of a list without items nothing tells what it would have held."""
+    """0 for an empty list, whose element type is unknown."""
     _check(items, _NUMBERS)
     if any(isinstance(item, bool) for item in items):
         raise FunctionError(NO_OVERLOAD)
@@ -70,12 +70,12 @@ def _check(items: Sequence[Any], types: tuple[type, ...]) -> None:
 
 
 def _equal(left: Any, right: Any) -> bool:
-    # to Python, true is 1
+    # in Python, True == 1
     return bool(isinstance(left, bool) == isinstance(right, bool) and left == right)
 
 
 def bounded(number: int) -> int:
-    """The argument of `lists.range`: Kubernetes has a budget for the list that comes of it."""
+    """Limits the argument of `lists.range`, as Kubernetes' cost budget limits the size of its result."""
     if number > _LONGEST_RANGE:
         raise FunctionError("operation cancelled: actual cost limit exceeded")
     return number

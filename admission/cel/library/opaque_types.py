@@ -1,6 +1,7 @@
-"""Values of types that the CEL library cannot take from a Python function: quantities, addresses, URLs and the like.
+"""Opaque CEL types, such as quantities and IP addresses, for which the library accepts no value from Python functions.
 
-Each is a map with its kind under one key. Two are equal where Kubernetes' values are: what they hold is canonical.
+A value is a map that names its kind under the key `KIND`. Its fields are canonical, so that maps are equal exactly
+where Kubernetes' values are.
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ from cel_expr_python import cel
 KIND = "kubernetes.io/cel-type"
 NO_OVERLOAD = "no such overload"
 
-Standin = dict[str, Any]
+OpaqueValue = dict[str, Any]
 Type: TypeAlias = cel.Type
 STRINGS = Type.List(Type.STRING)
 
 
 class FunctionError(Exception):
-    """An error of the expression, in Kubernetes' words."""
+    """A function failed; carries Kubernetes' message."""
 
 
-def make(kind: str, **fields: Any) -> Standin:
+def make(kind: str, **fields: Any) -> OpaqueValue:
     return {KIND: kind, **fields}
 
 
 def kind_of(value: object) -> str:
-    """Empty for what is no stand-in."""
+    """The kind of an opaque value; empty for any other value."""
     kind = value.get(KIND) if isinstance(value, dict) else None
     return kind if isinstance(kind, str) else ""
 
 
 def expect(value: object, kind: str) -> Mapping[str, Any]:
-    """`value`, if it is a stand-in of this kind. Raises FunctionError."""
+    """Returns `value` if it is an opaque value of this kind. Raises FunctionError."""
     if kind_of(value) != kind:
         raise FunctionError(NO_OVERLOAD)
     assert isinstance(value, dict)
@@ -41,7 +42,7 @@ def expect(value: object, kind: str) -> Mapping[str, Any]:
 
 
 def method(name: str, returns: Type, *parameters: Type, impl: Callable[..., Any]) -> cel.FunctionDecl:
-    """`value.name(…)` of a stand-in."""
+    """Declares the method `value.name(…)` of an opaque value."""
     return function(name, overload(returns, Type.MAP, *parameters, impl=impl, member=True))
 
 
@@ -52,7 +53,7 @@ def function(name: str, *overloads: Callable[[str], cel.Overload]) -> cel.Functi
 def overload(
     returns: Type, *parameters: Type, impl: Callable[..., Any] | None, member: bool = False
 ) -> Callable[[str], cel.Overload]:
-    """Without `impl` the function is given with each evaluation."""
+    """Without `impl`, the function is bound with each evaluation."""
 
     def named(name: str) -> cel.Overload:
         kinds = "_".join(parameter.name().lower() for parameter in parameters)
@@ -63,7 +64,7 @@ def overload(
 
 
 def by_kind(**impls: Callable[..., Any]) -> Callable[..., Any]:
-    """One implementation out of several, by the kind of the first argument."""
+    """Dispatches to one of several implementations by the kind of the first argument."""
 
     def call(value: object, *arguments: Any) -> Any:
         impl = impls.get(kind_of(value))

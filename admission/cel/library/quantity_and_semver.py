@@ -1,4 +1,4 @@
-"""Kubernetes' functions of quantities and of semantic versions, which share the names of their comparisons."""
+"""Kubernetes' CEL functions for quantities and semantic versions; the names of their comparisons are the same."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from admission.cel.library.opaque_types import (
     FunctionError,
     Functions,
-    Standin,
+    OpaqueValue,
     Type,
     by_kind,
     expect,
@@ -28,14 +28,14 @@ _IDENTIFIER = re.compile(r"[0-9A-Za-z-]+", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
 
 
-def parse_quantity(text: str) -> Standin:
+def parse_quantity(text: str) -> OpaqueValue:
     try:
         return _quantity(quantity.parse(text))
     except ValueError as error:
         raise FunctionError(str(error)) from error
 
 
-def _quantity(value: Fraction) -> Standin:
+def _quantity(value: Fraction) -> OpaqueValue:
     return make(QUANTITY, numerator=str(value.numerator), denominator=str(value.denominator))
 
 
@@ -55,8 +55,8 @@ def _operand(value: object) -> Fraction:
     return Fraction(value) if isinstance(value, int) else _fraction(value)
 
 
-def parse_semver(text: str, normalize: bool = False) -> Standin:
-    """Raises FunctionError in the words of the library that Kubernetes uses."""
+def parse_semver(text: str, normalize: bool = False) -> OpaqueValue:
+    """Raises FunctionError with the messages of blang/semver, which Kubernetes uses."""
     return _semver(_normalized(text) if normalize else text)
 
 
@@ -75,7 +75,7 @@ def _trimmed(part: str) -> str:
     return rest if rest[:1].isdigit() else f"0{rest}"
 
 
-def _semver(text: str) -> Standin:
+def _semver(text: str) -> OpaqueValue:
     if not text:
         raise FunctionError("Version string empty")
     parts = text.split(".", 2)
@@ -118,7 +118,7 @@ def _identifiers(text: str | None, name: str) -> list[str]:
 
 
 def _order(value: object) -> tuple[Any, ...]:
-    """What versions are compared by: build meta data does not count."""
+    """The sort key of a version; build metadata does not count."""
     found = expect(value, SEMVER)
     pre = [(0, int(each), "") if _NUMBER.fullmatch(each) else (1, 0, each) for each in found["pre"]]
     return found["major"], found["minor"], found["patch"], not pre, pre
@@ -138,7 +138,7 @@ def compare(left: object, right: object) -> int:
     return impl(left, right)
 
 
-def _succeeds(parse: Callable[..., Standin], *arguments: Any) -> bool:
+def _succeeds(parse: Callable[..., OpaqueValue], *arguments: Any) -> bool:
     try:
         parse(*arguments)
     except FunctionError:
@@ -147,34 +147,34 @@ def _succeeds(parse: Callable[..., Standin], *arguments: Any) -> bool:
 
 
 def functions() -> Functions:
-    text, truth, number, standin = Type.STRING, Type.BOOL, Type.INT, Type.MAP
+    text, truth, number, opaque = Type.STRING, Type.BOOL, Type.INT, Type.MAP
 
     def arithmetic(name: str, operation: Callable[[Fraction, Fraction], Fraction]) -> Any:
-        def impl(left: object, right: object) -> Standin:
+        def impl(left: object, right: object) -> OpaqueValue:
             return _quantity(operation(_fraction(left), _operand(right)))
 
         return function(
             name,
-            overload(standin, standin, standin, impl=impl, member=True),
-            overload(standin, standin, number, impl=impl, member=True),
+            overload(opaque, opaque, opaque, impl=impl, member=True),
+            overload(opaque, opaque, number, impl=impl, member=True),
         )
 
     def part(name: str) -> Any:
         return method(name, number, impl=lambda value: expect(value, SEMVER)[name])
 
     return (
-        function("quantity", overload(standin, text, impl=parse_quantity)),
+        function("quantity", overload(opaque, text, impl=parse_quantity)),
         function("isQuantity", overload(truth, text, impl=lambda value: _succeeds(parse_quantity, value))),
         method("isInteger", truth, impl=lambda value: _succeeds(lambda each: make("", value=as_integer(each)), value)),
         method("asInteger", number, impl=as_integer),
         method("asApproximateFloat", Type.DOUBLE, impl=lambda value: float(_fraction(value))),
-        function("sign", overload(number, standin, impl=lambda value: _compared(_fraction(value), 0))),
+        function("sign", overload(number, opaque, impl=lambda value: _compared(_fraction(value), 0))),
         arithmetic("add", lambda left, right: left + right),
         arithmetic("sub", lambda left, right: left - right),
         function(
             "semver",
-            overload(standin, text, impl=parse_semver),
-            overload(standin, text, truth, impl=parse_semver),
+            overload(opaque, text, impl=parse_semver),
+            overload(opaque, text, truth, impl=parse_semver),
         ),
         function(
             "isSemver",
@@ -184,7 +184,7 @@ def functions() -> Functions:
         part("major"),
         part("minor"),
         part("patch"),
-        method("isGreaterThan", truth, standin, impl=lambda left, right: compare(left, right) > 0),
-        method("isLessThan", truth, standin, impl=lambda left, right: compare(left, right) < 0),
-        method("compareTo", number, standin, impl=compare),
+        method("isGreaterThan", truth, opaque, impl=lambda left, right: compare(left, right) > 0),
+        method("isLessThan", truth, opaque, impl=lambda left, right: compare(left, right) < 0),
+        method("compareTo", number, opaque, impl=compare),
     )

@@ -1,4 +1,4 @@
-"""Kubernetes' functions of regular expressions, by the library's own RE2: no pattern can take long."""
+"""Kubernetes' CEL functions for regular expressions, run by the CEL library's own RE2, which is linear in time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 
 from cel_expr_python import cel
 
-from admission.cel.error_messages import kubernetes_words
+from admission.cel.error_messages import to_kubernetes_message
 from admission.cel.library.opaque_types import STRINGS, FunctionError, Functions, Type, function, overload
 
 _CONFIG = 'extensions:\n- name: "optional"\n- name: "regex"\n'
@@ -34,7 +34,7 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
 
 
 def without_groups(pattern: str) -> str:
-    """The pattern with groups that capture nothing: what is wanted is the whole match."""
+    """The pattern with non-capturing groups: `regex.extract` then returns the whole match."""
     return _GROUP.sub(lambda found: found["other"] or "(?:", pattern)
 
 
@@ -43,9 +43,9 @@ def _evaluate(expression: cel.Expression, text: str, pattern: str) -> str | list
     result = expression.eval(env.Activation({"text": text, "pattern": without_groups(pattern)}))
     value: str | list[str] = result.plain_value()
     if result.type() == Type.ERROR:
-        # the pattern as it was given tells better what is wrong
-        given = _programs()[3].eval(env.Activation({"text": text, "pattern": pattern}))
-        raise FunctionError(f"Illegal regex: {kubernetes_words(str(given.plain_value()))}")
+        # the error for the original pattern is the one that Kubernetes reports
+        original = _programs()[3].eval(env.Activation({"text": text, "pattern": pattern}))
+        raise FunctionError(f"Illegal regex: {to_kubernetes_message(str(original.plain_value()))}")
     return value
 
 

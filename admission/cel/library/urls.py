@@ -1,4 +1,4 @@
-"""Kubernetes' functions of URLs, in the terms of Go's net/url."""
+"""Kubernetes' CEL functions for URLs, with the rules and messages of Go's net/url (pkg/cel/library/urls.go)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote, unquote_to_bytes
 from admission.cel.library.opaque_types import (
     FunctionError,
     Functions,
-    Standin,
+    OpaqueValue,
     Type,
     expect,
     function,
@@ -25,12 +25,12 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2}).{0,2}", re.DOTALL)
 _HOST_CHARACTER = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:\[\]<>\"%-]|[^\x00-\x7f]")
 _PORT = re.compile(r"(?::[0-9]*)?\Z")
-# what stays as it is in a path that was written with nothing escaped
+# characters that Go leaves unescaped in a path
 _PATH_SAFE = "/:@&=+$,;!'()*~-._"
 
 
-def parse(text: str) -> Standin:
-    """An absolute URL or path, as ParseRequestURI takes it; the fragment as Parse. Raises FunctionError."""
+def parse(text: str) -> OpaqueValue:
+    """Parses an absolute URL or path, as Go's ParseRequestURI does; a fragment is dropped. Raises FunctionError."""
     if problem := request_uri_problem(text):
         raise FunctionError(f"URL parse error during conversion from string: {problem}")
     bare, _, _ = text.partition("#")
@@ -48,7 +48,7 @@ def parse(text: str) -> Standin:
 
 
 def request_uri_problem(text: str) -> str:
-    """Why the text is no request URI, in Go's words; empty if it is one."""
+    """Go's error message if the text is not a request URI; empty if it is one."""
     quoted = _quoted(text)
     if _CONTROL.search(text):
         return f"parse {quoted}: net/url: invalid control character in URL"
@@ -101,7 +101,7 @@ def _split_authority(rest: str, scheme: str) -> tuple[str, str]:
 
 
 def _escaped_path(path: str) -> str:
-    """As it was written, if that is a valid encoding; else encoded anew."""
+    """The path as written if its encoding is valid; otherwise it is encoded again."""
     valid = re.fullmatch(r"(?:[A-Za-z0-9!$&'()*+,;=:@\[\]/._~-]|%[0-9A-Fa-f]{2})*", path)
     return path if valid else quote(unquote_to_bytes(path), safe=_PATH_SAFE)
 
@@ -128,7 +128,7 @@ def port(url: Mapping[str, Any]) -> str:
 
 
 def query(url: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Settings with a semicolon or a bad escape are left out, as Go leaves them out."""
+    """The query parameters. Like Go, it drops those with a semicolon or an invalid escape."""
     settings = [each for each in url["query"].split("&") if ";" not in each and not _BAD_ESCAPE.search(each)]
     return parse_qs("&".join(settings), keep_blank_values=True)
 

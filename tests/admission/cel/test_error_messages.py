@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from admission.cel.environment import CompileError, Environment, EvaluationError, evaluate, flattened
-from admission.cel.error_messages import kubernetes_words, selection_words
+from admission.cel.environment import CompileError, Environment, EvaluationError, evaluate, flatten_typed_fields
+from admission.cel.error_messages import missing_field_message, to_kubernetes_message
 
 _VALUES = {
     "object": {"text": "abc", "number": 1, "none": None, "list": [1], "map": {"a": 1}},
@@ -16,11 +16,11 @@ _VALUES = {
 
 def _value(expression: str, values: dict[str, Any] = _VALUES) -> Any:
     environment = Environment()
-    return evaluate(environment.compile(expression), environment.activation(flattened(values)))
+    return evaluate(environment.compile(expression), environment.activation(flatten_typed_fields(values)))
 
 
 @pytest.mark.parametrize(
-    ("expression", "words"),
+    ("expression", "message"),
     [
         pytest.param("object.nope", "no such key: nope", id="a missing field"),
         pytest.param("object.map['b']", "no such key: b", id="a missing key"),
@@ -34,7 +34,7 @@ def _value(expression: str, values: dict[str, Any] = _VALUES) -> Any:
         pytest.param("9223372036854775807 + object.number", "integer overflow", id="overflow"),
         pytest.param("object.text + object.number", "no such overload", id="operands"),
         pytest.param("size(object.number)", "no such overload: size", id="size"),
-        pytest.param("object.text.split(dyn(1))", "no such overload: split(string, int)", id="a function of strings"),
+        pytest.param("object.text.split(dyn(1))", "no such overload: split(string, int)", id="an extension function"),
         pytest.param("int(object.text)", "type conversion error from 'string' to 'int'", id="conversion"),
         pytest.param(
             "object.text.matches('[' + object.text)", "error parsing regexp: missing closing ]: `[abc`", id="a pattern"
@@ -42,33 +42,33 @@ def _value(expression: str, values: dict[str, Any] = _VALUES) -> Any:
         pytest.param(
             "object.text.find('[' + object.text)",
             "Illegal regex: error parsing regexp: missing closing ]: `[abc`",
-            id="a pattern of ours",
+            id="a pattern of find()",
         ),
-        pytest.param("[].min()", "min called on empty list", id="the least of nothing"),
+        pytest.param("[].min()", "min called on empty list", id="min of an empty list"),
         pytest.param("ip('x')", 'IP Address "x" parse error during conversion from string: ParseAddr("x"): '
                      "unable to parse IP", id="an address"),
         pytest.param("lists.range(101).all(x, lists.range(100).all(y, true))",
-                     "operation cancelled: actual cost limit exceeded", id="too long"),
+                     "operation cancelled: actual cost limit exceeded", id="too many iterations"),
         pytest.param("lists.range(1000000000).size()", "operation cancelled: actual cost limit exceeded",
-                     id="too many"),
+                     id="a range that is too long"),
     ],
 )  # fmt: skip
-def test_errors_come_in_kubernetes_words(expression: str, words: str) -> None:
+def test_evaluation_errors_have_kubernetes_messages(expression: str, message: str) -> None:
     with pytest.raises(EvaluationError) as caught:
         _value(expression)
-    assert str(caught.value) == words
+    assert str(caught.value) == message
 
 
-def test_words_that_are_not_known_stay() -> None:
-    assert kubernetes_words("INTERNAL: something new [INTERNAL]") == "something new"
+def test_an_unknown_error_message_is_passed_on() -> None:
+    assert to_kubernetes_message("INTERNAL: something new [INTERNAL]") == "something new"
 
 
-def test_a_selection_that_cannot_be_told_is_an_overload() -> None:
-    assert selection_words("a.map(x, x.b || x.c)", {}) == "no such overload"
+def test_an_ambiguous_field_selection_is_reported_as_no_such_overload() -> None:
+    assert missing_field_message("a.map(x, x.b || x.c)", {}) == "no such overload"
 
 
 @pytest.mark.parametrize(
-    ("expression", "words"),
+    ("expression", "message"),
     [
         pytest.param("object.a ==", "Syntax error", id="syntax"),
         pytest.param("nobody == 1", "undeclared reference to 'nobody'", id="unknown name"),
@@ -79,12 +79,12 @@ def test_a_selection_that_cannot_be_told_is_an_overload() -> None:
         pytest.param("cel.bind(x, 1, x)", "undeclared reference", id="a library that Kubernetes leaves out"),
     ],
 )
-def test_what_is_wrong_does_not_compile(expression: str, words: str) -> None:
-    with pytest.raises(CompileError, match=words):
+def test_an_invalid_expression_does_not_compile(expression: str, message: str) -> None:
+    with pytest.raises(CompileError, match=message):
         Environment().compile(expression)
 
 
-def test_the_type_is_one_that_is_asked_for() -> None:
+def test_an_expression_must_have_an_accepted_result_type() -> None:
     from admission.cel.environment import BOOL, NULL, STRING
 
     environment = Environment()

@@ -1,4 +1,4 @@
-"""The library takes references to None that are not its own; a process that loses all of them ends."""
+"""The CEL library releases references to None that it does not own; a process without any left aborts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from admission.cel.environment import Environment, evaluate
 
 
-@pytest.mark.skipif(sys.version_info >= (3, 12), reason="None has no count of references from 3.12 on")
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="None is immortal since Python 3.12")
 @pytest.mark.parametrize("expression", ["object.none", "[object.none, {'a': object.none}]", "object"])
 def test_reading_null_loses_no_reference(expression: str) -> None:
     environment = Environment()

@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from admission.matching.match_rules import Match, match_of, request_namespace, single_version, target_of
+from admission.matching.match_rules import (
+    MatchCriteria,
+    parse_match_criteria,
+    request_namespace,
+    single_version,
+    target_of,
+)
 from apiserver.admission import Attributes, Operation
 from apiserver.meta.resource import Resource
 from tests.tenant_objects import attributes, tenant
@@ -25,7 +31,7 @@ def _request(operation: Operation = "CREATE", **changes: Any) -> Attributes:
 
 
 def _matches(document: dict[str, Any], request: Attributes) -> bool:
-    return match_of(document).target(request, single_version(request.resource)) is not None
+    return parse_match_criteria(document).matching_target(request, single_version(request.resource)) is not None
 
 
 @pytest.mark.parametrize(
@@ -46,11 +52,11 @@ def _matches(document: dict[str, Any], request: Attributes) -> bool:
         pytest.param({"resourceNames": ["b"]}, False, id="another name"),
     ],
 )
-def test_rules_match(rule: dict[str, Any], expected: bool) -> None:
+def test_a_rule_matches_group_version_operation_resource_scope_and_name(rule: dict[str, Any], expected: bool) -> None:
     assert _matches({"resourceRules": [{**_RULE, **rule}]}, _request()) is expected
 
 
-def test_a_subresource_is_matched_by_its_name_only() -> None:
+def test_a_subresource_is_matched_only_by_a_rule_that_names_it() -> None:
     request = _request("UPDATE", subresource="status")
     update = {**_RULE, "operations": ["UPDATE"]}
     assert not _matches({"resourceRules": [update]}, request)
@@ -58,7 +64,7 @@ def test_a_subresource_is_matched_by_its_name_only() -> None:
     assert _matches({"resourceRules": [{**update, "resources": ["*/status"]}]}, request)
 
 
-def test_no_rules_match_all_and_excluded_ones_come_first() -> None:
+def test_empty_rules_match_everything_and_excluded_rules_take_precedence() -> None:
     assert _matches({}, _request())
     assert not _matches({"resourceRules": [_RULE], "excludeResourceRules": [_RULE]}, _request())
 
@@ -71,7 +77,11 @@ def test_no_rules_match_all_and_excluded_ones_come_first() -> None:
         pytest.param({"matchLabels": {"c": "d"}}, True, id="a label of the old object"),
         pytest.param({"matchLabels": {"a": "b", "c": "d"}}, False, id="labels of both"),
         pytest.param({"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]}, True, id="without a label"),
-        pytest.param({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]}, True, id="old only"),
+        pytest.param(
+            {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["b"]}]},
+            True,
+            id="only the old object matches",
+        ),
     ],
 )
 def test_object_selectors_match_either_object(selector: dict[str, Any], expected: bool) -> None:
@@ -85,20 +95,22 @@ def _other_version(resource: Resource) -> Resource:
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("Equivalent", "v1"), (None, "v1"), ("Exact", None)])
-def test_another_version_is_equivalent_unless_the_match_is_to_be_exact(
+def test_another_version_of_the_resource_matches_unless_match_policy_is_exact(
     policy: str | None, expected: str | None
 ) -> None:
     request = _request()
     equivalents = (target_of(request.resource), target_of(_other_version(request.resource)))
-    found = match_of({"matchPolicy": policy, "resourceRules": [{**_RULE, "apiVersions": ["v1"]}]}).target(
-        request, equivalents
-    )
+    found = parse_match_criteria(
+        {"matchPolicy": policy, "resourceRules": [{**_RULE, "apiVersions": ["v1"]}]}
+    ).matching_target(request, equivalents)
     assert (found.version if found else None) == expected
 
 
-def test_a_damaged_selector_is_an_error_of_the_match() -> None:
+def test_an_invalid_selector_is_an_error_of_the_match_criteria() -> None:
     selector = {"matchExpressions": [{"key": "a", "operator": "Like"}]}
-    assert match_of({"objectSelector": selector}) == Match(error='"Like" is not a valid label selector operator')
+    assert parse_match_criteria({"objectSelector": selector}) == MatchCriteria(
+        error='"Like" is not a valid label selector operator'
+    )
 
 
 def test_an_existing_namespace_is_in_itself() -> None:

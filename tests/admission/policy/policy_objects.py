@@ -1,4 +1,4 @@
-"""Policies, bindings and plugins over values, as tests need them."""
+"""Policies, bindings and a plugin over in-memory values, for tests."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ RULES: Mapping[str, Any] = {
 
 
 def policy(*validations: Mapping[str, Any], name: str = "p", **spec: Any) -> Object:
-    whole = {"matchConstraints": RULES, "validations": list(validations), **spec}
-    return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": whole}
+    full_spec = {"matchConstraints": RULES, "validations": list(validations), **spec}
+    return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": full_spec}
 
 
 def binding(name: str = "b", *, policy: str = "p", actions: Sequence[str] = ("Deny",), **spec: Any) -> Object:
-    whole = {"policyName": policy, "validationActions": list(actions), **spec}
-    return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": whole}
+    full_spec = {"policyName": policy, "validationActions": list(actions), **spec}
+    return {"metadata": {"name": name, "resourceVersion": "1"}, "spec": full_spec}
 
 
-class Namespaces:
+class StubNamespaces:
     """A NamespaceSource over a dict."""
 
-    def __init__(self, *found: Object) -> None:
-        self._found = {each["metadata"]["name"]: each for each in found}
-        self.asked: list[str] = []
+    def __init__(self, *namespaces: Object) -> None:
+        self._namespaces = {each["metadata"]["name"]: each for each in namespaces}
+        self.live_reads: list[str] = []
 
     async def wait_until_synced(self, seconds: float) -> bool:
         return True
 
     def get(self, name: str) -> Object | None:
-        return self._found.get(name)
+        return self._namespaces.get(name)
 
     async def get_live(self, name: str) -> Object | None:
-        self.asked.append(name)
+        self.live_reads.append(name)
         return None
 
 
-class Params:
-    """A ParamSource of one kind."""
+class StubParams:
+    """A ParamSource that serves one kind."""
 
     def __init__(self, kind: str = "", *objects: Object, namespaced: bool = True) -> None:
         self._kind = kind
@@ -69,16 +69,16 @@ class Params:
         return next((each for each in self.items(namespace) if each["metadata"]["name"] == name), None)
 
 
-class Verdicts:
-    """An Authorizer that allows one verb, after `delay` seconds, and keeps what it was asked."""
+class StubAuthorizer:
+    """An Authorizer that allows one verb after `delay` seconds and records the checks."""
 
     def __init__(self, verb: str = "", *, delay: float = 0.0) -> None:
         self._verb = verb
         self._delay = delay
-        self.asked: list[AccessAttributes] = []
+        self.checks: list[AccessAttributes] = []
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
-        self.asked.append(attributes)
+        self.checks.append(attributes)
         await asyncio.sleep(self._delay)
         return Decision(allowed=attributes.verb == self._verb, reason="because")
 
@@ -89,28 +89,28 @@ ROOT_NAMESPACE: Object = {
 }
 
 
-def held(policies: Sequence[Object], bindings: Sequence[Object], *, synced: bool = True) -> PolicySource:
+def policy_source(policies: Sequence[Object], bindings: Sequence[Object], *, synced: bool = True) -> PolicySource:
     event = asyncio.Event()
     if synced:
         event.set()
-    found = PolicySource(synced=[event])
-    run_coroutine(found.policies.replace(policies, 1))
-    run_coroutine(found.bindings.replace(bindings, 1))
-    return found
+    source = PolicySource(synced=[event])
+    run_coroutine(source.policies.replace(policies, 1))
+    run_coroutine(source.bindings.replace(bindings, 1))
+    return source
 
 
 def plugin(
     policies: Sequence[Object],
     bindings: Sequence[Object],
     *,
-    params: Params | None = None,
+    params: StubParams | None = None,
     authorizer: Authorizer | None = None,
     synced: bool = True,
-    namespaces: Namespaces | None = None,
+    namespaces: StubNamespaces | None = None,
 ) -> ValidatingPolicies:
     return ValidatingPolicies(
-        held=held(policies, bindings, synced=synced),
-        params=params or Params(),
-        namespaces=namespaces or Namespaces(ROOT_NAMESPACE),
-        authorizer=authorizer or Verdicts(),
+        source=policy_source(policies, bindings, synced=synced),
+        params=params or StubParams(),
+        namespaces=namespaces or StubNamespaces(ROOT_NAMESPACE),
+        authorizer=authorizer or StubAuthorizer(),
     )

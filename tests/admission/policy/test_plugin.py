@@ -12,7 +12,15 @@ from admission.policy.plugin import ValidatingPolicies
 from apiserver.admission import Attributes
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
-from tests.admission.policy.policy_objects import Namespaces, Params, Verdicts, binding, held, plugin, policy
+from tests.admission.policy.policy_objects import (
+    StubAuthorizer,
+    StubNamespaces,
+    StubParams,
+    binding,
+    plugin,
+    policy,
+    policy_source,
+)
 from tests.tenant_objects import attributes, tenant
 
 _START = "tenants.apps.cozystack.io \"a\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: "
@@ -22,24 +30,24 @@ def create(**spec: Any) -> Attributes:
     return attributes("CREATE", tenant("a", spec=spec))
 
 
-async def refusal(judge: ValidatingPolicies, request: Attributes | None = None) -> StatusError:
+async def rejection(policies_plugin: ValidatingPolicies, request: Attributes | None = None) -> StatusError:
     with pytest.raises(StatusError) as caught:
-        await judge.validate(request or create())
+        await policies_plugin.validate(request or create())
     return caught.value
 
 
-async def told(validation: Mapping[str, Any], **spec: Any) -> str:
-    """The message of a denial, without the words that come before each."""
-    refused = await refusal(plugin([policy(validation, **spec)], [binding()]))
-    assert refused.message.startswith(_START)
-    return refused.message.removeprefix(_START)
+async def denial_message(validation: Mapping[str, Any], **spec: Any) -> str:
+    """The message of a denial, without its common prefix."""
+    error = await rejection(plugin([policy(validation, **spec)], [binding()]))
+    assert error.message.startswith(_START)
+    return error.message.removeprefix(_START)
 
 
-async def test_a_denial_is_byte_for_byte_kubernetes_own() -> None:
-    judge = plugin([policy({"expression": "object.spec.host == 'x'", "message": " no "})], [binding()])
-    refused = await refusal(judge, create(host="y"))
+async def test_a_denial_is_byte_for_byte_that_of_kubernetes() -> None:
+    policies_plugin = plugin([policy({"expression": "object.spec.host == 'x'", "message": " no "})], [binding()])
+    error = await rejection(policies_plugin, create(host="y"))
     sentence = "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no"
-    assert refused.status() == {
+    assert error.status() == {
         "kind": "Status",
         "apiVersion": "v1",
         "metadata": {},
@@ -60,10 +68,10 @@ async def test_a_denial_is_byte_for_byte_kubernetes_own() -> None:
     ("reason", "code"),
     [("Unauthorized", 401), ("Forbidden", 403), ("RequestEntityTooLarge", 413), ("Invalid", 422)],
 )
-async def test_the_reason_decides_the_code(reason: str, code: int) -> None:
-    judge = plugin([policy({"expression": "false", "reason": reason})], [binding()])
-    refused = await refusal(judge)
-    assert (refused.reason, refused.code) == (reason, code)
+async def test_the_reason_determines_the_status_code(reason: str, code: int) -> None:
+    policies_plugin = plugin([policy({"expression": "false", "reason": reason})], [binding()])
+    error = await rejection(policies_plugin)
+    assert (error.reason, error.code) == (reason, code)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,7 @@ async def test_the_reason_decides_the_code(reason: str, code: int) -> None:
         pytest.param({"messageExpression": "' for ' + object.metadata.name + ' '"}, "for a", id="an expression"),
         pytest.param({"message": "m", "messageExpression": "'a\\nb'"}, "m", id="more than a line"),
         pytest.param({"message": "m", "messageExpression": "' '"}, "m", id="blank"),
-        pytest.param({"message": "m", "messageExpression": "object.none"}, "m", id="no text"),
+        pytest.param({"message": "m", "messageExpression": "object.none"}, "m", id="not a string"),
         pytest.param({"message": "m", "messageExpression": "string(object.none)"}, "m", id="an error"),
         pytest.param(
             {"message": "m", "messageExpression": "'%s'.format(['0123456789']).replace('', '" + "x" * 600 + "')"},
@@ -85,8 +93,10 @@ async def test_the_reason_decides_the_code(reason: str, code: int) -> None:
         ),
     ],
 )  # fmt: skip
-async def test_the_message_is_the_best_that_can_be_had(validation: dict[str, str], message: str) -> None:
-    assert await told({"expression": " 1 > 2 ", **validation}) == message
+async def test_message_expression_is_preferred_over_message_and_message_over_the_expression(
+    validation: dict[str, str], message: str
+) -> None:
+    assert await denial_message({"expression": " 1 > 2 ", **validation}) == message
 
 
 @pytest.mark.parametrize(
@@ -100,13 +110,13 @@ async def test_the_message_is_the_best_that_can_be_had(validation: dict[str, str
         pytest.param({"expression": "'a'"}, "compilation error: must evaluate to bool but got string", id="type"),
     ],
 )  # fmt: skip
-async def test_an_error_goes_by_the_failure_policy(spec: dict[str, str], message: str) -> None:
-    assert await told(spec) == message
-    assert await told(spec, failurePolicy="Fail") == message
+async def test_an_expression_error_is_handled_by_failure_policy(spec: dict[str, str], message: str) -> None:
+    assert await denial_message(spec) == message
+    assert await denial_message(spec, failurePolicy="Fail") == message
     await plugin([policy(spec, failurePolicy="Ignore")], [binding()]).validate(create())
 
 
-async def test_variables_are_evaluated_when_they_are_read() -> None:
+async def test_variables_are_evaluated_on_first_use() -> None:
     variables = [
         {"name": "broken", "expression": "object.none"},
         {"name": "host", "expression": "object.spec.host"},
@@ -114,20 +124,20 @@ async def test_variables_are_evaluated_when_they_are_read() -> None:
     ]
     fine = {"expression": "variables.upper == 'X' || variables.broken == 1"}
     await plugin([policy(fine, variables=variables)], [binding()]).validate(create(host="x"))
-    assert await told({"expression": "variables.broken == 1"}, variables=variables) == (
+    assert await denial_message({"expression": "variables.broken == 1"}, variables=variables) == (
         "expression 'variables.broken == 1' resulted in error: "
         'composited variable "broken" fails to evaluate: no such key: none'
     )
 
 
-async def test_a_variable_that_is_declared_later_is_none() -> None:
+async def test_a_variable_cannot_read_one_that_is_declared_later() -> None:
     variables = [{"name": "a", "expression": "variables.b"}, {"name": "b", "expression": "1"}]
-    message = await told({"expression": "variables.a == 1"}, variables=variables)
+    message = await denial_message({"expression": "variables.a == 1"}, variables=variables)
     assert 'composited variable "a" fails to compile: compilation failed:' in message
 
 
 @pytest.mark.parametrize(
-    ("conditions", "refused"),
+    ("conditions", "rejected"),
     [
         pytest.param(["true"], True, id="true"),
         pytest.param(["true", "false"], False, id="false"),
@@ -135,16 +145,16 @@ async def test_a_variable_that_is_declared_later_is_none() -> None:
         pytest.param(["object.none == 1", "true"], True, id="an error"),
     ],
 )
-async def test_match_conditions_must_all_hold(conditions: Sequence[str], refused: bool) -> None:
+async def test_match_conditions_must_all_hold(conditions: Sequence[str], rejected: bool) -> None:
     named = [{"name": f"c{index}", "expression": text} for index, text in enumerate(conditions)]
-    judge = plugin([policy({"expression": "false"}, matchConditions=named)], [binding()])
-    if refused:
-        await refusal(judge)
+    policies_plugin = plugin([policy({"expression": "false"}, matchConditions=named)], [binding()])
+    if rejected:
+        await rejection(policies_plugin)
     else:
-        await judge.validate(create())
+        await policies_plugin.validate(create())
 
 
-async def test_the_request_is_what_kubernetes_says_of_it() -> None:
+async def test_the_request_variable_has_kubernetes_fields() -> None:
     expression = (
         "request.operation == 'UPDATE' && request.kind == {'group': 'apps.cozystack.io', 'version': 'v1alpha1',"
         " 'kind': 'Tenant'} && request.resource.resource == 'tenants' && request.requestKind == request.kind"
@@ -157,17 +167,17 @@ async def test_the_request_is_what_kubernetes_says_of_it() -> None:
     request = attributes(
         "UPDATE", tenant("a", spec={"host": "y"}), tenant("a", spec={"host": "x"}), options={"kind": "UpdateOptions"}
     )
-    judge = plugin([policy({"expression": expression})], [binding()])
-    await judge.validate(request)
-    await refusal(judge, dataclasses.replace(request, dry_run=True))
+    policies_plugin = plugin([policy({"expression": expression})], [binding()])
+    await policies_plugin.validate(request)
+    await rejection(policies_plugin, dataclasses.replace(request, dry_run=True))
 
 
-async def test_on_delete_there_is_no_object() -> None:
-    judge = plugin([policy({"expression": "object == null && oldObject.metadata.name == 'a'"})], [binding()])
-    await judge.validate(attributes("DELETE", old=tenant("a")))
+async def test_object_is_null_on_delete() -> None:
+    policies_plugin = plugin([policy({"expression": "object == null && oldObject.metadata.name == 'a'"})], [binding()])
+    await policies_plugin.validate(attributes("DELETE", old=tenant("a")))
 
 
-async def test_warn_and_audit_refuse_nothing() -> None:
+async def test_warn_and_audit_actions_do_not_deny() -> None:
     request = create()
     actions = ["Warn", "Audit"]
     await plugin(
@@ -190,7 +200,7 @@ async def test_warn_and_audit_refuse_nothing() -> None:
     ]  # fmt: skip
 
 
-async def test_audit_annotations_are_published_or_left_out() -> None:
+async def test_audit_annotations_without_a_value_are_left_out() -> None:
     audits = [
         {"key": "name", "valueExpression": "' ' + object.metadata.name"},
         {"key": "none", "valueExpression": "null"},
@@ -200,51 +210,53 @@ async def test_audit_annotations_are_published_or_left_out() -> None:
     await plugin([policy(auditAnnotations=audits)], [binding()]).validate(request)
     assert request.context.annotations == {"p/name": "a"}
     broken = [{"key": "name", "valueExpression": "string(object.none)"}]
-    assert "no such key: none" in (await refusal(plugin([policy(auditAnnotations=broken)], [binding()]))).message
+    assert "no such key: none" in (await rejection(plugin([policy(auditAnnotations=broken)], [binding()]))).message
 
 
-async def test_of_several_refusals_the_first_by_name_is_told() -> None:
+async def test_of_several_denials_the_first_by_policy_name_is_reported() -> None:
     policies = [policy({"expression": "false", "message": name}, name=name) for name in ("q", "p")]
-    refused = await refusal(plugin(policies, [binding("b2", policy="q"), binding("b1", policy="p")]))
-    assert "'p' with binding 'b1'" in refused.message
+    error = await rejection(plugin(policies, [binding("b2", policy="q"), binding("b1", policy="p")]))
+    assert "'p' with binding 'b1'" in error.message
 
 
 async def test_a_policy_without_a_binding_is_not_in_force() -> None:
     await plugin([policy({"expression": "false"})], [binding(policy="other")]).validate(create())
 
 
-async def test_nothing_is_waved_through_before_the_policies_are_known() -> None:
-    refused = await refusal(plugin([], [], synced=False))
-    assert (refused.code, refused.retry_after) == (503, 1)
+async def test_writes_fail_with_503_until_policies_are_synced() -> None:
+    error = await rejection(plugin([], [], synced=False))
+    assert (error.code, error.retry_after) == (503, 1)
 
 
 @pytest.mark.parametrize(
-    ("selector", "refused"), [({"kind": "tenant"}, True), ({"kind": "other"}, False)], ids=["matches", "does not"]
+    ("selector", "rejected"),
+    [({"kind": "tenant"}, True), ({"kind": "other"}, False)],
+    ids=["matches", "does not match"],
 )
-async def test_namespaces_are_selected_by_their_labels(selector: dict[str, str], refused: bool) -> None:
+async def test_namespaces_are_selected_by_their_labels(selector: dict[str, str], rejected: bool) -> None:
     matches = {"namespaceSelector": {"matchLabels": selector}}
-    judge = plugin([policy({"expression": "false"})], [binding(matchResources=matches)])
-    if refused:
-        await refusal(judge)
+    policies_plugin = plugin([policy({"expression": "false"})], [binding(matchResources=matches)])
+    if rejected:
+        await rejection(policies_plugin)
     else:
-        await judge.validate(create())
+        await policies_plugin.validate(create())
 
 
-async def test_a_namespace_that_cannot_be_had_is_an_error_of_the_configuration() -> None:
+async def test_a_missing_namespace_is_a_configuration_error() -> None:
     matches = {"namespaceSelector": {"matchLabels": {"a": "b"}}}
-    namespaces = Namespaces()
-    judge = plugin([policy({"expression": "true"})], [binding(matchResources=matches)], namespaces=namespaces)
-    assert (await refusal(judge)).message.endswith(
+    namespaces = StubNamespaces()
+    policies_plugin = plugin([policy({"expression": "true"})], [binding(matchResources=matches)], namespaces=namespaces)
+    assert (await rejection(policies_plugin)).message.endswith(
         "with binding 'b' denied request: failed to configure binding: namespaces \"tenant-root\" not found"
     )
-    assert namespaces.asked == ["tenant-root"]
+    assert namespaces.live_reads == ["tenant-root"]
 
 
-def _limit(name: str, most: str, **metadata: Any) -> Object:
-    return {"metadata": {"name": name, "namespace": "tenant-root", **metadata}, "data": {"host": most}}
+def _limit(name: str, host: str, **metadata: Any) -> Object:
+    return {"metadata": {"name": name, "namespace": "tenant-root", **metadata}, "data": {"host": host}}
 
 
-_PARAMS = Params("ConfigMap", _limit("one", "x", labels={"a": "b"}), _limit("two", "y", labels={"a": "b"}))
+_PARAMS = StubParams("ConfigMap", _limit("one", "x", labels={"a": "b"}), _limit("two", "y", labels={"a": "b"}))
 _KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
 
 
@@ -271,51 +283,61 @@ _KIND = {"apiVersion": "v1", "kind": "ConfigMap"}
         pytest.param({}, "failed to configure binding: one of name or selector must be provided", id="neither"),
     ],
 )  # fmt: skip
-async def test_params_are_found(ref: dict[str, Any], message: str) -> None:
-    written = policy({"expression": "params.data.host == object.spec.host"}, paramKind=_KIND)
-    judge = plugin([written], [binding(paramRef=ref or {"namespace": "x"})], params=_PARAMS)
+async def test_params_are_found_by_name_or_selector(ref: dict[str, Any], message: str) -> None:
+    policy_object = policy({"expression": "params.data.host == object.spec.host"}, paramKind=_KIND)
+    policies_plugin = plugin([policy_object], [binding(paramRef=ref or {"namespace": "x"})], params=_PARAMS)
     if not message:
-        await judge.validate(create(host="x"))
+        await policies_plugin.validate(create(host="x"))
     else:
-        assert (await refusal(judge, create(host="x"))).message == _START + message
+        assert (await rejection(policies_plugin, create(host="x"))).message == _START + message
 
 
-async def test_without_a_reference_params_are_null() -> None:
-    written = policy({"expression": "params == null"}, paramKind=_KIND)
-    await plugin([written], [binding()], params=_PARAMS).validate(create())
+async def test_params_are_null_without_a_param_ref() -> None:
+    policy_object = policy({"expression": "params == null"}, paramKind=_KIND)
+    await plugin([policy_object], [binding()], params=_PARAMS).validate(create())
 
 
-async def test_an_unknown_kind_of_params_is_an_error_of_the_policy() -> None:
-    written = policy({"expression": "true"}, paramKind={"apiVersion": "a.b/v1", "kind": "Nope"})
-    refused = await refusal(plugin([written], [binding(paramRef={"name": "x"})]))
-    assert refused.message.endswith(
+async def test_an_unknown_param_kind_is_an_error_of_the_policy() -> None:
+    policy_object = policy({"expression": "true"}, paramKind={"apiVersion": "a.b/v1", "kind": "Nope"})
+    error = await rejection(plugin([policy_object], [binding(paramRef={"name": "x"})]))
+    assert error.message.endswith(
         "ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: "
         "failed to find resource referenced by paramKind: 'a.b/v1, Kind=Nope'"
     )
 
 
-async def test_a_cluster_scoped_kind_of_params_takes_no_namespace() -> None:
-    written = policy({"expression": "true"}, paramKind=_KIND)
-    judge = plugin(
-        [written], [binding(paramRef={"name": "x", "namespace": "y"})], params=Params("ConfigMap", namespaced=False)
+async def test_a_param_ref_to_a_cluster_scoped_kind_may_not_have_a_namespace() -> None:
+    policy_object = policy({"expression": "true"}, paramKind=_KIND)
+    policies_plugin = plugin(
+        [policy_object],
+        [binding(paramRef={"name": "x", "namespace": "y"})],
+        params=StubParams("ConfigMap", namespaced=False),
     )
-    assert "paramRef.namespace must not be provided for a cluster-scoped `paramKind`" in (await refusal(judge)).message
+    assert (
+        "paramRef.namespace must not be provided for a cluster-scoped `paramKind`"
+        in (await rejection(policies_plugin)).message
+    )
 
 
-async def test_the_authorizer_is_asked_for_the_user_of_the_request() -> None:
+async def test_authorizer_checks_are_for_the_user_of_the_request() -> None:
     check = "authorizer.requestResource.check('rule')"
     expression = f"{check}.allowed() && {check}.reason() == 'because'"
-    authorizer = Verdicts("rule")
+    authorizer = StubAuthorizer("rule")
     await plugin([policy({"expression": expression})], [binding()], authorizer=authorizer).validate(create())
-    [asked] = authorizer.asked
-    assert (asked.user.name, asked.resource, asked.namespace, asked.name) == ("alice", "tenants", "tenant-root", "a")
+    [check_attributes] = authorizer.checks
+    assert (
+        check_attributes.user.name,
+        check_attributes.resource,
+        check_attributes.namespace,
+        check_attributes.name,
+    ) == ("alice", "tenants", "tenant-root", "a")
 
 
-async def test_the_loop_goes_on_while_the_authorizer_is_asked() -> None:
-    judge = plugin(
+async def test_the_event_loop_keeps_running_during_an_authorizer_check() -> None:
+    policies_plugin = plugin(
         [policy({"expression": "authorizer.path('/x').check('rule').allowed()"})],
         [binding()],
-        authorizer=Verdicts("rule", delay=0.05),
+        authorizer=StubAuthorizer("rule", delay=0.05),
     )
     ticks = 0
 
@@ -326,48 +348,48 @@ async def test_the_loop_goes_on_while_the_authorizer_is_asked() -> None:
             await asyncio.sleep(0.001)
 
     ticking = asyncio.create_task(tick())
-    await judge.validate(create())
+    await policies_plugin.validate(create())
     ticking.cancel()
     assert ticks > 5
 
 
-async def test_what_the_authorizer_cannot_tell_before_the_request_ends_is_an_error_of_the_check() -> None:
+async def test_an_authorizer_check_after_the_deadline_of_the_request_is_an_error() -> None:
     request = create()
     request.context.received_at -= 60
     check = "authorizer.path('/x').check('get')"
     expression = f"{check}.errored() && {check}.error() == 'context deadline exceeded'"
-    authorizer = Verdicts()
+    authorizer = StubAuthorizer()
     await plugin([policy({"expression": expression})], [binding()], authorizer=authorizer).validate(request)
-    assert authorizer.asked == []
+    assert authorizer.checks == []
 
 
-async def test_a_policy_that_takes_long_runs_out_of_budget() -> None:
+async def test_a_slow_policy_runs_out_of_cost_budget() -> None:
     slow = {"expression": "lists.range(8000).map(x, string(x)).size() == 0"}
-    refused = await refusal(plugin([policy(*[slow] * 3)], [binding()]))
-    assert refused.message == (
+    error = await rejection(plugin([policy(*[slow] * 3)], [binding()]))
+    assert error.message == (
         _START + "validation failed due to running out of cost budget, no further validation rules will be run"
     )
 
 
 @pytest.mark.parametrize("group", ["admissionregistration.k8s.io", "authorization.k8s.io", "authentication.k8s.io"])
-async def test_policies_cannot_refuse_their_own_removal_nor_reviews(group: str) -> None:
+async def test_policies_do_not_apply_to_admission_configurations_and_reviews(group: str) -> None:
     request = create()
     resource = dataclasses.replace(request.resource, group=group)
     assert not plugin([], []).handles(dataclasses.replace(request, resource=resource))
 
 
 async def test_a_policy_is_compiled_once_until_its_spec_changes() -> None:
-    policies = held([policy({"expression": "true"})], [binding()])
-    [before] = policies.hooks
+    policies = policy_source([policy({"expression": "true"})], [binding()])
+    [before] = policies.bound_policies
     policies.policies.apply("MODIFIED", {**policy({"expression": "true"}), "status": {"observedGeneration": 1}}, 2)
-    assert policies.hooks[0].policy is before.policy
+    assert policies.bound_policies[0].policy is before.policy
     policies.policies.apply("MODIFIED", policy({"expression": "false"}), 3)
-    assert policies.hooks[0].policy is not before.policy
+    assert policies.bound_policies[0].policy is not before.policy
     policies.bindings.apply("DELETED", binding(), 4)
-    assert policies.hooks == ()
+    assert policies.bound_policies == ()
 
 
-async def test_what_does_not_compile_is_told() -> None:
-    policies = held([policy({"expression": "1 < 2.5"}), policy({"expression": "true"}, name="fine")], [])
+async def test_compile_errors_of_policies_are_reported() -> None:
+    policies = policy_source([policy({"expression": "1 < 2.5"}), policy({"expression": "true"}, name="fine")], [])
     assert list(policies.problems) == ["p"]
     assert policies.problems["p"][0].startswith("expression '1 < 2.5': compilation failed:")

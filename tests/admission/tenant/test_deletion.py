@@ -29,7 +29,7 @@ async def delete(
     await plugin.validate(attributes("DELETE", None, old, user=user, options=options))
 
 
-async def test_a_tenant_without_children_can_be_deleted_and_the_host_is_not_asked() -> None:
+async def test_a_tenant_without_children_is_deleted_without_a_request_to_the_cluster() -> None:
     namespaces = FakeNamespaces(ACTIVE)
 
     await delete(tree_of(facts("alpha")), namespaces=namespaces)
@@ -37,19 +37,19 @@ async def test_a_tenant_without_children_can_be_deleted_and_the_host_is_not_aske
     assert namespaces.live_calls == []
 
 
-async def test_a_tenant_with_children_is_a_409_that_names_them() -> None:
-    with pytest.raises(StatusError) as refused:
+async def test_deleting_a_tenant_with_children_fails_with_409_and_their_names() -> None:
+    with pytest.raises(StatusError) as caught:
         await delete(tree_of(*FAMILY))
 
-    assert (refused.value.code, refused.value.reason) == (409, "Conflict")
-    assert refused.value.message == (
+    assert (caught.value.code, caught.value.reason) == (409, "Conflict")
+    assert caught.value.message == (
         'Operation cannot be fulfilled on tenants.apps.cozystack.io "alpha": the tenant has child tenants: b, c; '
         "delete them first, or delete with propagationPolicy=Foreground or the annotation "
         'tenant.cozystack.io/allow-cascading-deletion: "true" on the tenant'
     )
 
 
-def test_only_so_many_children_are_named() -> None:
+def test_at_most_ten_children_are_named() -> None:
     error = deletion_error(facts("alpha"), [facts(f"t{number:02}", "tenant-alpha") for number in range(12)], "")
 
     assert error is not None
@@ -62,12 +62,12 @@ def test_only_so_many_children_are_named() -> None:
         pytest.param({}, {"propagationPolicy": "Foreground"}, True, id="foreground"),
         pytest.param({}, {"propagationPolicy": "Background"}, False, id="background"),
         pytest.param({}, {"propagationPolicy": "Orphan"}, False, id="orphan"),
-        pytest.param({}, {"orphanDependents": False}, False, id="the old way to say background"),
+        pytest.param({}, {"orphanDependents": False}, False, id="background, as orphanDependents"),
         pytest.param({"tenant.cozystack.io/allow-cascading-deletion": "true"}, {}, True, id="annotated"),
         pytest.param({"tenant.cozystack.io/allow-cascading-deletion": "yes"}, {}, False, id="annotated otherwise"),
     ],
 )
-async def test_who_means_to_cascade_says_so(
+async def test_a_cascading_deletion_must_be_requested_explicitly(
     annotations: dict[str, str], options: dict[str, Any], allowed: bool
 ) -> None:
     old = tenant("alpha", annotations=annotations)
@@ -79,12 +79,12 @@ async def test_who_means_to_cascade_says_so(
 
 
 @pytest.mark.parametrize("options", [{}, {"propagationPolicy": "Foreground"}])
-async def test_the_root_cannot_be_deleted_even_by_an_admin(options: dict[str, str]) -> None:
-    with pytest.raises(StatusError) as refused:
+async def test_the_root_tenant_cannot_be_deleted_even_by_an_admin(options: dict[str, str]) -> None:
+    with pytest.raises(StatusError) as caught:
         await delete(tree_of(root()), tenant("root"), options=options)
 
-    assert refused.value.code == 403
-    assert refused.value.message == 'tenants.apps.cozystack.io "root" is forbidden: the root tenant cannot be deleted'
+    assert caught.value.code == 403
+    assert caught.value.message == 'tenants.apps.cozystack.io "root" is forbidden: the root tenant cannot be deleted'
 
 
 @pytest.mark.parametrize("old", [pytest.param(tenant("root"), id="root"), pytest.param(ALPHA, id="children")])
@@ -92,46 +92,48 @@ async def test_the_root_cannot_be_deleted_even_by_an_admin(options: dict[str, st
     "namespaces",
     [
         pytest.param(FakeNamespaces({"tenant-root": "Terminating"}), id="terminating"),
-        pytest.param(FakeNamespaces(ACTIVE, {"tenant-root": "Terminating"}), id="terminating, asked live"),
-        pytest.param(FakeNamespaces(ACTIVE, {}), id="gone, asked live"),
+        pytest.param(FakeNamespaces(ACTIVE, {"tenant-root": "Terminating"}), id="terminating, not cached yet"),
+        pytest.param(FakeNamespaces(ACTIVE, {}), id="deleted, not cached yet"),
     ],
 )
-async def test_everything_goes_with_its_namespace(old: Object, namespaces: FakeNamespaces) -> None:
+async def test_every_tenant_may_be_deleted_with_its_namespace(old: Object, namespaces: FakeNamespaces) -> None:
     await delete(tree_of(root(), *FAMILY), old, namespaces=namespaces)
 
 
 @pytest.mark.parametrize("old", [pytest.param(tenant("root"), id="root"), pytest.param(ALPHA, id="children")])
 @pytest.mark.parametrize("controller", ["namespace-controller", "generic-garbage-collector"])
-async def test_the_controllers_of_deletions_are_never_refused(old: Object, controller: str) -> None:
+async def test_the_namespace_controller_and_the_garbage_collector_may_delete_any_tenant(
+    old: Object, controller: str
+) -> None:
     user = User(name=f"system:serviceaccount:kube-system:{controller}")
 
     await delete(tree_of(root(), *FAMILY), old, user=user)
 
 
-async def test_another_service_account_is_refused() -> None:
+async def test_a_service_account_of_another_namespace_with_the_same_name_is_rejected() -> None:
     user = User(name="system:serviceaccount:default:namespace-controller")
 
     with pytest.raises(StatusError, match="child tenants"):
         await delete(tree_of(*FAMILY), user=user)
 
 
-async def test_a_child_goes_with_a_parent_that_is_being_deleted() -> None:
+async def test_a_child_may_be_deleted_with_a_parent_that_is_being_deleted() -> None:
     tree = tree_of(facts("alpha", terminating=True), facts("b", "tenant-alpha"), facts("c", "tenant-alpha-b"))
     namespaces = FakeNamespaces({"tenant-alpha": "Active"})
 
     await delete(tree, tenant("b", "tenant-alpha"), namespaces=namespaces)
 
 
-async def test_a_second_delete_may_not_drop_the_cascade() -> None:
-    """A plain delete of what is going in the foreground would take the finalizer away that waits for the children."""
+async def test_a_second_delete_cannot_turn_off_cascading() -> None:
+    """A plain delete would remove the finalizer with which a foreground deletion waits for the children."""
     with pytest.raises(StatusError, match="child tenants"):
         await delete(tree_of(*FAMILY), tenant("alpha", terminating=True))
 
 
-async def test_a_host_that_is_away_refuses_with_503_and_not_with_a_verdict() -> None:
-    class Away(FakeNamespaces):
+async def test_an_unreachable_cluster_fails_a_deletion_with_503_instead_of_409() -> None:
+    class UnreachableNamespaces(FakeNamespaces):
         async def get_live(self, name: str) -> Object | None:
-            raise StatusError(503, "ServiceUnavailable", "away")
+            raise StatusError(503, "ServiceUnavailable", "unreachable")
 
-    with pytest.raises(StatusError, match="away"):
-        await delete(tree_of(*FAMILY), namespaces=Away(ACTIVE))
+    with pytest.raises(StatusError, match="unreachable"):
+        await delete(tree_of(*FAMILY), namespaces=UnreachableNamespaces(ACTIVE))

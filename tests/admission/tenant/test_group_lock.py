@@ -6,111 +6,111 @@ from admission.tenant.group_lock import GroupLock
 
 
 class LockHolders:
-    """Holders of one lock, that come in order and leave when told to."""
+    """Tasks that acquire one lock in order and release it on demand."""
 
     def __init__(self) -> None:
         self.lock = GroupLock()
-        self.inside: list[str] = []
-        self._leave: dict[str, asyncio.Event] = {}
+        self.holding: list[str] = []
+        self._released: dict[str, asyncio.Event] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def come(self, name: str, group: str | None) -> None:
-        self._leave[name] = asyncio.Event()
+    async def acquire(self, name: str, group: str | None) -> None:
+        self._released[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(self._hold(name, group))
-        await _settle()
+        await _run_pending_tasks()
 
-    async def leave(self, name: str) -> None:
-        self._leave[name].set()
+    async def release(self, name: str) -> None:
+        self._released[name].set()
         await self._tasks[name]
-        await _settle()
+        await _run_pending_tasks()
 
-    async def give_up(self, name: str) -> None:
+    async def cancel(self, name: str) -> None:
         self._tasks[name].cancel()
         await asyncio.wait([self._tasks[name]])
-        await _settle()
+        await _run_pending_tasks()
 
     async def _hold(self, name: str, group: str | None) -> None:
         async with self.lock.hold(group):
-            self.inside.append(name)
+            self.holding.append(name)
             try:
-                await self._leave[name].wait()
+                await self._released[name].wait()
             finally:
-                self.inside.remove(name)
+                self.holding.remove(name)
 
 
-async def _settle() -> None:
+async def _run_pending_tasks() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-async def test_a_group_shares() -> None:
-    scene = LockHolders()
-    await scene.come("a", "grows")
-    await scene.come("b", "grows")
+async def test_members_of_a_group_share_the_lock() -> None:
+    holders = LockHolders()
+    await holders.acquire("a", "grows")
+    await holders.acquire("b", "grows")
 
-    assert scene.inside == ["a", "b"]
-
-
-async def test_groups_are_kept_apart() -> None:
-    scene = LockHolders()
-    await scene.come("a", "grows")
-    await scene.come("b", "shrinks")
-    assert scene.inside == ["a"]
-
-    await scene.leave("a")
-    assert scene.inside == ["b"]
+    assert holders.holding == ["a", "b"]
 
 
-async def test_without_a_group_nobody_shares() -> None:
-    scene = LockHolders()
-    await scene.come("a", None)
-    await scene.come("b", None)
-    assert scene.inside == ["a"]
+async def test_another_group_waits_for_the_lock() -> None:
+    holders = LockHolders()
+    await holders.acquire("a", "grows")
+    await holders.acquire("b", "shrinks")
+    assert holders.holding == ["a"]
 
-    await scene.leave("a")
-    assert scene.inside == ["b"]
-
-
-async def test_who_waits_is_not_overtaken() -> None:
-    scene = LockHolders()
-    await scene.come("a", "grows")
-    await scene.come("b", None)
-    await scene.come("c", "grows")
-    assert scene.inside == ["a"]
-
-    await scene.leave("a")
-    assert scene.inside == ["b"]
-    await scene.leave("b")
-    assert scene.inside == ["c"]
+    await holders.release("a")
+    assert holders.holding == ["b"]
 
 
-async def test_who_gives_up_waiting_lets_the_next_one_in() -> None:
-    scene = LockHolders()
-    await scene.come("a", "grows")
-    await scene.come("b", None)
-    await scene.come("c", "grows")
+async def test_a_holder_without_a_group_has_the_lock_exclusively() -> None:
+    holders = LockHolders()
+    await holders.acquire("a", None)
+    await holders.acquire("b", None)
+    assert holders.holding == ["a"]
 
-    await scene.give_up("b")
-
-    assert scene.inside == ["a", "c"]
-
-
-async def test_a_holder_that_is_cancelled_leaves() -> None:
-    scene = LockHolders()
-    await scene.come("a", None)
-    await scene.come("b", None)
-
-    await scene.give_up("a")
-
-    assert scene.inside == ["b"]
+    await holders.release("a")
+    assert holders.holding == ["b"]
 
 
-async def test_who_is_cancelled_in_the_moment_of_being_admitted_leaves_no_trace() -> None:
+async def test_a_waiter_is_not_overtaken() -> None:
+    holders = LockHolders()
+    await holders.acquire("a", "grows")
+    await holders.acquire("b", None)
+    await holders.acquire("c", "grows")
+    assert holders.holding == ["a"]
+
+    await holders.release("a")
+    assert holders.holding == ["b"]
+    await holders.release("b")
+    assert holders.holding == ["c"]
+
+
+async def test_a_cancelled_waiter_lets_the_next_one_in() -> None:
+    holders = LockHolders()
+    await holders.acquire("a", "grows")
+    await holders.acquire("b", None)
+    await holders.acquire("c", "grows")
+
+    await holders.cancel("b")
+
+    assert holders.holding == ["a", "c"]
+
+
+async def test_a_cancelled_holder_releases_the_lock() -> None:
+    holders = LockHolders()
+    await holders.acquire("a", None)
+    await holders.acquire("b", None)
+
+    await holders.cancel("a")
+
+    assert holders.holding == ["b"]
+
+
+async def test_a_waiter_cancelled_while_it_acquires_the_lock_releases_it() -> None:
     lock = GroupLock()
     first = lock.hold(None)
     await first.__aenter__()
     entered = asyncio.create_task(lock.hold(None).__aenter__())
-    await _settle()
+    await _run_pending_tasks()
 
     await first.__aexit__(None, None, None)
     entered.cancel()

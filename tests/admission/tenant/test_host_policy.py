@@ -42,10 +42,10 @@ def test_near_misses_are_not_trusted(group: str) -> None:
         pytest.param("", "dashboard.example.org", id="set"),
         pytest.param("a.example", "b.example", id="changed"),
         pytest.param("a.example", "", id="cleared"),
-        pytest.param("a.example", "A.example", id="respelled"),
+        pytest.param("a.example", "A.example", id="other case"),
     ],
 )
-def test_others_may_not(old: str, new: str) -> None:
+def test_other_groups_may_not_set_change_or_clear_a_host(old: str, new: str) -> None:
     """R-242, R-243."""
     why = host_change_denial(old, new, ("tenant-root-super-admin",))
 
@@ -54,14 +54,14 @@ def test_others_may_not(old: str, new: str) -> None:
     assert "cozystack-tenant-host-policy" in why
 
 
-async def test_the_refusal_is_a_403_of_the_tenant() -> None:
-    with pytest.raises(errors.Forbidden) as refused:
+async def test_a_rejected_host_change_is_a_403_for_the_tenant() -> None:
+    with pytest.raises(errors.Forbidden) as caught:
         await TenantHostPolicy().validate(attributes("CREATE", tenant("alpha", spec={"host": "dashboard.example.org"})))
 
-    assert refused.value.message.startswith(
+    assert caught.value.message.startswith(
         'tenants.apps.cozystack.io "alpha" is forbidden: tenant.spec.host can only be set or changed by'
     )
-    assert [cause["field"] for cause in refused.value.causes] == ["spec.host"]
+    assert [cause["field"] for cause in caught.value.causes] == ["spec.host"]
 
 
 def _without_spec() -> Object:
@@ -83,16 +83,16 @@ def _without_spec() -> Object:
         ),
     ],
 )
-async def test_what_leaves_the_host_alone_passes_for_everybody(new: Object, old: Object | None) -> None:
+async def test_any_user_may_make_a_write_that_leaves_the_host_unchanged(new: Object, old: Object | None) -> None:
     await TenantHostPolicy().validate(attributes("UPDATE" if old else "CREATE", new, old))
 
 
-async def test_a_user_named_like_a_service_account_is_nobody_without_the_group() -> None:
-    impostor = User(name="system:serviceaccount:cozy-system:x", groups=("system:authenticated",))
+async def test_a_user_named_like_a_trusted_service_account_is_not_trusted_without_its_group() -> None:
+    user = User(name="system:serviceaccount:cozy-system:x", groups=("system:authenticated",))
 
     with pytest.raises(errors.Forbidden):
-        await TenantHostPolicy().validate(attributes("CREATE", tenant("a", spec={"host": "x.example"}), user=impostor))
+        await TenantHostPolicy().validate(attributes("CREATE", tenant("a", spec={"host": "x.example"}), user=user))
 
 
-async def test_an_admin_may() -> None:
+async def test_an_admin_may_set_a_host() -> None:
     await TenantHostPolicy().validate(attributes("CREATE", tenant("a", spec={"host": "x.example"}), user=ADMIN))

@@ -29,7 +29,7 @@ def problems(tree: TenantTree, new: TenantSummary, old: TenantSummary | None = N
         pytest.param(".".join(["a" * 60] * 5), id="more than 253"),
     ],
 )
-def test_a_host_that_is_not_in_its_one_form_is_refused_when_it_is_set(host: str) -> None:
+def test_setting_a_host_that_is_not_canonical_is_rejected(host: str) -> None:
     """ATTACK-08."""
     found = problems(tree_of(), facts("alpha", spec={"host": host}))
 
@@ -37,17 +37,17 @@ def test_a_host_that_is_not_in_its_one_form_is_refused_when_it_is_set(host: str)
     assert all(each.startswith("spec.host: Invalid value: ") for each in found)
 
 
-def test_a_stored_host_of_another_form_passes_unchanged() -> None:
+def test_a_stored_host_that_is_not_canonical_may_stay() -> None:
     stored = facts("alpha", spec={"host": "Victim.Example."})
 
     assert problems(tree_of(stored), facts("alpha", spec={"host": "Victim.Example.", "etcd": True}), stored) == []
 
 
-def test_a_punycode_host_is_a_host_like_any_other() -> None:
+def test_a_punycode_host_is_valid() -> None:
     assert problems(tree_of(), facts("alpha", spec={"host": "xn--80ak6aa92e.example"})) == []
 
 
-def test_a_derived_host_that_no_label_can_hold_is_refused() -> None:
+def test_an_inherited_host_that_is_too_long_for_a_label_is_rejected() -> None:
     """FACT-6."""
     name = "a" * 46
     parent = facts(name)
@@ -59,13 +59,13 @@ def test_a_derived_host_that_no_label_can_hold_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("length", "fits"), [pytest.param(63, True, id="63"), pytest.param(64, False, id="64")])
-def test_the_limit_of_an_own_host(length: int, fits: bool) -> None:
+def test_a_host_of_its_own_may_have_63_characters(length: int, fits: bool) -> None:
     host = "a" * (length - 31) + "." + "b" * 30
 
     assert (problems(tree_of(), facts("alpha", spec={"host": host})) == []) is fits
 
 
-def test_a_descendant_that_becomes_too_long_is_a_condition_and_no_refusal() -> None:
+def test_a_host_change_that_makes_the_host_of_a_descendant_too_long_is_admitted() -> None:
     old = facts("alpha")
     tree = tree_of(old, facts("b" * 30, "tenant-alpha"))
 
@@ -73,7 +73,7 @@ def test_a_descendant_that_becomes_too_long_is_a_condition_and_no_refusal() -> N
 
 
 @pytest.mark.parametrize(
-    ("tree", "new", "taken"),
+    ("tree", "new", "duplicate"),
     [
         pytest.param(
             tree_of(facts("bob", spec={"host": "x.example"})),
@@ -85,29 +85,29 @@ def test_a_descendant_that_becomes_too_long_is_a_condition_and_no_refusal() -> N
             tree_of(facts("bob", spec={"host": "alpha.example.org"})),
             facts("alpha"),
             "alpha.example.org",
-            id="a derived host equals an own one",
+            id="an inherited host equals an own one",
         ),
         pytest.param(
             tree_of(facts("bob")),
             facts("alpha", spec={"host": "bob.example.org"}),
             "bob.example.org",
-            id="an own host equals a derived one",
+            id="an own host equals an inherited one",
         ),
         pytest.param(tree_of(), facts("alpha", spec={"host": ROOT_HOST}), ROOT_HOST, id="the root's"),
         pytest.param(
             tree_of(facts("bob", spec={"host": "X.Example."})),
             facts("alpha", spec={"host": "x.example"}),
             "x.example",
-            id="another spelling that is stored",
+            id="a stored host in another spelling",
         ),
     ],
 )
-def test_two_tenants_may_not_have_one_host(tree: TenantTree, new: TenantSummary, taken: str) -> None:
+def test_two_tenants_may_not_have_the_same_host(tree: TenantTree, new: TenantSummary, duplicate: str) -> None:
     """VAP-7."""
-    assert problems(tree, new) == [f'spec.host: Duplicate value: "{taken}": another tenant has this host']
+    assert problems(tree, new) == [f'spec.host: Duplicate value: "{duplicate}": another tenant has this host']
 
 
-def test_the_hosts_of_descendants_are_judged_too() -> None:
+def test_a_host_change_that_gives_a_descendant_a_duplicate_host_is_rejected() -> None:
     old = facts("alpha")
     tree = tree_of(old, facts("beta", "tenant-alpha"), facts("bob", spec={"host": "beta.a.example"}))
 
@@ -116,7 +116,7 @@ def test_the_hosts_of_descendants_are_judged_too() -> None:
     assert found == ['spec.host: Duplicate value: "beta.a.example": another tenant has this host']
 
 
-def test_a_descendant_with_a_host_of_its_own_can_be_in_the_way() -> None:
+def test_a_host_change_may_collide_with_the_own_host_of_a_descendant() -> None:
     old = facts("alpha")
     tree = tree_of(old, facts("beta", "tenant-alpha", spec={"host": "c.a.example"}), facts("c", "tenant-alpha"))
 
@@ -125,39 +125,39 @@ def test_a_descendant_with_a_host_of_its_own_can_be_in_the_way() -> None:
     assert found == ['spec.host: Duplicate value: "c.a.example": another tenant has this host']
 
 
-def test_hosts_may_be_passed_on_within_a_subtree() -> None:
-    """What the write itself frees is free."""
+def test_a_tenant_may_take_the_inherited_host_of_its_descendant() -> None:
+    """A host that the same write frees is available."""
     old = facts("alpha", spec={"host": "a.example"})
     tree = tree_of(old, facts("beta", "tenant-alpha"))
 
     assert problems(tree, facts("alpha", spec={"host": "beta.a.example"}), old) == []
 
 
-def test_a_duplicate_of_old_does_not_stop_other_changes() -> None:
+def test_an_existing_duplicate_host_does_not_prevent_other_changes() -> None:
     old = facts("alpha", spec={"host": "x.example"})
     tree = tree_of(old, facts("bob", spec={"host": "x.example"}))
 
     assert problems(tree, facts("alpha", spec={"host": "x.example", "etcd": True}), old) == []
 
 
-def test_a_suffix_is_no_equality() -> None:
+def test_a_host_that_ends_with_another_host_is_not_a_duplicate() -> None:
     tree = tree_of(facts("bob", spec={"host": "victim.example"}))
 
     assert problems(tree, facts("alpha", spec={"host": "evilvictim.example"})) == []
 
 
-async def test_the_plugin_answers_422_and_names_no_other_tenant() -> None:
+async def test_a_duplicate_host_is_a_422_that_names_no_other_tenant() -> None:
     plugin = TenantHosts(tree=tree_of(facts("bob", spec={"host": "x.example"})))
 
-    with pytest.raises(errors.Invalid) as refused:
+    with pytest.raises(errors.Invalid) as caught:
         await plugin.validate(attributes("CREATE", tenant("alpha", spec={"host": "x.example"}), user=ADMIN))
 
-    assert refused.value.causes[0]["field"] == "spec.host"
-    assert refused.value.causes[0]["reason"] == "FieldValueDuplicate"
-    assert "bob" not in refused.value.message
+    assert caught.value.causes[0]["field"] == "spec.host"
+    assert caught.value.causes[0]["reason"] == "FieldValueDuplicate"
+    assert "bob" not in caught.value.message
 
 
-async def test_creating_the_root_again_is_no_duplicate_of_itself() -> None:
+async def test_the_root_tenant_is_not_a_duplicate_of_itself() -> None:
     plugin = TenantHosts(tree=tree_of(root()))
 
     await plugin.validate(attributes("CREATE", tenant("root"), user=ADMIN))

@@ -13,7 +13,7 @@ from tests.tenant_objects import ADMIN, ALICE, FakeNamespaces, attributes, facts
 
 class Cache:
     async def wait_for_own_writes(self) -> None:
-        """Always up to date."""
+        """The tree is always up to date."""
 
 
 def chain() -> Chain:
@@ -35,16 +35,21 @@ async def create(new: Object, user: User = ALICE) -> None:
     [
         pytest.param(tenant("b", "nowhere"), ALICE, 404, id="a missing namespace"),
         pytest.param(tenant("b", "default"), ALICE, 403, id="a namespace without a tenant"),
-        pytest.param(tenant("b", spec={"host": "Not Canonical"}), ALICE, 403, id="trust comes before spelling"),
-        pytest.param(tenant("b", spec={"host": "Not Canonical"}), ADMIN, 422, id="a spelling"),
-        pytest.param(tenant("b", spec={"resourceQuotas": {"cpu": 5}}), ALICE, 422, id="a quota"),
+        pytest.param(
+            tenant("b", spec={"host": "Not Canonical"}),
+            ALICE,
+            403,
+            id="an untrusted user, before the host is validated",
+        ),
+        pytest.param(tenant("b", spec={"host": "Not Canonical"}), ADMIN, 422, id="a host that is not canonical"),
+        pytest.param(tenant("b", spec={"resourceQuotas": {"cpu": 5}}), ALICE, 422, id="an exceeded quota"),
     ],
 )
-async def test_what_is_refused(new: Object, user: User, code: int) -> None:
-    with pytest.raises(errors.StatusError) as refused:
+async def test_the_chain_of_tenant_plugins_rejects_invalid_creates(new: Object, user: User, code: int) -> None:
+    with pytest.raises(errors.StatusError) as caught:
         await create(new, user)
 
-    assert refused.value.code == code
+    assert caught.value.code == code
 
 
 async def test_an_ordinary_tenant_is_admitted() -> None:

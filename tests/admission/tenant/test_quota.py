@@ -32,29 +32,31 @@ PARENT = quotas("alpha", cpu=10)
 @pytest.mark.parametrize(
     ("others", "new", "old", "expected"),
     [
-        pytest.param([PARENT], quotas("beta", "tenant-alpha", cpu=10), None, [], id="all that the parent has"),
+        pytest.param([PARENT], quotas("beta", "tenant-alpha", cpu=10), None, [], id="as much as the parent declares"),
         pytest.param(
             [PARENT],
             quotas("beta", "tenant-alpha", cpu=11),
             None,
             ["11 is more than the 10 that is left of the quota of the parent tenant"],
-            id="more than the parent has",
+            id="more than the parent declares",
         ),
         pytest.param(
             [PARENT, quotas("gamma", "tenant-alpha", cpu="7500m")],
             quotas("beta", "tenant-alpha", cpu=3),
             None,
             ["3 is more than the 2500m that is left of the quota of the parent tenant"],
-            id="more than a sibling leaves",
+            id="more than a sibling leaves over",
         ),
         pytest.param(
             [PARENT, quotas("gamma", "tenant-alpha", cpu="7500m")],
             quotas("beta", "tenant-alpha", cpu="2.5"),
             None,
             [],
-            id="what a sibling leaves, in another spelling",
+            id="as much as a sibling leaves over, in another notation",
         ),
-        pytest.param([PARENT], quotas("beta", "tenant-alpha", memory="1Ti"), None, [], id="a key nobody bounds"),
+        pytest.param(
+            [PARENT], quotas("beta", "tenant-alpha", memory="1Ti"), None, [], id="a key that no ancestor declares"
+        ),
         pytest.param(
             [PARENT],
             quotas("beta", "tenant-alpha", **{"requests.cpu": 11}),
@@ -70,7 +72,7 @@ PARENT = quotas("alpha", cpu=10)
             quotas("beta", "tenant-alpha", memory="1Gi"),
             None,
             [],
-            id="what a sibling leaves under another name",
+            id="as much as a sibling leaves over under the alias",
         ),
         pytest.param(
             [quotas("alpha", "tenant-root", **{"requests.storage": 5})],
@@ -84,31 +86,31 @@ PARENT = quotas("alpha", cpu=10)
             quotas("beta", "tenant-alpha", cpu=5),
             None,
             ["5 is more than the 4 that is left of the quota of the parent tenant"],
-            id="the lesser of both names binds",
+            id="the lesser amount of a key and its alias counts",
         ),
         pytest.param(
-            [PARENT], quotas("beta", "tenant-alpha", **{"limits.cpu": 11}), None, [], id="limits are something else"
+            [PARENT], quotas("beta", "tenant-alpha", **{"limits.cpu": 11}), None, [], id="limits.cpu is no alias of cpu"
         ),
         pytest.param(
             [PARENT],
             quotas("beta", "tenant-alpha", **{"requests.cpu": 9}),
             quotas("beta", "tenant-alpha", cpu=9),
             [],
-            id="another name for the same",
+            id="the same amount under the alias",
         ),
         pytest.param(
             [PARENT, facts("beta", "tenant-alpha")],
             quotas("c", "tenant-alpha-beta", cpu=11),
             None,
             ["11 is more than the 10 that is left of the quota of the nearest ancestor that declares it"],
-            id="bounded by the nearest ancestor that declares the key",
+            id="limited by the nearest ancestor that declares the key",
         ),
         pytest.param(
             [PARENT, facts("beta", "tenant-alpha"), quotas("c", "tenant-alpha-beta", cpu=8)],
             quotas("gamma", "tenant-alpha", cpu=3),
             None,
             ["3 is more than the 2 that is left of the quota of the parent tenant"],
-            id="what a nephew claims past a sibling that declares nothing",
+            id="the claim of a nephew whose parent declares nothing",
         ),
         pytest.param(
             [PARENT, quotas("beta", "tenant-alpha", cpu=6)],
@@ -136,60 +138,60 @@ PARENT = quotas("alpha", cpu=10)
             quotas("alpha", cpu=5),
             quotas("alpha", cpu=1),
             [],
-            id="an excess of old may shrink in steps",
+            id="an existing excess may shrink in steps",
         ),
         pytest.param(
             [PARENT, quotas("beta", "tenant-alpha", cpu=6)],
             facts("alpha"),
             PARENT,
             [],
-            id="a parent that nobody bounds may cease to declare",
+            id="a parent without a limit may remove its quota",
         ),
         pytest.param(
             [PARENT, quotas("beta", "tenant-alpha", cpu=20)],
             facts("beta", "tenant-alpha", spec={"resourceQuotas": {"cpu": "20"}, "etcd": True}),
             quotas("beta", "tenant-alpha", cpu=20),
             [],
-            id="what stands and does not change is not judged",
+            id="an existing excess that does not change is admitted",
         ),
         pytest.param(
             [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu=5), quotas("c", "tenant-alpha-beta", cpu=5)],
             facts("beta", "tenant-alpha"),
             quotas("beta", "tenant-alpha", cpu=5),
             [],
-            id="an excess of old that does not grow is not judged",
+            id="an existing excess of the parent that does not grow is admitted",
         ),
         pytest.param(
             [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu=2), quotas("c", "tenant-alpha-beta", cpu=5)],
             facts("beta", "tenant-alpha"),
             quotas("beta", "tenant-alpha", cpu=2),
             ["5 is more than the 3 that is left of the quota of the parent tenant"],
-            id="a bound that goes lets an excess of old through",
+            id="removing a quota exposes the claims of its children",
         ),
         pytest.param(
             [quotas("alpha", cpu="damaged"), quotas("beta", "tenant-alpha", cpu=6)],
             quotas("gamma", "tenant-alpha", cpu=99),
             None,
             [],
-            id="a damaged quantity bounds nobody",
+            id="a malformed quantity is no limit",
         ),
         pytest.param(
             [quotas("alpha", cpu=0)],
             quotas("beta", "tenant-alpha", cpu="1m"),
             None,
             ["1m is more than the 0 that is left of the quota of the parent tenant"],
-            id="a declared zero is a bound",
+            id="zero is a limit",
         ),
     ],
 )
-def test_verdicts(
+def test_a_quota_change_is_validated_against_ancestors_siblings_and_children(
     others: Sequence[TenantSummary], new: TenantSummary, old: TenantSummary | None, expected: Sequence[str]
 ) -> None:
     (key, *_) = sorted(new.quotas, reverse=True) or ["cpu"]
     assert problems(tree_of(*others), new, old) == [f"spec.resourceQuotas[{key}]: Forbidden: {why}" for why in expected]
 
 
-def test_every_key_is_judged_and_told_at_once() -> None:
+def test_the_errors_of_all_keys_are_reported_together() -> None:
     tree = tree_of(quotas("alpha", cpu=1, memory="1Gi"))
 
     found = problems(tree, quotas("beta", "tenant-alpha", cpu=2, memory="2Gi", pods=3))
@@ -197,16 +199,16 @@ def test_every_key_is_judged_and_told_at_once() -> None:
     assert [each.split(":")[0] for each in found] == ["spec.resourceQuotas[cpu]", "spec.resourceQuotas[memory]"]
 
 
-def test_a_tenant_whose_namespace_does_not_follow_the_layout_is_a_parent_all_the_same() -> None:
+def test_a_tenant_with_an_irregular_namespace_name_limits_its_children() -> None:
     """R-050, PEER-21."""
-    odd = tenant("alpha", spec={"resourceQuotas": {"cpu": 1}})
-    odd["status"]["namespace"] = "somewhere"
+    irregular = tenant("alpha", spec={"resourceQuotas": {"cpu": 1}})
+    irregular["status"]["namespace"] = "somewhere"
 
-    assert problems(tree_of(summarize(odd)), quotas("beta", "somewhere", cpu=2))
+    assert problems(tree_of(summarize(irregular)), quotas("beta", "somewhere", cpu=2))
 
 
-def test_very_many_keys_are_judged_in_no_more_than_the_time_of_reading_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ATTACK-13: who may write one Tenant must not be able to stop the server for everybody."""
+def test_the_cost_of_validation_is_linear_in_the_number_of_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ATTACK-13: a user who may write one Tenant cannot block the server for everybody else."""
     many = {f"count/a{n}": "1" for n in range(5_000)}
     parent, read = quotas("alpha", **many), 0
 
@@ -221,17 +223,17 @@ def test_very_many_keys_are_judged_in_no_more_than_the_time_of_reading_them(monk
     assert read <= 20 * len(many)
 
 
-async def test_the_plugin_answers_422_with_a_cause_a_key() -> None:
+async def test_an_exceeded_quota_is_a_422_with_a_cause_for_each_key() -> None:
     plugin = TenantQuota(tree=tree_of(quotas("alpha", cpu=1)))
 
-    with pytest.raises(errors.Invalid) as refused:
+    with pytest.raises(errors.Invalid) as caught:
         await plugin.validate(attributes("CREATE", tenant("b", "tenant-alpha", spec={"resourceQuotas": {"cpu": 2}})))
 
-    cause = refused.value.causes[0]
+    cause = caught.value.causes[0]
     assert (cause["reason"], cause["field"]) == ("FieldValueForbidden", "spec.resourceQuotas[cpu]")
 
 
-async def test_of_fifty_parallel_creates_exactly_as_many_are_admitted_as_fit() -> None:
+async def test_parallel_creates_are_admitted_until_the_quota_is_used_up() -> None:
     """API-18."""
     tree = tree_of(root(resourceQuotas={"cpu": 17}))
 
@@ -256,46 +258,47 @@ async def test_of_fifty_parallel_creates_exactly_as_many_are_admitted_as_fit() -
     assert sum(admitted) == 17
 
 
-# A model that knows nothing of the code: every tenant's claim, from scratch, for one key.
+# A model independent of the code: it computes every tenant's claim on one key from scratch.
 
-Amounts = st.one_of(st.none(), st.integers(0, 6), st.sampled_from(["500m", "1500m", "2"]))
-Place = tuple[str, str]
+AMOUNTS = st.one_of(st.none(), st.integers(0, 6), st.sampled_from(["500m", "1500m", "2"]))
+TenantId = tuple[str, str]
 
 
-class Model:
-    """What each Tenant declares, by (namespace, name), and whether all of it holds together."""
+class QuotaModel:
+    """The declared amount of each Tenant by (namespace, name), and whether the quota rule holds for all of them."""
 
     def __init__(self) -> None:
-        self.declared: dict[Place, Any] = {("tenant-root", "root"): 8}
+        self.declared: dict[TenantId, Any] = {("tenant-root", "root"): 8}
 
-    def namespace(self, place: Place) -> str:
-        home, name = place
+    def namespace(self, tenant_id: TenantId) -> str:
+        parent_namespace, name = tenant_id
         if name == "root":
             return "tenant-root"
-        return f"tenant-{name}" if home == "tenant-root" else f"{home}-{name}"
+        return f"tenant-{name}" if parent_namespace == "tenant-root" else f"{parent_namespace}-{name}"
 
-    def claim(self, place: Place) -> Any:
-        own = self.declared[place]
+    def claim(self, tenant_id: TenantId) -> Any:
+        own = self.declared[tenant_id]
         if own is not None:
             return quantity.parse(own)
-        return self.below(place)
+        return self.below(tenant_id)
 
-    def below(self, place: Place) -> Any:
-        namespace = self.namespace(place)
+    def below(self, tenant_id: TenantId) -> Any:
+        namespace = self.namespace(tenant_id)
         return sum(self.claim(each) for each in self.declared if each[0] == namespace and each[1] != "root")
 
     def holds(self) -> bool:
         return all(
-            own is None or self.below(place) <= quantity.parse(own) for place, own in list(self.declared.items())
+            own is None or self.below(tenant_id) <= quantity.parse(own)
+            for tenant_id, own in list(self.declared.items())
         )
 
-    def facts(self, place: Place) -> TenantSummary:
-        home, name = place
-        own = self.declared[place]
-        return facts(name, home, spec={"resourceQuotas": {} if own is None else {"cpu": own}})
+    def facts(self, tenant_id: TenantId) -> TenantSummary:
+        parent_namespace, name = tenant_id
+        own = self.declared[tenant_id]
+        return facts(name, parent_namespace, spec={"resourceQuotas": {} if own is None else {"cpu": own}})
 
 
-PLACES = [
+TENANT_IDS = [
     ("tenant-root", "root"),
     ("tenant-root", "a"),
     ("tenant-root", "b"),
@@ -306,23 +309,25 @@ PLACES = [
 ]
 
 
-@given(st.lists(st.tuples(st.sampled_from(PLACES), Amounts), max_size=25))
-def test_a_write_is_refused_if_and_only_if_it_would_break_the_rule(writes: list[tuple[Place, Any]]) -> None:
-    model = Model()
+@given(st.lists(st.tuples(st.sampled_from(TENANT_IDS), AMOUNTS), max_size=25))
+def test_a_write_is_rejected_if_and_only_if_it_violates_the_quota_rule(writes: list[tuple[TenantId, Any]]) -> None:
+    model = QuotaModel()
     tree = TenantTree([model.facts(("tenant-root", "root"))])
-    for place, amount in writes:
-        home, _ = place
-        if place not in model.declared and all(model.namespace(each) != home for each in model.declared):
+    for tenant_id, amount in writes:
+        parent_namespace, _ = tenant_id
+        if tenant_id not in model.declared and all(
+            model.namespace(each) != parent_namespace for each in model.declared
+        ):
             continue
         before = dict(model.declared)
-        old = tree.get(model.facts(place).key) if place in model.declared else None
-        model.declared[place] = amount
-        new = model.facts(place)
+        old = tree.get(model.facts(tenant_id).key) if tenant_id in model.declared else None
+        model.declared[tenant_id] = amount
+        new = model.facts(tenant_id)
 
-        refused = bool(validate_quota_change(tree, new, old))
+        rejected = bool(validate_quota_change(tree, new, old))
 
-        assert refused is not model.holds(), (place, amount, before)
-        if refused:
+        assert rejected is not model.holds(), (tenant_id, amount, before)
+        if rejected:
             model.declared = before
         else:
             tree.put(new)

@@ -29,22 +29,26 @@ class Cache:
         pytest.param("UPDATE", {"host": "a.example"}, {"host": "a.example"}, TreeEffect.NONE, id="the same host"),
         pytest.param("UPDATE", {"host": ""}, {"host": "a.example"}, TreeEffect.CLAIMS, id="a cleared host"),
         pytest.param(
-            "UPDATE", {"resourceQuotas": {"cpu": 2}}, {"resourceQuotas": {"cpu": 1}}, TreeEffect.CLAIMS, id="cpu"
+            "UPDATE",
+            {"resourceQuotas": {"cpu": 2}},
+            {"resourceQuotas": {"cpu": 1}},
+            TreeEffect.CLAIMS,
+            id="a changed quota",
         ),
-        pytest.param("UPDATE", {}, {"resourceQuotas": {"cpu": 1}}, TreeEffect.CLAIMS, id="a quota that goes"),
+        pytest.param("UPDATE", {}, {"resourceQuotas": {"cpu": 1}}, TreeEffect.CLAIMS, id="a removed quota"),
         pytest.param("DELETE", None, {"host": "a.example"}, TreeEffect.REMOVES, id="a deletion"),
     ],
 )
-def test_the_effect_of_a_write(
+def test_a_write_is_classified_by_its_effect_on_others(
     operation: Operation, new: dict[str, Any] | None, old: dict[str, Any] | None, expected: TreeEffect
 ) -> None:
-    def made(spec: dict[str, Any] | None) -> Object | None:
+    def tenant_or_none(spec: dict[str, Any] | None) -> Object | None:
         return tenant("alpha", spec=spec) if spec is not None else None
 
-    assert tree_effect(attributes(operation, made(new), made(old))) is expected
+    assert tree_effect(attributes(operation, tenant_or_none(new), tenant_or_none(old))) is expected
 
 
-def test_a_write_without_effect_on_others_is_not_guarded() -> None:
+def test_a_write_without_effect_on_others_takes_no_lock() -> None:
     guard = TreeGuard(cache=Cache())
     old = tenant("alpha")
 
@@ -52,22 +56,22 @@ def test_a_write_without_effect_on_others_is_not_guarded() -> None:
     assert guard.handles(attributes("UPDATE", tenant("alpha", spec={"host": "a.example"}), old))
 
 
-async def test_claims_are_judged_and_stored_one_by_one() -> None:
+async def test_writes_with_claims_are_serialized() -> None:
     cache = Cache()
     guard = TreeGuard(cache=cache)
-    inside = most = 0
+    running = most_running = 0
 
     async def write(name: str) -> None:
-        nonlocal inside, most
+        nonlocal running, most_running
         async with guard.guard(attributes("CREATE", tenant(name, spec={"resourceQuotas": {"cpu": 1}}))):
-            inside += 1
-            most = max(most, inside)
+            running += 1
+            most_running = max(most_running, running)
             await asyncio.sleep(0)
-            inside -= 1
+            running -= 1
 
     await asyncio.gather(*(write(f"t{number}") for number in range(5)))
 
-    assert (most, cache.waited) == (1, 5)
+    assert (most_running, cache.waited) == (1, 5)
 
 
 async def test_plain_creates_do_not_wait_for_each_other() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from admission.matching.match_rules import target_of
-from admission.webhook.admission_review import Verdict
-from admission.webhook.apply_patch import operations_of, patched
+from admission.webhook.admission_review import AdmissionResponse
+from admission.webhook.apply_patch import apply_patch, parse_patch_operations
 from admission.webhook.errors import CallFailed
 from apiserver.meta.errors import InternalError
 from apiserver.meta.resource import Object
@@ -19,21 +19,21 @@ _TARGET = target_of(_RESOURCE)
 
 
 def _patched(*operations: dict[str, Any]) -> Object:
-    given = tenant("a", spec={"host": "x"})
-    before = copy.deepcopy(given)
-    result = patched(given, operations, _TARGET, _RESOURCE)
-    assert given == before
+    original = tenant("a", spec={"host": "x"})
+    before = copy.deepcopy(original)
+    result = apply_patch(original, operations, _TARGET, _RESOURCE)
+    assert original == before
     return result
 
 
-def _words(*operations: dict[str, Any]) -> str:
+def _error_message(*operations: dict[str, Any]) -> str:
     with pytest.raises(InternalError) as caught:
         _patched(*operations)
     assert caught.value.code == 500
     return caught.value.message.removeprefix("Internal error occurred: ")
 
 
-def test_a_patched_object_is_defaulted_and_loses_what_is_unknown() -> None:
+def test_a_patched_object_is_pruned_and_defaulted() -> None:
     result = _patched(
         {"op": "remove", "path": "/spec"},
         {"op": "add", "path": "/spec", "value": {"etcd": True, "unknown": 1}},
@@ -45,30 +45,30 @@ def test_a_patched_object_is_defaulted_and_loses_what_is_unknown() -> None:
     assert "other" not in result
 
 
-def test_what_is_replaced_need_not_have_been_there() -> None:
+def test_replace_adds_a_missing_field() -> None:
     assert (
         _patched({"op": "replace", "path": "/metadata/generateName", "value": "g"})["metadata"]["generateName"] == "g"
     )
 
 
-def test_an_object_comes_back_in_its_own_version() -> None:
+def test_a_patched_object_is_returned_in_its_own_version() -> None:
     other = target_of(_RESOURCE).__class__("apps.cozystack.io", "v2", "tenants", "Tenant")
     operation = {"op": "test", "path": "/apiVersion", "value": "apps.cozystack.io/v2"}
-    assert patched(tenant("a"), [operation], other, _RESOURCE)["apiVersion"] == "apps.cozystack.io/v1alpha1"
+    assert apply_patch(tenant("a"), [operation], other, _RESOURCE)["apiVersion"] == "apps.cozystack.io/v1alpha1"
 
 
 @pytest.mark.parametrize(
-    ("operation", "words"),
+    ("operation", "message"),
     [
         pytest.param(
             {"op": "add", "path": "/metadata/finalizers/0", "value": "a/b"},
             'add operation does not apply: doc is missing path: "/metadata/finalizers/0": missing value',
-            id="into a list that is not there",
+            id="into a missing list",
         ),
         pytest.param(
             {"op": "remove", "path": "/spec/host/deeper"},
             'remove operation does not apply: doc is missing path: "/spec/host/deeper": missing value',
-            id="into a text",
+            id="into a string",
         ),
         pytest.param(
             {"op": "remove", "path": "/metadata/a~1b"},
@@ -83,57 +83,65 @@ def test_an_object_comes_back_in_its_own_version() -> None:
         pytest.param(
             {"op": "replace", "path": "/metadata", "value": "x"},
             "json: cannot unmarshal string into Go struct field .metadata",
-            id="metadata that are none",
+            id="metadata that is a string",
         ),
-        pytest.param({"op": "replace", "path": "", "value": []}, "the patch makes no object", id="no object"),
-        pytest.param({"op": "add", "path": 5, "value": 1}, None, id="a path that is no text"),
-        pytest.param({"op": "add", "path": "/metadata/labels", "value": ["x"]}, None, id="labels that are none"),
+        pytest.param(
+            {"op": "replace", "path": "", "value": []},
+            "the patch makes no object",
+            id="a document that is not an object",
+        ),
+        pytest.param({"op": "add", "path": 5, "value": 1}, None, id="a path that is not a string"),
+        pytest.param({"op": "add", "path": "/metadata/labels", "value": ["x"]}, None, id="labels that are a list"),
     ],
 )
-def test_what_cannot_be_applied_is_told(operation: dict[str, Any], words: str | None) -> None:
-    told = _words(operation)
-    assert told == words if words is not None else told
+def test_a_patch_that_cannot_be_applied_fails_with_the_message_of_the_go_library(
+    operation: dict[str, Any], message: str | None
+) -> None:
+    text = _error_message(operation)
+    assert text == message if message is not None else text
 
 
-_LISTED = {"op": "add", "path": "/metadata/finalizers", "value": ["a/b"]}
+_ADD_FINALIZERS = {"op": "add", "path": "/metadata/finalizers", "value": ["a/b"]}
 
 
 @pytest.mark.parametrize(
-    ("operation", "words"),
+    ("operation", "message"),
     [
         pytest.param(
             {"op": "remove", "path": "/metadata/finalizers/5"},
             "error in remove for path: '/metadata/finalizers/5': "
             "Unable to access invalid index: 5: invalid index referenced",
-            id="behind the end",
+            id="past the end",
         ),
         pytest.param(
             {"op": "add", "path": "/metadata/finalizers/x", "value": "c"},
             "error in add for path: '/metadata/finalizers/x': value was not a proper array index: 'x': "
             'strconv.Atoi: parsing "x": invalid syntax',
-            id="no index",
+            id="not an index",
         ),
         pytest.param(
             {"op": "replace", "path": "/metadata/finalizers/5", "value": "c"},
             "replace operation does not apply: doc is missing key: /metadata/finalizers/5: missing value",
-            id="replace behind the end",
+            id="replace past the end",
         ),
     ],
 )
-def test_so_is_what_does_not_fit_into_a_list(operation: dict[str, Any], words: str) -> None:
-    assert _words(_LISTED, operation) == words
+def test_an_invalid_list_index_fails_with_the_message_of_the_go_library(
+    operation: dict[str, Any], message: str
+) -> None:
+    assert _error_message(_ADD_FINALIZERS, operation) == message
 
 
-def test_too_many_operations_are_an_error() -> None:
-    assert "maximum operations" in _words(*[{"op": "test", "path": "/kind", "value": "Tenant"}] * 10_001)
+def test_a_patch_with_too_many_operations_fails() -> None:
+    assert "maximum operations" in _error_message(*[{"op": "test", "path": "/kind", "value": "Tenant"}] * 10_001)
 
 
 @pytest.mark.parametrize("patch", [b"", b"null", b"[]"])
-def test_nothing_is_no_patch(patch: bytes) -> None:
-    assert list(operations_of(Verdict(True, patch=patch, patch_type="JSONPatch"))) == []
+def test_an_empty_patch_has_no_operations(patch: bytes) -> None:
+    assert list(parse_patch_operations(AdmissionResponse(True, patch=patch, patch_type="JSONPatch"))) == []
 
 
 @pytest.mark.parametrize("patch", [b"{", b"{}", b'"x"', b"[5]", b"[null]", b"\xff"])
-def test_what_is_no_list_of_operations_is_a_failure(patch: bytes) -> None:
+def test_a_patch_that_is_not_a_list_of_operations_is_a_failed_call(patch: bytes) -> None:
     with pytest.raises(CallFailed, match="received undecodable patch in webhook response: "):
-        operations_of(Verdict(True, patch=patch, patch_type="JSONPatch"))
+        parse_patch_operations(AdmissionResponse(True, patch=patch, patch_type="JSONPatch"))

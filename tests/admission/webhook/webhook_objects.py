@@ -1,4 +1,4 @@
-"""Webhook configurations and plugins over values, as tests need them."""
+"""Webhook configurations and plugins over in-memory values, for tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from admission.webhook.mutating import MutatingWebhooks
 from admission.webhook.validating import ValidatingWebhooks
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import Object
-from tests.admission.policy.policy_objects import ROOT_NAMESPACE, Namespaces, Verdicts
+from tests.admission.policy.policy_objects import ROOT_NAMESPACE, StubAuthorizer, StubNamespaces
 from tests.run_coroutine import run_coroutine
 
 RULES = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]}]
@@ -27,11 +27,11 @@ ALLOWED: Mapping[str, Any] = {"allowed": True}
 DENIED: Mapping[str, Any] = {"allowed": False, "status": {"message": "no"}}
 
 Response = Mapping[str, Any] | CallFailed
-"""An AdmissionResponse without its uid, or what goes wrong instead."""
+"""An AdmissionResponse without its uid, or the failure of the call."""
 
 
 def hook(name: str = "x.example.com", **fields: Any) -> Object:
-    """The `url` of a webhook is its name."""
+    """A webhook whose URL is https://<name>/."""
     return {
         "name": name,
         "clientConfig": {"url": f"https://{name}/"},
@@ -51,62 +51,64 @@ def patch_of(*operations: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"allowed": True, "patchType": "JSONPatch", "patch": text}
 
 
-class Caller:
-    """A WebhookCaller that answers by the host of the URL, and keeps what it was asked."""
+class StubCaller:
+    """A WebhookCaller that selects the response by the host of the URL, and records the calls."""
 
     def __init__(self, responses: Mapping[str, Response | Callable[[Mapping[str, Any]], Response]]) -> None:
         self._responses = responses
-        self.asked: list[tuple[str, Mapping[str, Any]]] = []
+        self.calls: list[tuple[str, Mapping[str, Any]]] = []
         self.seconds: list[tuple[float, float]] = []
 
     @property
     def names(self) -> list[str]:
-        return [name for name, _ in self.asked]
+        return [name for name, _ in self.calls]
 
     async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
         name, review = endpoint.url.removeprefix("https://").rstrip("/"), json.loads(body)
-        self.asked.append((name, review))
+        self.calls.append((name, review))
         self.seconds.append((seconds, remaining))
         found = self._responses[name]
         response = found(review["request"]) if callable(found) else found
-        # as on the network, others come in between
+        # yields to the event loop, as a network call does
         await asyncio.sleep(0)
         if isinstance(response, CallFailed):
             raise response
-        whole = {"uid": review["request"]["uid"], **response}
-        return json.dumps({"apiVersion": review["apiVersion"], "kind": review["kind"], "response": whole}).encode()
+        full_response = {"uid": review["request"]["uid"], **response}
+        return json.dumps(
+            {"apiVersion": review["apiVersion"], "kind": review["kind"], "response": full_response}
+        ).encode()
 
 
-def held(*configurations: Object, synced: bool = True) -> WebhookSource:
+def webhook_source(*configurations: Object, synced: bool = True) -> WebhookSource:
     event = asyncio.Event()
     if synced:
         event.set()
-    found = WebhookSource(synced=event)
-    run_coroutine(found.configurations.replace(configurations, 1))
-    return found
+    source = WebhookSource(synced=event)
+    run_coroutine(source.configurations.replace(configurations, 1))
+    return source
 
 
 def webhook_dependencies(
-    caller: Caller, *, registry: CollectorRegistry | None = None, authorizer: Authorizer | None = None
+    caller: StubCaller, *, registry: CollectorRegistry | None = None, authorizer: Authorizer | None = None
 ) -> WebhookDependencies:
     return WebhookDependencies(
         caller=caller,
-        namespaces=Namespaces(ROOT_NAMESPACE),
-        authorizer=authorizer or Verdicts(),
+        namespaces=StubNamespaces(ROOT_NAMESPACE),
+        authorizer=authorizer or StubAuthorizer(),
         metrics=WebhookMetrics(registry or CollectorRegistry()),
     )
 
 
-def validating(caller: Caller, *hooks: Object, **more: Any) -> ValidatingWebhooks:
-    return ValidatingWebhooks(held(configuration(*hooks)), webhook_dependencies(caller, **more))
+def validating(caller: StubCaller, *hooks: Object, **more: Any) -> ValidatingWebhooks:
+    return ValidatingWebhooks(webhook_source(configuration(*hooks)), webhook_dependencies(caller, **more))
 
 
-def mutating(caller: Caller, *hooks: Object, **more: Any) -> MutatingWebhooks:
-    return MutatingWebhooks(held(configuration(*hooks)), webhook_dependencies(caller, **more))
+def mutating(caller: StubCaller, *hooks: Object, **more: Any) -> MutatingWebhooks:
+    return MutatingWebhooks(webhook_source(configuration(*hooks)), webhook_dependencies(caller, **more))
 
 
-def allowing(*names: str) -> Caller:
-    return Caller(dict.fromkeys(names, ALLOWED))
+def allowing(*names: str) -> StubCaller:
+    return StubCaller(dict.fromkeys(names, ALLOWED))
 
 
 def names_of(hooks: Sequence[Object]) -> list[str]:
