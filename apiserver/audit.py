@@ -53,7 +53,7 @@ def event(
     if context.impersonator is not None:
         described["impersonatedUser"] = _user(context.user)
     if info.is_resource:
-        described["objectRef"] = _without_empty(
+        described["objectRef"] = _non_empty(
             resource=info.resource,
             namespace=info.namespace,
             name=info.name,
@@ -70,10 +70,10 @@ def event(
     return described
 
 
-def status_of(error: StatusError) -> dict[str, Any]:
+def response_status(error: StatusError) -> dict[str, Any]:
     """responseStatus of a refused request."""
     given = {"status": "Failure", "message": _clean(error.message), "reason": error.reason}
-    return {**_without_empty(**given), "code": error.code}
+    return {**_non_empty(**given), "code": error.code}
 
 
 def source_ips(context: RequestContext) -> list[str]:
@@ -93,16 +93,16 @@ class AuditLog:
     """Appends events to a file, '-' for standard output. Over `max_bytes` (0: never) the file is renamed to `.1`,
     older ones up to `.backups`.
 
-    `write` never blocks: when the disk does not keep up for long, events are dropped and `on_lost` is told.
+    `write` never blocks: when the disk does not keep up for long, events are dropped and `on_event_lost` is told.
     """
 
     def __init__(
-        self, path: Path, *, max_bytes: int = 0, backups: int = 1, on_lost: Callable[[], None] = lambda: None
+        self, path: Path, *, max_bytes: int = 0, backups: int = 1, on_event_lost: Callable[[], None] = lambda: None
     ) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._backups = backups
-        self._on_lost = on_lost
+        self._on_event_lost = on_event_lost
         self._events: queue.Queue[Event | None] = queue.Queue(_QUEUE_SIZE)
         self._file = self._open()
         self._thread = threading.Thread(target=self._run, name="audit-log", daemon=True)
@@ -112,7 +112,7 @@ class AuditLog:
         try:
             self._events.put_nowait(document)
         except queue.Full:
-            self._on_lost()
+            self._on_event_lost()
 
     def close(self) -> None:
         """Write what is waiting and end. Blocks."""
@@ -138,7 +138,7 @@ class AuditLog:
                 self._append(orjson.dumps(document) + b"\n")
                 failing = False
             except (OSError, orjson.JSONEncodeError) as error:
-                self._on_lost()
+                self._on_event_lost()
                 if not failing:
                     _LOG.error("audit events are lost: %s", error)
                 failing = True
@@ -166,10 +166,10 @@ def received_at(context: RequestContext) -> datetime:
 
 def _user(user: User) -> dict[str, Any]:
     extra = {key: list(values) for key, values in user.extra.items()}
-    return _without_empty(username=user.name, uid=user.uid, groups=list(user.groups), extra=extra)
+    return _non_empty(username=user.name, uid=user.uid, groups=list(user.groups), extra=extra)
 
 
-def _without_empty(**fields: Any) -> dict[str, Any]:
+def _non_empty(**fields: Any) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value}
 
 

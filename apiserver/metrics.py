@@ -175,7 +175,7 @@ class Metrics:
         webhook_seconds: float = 0.0,
     ) -> None:
         """Count an answered request; `labels` come from `request_labels`, `size` is that of the body, if known."""
-        child = self._children.get(labels) or self._adopt(labels)
+        child = self._children.get(labels) or self._create_children(labels)
         counter = child.by_code.get(code)
         if counter is None:
             counter = child.by_code[code] = self._requests.labels(*labels, str(code))
@@ -185,14 +185,14 @@ class Metrics:
         if child.sizes is not None and size is not None:
             child.sizes.observe(size)
         if code in (429, 504):
-            self._terminations.labels(*_of_read(labels), str(code)).inc()
+            self._terminations.labels(*_read_labels(labels), str(code)).inc()
 
-    def aborted(self, labels: tuple[str, ...]) -> None:
+    def request_aborted(self, labels: tuple[str, ...]) -> None:
         """Count a request that has no whole answer; `labels` come from `request_labels`."""
-        self._aborts.labels(*_of_read(labels)[:-1]).inc()
+        self._aborts.labels(*_read_labels(labels)[:-1]).inc()
 
-    def _adopt(self, labels: tuple[str, ...]) -> _Children:
-        sizes = self._sizes.labels(*_of_read(labels)) if labels[0] in ("GET", "LIST") else None
+    def _create_children(self, labels: tuple[str, ...]) -> _Children:
+        sizes = self._sizes.labels(*_read_labels(labels)) if labels[0] in ("GET", "LIST") else None
         child = _Children(self._durations.labels(*labels), self._sli.labels(*labels), sizes)
         self._children[labels] = child
         return child
@@ -204,7 +204,7 @@ class Metrics:
         """`kind` is readOnly or mutating."""
         return self._inflight.labels(kind)
 
-    def dropped(self) -> None:
+    def request_dropped(self) -> None:
         self._dropped.inc()
 
     def watch_events(self, group: str, version: str, resource: str) -> Counter:
@@ -218,29 +218,29 @@ class Metrics:
         self._cache_version.labels(*names).set_function(lambda: cache.rv)
         self._watchers.labels(*names).set_function(lambda: cache.watchers)
 
-    def stale_verdict(self, review: str) -> None:
+    def stale_decision_used(self, review: str) -> None:
         """`review` is tokenreviews or subjectaccessreviews."""
         self._stale.labels(review).inc()
 
-    def authentication(self, result: str) -> None:
+    def authentication_attempt(self, result: str) -> None:
         """`result` is success (anonymous too), failure (a 401) or error."""
         self._attempts.increment(result)
 
     def handshake_error(self) -> None:
         self._handshake_errors.inc()
 
-    def delegated(self, review: str, code: int | None) -> None:
+    def delegated_request(self, review: str, code: int | None) -> None:
         """`review` is authn or authz, `code` that of the host's answer, None if there was none."""
         self._delegated[review].labels(_NO_ANSWER if code is None else str(code)).inc()
 
-    def called(self, method: str, host: str, code: int | None) -> None:
+    def client_request(self, method: str, host: str, code: int | None) -> None:
         """Count a request to the host; no `code` if no answer came."""
         self._calls.labels(_NO_ANSWER if code is None else str(code), method, host).inc()
 
     def audit_event(self) -> None:
         self._audit_events.inc()
 
-    def audit_lost(self) -> None:
+    def audit_event_lost(self) -> None:
         self._audit_errors.labels("log").inc()
 
     def observe_admission(self, name: str, type_: str, operation: str, *, rejected: bool, seconds: float) -> None:
@@ -274,7 +274,7 @@ def request_labels(context: RequestContext, *, served: bool) -> tuple[str, ...]:
     return (verb, dry_run, *names, scope_of(info), "apiserver")
 
 
-def _of_read(labels: tuple[str, ...]) -> tuple[str, ...]:
+def _read_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
     return (labels[0], *labels[2:])
 
 

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from apiserver.request.options import DeleteOptions, ListOptions, WatchOptions
     from apiserver.storage.watch_cache import CachedObject, CacheWatcher
 
-Validate = Callable[[Object | None, Object | None], AbstractAsyncContextManager[None]]
+ValidateFunc = Callable[[Object | None, Object | None], AbstractAsyncContextManager[None]]
 """(object, old object) -> validating admission, to be held around the write. On delete the object is None."""
 
-Change = Callable[[Object | None], Awaitable[Object]]
+UpdateFunc = Callable[[Object | None], Awaitable[Object]]
 """From the stored object (a copy that may be changed; None if there is none) to the wanted one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deleted:
-    """`gone` is False while finalizers keep the object; `object` is its last (or current) state."""
+class DeletionResult:
+    """`removed` is False while finalizers keep the object; `object` is its last (or current) state."""
 
     object: Object
-    gone: bool
+    removed: bool
 
 
 class Storage(Protocol):
@@ -58,7 +58,7 @@ class Watcher(Protocol):
 
 @runtime_checkable
 class Creater(Protocol):
-    async def create(self, context: RequestContext, obj: Object, validate: Validate, *, dry_run: bool) -> Object:
+    async def create(self, context: RequestContext, obj: Object, validate: ValidateFunc, *, dry_run: bool) -> Object:
         """The stored object. Raises AlreadyExists, Invalid, and what `validate` raises."""
         ...
 
@@ -69,11 +69,11 @@ class Updater(Protocol):
         self,
         context: RequestContext,
         key: Key,
-        change: Change,
-        validate: Validate,
+        change: UpdateFunc,
+        validate: ValidateFunc,
         *,
         dry_run: bool,
-        validate_create: Validate | None = None,
+        validate_create: ValidateFunc | None = None,
     ) -> tuple[Object, bool]:
         """The stored object and whether it was created. `change` may be called again on a fresh read after a
         conflict, unless it returned an object with a resourceVersion of the caller's. A missing object is NotFound
@@ -83,7 +83,9 @@ class Updater(Protocol):
 
 @runtime_checkable
 class GracefulDeleter(Protocol):
-    async def delete(self, context: RequestContext, key: Key, options: DeleteOptions, validate: Validate) -> Deleted:
+    async def delete(
+        self, context: RequestContext, key: Key, options: DeleteOptions, validate: ValidateFunc
+    ) -> DeletionResult:
         """Raises NotFound, Conflict (preconditions), and what `validate` raises."""
         ...
 
@@ -96,7 +98,7 @@ class CollectionDeleter(Protocol):
         namespace: str,
         listing: ListOptions,
         options: DeleteOptions,
-        validate: Validate,
+        validate: ValidateFunc,
     ) -> tuple[Sequence[Object], int]:
         """The deleted objects and the list's resourceVersion. Objects that are gone meanwhile are passed over."""
         ...

@@ -1,0 +1,1 @@
+"""Encoded objects and their representations: JSON, YAML, tables, metadata only, gzip."""

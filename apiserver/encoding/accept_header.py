@@ -1,4 +1,4 @@
-"""The Accept header: its clauses in the order in which they are tried (WIRE-E1)."""
+"""Parses the Accept header into clauses, in the order in which they are tried (WIRE-E1)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Clause:
-    """One media range with its parameters; keys are lower case, q is taken out."""
+class AcceptClause:
+    """One media range with its parameters, without q; the keys are lower case."""
 
     media_range: str
     parameters: Mapping[str, str]
@@ -20,10 +20,10 @@ class Clause:
         return media_type == self.media_range
 
 
-def accept_clauses(accept: str) -> Sequence[Clause]:
-    """Best first: by q, then by how exact a clause is, then as written. No clause at all means anything.
+def accept_clauses(accept: str) -> Sequence[AcceptClause]:
+    """Best first: by q, then the more specific clause, then the order of the header. An empty header means `*/*`.
 
-    A clause with q=0 is tried last, but tried (WIRE-E1).
+    A clause with q=0 is tried last, not excluded (WIRE-E1).
     """
     ranked = []
     for text in accept.split(","):
@@ -32,9 +32,9 @@ def accept_clauses(accept: str) -> Sequence[Clause]:
             pairs = (part.partition("=") for part in rest)
             parameters = {key.strip().lower(): value.strip().strip('"') for key, _, value in pairs}
             quality = _quality(parameters.pop("q", "1"))
-            ranked.append((-quality, media_range.count("*"), Clause(media_range.lower(), parameters)))
+            ranked.append((-quality, media_range.count("*"), AcceptClause(media_range.lower(), parameters)))
     ranked.sort(key=lambda entry: entry[:2])
-    return [clause for *_, clause in ranked] or [Clause("*/*", {})]
+    return [clause for *_, clause in ranked] or [AcceptClause("*/*", {})]
 
 
 def _quality(text: str) -> float:

@@ -1,4 +1,4 @@
-"""An object as the watch cache holds it: encoded once, as bytes that every reader shares."""
+"""An object in the watch cache: encoded once, as bytes that all readers share."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from apiserver.meta.resource import Age, Key, Object, Resource
 
 _logger = logging.getLogger(__name__)
 _MANY_LABELS = 1000
-_NOTHING: Mapping[str, str] = {}
-_NOT_PACKED: Mapping[str, Any] = {}
-# so many objects are in a block, on average
-_LED = 64
+_EMPTY: Mapping[str, str] = {}
+_NO_BLOCKS: Mapping[str, Any] = {}
+# the average number of objects in a gzip block
+_OBJECTS_PER_BLOCK = 64
 _OWN_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 class CachedObject:
     """One state of one object.
 
-    `json` is the whole object, compact; `labels` are what label selectors see, and `fields` what field selectors see
-    besides name and namespace; `cells` are the table cells in order: since when, where a cell tells an age, and as JSON
-    what stands between those. `leads` tells, by the key alone, whether a block of a compressed list begins with it, and
-    `packed` keeps those blocks by the view's form (packing.py).
+    `json` is the whole object, compact. Label selectors match `labels`; field selectors match `fields`, the name and
+    the namespace. `cells` are the table cells in order: an int is an age cell (the creation time in seconds of the
+    epoch), bytes are the JSON of the cells between two age cells. `starts_block` says, from the key alone, whether the
+    object starts a block of a compressed list; `gzip_blocks` caches these blocks by `View.form` (gzip_blocks.py).
     """
 
     __slots__ = (
@@ -38,12 +38,12 @@ class CachedObject:
         "_metadata_start",
         "cells",
         "fields",
+        "gzip_blocks",
         "json",
         "key",
         "labels",
-        "leads",
-        "packed",
         "rv",
+        "starts_block",
         "uid",
     )
 
@@ -67,40 +67,42 @@ class CachedObject:
         self.json = json
         self.cells = cells
         self._metadata_start, self._metadata_end = metadata
-        self.leads = hash(key) % _LED == 0
-        self.packed = _NOT_PACKED
+        self.starts_block = hash(key) % _OBJECTS_PER_BLOCK == 0
+        self.gzip_blocks = _NO_BLOCKS
 
-    def forget_blocks(self) -> None:
-        """When it is no longer the state at present: history keeps it for a while, and need not keep its neighbours."""
-        self.packed = _NOT_PACKED
+    def drop_gzip_blocks(self) -> None:
+        """To be called when this is no longer the current state: the event history keeps the object for a while, and
+        its blocks would keep its neighbours alive."""
+        self.gzip_blocks = _NO_BLOCKS
 
     @property
     def metadata(self) -> bytes:
-        """The JSON of its metadata."""
+        """The JSON of the object's metadata."""
         return self.json[self._metadata_start : self._metadata_end]
 
     def object(self) -> Object:
-        """The object, parsed anew: the caller may change it."""
+        """A freshly parsed copy, which the caller may change."""
         parsed: Object = orjson.loads(self.json)
         return parsed
 
 
 def encode(resource: Resource, obj: Object, *, labels: Mapping[str, str] | None = None) -> CachedObject:
-    """`labels`, where given, are what selectors see in place of the object's own. `obj` is not kept."""
+    """Encode `obj`, without keeping a reference to it. Label selectors match `labels` instead of the object's own
+    labels if they are passed."""
     metadata = obj["metadata"]
     head = f'{{"apiVersion":"{resource.api_version}","kind":"{resource.kind}","metadata":'.encode()
     encoded = to_json(metadata)
     others = {name: value for name, value in obj.items() if name not in _OWN_FIELDS}
     tail = b"," + to_json(others)[1:] if others else b"}"
-    own = metadata.get("labels") if labels is None else labels
+    selectable = metadata.get("labels") if labels is None else labels
     return CachedObject(
         key=Key(sys.intern(metadata.get("namespace") or ""), metadata.get("name") or ""),
         rv=int(metadata.get("resourceVersion") or 0),
         uid=metadata.get("uid") or "",
-        labels=_interned(own) if own else _NOTHING,
+        labels=_interned(selectable) if selectable else _EMPTY,
         fields={name: value(obj) for name, value in resource.selectable_fields.items()}
         if resource.selectable_fields
-        else _NOTHING,
+        else _EMPTY,
         json=head + encoded + tail,
         cells=_cells(resource, obj),
         metadata=(len(head), len(head) + len(encoded)),
@@ -108,14 +110,15 @@ def encode(resource: Resource, obj: Object, *, labels: Mapping[str, str] | None 
 
 
 def at_version(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
-    """The content of `obj` under another resourceVersion, as a deletion shows it (WIRE-F5, WIRE-F6)."""
+    """A copy of `obj` with another resourceVersion, as DELETED events need it (WIRE-F5, WIRE-F6)."""
     content = obj.object()
     content["metadata"]["resourceVersion"] = str(rv)
     return encode(resource, content, labels=obj.labels)
 
 
-def bare(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
-    """No more than which object it is, as at `rv`: for a reader who may no longer see what is in it."""
+def identity_only(resource: Resource, obj: CachedObject, rv: int) -> CachedObject:
+    """A copy of `obj` reduced to name, namespace and uid, with resourceVersion `rv`, for clients that may no longer
+    read its content."""
     identity = {"name": obj.key.name, "namespace": obj.key.namespace, "uid": obj.uid, "resourceVersion": str(rv)}
     return encode(resource, {"metadata": {field: value for field, value in identity.items() if value}})
 
@@ -125,12 +128,13 @@ def to_json(value: Any) -> bytes:
     try:
         return deepjson.dumps(value)
     except TypeError:
-        # integers over 64 bits and nesting over 254 levels are beyond orjson, not beyond JSON
+        # orjson rejects integers over 64 bits and nesting over 254 levels; both are valid JSON
         return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(errors="replace")
 
 
 def _interned(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """Few keys and values make up the labels of many objects: keep one string of each. Of very many, none is common."""
+    """Many objects share few label keys and values, so equal strings are stored once. An object with very many labels
+    is an exception: its labels are not interned."""
     if len(labels) > _MANY_LABELS:
         return dict(labels)
     return {sys.intern(key): sys.intern(value) for key, value in labels.items()}
@@ -142,7 +146,7 @@ def _cells(resource: Resource, obj: Object) -> tuple[bytes | int, ...]:
     try:
         values = list(resource.cells(obj))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError):
-        # an object that clients shaped freely must not stop the stream that it comes in
+        # clients choose the object's shape; an unexpected one must not break the whole list or watch
         _logger.warning("no table cells for %s %s", resource.group_resource, name, exc_info=True)
         values = []
     width = len(resource.columns)
@@ -164,7 +168,7 @@ def _parts(values: Sequence[object]) -> tuple[bytes | int, ...]:
 
 
 def epoch(timestamp: object) -> int:
-    """A timestamp in seconds of the epoch, 0 for what is none."""
+    """A timestamp in seconds of the epoch, 0 if it cannot be parsed."""
     if not isinstance(timestamp, str):
         return 0
     try:

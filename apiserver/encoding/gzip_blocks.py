@@ -1,8 +1,7 @@
-"""Lists as gzip, compressed once: the clients that informers and kubectl are built on all ask for it.
+"""Compresses lists with gzip, block by block, so that a repeated list only compresses the blocks that changed.
 
-A list is cut into blocks of neighbours. What a block comes to is kept with its first object, until one of its objects
-is another, or older by as much as the list tells: of a list that was asked for before, only the blocks that have
-changed are compressed again.
+A block is a run of neighbouring objects. Its compressed bytes are cached on its first object and dropped as soon as
+any object of the block, or the age in one of its table rows, changes. client-go and kubectl always accept gzip.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from apiserver.encoding.encoded_object import CachedObject
 from apiserver.encoding.transforms import View
 
 LEVEL: Final = 1
-# Deflate without a header: what a gzip member consists of, and what can be put together from parts.
+# Raw deflate without a header, so that compressed parts can be concatenated into one gzip member.
 _RAW: Final = -15
 _HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x04\xff"
 _PIECE_BYTES: Final = 64 * 1024
-# A block begins at an object that leads: one that comes or goes changes its own block, and leaves the others.
-_MOST_OBJECTS: Final = 512
+# Blocks begin at objects with `starts_block`, so that adding or removing an object changes only the block around it.
+_MAX_OBJECTS: Final = 512
 
 _POLYNOMIAL: Final = 0xEDB88320
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Some bytes of a gzip member: deflated, how many they were, and their CRC-32."""
+class GzipPart:
+    """A part of a gzip member: the deflated bytes, and the size and CRC-32 of the original ones."""
 
     deflated: bytes
     size: int
@@ -38,78 +37,78 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A part that is what `objects` come to, until a time in seconds of the epoch. `shift` is what appending it does to
-    the CRC of what stands before it."""
+class GzipBlock:
+    """The compressed `objects`. `valid_until` is in seconds of the epoch. The CRC of all bytes before the block is
+    multiplied by `crc_shift` when the block is appended."""
 
     objects: Sequence[CachedObject]
-    until: float
-    part: Part
-    shift: int
+    valid_until: float
+    gzip_part: GzipPart
+    crc_shift: int
 
 
-async def gzipped(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> AsyncIterator[bytes]:
-    """The list of `items`, whose ListMeta is `metadata`, as it is `now`, in seconds of the epoch."""
+async def gzip_list(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> AsyncIterator[bytes]:
+    """Yield the gzip of a list of `items` with the ListMeta `metadata`. `now` is in seconds of the epoch."""
     items = tuple(items)
-    head = _part(b"".join((view.list_head(metadata), *view.items(items[:1], now))))
+    head = _compress(b"".join((view.list_head(metadata), *view.items(items[:1], now))))
     crc, size, ready = head.crc, head.size, [_HEADER, head.deflated]
-    for objects in blocks(items[1:]):
-        block: Block | None = objects[0].packed.get(view.form)
-        if block is None or block.until <= now or block.objects != objects:
-            block = await asyncio.to_thread(_block, view, objects, now)
-            objects[0].packed = {**objects[0].packed, view.form: block}
-        crc, size = _times(block.shift, crc) ^ block.part.crc, size + block.part.size
-        ready.append(block.part.deflated)
+    for objects in split_into_blocks(items[1:]):
+        block: GzipBlock | None = objects[0].gzip_blocks.get(view.form)
+        if block is None or block.valid_until <= now or block.objects != objects:
+            block = await asyncio.to_thread(_compress_block, view, objects, now)
+            objects[0].gzip_blocks = {**objects[0].gzip_blocks, view.form: block}
+        crc, size = _multiply(block.crc_shift, crc) ^ block.gzip_part.crc, size + block.gzip_part.size
+        ready.append(block.gzip_part.deflated)
         if sum(map(len, ready)) >= _PIECE_BYTES:
             yield b"".join(ready)
             ready = []
-            # as in any long answer, others have their turn
+            # yield to the event loop: the list may be long
             await asyncio.sleep(0)
-    tail = _part(b"]}\n", last=True)
-    crc = _times(_shift(tail.size), crc) ^ tail.crc
+    tail = _compress(b"]}\n", last=True)
+    crc = _multiply(_crc_shift(tail.size), crc) ^ tail.crc
     yield b"".join((*ready, tail.deflated, struct.pack("<II", crc, (size + tail.size) & 0xFFFFFFFF)))
 
 
-def blocks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
-    """Neighbours together, all of them in order, none of the blocks empty."""
+def split_into_blocks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
+    """Split the list into runs of neighbours, in order; no block is empty."""
     begin = 0
     for at, obj in enumerate(items):
-        if at > begin and (obj.leads or at - begin >= _MOST_OBJECTS):
+        if at > begin and (obj.starts_block or at - begin >= _MAX_OBJECTS):
             yield items[begin:at]
             begin = at
     if begin < len(items):
         yield items[begin:]
 
 
-def _block(view: View, objects: Sequence[CachedObject], now: float) -> Block:
-    """Every object stands behind another one: the first of the list is not in a block."""
-    part = _part(b",".join((b"", *view.items(objects, now))))
-    return Block(objects, view.lasts(objects, now), part, _shift(part.size))
+def _compress_block(view: View, objects: Sequence[CachedObject], now: float) -> GzipBlock:
+    """Every object gets a leading comma: the list's first item is not part of a block."""
+    gzip_part = _compress(b",".join((b"", *view.items(objects, now))))
+    return GzipBlock(objects, view.unchanged_until(objects, now), gzip_part, _crc_shift(gzip_part.size))
 
 
-def _part(content: bytes, *, last: bool = False) -> Part:
+def _compress(content: bytes, *, last: bool = False) -> GzipPart:
     compressor = zlib.compressobj(LEVEL, zlib.DEFLATED, _RAW)
-    # a sync flush ends at a byte, and the next part refers to nothing before it
+    # a sync flush ends at a byte boundary, and the next part does not refer back to this one
     deflated = compressor.compress(content) + compressor.flush(zlib.Z_FINISH if last else zlib.Z_SYNC_FLUSH)
-    return Part(deflated, len(content), zlib.crc32(content))
+    return GzipPart(deflated, len(content), zlib.crc32(content))
 
 
-# The CRC of a whole out of those of its parts, as zlib's crc32_combine has it: a CRC is a polynomial over GF(2), lowest
-# power in the highest bit, and what is appended multiplies it by a power of x.
+# The CRC of the whole is combined from the CRCs of its parts, as zlib's crc32_combine does: a CRC is a polynomial over
+# GF(2), with the lowest power in the highest bit, and appending bytes multiplies it by a power of x.
 
 
-def _shift(size: int) -> int:
-    """x to the power of the bits in `size` bytes."""
+def _crc_shift(size: int) -> int:
+    """x to the power of the number of bits in `size` bytes."""
     power, square = 1 << 31, 1 << 23
     while size:
         if size & 1:
-            power = _times(square, power)
-        square = _times(square, square)
+            power = _multiply(square, power)
+        square = _multiply(square, square)
         size >>= 1
     return power
 
 
-def _times(one: int, other: int) -> int:
+def _multiply(one: int, other: int) -> int:
     product = 0
     for bit in range(31, -1, -1):
         if one >> bit & 1:

@@ -1,4 +1,4 @@
-"""Which media type, and which transformation of the object, a response shall have (WIRE-E1 to WIRE-E9)."""
+"""Negotiates the media type of a response and the transformation of its object (WIRE-E1 to WIRE-E9)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class MediaType:
 
     @property
     def content_type(self) -> str:
-        """The Content-Type header: without parameters, but for a stream asked for as such (WIRE-E7, WIRE-F1)."""
+        """The Content-Type header. Its only parameter is `stream=watch`, if the client sent it (WIRE-E7, WIRE-F1)."""
         return self.type + _STREAM if self.stream else self.type
 
 
 def negotiate(accept: str, *, watch: bool = False, tables: bool = True) -> MediaType:
-    """What to answer with. A watch is JSON only (WIRE-E17). Raises NotAcceptable (WIRE-E3)."""
+    """The media type that fits `accept` best. Watches are JSON only (WIRE-E17). Raises NotAcceptable (WIRE-E3)."""
     offered = (JSON,) if watch else (JSON, YAML)
     for clause in accept_clauses(accept):
         for media_type in offered:
@@ -46,16 +46,16 @@ def negotiate(accept: str, *, watch: bool = False, tables: bool = True) -> Media
 
 
 def _with_parameters(media_type: str, parameters: Mapping[str, str], *, watch: bool, tables: bool) -> MediaType | None:
-    """None if the clause asks for what there is not: it is skipped, not an error (WIRE-E4)."""
+    """None if the clause's transformation is not supported: the clause is skipped, which is no error (WIRE-E4)."""
     transform = parameters.get("as", "")
     group, version = parameters.get("g", ""), parameters.get("v", "")
     stream = parameters.get("stream", "")
     if stream not in ("", "watch"):
         return None
     if transform or group or version:
-        known = group == _META_GROUP and version in _META_VERSIONS
+        supported = group == _META_GROUP and version in _META_VERSIONS
         kinds = ("PartialObjectMetadata", "PartialObjectMetadataList", *(("Table",) if tables else ()))
-        if not known or transform not in kinds:
+        if not supported or transform not in kinds:
             return None
     return MediaType(
         type=media_type,

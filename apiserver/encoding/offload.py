@@ -1,4 +1,4 @@
-"""Large values are worked on in a thread, so that who sent them is the only one who waits for that (ATTACK-13)."""
+"""Processes large values in a thread, so that only the client that sent them waits for that (ATTACK-13)."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ from typing import Any, TypeVar
 
 from apiserver.encoding.encoded_object import to_json
 
-# Of most objects, a byte costs about half a microsecond in each step of a write.
-LARGE = 32 * 1024
-"""Bytes of JSON."""
+# For most objects, each step of a write takes about half a microsecond per byte.
+LARGE_BYTES = 32 * 1024
+"""The size of the JSON above which a value is processed in a thread."""
 
-# Python lets a thread that computes go on for ten times as long, each time that the event loop wants to go on: some ten
-# times a request.
-_TURN_SECONDS = 0.0005
+# Python's default is ten times as long, and the event loop would wait that long about ten times per request.
+_SWITCH_INTERVAL_SECONDS = 0.0005
 
 T = TypeVar("T")
 
 
 def shorten_switch_interval() -> None:
-    """For a process whose event loop answers others while threads compute: it is to have its turn soon."""
-    sys.setswitchinterval(_TURN_SECONDS)
+    """Make computing threads release the GIL sooner, so that the event loop keeps answering other clients."""
+    sys.setswitchinterval(_SWITCH_INTERVAL_SECONDS)
 
 
 def json_size(*values: Any) -> int:
-    """Bytes of JSON; the encoder is a hundred times as fast as anything that is done with the values here."""
+    """The size of the values' JSON in bytes. Encoding is a hundred times as fast as the work that it is measured
+    for."""
     return sum(len(to_json(value)) for value in values)
 
 
 async def offload_if_large(work: Callable[[], T], *, size: int) -> T:
-    """What `work`, which is about so many bytes, returns or raises. Nobody else may change meanwhile what it reads."""
-    return await asyncio.to_thread(work) if size > LARGE else work()
+    """Run `work`, in a thread if `size` bytes are more than LARGE_BYTES, and return or raise its outcome. Nothing else
+    may change the values that `work` reads meanwhile."""
+    return await asyncio.to_thread(work) if size > LARGE_BYTES else work()

@@ -1,5 +1,4 @@
-"""Tables: columns from Name to Age and beyond, rows of encoded cells, and the age as kubectl has it (WIRE-E10 to
-WIRE-E15)."""
+"""Renders Tables: column definitions, rows of encoded cells, and ages in kubectl's format (WIRE-E10 to WIRE-E15)."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ INCLUDES = ("None", "Metadata", "Object")
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _YEAR = 365 * _DAY
-# below which number of seconds an age changes how often
+# (limit, step): an age below `limit` seconds changes every `step` seconds
 _STEPS = (
     (10 * _MINUTE, 1),
     (8 * _HOUR, _MINUTE),
@@ -39,7 +38,7 @@ def columns_of(resource: Resource) -> Sequence[Column]:
 
 
 def column_definitions(resource: Resource) -> bytes:
-    """JSON of columnDefinitions: every key of every column is there (WIRE-E11)."""
+    """The JSON of columnDefinitions. Every column has every key (WIRE-E11)."""
     return to_json(
         [
             {
@@ -55,7 +54,8 @@ def column_definitions(resource: Resource) -> bytes:
 
 
 def include_object(value: str) -> str:
-    """What a row's object holds: None, Metadata or Object (WIRE-E14). Raises BadRequest."""
+    """Validate the query parameter includeObject and apply its default: None, Metadata or Object (WIRE-E14). Raises
+    BadRequest."""
     if value and value not in INCLUDES:
         raise BadRequest(
             f'Unable to convert to Table as requested: includeObject: Invalid value: "{value}": '
@@ -64,18 +64,18 @@ def include_object(value: str) -> str:
     return value or "Metadata"
 
 
-def age(created: int, now: float) -> bytes:
-    """The age cell of what was created at `created`, both in seconds of the epoch."""
+def age_cell(created: int, now: float) -> bytes:
+    """The age of an object that was created at `created`. Both times are in seconds of the epoch."""
     return human_duration(int(now) - created).encode() if created else b"<unknown>"
 
 
-def lasts(objects: Iterable[CachedObject], now: float) -> float:
-    """Until when the rows of `objects` are what they are now: until the first age changes, in seconds of the epoch."""
+def unchanged_until(objects: Iterable[CachedObject], now: float) -> float:
+    """When the first age in the rows of `objects` changes, in seconds of the epoch; infinite if there are no ages."""
     ages = (part for obj in objects for part in obj.cells if isinstance(part, int))
-    return min((_age_lasts(created, int(now)) for created in ages), default=inf)
+    return min((_age_unchanged_until(created, int(now)) for created in ages), default=inf)
 
 
-def _age_lasts(created: int, now: int) -> float:
+def _age_unchanged_until(created: int, now: int) -> float:
     if not created:
         return inf
     seconds = now - created
@@ -84,37 +84,37 @@ def _age_lasts(created: int, now: int) -> float:
 
 
 def human_duration(seconds: int) -> str:
-    """A duration in the two or fewer largest units that tell something, as `kubectl get` has it."""
+    """A duration in its one or two largest units, in the format of `kubectl get` (duration.HumanDuration)."""
     if seconds < -1:
-        # two seconds of difference between clocks are taken for now
+        # as in Kubernetes, clocks may differ by less than two seconds
         return "<invalid>"
     if seconds < 2 * _MINUTE:
         return f"{max(seconds, 0)}s"
     if seconds < 10 * _MINUTE:
-        return _two(seconds, _MINUTE, "m", 1, "s")
+        return _two_units(seconds, _MINUTE, "m", 1, "s")
     if seconds < 3 * _HOUR:
         return f"{seconds // _MINUTE}m"
     if seconds < 8 * _HOUR:
-        return _two(seconds, _HOUR, "h", _MINUTE, "m")
+        return _two_units(seconds, _HOUR, "h", _MINUTE, "m")
     if seconds < 2 * _DAY:
         return f"{seconds // _HOUR}h"
     if seconds < 8 * _DAY:
-        return _two(seconds, _DAY, "d", _HOUR, "h")
+        return _two_units(seconds, _DAY, "d", _HOUR, "h")
     if seconds < 2 * _YEAR:
         return f"{seconds // _DAY}d"
     if seconds < 8 * _YEAR:
-        return _two(seconds, _YEAR, "y", _DAY, "d")
+        return _two_units(seconds, _YEAR, "y", _DAY, "d")
     return f"{seconds // _YEAR}y"
 
 
-def _two(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
+def _two_units(seconds: int, large: int, large_unit: str, small: int, small_unit: str) -> str:
     rest = seconds % large // small
     return f"{seconds // large}{large_unit}" + (f"{rest}{small_unit}" if rest else "")
 
 
 def rows(objects: Sequence[CachedObject], shown: Sequence[bytes], now: float) -> list[bytes]:
-    """A row for each object around what is `shown` of it, as JSON."""
-    ages = _Ages(now)
+    """One row per object, as JSON; `shown` is the JSON of each row's `object`."""
+    ages = _AgeCells(now)
     return [
         b'{"cells":[%b],"object":%b}'
         % (b",".join([part if isinstance(part, bytes) else ages[part] for part in obj.cells]), each)
@@ -122,13 +122,13 @@ def rows(objects: Sequence[CachedObject], shown: Sequence[bytes], now: float) ->
     ]
 
 
-class _Ages(dict[int, bytes]):
-    """Age cells by creation: what was made in the same second is of the same age."""
+class _AgeCells(dict[int, bytes]):
+    """Age cells by creation time: objects created in the same second share one."""
 
     def __init__(self, now: float) -> None:
         super().__init__()
         self._now = now
 
     def __missing__(self, created: int) -> bytes:
-        cell = self[created] = b'"%b"' % age(created, self._now)
+        cell = self[created] = b'"%b"' % age_cell(created, self._now)
         return cell

@@ -1,4 +1,4 @@
-"""What of an object a response shows: the whole, its metadata, or a table row. Views turn bytes into bytes."""
+"""Views of encoded objects: whole, metadata only, or as table rows. A view turns bytes into bytes without parsing."""
 
 from __future__ import annotations
 
@@ -20,35 +20,36 @@ PARTIAL_LIST = "PartialObjectMetadataList"
 
 
 class View(Protocol):
-    """`now` is the time in seconds of the epoch, of which table rows tell the age."""
+    """`now` is in seconds of the epoch; table rows compute ages from it."""
 
     @property
     def form(self) -> str:
-        """Views of one resource and one form show an object in the same bytes."""
+        """Identifies the view among those of its resource: views with the same form produce the same bytes."""
         ...
 
-    def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
-        """Until when `objects` are shown in the same bytes as now, in seconds of the epoch."""
+    def unchanged_until(self, objects: Sequence[CachedObject], now: float) -> float:
+        """How long `objects` are rendered to the same bytes as now, in seconds of the epoch."""
         ...
 
     def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
-        """Each as an element of a list."""
+        """Each object as an item of a list."""
         ...
 
     def single(self, obj: CachedObject, now: float) -> bytes:
-        """The answer to a GET, and the object of a watch event."""
+        """The object as the response to a GET, or in a watch event."""
         ...
 
     def list_head(self, metadata: bytes) -> bytes:
-        """A list up to its first item; its end is `]}` with every view. `metadata` is the JSON of its ListMeta."""
+        """The bytes of a list before its first item; with every view it ends with `]}`. `metadata` is the JSON of the
+        ListMeta."""
         ...
 
     def bookmark(self, metadata: bytes) -> bytes:
         """The object of a bookmark event."""
         ...
 
-    def following(self) -> View:
-        """The view of a watch's events after the first."""
+    def for_next_event(self) -> View:
+        """The view for the next event of the same watch."""
         ...
 
 
@@ -57,7 +58,7 @@ class WholeView:
     resource: Resource
     form = ""
 
-    def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
+    def unchanged_until(self, objects: Sequence[CachedObject], now: float) -> float:
         return math.inf
 
     def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
@@ -70,15 +71,15 @@ class WholeView:
         return _list_head(self.resource.list_kind, self.resource.api_version, metadata, b"items")
 
     def bookmark(self, metadata: bytes) -> bytes:
-        return _document(self.resource.kind, self.resource.api_version, metadata) + b"}"
+        return _object_head(self.resource.kind, self.resource.api_version, metadata) + b"}"
 
-    def following(self) -> View:
+    def for_next_event(self) -> View:
         return self
 
 
 @dataclass(frozen=True)
 class PartialView:
-    """WIRE-E8. `version` is that of meta.k8s.io."""
+    """Objects as PartialObjectMetadata (WIRE-E8). `version` is the version of meta.k8s.io."""
 
     version: str = "v1"
 
@@ -86,12 +87,12 @@ class PartialView:
     def form(self) -> str:
         return f"{PARTIAL}/{self.version}"
 
-    def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
+    def unchanged_until(self, objects: Sequence[CachedObject], now: float) -> float:
         return math.inf
 
     @cached_property
     def _head(self) -> bytes:
-        return _document(PARTIAL, _meta(self.version), b"")
+        return _object_head(PARTIAL, _meta_api_version(self.version), b"")
 
     def items(self, objects: Sequence[CachedObject], now: float) -> list[bytes]:
         head = self._head
@@ -101,18 +102,19 @@ class PartialView:
         return self._head + obj.metadata + b"}"
 
     def list_head(self, metadata: bytes) -> bytes:
-        return _list_head(PARTIAL_LIST, _meta(self.version), metadata, b"items")
+        return _list_head(PARTIAL_LIST, _meta_api_version(self.version), metadata, b"items")
 
     def bookmark(self, metadata: bytes) -> bytes:
         return self._head + metadata + b"}"
 
-    def following(self) -> View:
+    def for_next_event(self) -> View:
         return self
 
 
 @dataclass(frozen=True)
 class TableView:
-    """WIRE-E11 to WIRE-E15. `include` is what a row's object holds; only a watch's first event tells the columns."""
+    """Objects as rows of a Table (WIRE-E11 to WIRE-E15). `include` is includeObject: None, Metadata or Object. In a
+    watch only the first event has column definitions."""
 
     resource: Resource
     version: str = "v1"
@@ -123,8 +125,8 @@ class TableView:
     def form(self) -> str:
         return f"{TABLE}/{self.version}/{self.include}/{self.with_columns}"
 
-    def lasts(self, objects: Sequence[CachedObject], now: float) -> float:
-        return table.lasts(objects, now)
+    def unchanged_until(self, objects: Sequence[CachedObject], now: float) -> float:
+        return table.unchanged_until(objects, now)
 
     @cached_property
     def _partial(self) -> PartialView:
@@ -145,7 +147,12 @@ class TableView:
 
     def list_head(self, metadata: bytes) -> bytes:
         return b"".join(
-            (_document(TABLE, _meta(self.version), metadata), b',"columnDefinitions":', self._columns, b',"rows":[')
+            (
+                _object_head(TABLE, _meta_api_version(self.version), metadata),
+                b',"columnDefinitions":',
+                self._columns,
+                b',"rows":[',
+            )
         )
 
     def bookmark(self, metadata: bytes) -> bytes:
@@ -153,20 +160,21 @@ class TableView:
         shown = self._partial.bookmark(metadata)
         return b"".join((self.list_head(metadata), b'{"cells":', cells, b',"object":', shown, b"}]}"))
 
-    def following(self) -> View:
+    def for_next_event(self) -> View:
         return replace(self, with_columns=False) if self.with_columns else self
 
 
 def view_of(resource: Resource, media: MediaType, include: str) -> View:
-    """The view that `media` asks for, of single objects and watch events. Raises BadRequest for an unknown
-    `include`, NotAcceptable for a list's (WIRE-E9)."""
+    """The view of single objects and watch events for `media`. Raises BadRequest for an unknown `include`, and
+    NotAcceptable for a transformation of lists (WIRE-E9)."""
     if media.transform == PARTIAL_LIST:
         raise NotAcceptable(f"you requested {PARTIAL_LIST}, but the requested object is not a list ({resource.kind})")
     return _view(resource, media, include)
 
 
 def list_view_of(resource: Resource, media: MediaType, include: str) -> View:
-    """The view that `media` asks for, of lists. Raises as `view_of`."""
+    """The view of lists for `media`. Raises BadRequest for an unknown `include`, and NotAcceptable for a transformation
+    of single objects (WIRE-E9)."""
     if media.transform == PARTIAL:
         raise NotAcceptable(f"you requested {PARTIAL}, but the requested object is a list ({resource.list_kind})")
     return _view(resource, media, include)
@@ -179,7 +187,7 @@ def _view(resource: Resource, media: MediaType, include: str) -> View:
 
 
 def list_metadata(rv: int, continue_token: str = "", remaining: int | None = None) -> bytes:
-    """JSON of a ListMeta (WIRE-D61)."""
+    """The JSON of a ListMeta (WIRE-D61)."""
     metadata: dict[str, str | int] = {"resourceVersion": str(rv)}
     if continue_token:
         metadata["continue"] = continue_token
@@ -189,20 +197,20 @@ def list_metadata(rv: int, continue_token: str = "", remaining: int | None = Non
 
 
 def bookmark_metadata(rv: int, annotations: Mapping[str, str]) -> bytes:
-    """JSON of a bookmark's ObjectMeta (WIRE-F16)."""
+    """The JSON of a bookmark's ObjectMeta (WIRE-F16)."""
     metadata: dict[str, object] = {"resourceVersion": str(rv)}
     if annotations:
         metadata["annotations"] = annotations
     return to_json(metadata)
 
 
-def _meta(version: str) -> str:
+def _meta_api_version(version: str) -> str:
     return f"meta.k8s.io/{version}"
 
 
-def _document(kind: str, api_version: str, metadata: bytes) -> bytes:
+def _object_head(kind: str, api_version: str, metadata: bytes) -> bytes:
     return f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":'.encode() + metadata
 
 
 def _list_head(kind: str, api_version: str, metadata: bytes, items: bytes) -> bytes:
-    return _document(kind, api_version, metadata) + b',"' + items + b'":['
+    return _object_head(kind, api_version, metadata) + b',"' + items + b'":['

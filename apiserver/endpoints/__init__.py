@@ -1,0 +1,1 @@
+"""Maps request paths to handlers, and serves discovery and OpenAPI."""

@@ -15,7 +15,7 @@ from aiohttp import web
 from apiserver.encoding.accept_header import accept_clauses
 from apiserver.encoding.negotiation import JSON, YAML
 from apiserver.endpoints.responsewriters import json_response
-from apiserver.endpoints.static_document import Document, require_get, to_yaml
+from apiserver.endpoints.static_document import StaticDocument, require_get, to_yaml
 from apiserver.meta import errors
 from apiserver.meta.resource import Resource
 from apiserver.request.context import RequestContext
@@ -59,13 +59,13 @@ class ServedGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class _Endpoint:
+class _DiscoveryEndpoint:
     """A path's legacy document, and the aggregated one by media type; that is {} where there is no such form."""
 
     legacy: Mapping[str, Any]
-    aggregated: Mapping[str, Document]
+    aggregated: Mapping[str, StaticDocument]
 
-    def choose(self, accept: str) -> str | Document:
+    def choose(self, accept: str) -> str | StaticDocument:
         """The legacy document's media type, or the aggregated document. Raises NotAcceptable."""
         for clause in accept_clauses(accept):
             # a profile beside g, v and as narrows what an aggregator adds; we have nothing to leave out (WIRE-C25)
@@ -94,7 +94,7 @@ class Discovery:
             return None
         require_get(context)
         chosen = endpoint.choose(context.http.headers.get("Accept", ""))
-        if isinstance(chosen, Document):
+        if isinstance(chosen, StaticDocument):
             # whoever may ask gets the same document, so any cache may keep it as long as the ETag holds
             return chosen.respond(context, {"Cache-Control": "public"})
         if chosen == YAML:
@@ -106,20 +106,20 @@ class Discovery:
         return sorted(self._endpoints)
 
 
-def _endpoints(groups: Sequence[ServedGroup]) -> Iterable[tuple[str, _Endpoint]]:
+def _endpoints(groups: Sequence[ServedGroup]) -> Iterable[tuple[str, _DiscoveryEndpoint]]:
     core = [group for group in groups if not group.group]
     named = _by_name(group for group in groups if group.group)
     # an empty APIVersions would promise a core group: without one, /api is an unknown path (WIRE-C28)
     if core:
         versions = {"kind": "APIVersions", "versions": [group.version for group in core]}
-        yield "/api", _Endpoint({**versions, **_addresses()}, _aggregated({"": core}))
+        yield "/api", _DiscoveryEndpoint({**versions, **_server_addresses()}, _aggregated({"": core}))
     listed = {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(*entry) for entry in named.items()]}
-    yield "/apis", _Endpoint(listed, _aggregated(named))
+    yield "/apis", _DiscoveryEndpoint(listed, _aggregated(named))
     for name, versions_of in named.items():
         document = {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions_of)}
-        yield f"/apis/{name}", _Endpoint(document, {})
+        yield f"/apis/{name}", _DiscoveryEndpoint(document, {})
     for group in groups:
-        yield group.path, _Endpoint(_resource_list(group), {})
+        yield group.path, _DiscoveryEndpoint(_resource_list(group), {})
 
 
 def _by_name(groups: Iterable[ServedGroup]) -> dict[str, list[ServedGroup]]:
@@ -129,7 +129,7 @@ def _by_name(groups: Iterable[ServedGroup]) -> dict[str, list[ServedGroup]]:
     return named
 
 
-def _addresses() -> dict[str, Any]:
+def _server_addresses() -> dict[str, Any]:
     """Empty: clients reach this server by the address that they used already, whatever their network is."""
     return {"serverAddressByClientCIDRs": []}
 
@@ -141,18 +141,18 @@ def _group(name: str, versions: Sequence[ServedGroup]) -> dict[str, Any]:
 
 def _resource_list(group: ServedGroup) -> dict[str, Any]:
     entries: list[dict[str, Any]] = []
-    for served in _sorted(group):
-        entries.append(_resource(served.resource, served.resource.plural, served.resource.singular, served.verbs))
+    for served in _sorted_resources(group):
+        entries.append(_api_resource(served.resource, served.resource.plural, served.resource.singular, served.verbs))
         for subresource in sorted(served.subresources, key=lambda each: each.name):
-            entries.append(_subresource(served.resource, subresource))
+            entries.append(_api_subresource(served.resource, subresource))
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group.api_version, "resources": entries}
 
 
-def _sorted(group: ServedGroup) -> list[ServedResource]:
+def _sorted_resources(group: ServedGroup) -> list[ServedResource]:
     return sorted(group.resources, key=lambda served: served.resource.plural)
 
 
-def _resource(resource: Resource, name: str, singular: str, verbs: Sequence[str]) -> dict[str, Any]:
+def _api_resource(resource: Resource, name: str, singular: str, verbs: Sequence[str]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "name": name,
         "singularName": singular,
@@ -163,7 +163,7 @@ def _resource(resource: Resource, name: str, singular: str, verbs: Sequence[str]
     return {**entry, **_aliases(resource)}
 
 
-def _subresource(parent: Resource, subresource: ServedSubresource) -> dict[str, Any]:
+def _api_subresource(parent: Resource, subresource: ServedSubresource) -> dict[str, Any]:
     kind = subresource.resource or parent
     entry: dict[str, Any] = {
         "name": f"{parent.plural}/{subresource.name}",
@@ -184,7 +184,7 @@ def _aliases(resource: Resource) -> dict[str, Any]:
     return aliases
 
 
-def _aggregated(named: Mapping[str, Sequence[ServedGroup]]) -> dict[str, Document]:
+def _aggregated(named: Mapping[str, Sequence[ServedGroup]]) -> dict[str, StaticDocument]:
     items = [
         {"metadata": {"name": name} if name else {}, "versions": [_version(group) for group in versions]}
         for name, versions in named.items()
@@ -197,13 +197,13 @@ def _aggregated(named: Mapping[str, Sequence[ServedGroup]]) -> dict[str, Documen
     }
     # client-go knows the document by this exact content type, and reads any other as the legacy one (WIRE-C24)
     return {
-        JSON: Document(orjson.dumps(document) + b"\n", f"{JSON};{_AGGREGATED_PARAMETERS}"),
-        YAML: Document(to_yaml(document), f"{YAML};{_AGGREGATED_PARAMETERS}"),
+        JSON: StaticDocument(orjson.dumps(document) + b"\n", f"{JSON};{_AGGREGATED_PARAMETERS}"),
+        YAML: StaticDocument(to_yaml(document), f"{YAML};{_AGGREGATED_PARAMETERS}"),
     }
 
 
 def _version(group: ServedGroup) -> dict[str, Any]:
-    resources = [_aggregated_resource(served) for served in _sorted(group)]
+    resources = [_aggregated_resource(served) for served in _sorted_resources(group)]
     return {"version": group.version, "resources": resources, "freshness": "Current"}
 
 

@@ -18,7 +18,7 @@ from apiserver.endpoints.handlers.delete import delete, delete_collection
 from apiserver.endpoints.handlers.get import get
 from apiserver.endpoints.handlers.list import list_objects
 from apiserver.endpoints.handlers.patch import patch
-from apiserver.endpoints.handlers.request_scope import Scope
+from apiserver.endpoints.handlers.request_scope import RequestScope
 from apiserver.endpoints.handlers.update import update
 from apiserver.endpoints.handlers.watch import watch
 from apiserver.fieldmanager.field_manager import FieldManager
@@ -26,22 +26,22 @@ from apiserver.metrics import Metrics
 from apiserver.request.context import Handler, RequestContext
 from apiserver.request.request_info import RequestInfo
 
-_Verb = Callable[[RequestContext, Scope], Awaitable[web.StreamResponse]]
+_VerbHandler = Callable[[RequestContext, RequestScope], Awaitable[web.StreamResponse]]
 
 
-async def _get(context: RequestContext, scope: Scope) -> web.StreamResponse:
+async def _get(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     return await get(context, cast(rest.Getter, scope.storage))
 
 
-async def _list(context: RequestContext, scope: Scope) -> web.StreamResponse:
+async def _list(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     return await list_objects(context, cast(rest.Lister, scope.storage))
 
 
-async def _watch(context: RequestContext, scope: Scope) -> web.StreamResponse:
+async def _watch(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     return await watch(context, cast(rest.Watcher, scope.storage), scope.shutdown, scope.events_sent)
 
 
-_VERBS: Mapping[str, tuple[type, _Verb]] = {
+_VERBS: Mapping[str, tuple[type, _VerbHandler]] = {
     "get": (rest.Getter, _get),
     "list": (rest.Lister, _list),
     "watch": (rest.Watcher, _watch),
@@ -61,14 +61,14 @@ _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 class Endpoint:
     """A resource or subresource: its scope, and the handlers of the verbs that its storage has."""
 
-    scope: Scope
+    scope: RequestScope
     handlers: Mapping[str, Handler]
 
     @property
     def verbs(self) -> tuple[str, ...]:
         return tuple(sorted(self.handlers))
 
-    def reachable(self, info: RequestInfo) -> bool:
+    def matches_scope(self, info: RequestInfo) -> bool:
         """Whether the path has the form that the resource's scope asks for."""
         resource = self.scope.resource
         if resource.namespaced:
@@ -92,7 +92,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ApiGroup:
+class ApiGroupVersion:
     """A version of a group with its endpoints, keyed 'resource' or 'resource/subresource'."""
 
     group: str
@@ -132,12 +132,12 @@ def install(
     authorizer: Authorizer,
     metrics: Metrics,
     shutdown: asyncio.Event,
-) -> ApiGroup:
+) -> ApiGroupVersion:
     """A version of a group from its storages, keyed 'resource' or 'resource/subresource'."""
     endpoints = {}
     for path, storage in storages.items():
         parent, _, subresource = path.partition("/")
-        scope = Scope(
+        scope = RequestScope(
             resource=storage.resource,
             subresource=subresource,
             storage=storage,
@@ -149,10 +149,10 @@ def install(
         )
         handlers = {verb: _bind(call, scope) for verb, (kind, call) in _VERBS.items() if isinstance(storage, kind)}
         endpoints[path] = Endpoint(scope=scope, handlers=handlers)
-    return ApiGroup(group=group, version=version, endpoints=endpoints)
+    return ApiGroupVersion(group=group, version=version, endpoints=endpoints)
 
 
-def _bind(call: _Verb, scope: Scope) -> Handler:
+def _bind(call: _VerbHandler, scope: RequestScope) -> Handler:
     async def handle(context: RequestContext) -> web.StreamResponse:
         return await call(context, scope)
 

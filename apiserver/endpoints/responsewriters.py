@@ -14,7 +14,7 @@ import yaml
 from aiohttp import web
 
 from apiserver.encoding.encoded_object import CachedObject, encode, to_json
-from apiserver.encoding.gzip_blocks import LEVEL, gzipped
+from apiserver.encoding.gzip_blocks import LEVEL, gzip_list
 from apiserver.encoding.negotiation import JSON, YAML, MediaType, negotiate
 from apiserver.encoding.transforms import View, list_metadata, view_of
 from apiserver.meta.errors import NotAcceptable, StatusError
@@ -23,7 +23,7 @@ from apiserver.request.context import RequestContext
 from apiserver.storage.pagination import Page
 
 _GZIP_BYTES = 128 * 1024
-_GZIPPED = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+_GZIP_HEADERS = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 # wbits of zlib that ask for a gzip header
 _GZIP_WINDOW = 31
 _SLOW_BYTES = 64 * 1024
@@ -63,30 +63,30 @@ def status_response(context: RequestContext, error: StatusError) -> web.Response
     return json_response(context, error.status(), code=error.code, headers=headers, indent=media.pretty)
 
 
-def encode_object(
+def object_response(
     context: RequestContext, resource: Resource, obj: Object, *, code: int = 200, media: MediaType
 ) -> web.Response:
     """The answer to a write. Raises NotAcceptable for a list's transformation (WIRE-E9), BadRequest (WIRE-E14)."""
-    return encode_cached(context, resource, encode(resource, obj), code=code, media=media)
+    return cached_object_response(context, resource, encode(resource, obj), code=code, media=media)
 
 
-def encode_cached(
+def cached_object_response(
     context: RequestContext, resource: Resource, obj: CachedObject, *, code: int = 200, media: MediaType
 ) -> web.Response:
-    """As `encode_object`, without encoding anything if the object itself is wanted."""
+    """As `object_response`, without encoding anything if the object itself is wanted."""
     view = view_of(resource, media, context.query.get("includeObject"))
     body = view.single(obj, time.time())
     return _respond(context, [body], len(body), media, code)
 
 
-def encode_list(context: RequestContext, view: View, page: Page, *, media: MediaType) -> web.Response:
+def list_response(context: RequestContext, view: View, page: Page, *, media: MediaType) -> web.Response:
     """A list, written in pieces: the items' bytes are joined as they leave."""
     metadata = list_metadata(page.resource_version, page.continue_token, page.remaining)
     size = _size_at_least(page.items)
     now = time.time()
-    if size > _GZIP_BYTES and _accepts_gzip(context) and not _rewriting(context, media):
-        packed = gzipped(view, page.items, metadata, now)
-        return web.Response(body=packed, headers={"Content-Type": media.type, **_GZIPPED})
+    if size > _GZIP_BYTES and _accepts_gzip(context) and not _rewriter(context, media):
+        packed = gzip_list(view, page.items, metadata, now)
+        return web.Response(body=packed, headers={"Content-Type": media.type, **_GZIP_HEADERS})
     return _respond(context, _list_pieces(view, page.items, metadata, now), size, media, 200)
 
 
@@ -103,14 +103,14 @@ def _size_at_least(items: Iterable[CachedObject]) -> int:
 def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes, now: float) -> Iterator[bytes]:
     yield view.list_head(metadata)
     separator: tuple[bytes, ...] = ()
-    for run in _runs(items):
+    for run in _chunks(items):
         yield b",".join((*separator, *view.items(run, now)))
         # joined with what follows, it is a comma
         separator = (b"",)
     yield b"]}"
 
 
-def _runs(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
+def _chunks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
     """Neighbours that come to about as much as is written at a time."""
     begin = size = 0
     for at, obj in enumerate(items):
@@ -125,7 +125,7 @@ def _runs(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
 def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media: MediaType, code: int) -> web.Response:
     """`size` is about what the pieces come to, at least; it decides what is worth leaving the event loop for."""
     headers = {"Content-Type": media.type}
-    if rewrite := _rewriting(context, media):
+    if rewrite := _rewriter(context, media):
         if size < _SLOW_BYTES:
             return web.Response(body=rewrite(b"".join(pieces)), status=code, headers=headers)
         stream = _rewritten(pieces, rewrite)
@@ -134,12 +134,12 @@ def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media:
     else:
         stream = _streamed(pieces)
     if code == 200 and size > _GZIP_BYTES and _accepts_gzip(context):
-        headers |= _GZIPPED
+        headers |= _GZIP_HEADERS
         stream = _compressed(stream)
     return web.Response(body=stream, status=code, headers=headers)
 
 
-def _rewriting(context: RequestContext, media: MediaType) -> Callable[[bytes], bytes] | None:
+def _rewriter(context: RequestContext, media: MediaType) -> Callable[[bytes], bytes] | None:
     """What makes of compact JSON what was asked for; None if that is what was asked for."""
     if media.type == YAML:
         return _yaml

@@ -30,7 +30,7 @@ def to_yaml(document: object) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class StaticDocument:
     """One representation: its bytes, the ETag made of them, and their compressed form where that pays."""
 
     body: bytes
@@ -52,7 +52,7 @@ class Document:
     def respond(self, context: RequestContext, headers: Mapping[str, str]) -> web.Response:
         """200 with the body, or 304 if the caller has it already. `headers` come on top of the ETag."""
         sent = {"Etag": self.etag, "Vary": "Accept, Accept-Encoding" if self.compressed else "Accept", **headers}
-        if _held(context.http.headers.get("If-None-Match", ""), self.etag):
+        if _etag_matches(context.http.headers.get("If-None-Match", ""), self.etag):
             return web.Response(status=304, headers=sent)
         sent["Content-Type"] = self.content_type
         if self.compressed and "gzip" in context.http.headers.get("Accept-Encoding", ""):
@@ -60,7 +60,7 @@ class Document:
         return web.Response(body=self.body, headers=sent)
 
 
-def _held(if_none_match: str, etag: str) -> bool:
+def _etag_matches(if_none_match: str, etag: str) -> bool:
     candidates = [candidate.strip().removeprefix("W/") for candidate in if_none_match.split(",")]
     return etag in candidates or candidates == ["*"]
 

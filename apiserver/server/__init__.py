@@ -1,0 +1,1 @@
+"""The HTTPS server: application, listener, shutdown, health checks and version."""

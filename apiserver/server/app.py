@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from aiohttp import web
 from aiohttp.web_urldispatcher import Domain, MatchedSubAppResource, ResourceRoute, UrlMappingMatchInfo
 
-from apiserver.endpoints.installer import ApiGroup, Endpoint
+from apiserver.endpoints.installer import ApiGroupVersion, Endpoint
 from apiserver.endpoints.responsewriters import json_response
 from apiserver.meta import errors
 from apiserver.request import request_info
@@ -43,11 +43,11 @@ def build_app(api: Api, filters: Sequence[Filter]) -> web.Application:
     async def entry(http: web.Request) -> web.StreamResponse:
         return await handler(_context(http))
 
-    app.router.register_resource(_Everything(entry))
+    app.router.register_resource(_CatchAllResource(entry))
     return app
 
 
-class _Everything(MatchedSubAppResource):
+class _CatchAllResource(MatchedSubAppResource):
     """The single route. It is asked before aiohttp looks at the path itself: that takes a time that grows with the
     square of a path's length, and finds nothing in paths with line breaks and in targets that are none."""
 
@@ -67,7 +67,7 @@ async def _expect(http: web.Request) -> None:
         http.writer.output_size = 0
 
 
-def endpoints_of(groups: Sequence[ApiGroup]) -> dict[tuple[str, str], Mapping[str, Endpoint]]:
+def endpoints_by_group_version(groups: Sequence[ApiGroupVersion]) -> dict[tuple[str, str], Mapping[str, Endpoint]]:
     return {(group.group, group.version): group.endpoints for group in groups}
 
 
@@ -97,21 +97,21 @@ class _Dispatcher:
             # only now, as what is refused is counted, logged and audited like anything else (WIRE-B19)
             raise errors.BadRequest("the path of the request is not UTF-8")
         if not info.is_resource:
-            return await self._document(context)
-        return await self._find(info)(context)
+            return await self._respond_outside_resources(context)
+        return await self._handler_for(info)(context)
 
-    def _find(self, info: RequestInfo) -> Handler:
+    def _handler_for(self, info: RequestInfo) -> Handler:
         endpoints = self._api.endpoints.get((info.group, info.version), {})
         name = f"{info.resource}/{info.subresource}" if info.subresource else info.resource
         endpoint = endpoints.get(name)
-        if endpoint is None or info.extra_parts or not endpoint.reachable(info):
+        if endpoint is None or info.extra_parts or not endpoint.matches_scope(info):
             raise errors.UnknownPath
         handler = endpoint.handler(info)
         if handler is None:
             raise errors.MethodNotAllowed
         return handler
 
-    async def _document(self, context: RequestContext) -> web.StreamResponse:
+    async def _respond_outside_resources(self, context: RequestContext) -> web.StreamResponse:
         for responder in self._api.responders:
             response = await responder(context)
             if response is not None:

@@ -15,7 +15,7 @@ _SHORTEST: Final = 0.01
 _SECONDS = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 
 
-class Stalls:
+class EventLoopLag:
     """A stall is seen unless it is shorter than the timer's period of 10 ms, and by at most that too short. It does not
     tell a callback that is slow from a process that gets no processor: who waits cannot either."""
 
@@ -40,9 +40,9 @@ class Stalls:
         while True:
             due = self._clock() + _PERIOD
             await asyncio.sleep(_PERIOD)
-            self._take(self._clock() - due)
+            self._record(self._clock() - due)
 
-    def _take(self, late: float) -> None:
+    def _record(self, late: float) -> None:
         if late < _SHORTEST:
             return
         self._stalls.observe(late)

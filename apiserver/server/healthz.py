@@ -27,7 +27,7 @@ _HEADERS = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options
 
 
 @dataclass(frozen=True, slots=True)
-class _Named:
+class _NamedCheck:
     name: str
     check: Check
     endpoints: frozenset[str]
@@ -37,21 +37,21 @@ class HealthChecks:
     """Checks run in the order in which they were added. `ping` is always there."""
 
     def __init__(self) -> None:
-        self._checks: list[_Named] = []
+        self._checks: list[_NamedCheck] = []
         self.add("ping", lambda: None)
 
     def add(self, name: str, check: Check, *, endpoints: Collection[str] = ENDPOINTS) -> None:
         """Raises ValueError for a name that is taken."""
         if any(each.name == name for each in self._checks):
             raise ValueError(f"there is a health check {name} already")
-        self._checks.append(_Named(name, check, frozenset(endpoints)))
+        self._checks.append(_NamedCheck(name, check, frozenset(endpoints)))
 
     def paths(self) -> list[str]:
         """All paths that `respond` answers."""
         found = []
         for endpoint in ENDPOINTS:
             found.append(f"/{endpoint}")
-            found += sorted(f"/{endpoint}/{each.name}" for each in self._of(endpoint))
+            found += sorted(f"/{endpoint}/{each.name}" for each in self._checks_of(endpoint))
         return found
 
     async def respond(self, context: RequestContext) -> web.StreamResponse | None:
@@ -59,7 +59,7 @@ class HealthChecks:
         endpoint, _, name = context.info.path.removeprefix("/").partition("/")
         if endpoint not in ENDPOINTS or not context.info.path.startswith("/"):
             return None
-        checks = self._of(endpoint)
+        checks = self._checks_of(endpoint)
         if not name:
             return await _answer_all(endpoint, checks, context.query)
         for each in checks:
@@ -67,11 +67,11 @@ class HealthChecks:
                 return await _answer_one(each)
         return None
 
-    def _of(self, endpoint: str) -> list[_Named]:
+    def _checks_of(self, endpoint: str) -> list[_NamedCheck]:
         return [each for each in self._checks if endpoint in each.endpoints]
 
 
-async def _answer_all(endpoint: str, checks: list[_Named], query: Query) -> web.Response:
+async def _answer_all(endpoint: str, checks: list[_NamedCheck], query: Query) -> web.Response:
     excluded = set(query.all("exclude"))
     lines, failed = [], []
     for each in checks:
@@ -90,18 +90,18 @@ async def _answer_all(endpoint: str, checks: list[_Named], query: Query) -> web.
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
     if failed:
         _LOG.info("%s check failed", endpoint, extra={"failed": failed})
-        return _text("\n".join([*lines, f"{endpoint} check failed\n"]), 500)
+        return _text_response("\n".join([*lines, f"{endpoint} check failed\n"]), 500)
     if "verbose" not in query:
-        return _text("ok")
-    return _text("\n".join([*lines, f"{endpoint} check passed\n"]))
+        return _text_response("ok")
+    return _text_response("\n".join([*lines, f"{endpoint} check passed\n"]))
 
 
-async def _answer_one(named: _Named) -> web.Response:
+async def _answer_one(named: _NamedCheck) -> web.Response:
     passed, said = await _run(named)
-    return _text("ok") if passed else _text(f"internal server error: {said}\n", 500)
+    return _text_response("ok") if passed else _text_response(f"internal server error: {said}\n", 500)
 
 
-async def _run(named: _Named) -> tuple[bool, str]:
+async def _run(named: _NamedCheck) -> tuple[bool, str]:
     """Whether the check passes, and what is wrong, or worth knowing."""
     try:
         async with asyncio.timeout(_CHECK_SECONDS):
@@ -113,5 +113,5 @@ async def _run(named: _Named) -> tuple[bool, str]:
         return False, str(error) or type(error).__name__
 
 
-def _text(body: str, code: int = 200) -> web.Response:
+def _text_response(body: str, code: int = 200) -> web.Response:
     return web.Response(body=body.encode(), status=code, headers=_HEADERS)

@@ -14,7 +14,7 @@ from apiserver.meta import errors
 _LOG = logging.getLogger("apiserver.connection")
 
 
-class Connection(web.RequestHandler):
+class HttpProtocol(web.RequestHandler):
     __slots__ = ()
 
     def handle_error(
@@ -26,7 +26,7 @@ class Connection(web.RequestHandler):
     ) -> web.StreamResponse:
         """The answer to what never reached a handler, or to a handler's failure. It ends the connection."""
         if isinstance(exc, HttpProcessingError):
-            _LOG.debug("malformed request from %s: %s", request.remote, _what(exc))
+            _LOG.debug("malformed request from %s: %s", request.remote, _describe(exc))
         else:
             _LOG.error("a connection of %s failed", request.remote, exc_info=exc)
         if request.writer.output_size > 0:
@@ -42,13 +42,13 @@ def _error(exc: BaseException | None, status: int) -> errors.StatusError:
     if isinstance(exc, BadHttpMethod):
         return errors.MethodNotAllowed()
     if isinstance(exc, HttpProcessingError):
-        return errors.BadRequest(f"malformed request: {_what(exc)}")
+        return errors.BadRequest(f"malformed request: {_describe(exc)}")
     if status == 504:
         return errors.Timeout("request did not complete within the allotted timeout")
     return errors.InternalError("the connection failed")
 
 
-def _what(exc: HttpProcessingError) -> str:
+def _describe(exc: HttpProcessingError) -> str:
     """What is wrong, without the bytes that are: they come from anybody."""
     if isinstance(exc, InvalidURLError):
         return "the target is no URL"

@@ -16,7 +16,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from apiserver.endpoints.filters import response_headers as headers
-from apiserver.server.http_protocol import Connection
+from apiserver.server.http_protocol import HttpProtocol
 from apiserver.server.requests_in_progress import RequestsInProgress
 from apiserver.tls.acceptor import Acceptor
 from apiserver.tls.server_context import ServerTls
@@ -26,7 +26,7 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class ConnectionLimits:
     """Seconds and bytes. `idle` also bounds how long a client may take to send the head of a request; it is longer
     than the 90 s after which clients of client-go give up idle connections, so that they do it first. Bodies are
     bounded by the deadline of their request."""
@@ -39,7 +39,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shutdown:
+class ShutdownStages:
     """The end of the process in its stages. `draining` turns readyz red; `shutdown` ends watches."""
 
     draining: asyncio.Event
@@ -49,7 +49,7 @@ class Shutdown:
     grace: float = 8.0
     """Seconds that requests in flight have from then on."""
 
-    def check(self) -> None:
+    def readyz_check(self) -> None:
         """The readyz check `shutdown`."""
         if self.draining.is_set():
             raise RuntimeError("process is shutting down")
@@ -88,7 +88,7 @@ class Listener:
         Until then the port stays open: a process that is its own host reaches it by this port, and its requests in
         flight need that.
         """
-        await self._requests.finished(within=self._patience)
+        await self._requests.wait_finished(within=self._patience)
         await self._acceptor.close()
         await self._runner.cleanup()
         await self._acceptor.emptied(within=self._cut)
@@ -101,10 +101,10 @@ async def listen(
     host: str,
     port: int,
     grace: float = 8.0,
-    limits: Limits | None = None,
+    limits: ConnectionLimits | None = None,
 ) -> Listener:
     """Open a port, 0 for any, on an IP address. Raises CannotListen."""
-    limits = limits or Limits()
+    limits = limits or ConnectionLimits()
     headers.install(app)
     # aiohttp waits that long twice, for handlers to end and again once it has cancelled them, and we for connections
     cut = grace / 8
@@ -124,7 +124,7 @@ async def listen(
         raise
 
 
-def _open(manager: web.Server, tls: ServerTls, bound: socket.socket, limits: Limits) -> Acceptor:
+def _open(manager: web.Server, tls: ServerTls, bound: socket.socket, limits: ConnectionLimits) -> Acceptor:
     loop = asyncio.get_running_loop()
     options: dict[str, Any] = {
         "access_log": None,
@@ -136,14 +136,14 @@ def _open(manager: web.Server, tls: ServerTls, bound: socket.socket, limits: Lim
         "auto_decompress": False,
     }
     try:
-        protocol = partial(Connection, manager, loop=loop, **options)
+        protocol = partial(HttpProtocol, manager, loop=loop, **options)
         return Acceptor(bound, tls, protocol, handshake=limits.handshake)
     except BaseException:
         bound.close()
         raise
 
 
-async def run(listener: Listener, stages: Shutdown, *, stop: asyncio.Event) -> None:
+async def serve_until_stopped(listener: Listener, stages: ShutdownStages, *, stop: asyncio.Event) -> None:
     """Serve until `stop` is set, then end in order, within delay and grace."""
     try:
         await stop.wait()
@@ -158,7 +158,7 @@ async def run(listener: Listener, stages: Shutdown, *, stop: asyncio.Event) -> N
 
 
 @contextmanager
-def ended_by_signals(stop: asyncio.Event) -> Iterator[None]:
+def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
     """SIGTERM and SIGINT set `stop`, however often they come. Afterwards they are ignored: the process is on its way
     out, and a second signal must not turn its clean end into a death."""
     loop = asyncio.get_running_loop()
@@ -172,7 +172,7 @@ def ended_by_signals(stop: asyncio.Event) -> Iterator[None]:
             signal.signal(each, signal.SIG_IGN)
 
 
-def _socket(host: str, port: int, limits: Limits) -> socket.socket:
+def _socket(host: str, port: int, limits: ConnectionLimits) -> socket.socket:
     family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     opened = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -13,7 +13,7 @@ RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 class RequestsInProgress:
     """A handler that counts. aiohttp's own way to end a connection stops reading what it receives, so that a request
-    whose body is still on its way never finishes; it has to come after `finished`."""
+    whose body is still on its way never finishes; it has to come after `wait_finished`."""
 
     def __init__(self, handler: RequestHandler) -> None:
         self._handler = handler
@@ -24,7 +24,7 @@ class RequestsInProgress:
 
     async def __call__(self, http: web.BaseRequest) -> web.StreamResponse:
         if self._ending.is_set():
-            return _last(await self._handler(http))
+            return _close_connection_after(await self._handler(http))
         self._begun += 1
         try:
             response = await self._handler(http)
@@ -32,14 +32,14 @@ class RequestsInProgress:
             self._begun -= 1
             if not self._begun and self._ending.is_set():
                 self._none_left.set()
-        return _last(response) if self._draining else response
+        return _close_connection_after(response) if self._draining else response
 
     def drain(self) -> None:
         """From now on each request is the last of its connection: a proxy that keeps connections for more of them would
         otherwise lose the one that it sends while a connection is closed."""
         self._draining = True
 
-    async def finished(self, *, within: float) -> None:
+    async def wait_finished(self, *, within: float) -> None:
         """Wait for the requests that have begun by now, as long as `within` seconds. Those that come later are still
         served."""
         self.drain()
@@ -50,7 +50,7 @@ class RequestsInProgress:
                     await self._none_left.wait()
 
 
-def _last(response: web.StreamResponse) -> web.StreamResponse:
+def _close_connection_after(response: web.StreamResponse) -> web.StreamResponse:
     if not response.prepared:
         response.force_close()
     return response

@@ -8,7 +8,7 @@ import re
 
 from aiohttp import web
 
-from apiserver.endpoints.static_document import Document, require_get, require_json
+from apiserver.endpoints.static_document import StaticDocument, require_get, require_json
 from apiserver.request.context import RequestContext
 
 # Clients compare these with their own release (kubectl warns of a skew above one minor, Helm charts ask for a range),
@@ -40,7 +40,7 @@ class Version:
     """Answers /version."""
 
     def __init__(self, build: str) -> None:
-        self._document = Document(json.dumps(version_document(build), indent=2).encode())
+        self._document = StaticDocument(json.dumps(version_document(build), indent=2).encode())
 
     async def respond(self, context: RequestContext) -> web.Response | None:
         """None for another path. Raises NotAcceptable, MethodNotAllowed."""

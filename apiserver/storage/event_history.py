@@ -53,14 +53,14 @@ class Event:
     def rv(self) -> int:
         return self.object.rv
 
-    def entered(self) -> Event:
+    def as_added(self) -> Event:
         """The same change to a client whose selector the object did not match before (WIRE-F5)."""
         if self._entered is None:
             self._entered = Event("ADDED", self.object)
             self._entered._frames = {} if self._frames is not None else None
         return self._entered
 
-    def left(self, resource: Resource) -> Event:
+    def as_deleted(self, resource: Resource) -> Event:
         """The same change to a client whose selector the object no longer matches: gone, with the content that the
         client knew (WIRE-F5)."""
         if self._left is None:
@@ -94,18 +94,18 @@ class Event:
 class VisibilityEvent(Event):
     """An event for one watch alone, since what it may see has changed; `at` is how far the cache was."""
 
-    __slots__ = ("at",)
+    __slots__ = ("cache_rv",)
 
-    def __init__(self, type_: EventType, obj: CachedObject, at: int) -> None:
+    def __init__(self, type_: EventType, obj: CachedObject, cache_rv: int) -> None:
         super().__init__(type_, obj)
-        self.at = at
+        self.cache_rv = cache_rv
 
 
-class History:
+class EventHistory:
     """Events in resourceVersion order. `since` is the least version from which everything later is held."""
 
-    _NEWS = 128
-    _NEWS_SIZE = 8 * 1024 * 1024
+    _RECENT = 128
+    _RECENT_SIZE = 8 * 1024 * 1024
     _EVENT_SIZE = 1024
     """What an event costs besides the bytes of its object, about."""
 
@@ -114,8 +114,8 @@ class History:
         self._events: list[Event] = []
         self._dropped = 0
         self._size = 0
-        self._news: deque[Event] = deque()
-        self._news_size = 0
+        self._recent: deque[Event] = deque()
+        self._recent_size = 0
         self.since = since
 
     def __len__(self) -> int:
@@ -125,33 +125,33 @@ class History:
         """`event` is later than all that are held; its `time` is now."""
         self._events.append(event)
         self._size += self._cost(event)
-        self._announce(event)
+        self._cache_frames(event)
         self._trim(event.time)
 
-    def after(self, rv: int) -> Sequence[Event] | None:
+    def events_after(self, rv: int) -> Sequence[Event] | None:
         """The events later than `rv`, None if some of them are no longer held."""
         if rv < self.since:
             return None
         return self._events[max(self._dropped, bisect_right(self._events, rv, key=_by_rv)) :]
 
-    def while_at(self, rv: int) -> tuple[float, float]:
+    def interval_of(self, rv: int) -> tuple[float, float]:
         """When `rv` was the version of what is there: from the last event up to it until the next one; infinite where
         none is held."""
         position = bisect_right(self._events, rv, key=_by_rv)
         start = self._events[position - 1].time if position > self._dropped else float("-inf")
         return start, self._events[position].time if position < len(self._events) else float("inf")
 
-    def _announce(self, event: Event) -> None:
+    def _cache_frames(self, event: Event) -> None:
         event.share_frames()
-        self._news.append(event)
-        self._news_size += self._cost(event)
-        while len(self._news) > self._NEWS or (len(self._news) > 1 and self._news_size > self._NEWS_SIZE):
-            old = self._news.popleft()
-            self._news_size -= self._cost(old)
+        self._recent.append(event)
+        self._recent_size += self._cost(event)
+        while len(self._recent) > self._RECENT or (len(self._recent) > 1 and self._recent_size > self._RECENT_SIZE):
+            old = self._recent.popleft()
+            self._recent_size -= self._cost(old)
             old.drop_frames()
 
     def _trim(self, now: float) -> None:
-        while self._dropped < len(self._events) and self._is_too_much(self._events[self._dropped], now):
+        while self._dropped < len(self._events) and self._exceeds_limits(self._events[self._dropped], now):
             oldest = self._events[self._dropped]
             self._size -= self._cost(oldest)
             self.since = oldest.rv
@@ -161,7 +161,7 @@ class History:
             del self._events[: self._dropped]
             self._dropped = 0
 
-    def _is_too_much(self, oldest: Event, now: float) -> bool:
+    def _exceeds_limits(self, oldest: Event, now: float) -> bool:
         if self._size > self._limits.size:
             return True
         return len(self) > self._limits.events and oldest.time < now - self._limits.seconds

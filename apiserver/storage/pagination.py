@@ -16,7 +16,7 @@ from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Key, Resource
 from apiserver.storage.event_history import Event
-from apiserver.storage.selection_predicate import Range
+from apiserver.storage.selection_predicate import KeyRange
 from apiserver.storage.visibility import VisibleNamespaces, key_ranges
 
 LATEST = -1
@@ -37,13 +37,13 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class CacheState:
     """All objects at one resourceVersion, in key order."""
 
     rv: int
     items: tuple[CachedObject, ...]
 
-    def within(self, keys: Range, resource: Resource, visible: VisibleNamespaces = None) -> Sequence[CachedObject]:
+    def in_range(self, keys: KeyRange, resource: Resource, visible: VisibleNamespaces = None) -> Sequence[CachedObject]:
         """The objects of a range of keys, in these places."""
         if visible is None:
             return self._between(keys)
@@ -53,14 +53,14 @@ class State:
             found += self._between((max(first, start), stop if end is None else min(end, stop)))
         return found
 
-    def _between(self, keys: Range) -> Sequence[CachedObject]:
+    def _between(self, keys: KeyRange) -> Sequence[CachedObject]:
         first, end = keys
         low = bisect_left(self.items, first, key=_by_key)
         high = len(self.items) if end is None else bisect_left(self.items, end, lo=low, key=_by_key)
         return self.items[low:high]
 
 
-def rewind(state: State, events: Sequence[Event], rv: int) -> State:
+def rewind(state: CacheState, events: Sequence[Event], rv: int) -> CacheState:
     """The state at `rv`, from a later one and all `events` between the two."""
     objects = {obj.key: obj for obj in state.items}
     for event in reversed(events):
@@ -68,7 +68,7 @@ def rewind(state: State, events: Sequence[Event], rv: int) -> State:
             del objects[event.object.key]
         else:
             objects[event.object.key] = event.previous
-    return State(rv, tuple(sorted(objects.values(), key=_by_key)))
+    return CacheState(rv, tuple(sorted(objects.values(), key=_by_key)))
 
 
 class Snapshots:
@@ -82,41 +82,41 @@ class Snapshots:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._kept: OrderedDict[int, tuple[float, State]] = OrderedDict()
+        self._snapshots: OrderedDict[int, tuple[float, CacheState]] = OrderedDict()
 
-    def keep(self, state: State) -> None:
-        self._kept[state.rv] = (self._clock() + self._SECONDS, state)
-        self._kept.move_to_end(state.rv)
-        while len(self._kept) > self._COUNT:
-            self._kept.popitem(last=False)
+    def keep(self, state: CacheState) -> None:
+        self._snapshots[state.rv] = (self._clock() + self._SECONDS, state)
+        self._snapshots.move_to_end(state.rv)
+        while len(self._snapshots) > self._COUNT:
+            self._snapshots.popitem(last=False)
 
-    def get(self, rv: int) -> State | None:
+    def get(self, rv: int) -> CacheState | None:
         self._drop_expired()
-        found = self._kept.get(rv)
+        found = self._snapshots.get(rv)
         return found[1] if found is not None else None
 
     def _drop_expired(self) -> None:
         now = self._clock()
-        for rv in [rv for rv, (expires, _) in self._kept.items() if expires <= now]:
-            del self._kept[rv]
+        for rv in [rv for rv, (expires, _) in self._snapshots.items() if expires <= now]:
+            del self._snapshots[rv]
 
     def clear(self) -> None:
-        self._kept.clear()
+        self._snapshots.clear()
 
 
-class Token(NamedTuple):
+class ContinueToken(NamedTuple):
     """Where a list goes on: at `start` in the state at `rv`."""
 
     rv: int
     start: Key
 
 
-def following(key: Key) -> Key:
+def next_key(key: Key) -> Key:
     """The first key that can come after `key`."""
     return Key(key.namespace, f"{key.name}\0")
 
 
-def encode_token(token: Token) -> str:
+def encode_token(token: ContinueToken) -> str:
     namespace, name = token.start
     start = f"{namespace}/{name}" if namespace else name
     document = {"v": _TOKEN_VERSION, "rv": token.rv, "start": start}
@@ -124,7 +124,7 @@ def encode_token(token: Token) -> str:
     return base64.urlsafe_b64encode(text.encode(errors="replace")).rstrip(b"=").decode()
 
 
-def decode_token(text: str, *, namespaced: bool) -> Token:
+def decode_token(text: str, *, namespaced: bool) -> ContinueToken:
     """Raises BadRequest."""
     try:
         document = json.loads(base64.b64decode(_padded(text), altchars=b"-_", validate=True))
@@ -140,7 +140,7 @@ def decode_token(text: str, *, namespaced: bool) -> Token:
     namespace, slash, name = start.partition("/")
     if bool(slash) != namespaced or "/" in name:
         raise _invalid_token(f"invalid start key {start!r}")
-    return Token(rv, Key(namespace, name) if namespaced else Key("", namespace))
+    return ContinueToken(rv, Key(namespace, name) if namespaced else Key("", namespace))
 
 
 def _padded(text: str) -> bytes:

@@ -9,7 +9,7 @@ from apiserver.meta.resource import Key, Resource
 from apiserver.storage.event_history import Event
 
 
-def difference(
+def relist_events(
     resource: Resource,
     held: Mapping[Key, CachedObject],
     held_rv: int,

@@ -16,11 +16,11 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.request.options import EXACT, ListOptions, WatchOptions
 from apiserver.storage import pagination as paging
-from apiserver.storage.event_history import Event, EventType, History, HistoryLimits, VisibilityEvent
-from apiserver.storage.pagination import LATEST, Page, Snapshots, State, Token
+from apiserver.storage.event_history import Event, EventHistory, EventType, HistoryLimits, VisibilityEvent
+from apiserver.storage.pagination import LATEST, CacheState, ContinueToken, Page, Snapshots
 from apiserver.storage.pending_writes import PendingWrites
-from apiserver.storage.relist_events import difference
-from apiserver.storage.selection_predicate import Range, Selection
+from apiserver.storage.relist_events import relist_events
+from apiserver.storage.selection_predicate import KeyRange, SelectionPredicate
 from apiserver.storage.visibility import Visibility, VisibilityChange, VisibleNamespaces
 from apiserver.storage.visibility_events import created_keys, deletions_while_away, visibility_events
 from apiserver.storage.wait_until import WaitUntil
@@ -29,7 +29,7 @@ from apiserver.storage.watcher_index import WatcherIndex
 
 __all__ = ["CacheWatcher", "CachedObject", "Event", "EventType", "HistoryLimits", "WatchCache", "encode"]
 
-Listener = Callable[[Event], None]
+EventListener = Callable[[Event], None]
 
 _DEFAULT_HISTORY = HistoryLimits()
 _READY_SECONDS = 2.0
@@ -61,38 +61,38 @@ class WatchCache:
         self._bookmark_interval = bookmark_interval
         self._index: dict[Key, CachedObject] = {}
         self._items: list[CachedObject] = []
-        self._history = History(history, 0)
+        self._history = EventHistory(history, 0)
         self._snapshots = Snapshots(clock)
-        self._expectations = PendingWrites(clock)
-        self._progress = WaitUntil()
-        self._audience = WatcherIndex()
+        self._pending_writes = PendingWrites(clock)
+        self._changes = WaitUntil()
+        self._watcher_index = WatcherIndex()
         self._visibility_subscriptions: dict[CacheWatcher, Callable[[], None]] = {}
-        self._listeners: list[Listener] = []
+        self._listeners: list[EventListener] = []
 
     # What the writer calls.
 
     def replace(self, objects: Sequence[CachedObject], rv: int) -> None:
         """Hold exactly `objects`, as listed at `rv`: the difference becomes events. The first call makes the cache
         ready. A list that contradicts what is held (an older one, of a restored host) ends all watches with 410."""
-        for _ in self._replacing(objects, rv):
+        for _ in self._replace(objects, rv):
             pass
 
-    async def replace_in_slices(self, objects: Sequence[CachedObject], rv: int) -> None:
+    async def replace_cooperatively(self, objects: Sequence[CachedObject], rv: int) -> None:
         """The same, with turns for others in between, who see the changes one after the other."""
-        async for _ in iterate_cooperatively(self._replacing(objects, rv), clock=self._clock):
+        async for _ in iterate_cooperatively(self._replace(objects, rv), clock=self._clock):
             pass
 
-    def _replacing(self, objects: Sequence[CachedObject], rv: int) -> Iterator[Event]:
-        events = difference(self.resource, self._index, self.rv, objects, rv, now=self._clock())
+    def _replace(self, objects: Sequence[CachedObject], rv: int) -> Iterator[Event]:
+        events = relist_events(self.resource, self._index, self.rv, objects, rv, now=self._clock())
         continues = self.ready and rv >= self.rv and all(event.rv > self.rv for event in events)
         if not continues:
-            self._restart(rv)
+            self._reset(rv)
         for event in events:
-            self._commit(event, news=continues)
+            self._commit(event, publish=continues)
             yield event
         self.rv = rv
         self.ready = True
-        self._progress.notify()
+        self._changes.notify()
 
     def apply(self, type_: EventType, obj: CachedObject) -> None:
         """Take one change. A deletion's `obj` has the last content and the deletion's resourceVersion. What is not
@@ -115,24 +115,24 @@ class WatchCache:
     def advance(self, rv: int) -> None:
         """Nothing happened up to `rv` but what the cache knows: a bookmark of its source."""
         self.rv = max(self.rv, rv)
-        self._progress.notify()
+        self._changes.notify()
 
-    def subscribe(self, callback: Listener) -> Callable[[], None]:
+    def subscribe(self, callback: EventListener) -> Callable[[], None]:
         """Have `callback` called, synchronously, with every change from now on; the result ends that."""
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback)
 
     def expect_version(self, rv: int) -> None:
         """The next read waits for `rv`: what this process wrote, it reads."""
-        self._expectations.expect_version(rv)
+        self._pending_writes.expect_version(rv)
 
     def expect_deletion(self, key: Key, uid: str) -> None:
         """The same for a deletion whose resourceVersion is not known."""
-        self._expectations.expect_deletion(key, uid)
+        self._pending_writes.expect_deletion(key, uid)
 
     def close(self) -> None:
         """End all watches cleanly."""
-        for watch in self._audience:
+        for watch in self._watcher_index:
             watch.end()
 
     # What readers call.
@@ -145,12 +145,12 @@ class WatchCache:
 
     @property
     def watchers(self) -> int:
-        return len(self._audience)
+        return len(self._watcher_index)
 
     def items(self, namespace: str = "") -> Iterable[CachedObject]:
         """The objects of a namespace ('' for all) in key order."""
         end = Key(f"{namespace}\0", "") if namespace else None
-        return self._state().within((Key(namespace, ""), end), self.resource)
+        return self._state().in_range((Key(namespace, ""), end), self.resource)
 
     def peek(self, key: Key) -> CachedObject | None:
         return self._index.get(key)
@@ -163,26 +163,26 @@ class WatchCache:
         """Wait for `rv`, and for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
 
         def arrived() -> bool:
-            return self.rv >= rv and self._expectations.all_observed(self.rv, self._index)
+            return self.rv >= rv and self._pending_writes.all_observed(self.rv, self._index)
 
-        if not arrived() and not await self._progress.wait(arrived, _CATCH_UP_SECONDS):
-            raise errors.TooLargeResourceVersion(max(rv, self._expectations.rv, self.rv + 1), self.rv)
+        if not arrived() and not await self._changes.wait(arrived, _CATCH_UP_SECONDS):
+            raise errors.TooLargeResourceVersion(max(rv, self._pending_writes.rv, self.rv + 1), self.rv)
 
     async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
         """Raises TooManyRequests while the cache is being filled, TooLargeResourceVersion; so do list and watch."""
-        await self._filled()
+        await self._wait_until_ready()
         await self.wait_for(at_least)
         return self._index.get(key)
 
     async def list(self, namespace: str, options: ListOptions, *, visible: VisibleNamespaces = None) -> Page:
         """WIRE-D59 to WIRE-D62; what is elsewhere than in `places` is as if it were not there. Raises Expired,
         BadRequest for a continue token that is none."""
-        await self._filled()
-        selection = Selection(namespace, options.label_selector, options.field_selector)
+        await self._wait_until_ready()
+        selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
         keys = selection.range(self.resource)
         if options.continue_token:
             token = paging.decode_token(options.continue_token, namespaced=self.resource.namespaced)
-            state = await self._state_of(token)
+            state = await self._state_for_token(token)
             keys = max(keys[0], token.start), keys[1]
             return self._page(state, keys, selection, options.limit, visible)
         rv = options.resource_version or 0
@@ -201,8 +201,8 @@ class WatchCache:
         self, namespace: str, options: WatchOptions, *, visibility: Visibility | None = None
     ) -> CacheWatcher:
         """WIRE-F8 to WIRE-F14; what is out of `visibility` is as if it were not there. Raises Expired."""
-        await self._filled()
-        selection = Selection(namespace, options.label_selector, options.field_selector)
+        await self._wait_until_ready()
+        selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
         rv = options.resource_version or 0
         initial = options.send_initial_events or (options.send_initial_events is None and not rv)
         if initial:
@@ -217,131 +217,135 @@ class WatchCache:
             resource=self.resource,
             selection=selection,
             start=start,
-            position=lambda: self.rv,
-            closed=self._leave,
+            current_rv=lambda: self.rv,
+            on_close=self._forget_watcher,
             bookmark_interval=self._bookmark_interval if options.allow_bookmarks else None,
             timeout_seconds=options.timeout_seconds,
             visibility=visibility,
         )
-        self._audience.add(watch)
+        self._watcher_index.add(watch)
         if visibility is not None:
             self._visibility_subscriptions[watch] = visibility.subscribe(
-                lambda change: watch.add_visibility_events(self._disclosed(selection, change))
+                lambda change: watch.add_visibility_events(self._visibility_events(selection, change))
             )
         return watch
 
-    def _leave(self, watch: CacheWatcher) -> None:
-        self._audience.discard(watch)
+    def _forget_watcher(self, watch: CacheWatcher) -> None:
+        self._watcher_index.discard(watch)
         if end := self._visibility_subscriptions.pop(watch, None):
             end()
 
-    async def _filled(self) -> None:
-        if not self.ready and not await self._progress.wait(lambda: self.ready, _READY_SECONDS):
+    async def _wait_until_ready(self) -> None:
+        if not self.ready and not await self._changes.wait(lambda: self.ready, _READY_SECONDS):
             raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
 
-    def _start_with_state(self, selection: Selection, options: WatchOptions, places: VisibleNamespaces) -> WatchStart:
-        items = self._selected(self._state(), selection.range(self.resource), selection, places)
-        return WatchStart(initial=items, mark_end=options.allow_bookmarks, after=self.rv)
+    def _start_with_state(
+        self, selection: SelectionPredicate, options: WatchOptions, places: VisibleNamespaces
+    ) -> WatchStart:
+        items = self._select(self._state(), selection.range(self.resource), selection, places)
+        return WatchStart(initial=items, send_initial_events_end=options.allow_bookmarks, after=self.rv)
 
-    def _start_after(self, selection: Selection, rv: int, visibility: Visibility | None) -> WatchStart:
+    def _start_after(self, selection: SelectionPredicate, rv: int, visibility: Visibility | None) -> WatchStart:
         """A start at `rv`; at the present for 0."""
         start = rv or self.rv
-        missed = self._history.after(start)
+        missed = self._history.events_after(start)
         if missed is None:
             raise errors.Expired(f"too old resource version: {rv} ({self._history.since})")
         first, end = selection.range(self.resource)
         concerned = [event for event in missed if first <= event.object.key and (end is None or event.object.key < end)]
         if visibility is None or not rv:
             return WatchStart(missed=concerned, after=start)
-        change = visibility.change_since(rv, self._history.while_at(rv))
+        change = visibility.change_since(rv, self._history.interval_of(rv))
         if change is None:
             raise errors.Expired(f"too old resource version: {rv} (who may see what has changed too often since)")
-        at, unknown = self.rv, created_keys(missed)
-        gone = deletions_while_away(self.resource, missed, change, at=at)
+        cache_rv, unknown = self.rv, created_keys(missed)
+        gone = deletions_while_away(self.resource, missed, change, cache_rv=cache_rv)
         return WatchStart(
             missed=concerned,
             after=start,
-            visibility_events=[*gone, *self._disclosed(selection, change, unknown=unknown)],
+            visibility_events=[*gone, *self._visibility_events(selection, change, unknown=unknown)],
         )
 
-    def _disclosed(
-        self, selection: Selection, change: VisibilityChange, *, unknown: Collection[Key] = ()
+    def _visibility_events(
+        self, selection: SelectionPredicate, change: VisibilityChange, *, unknown: Collection[Key] = ()
     ) -> Sequence[VisibilityEvent]:
-        objects = self._selected(self._state(), selection.range(self.resource), selection, change.affected)
-        return visibility_events(self.resource, objects, change, at=self.rv, never_seen=unknown)
+        objects = self._select(self._state(), selection.range(self.resource), selection, change.affected)
+        return visibility_events(self.resource, objects, change, cache_rv=self.rv, never_seen=unknown)
 
-    def _state(self) -> State:
-        return State(self.rv, tuple(self._items))
+    def _state(self) -> CacheState:
+        return CacheState(self.rv, tuple(self._items))
 
-    async def _state_of(self, token: Token) -> State:
+    async def _state_for_token(self, token: ContinueToken) -> CacheState:
         if token.rv == LATEST:
             await self.wait_for(0)
             return self._state()
         await self.wait_for(token.rv)
         state = self._state_at(token.rv)
         if state is None:
-            raise errors.Expired(_EXPIRED_TOKEN, continue_token=paging.encode_token(Token(LATEST, token.start)))
+            raise errors.Expired(_EXPIRED_TOKEN, continue_token=paging.encode_token(ContinueToken(LATEST, token.start)))
         return state
 
-    def _state_at(self, rv: int) -> State | None:
+    def _state_at(self, rv: int) -> CacheState | None:
         """The state at `rv`, which is not in the future; None if it cannot be told any more."""
         state = self._snapshots.get(rv)
         if state is None:
-            events = self._history.after(rv)
+            events = self._history.events_after(rv)
             if events is None:
                 return None
-            state = paging.rewind(self._state(), events, rv) if events else State(rv, tuple(self._items))
+            state = paging.rewind(self._state(), events, rv) if events else CacheState(rv, tuple(self._items))
         return state
 
-    def _selected(
-        self, state: State, keys: Range, selection: Selection, places: VisibleNamespaces
+    def _select(
+        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, places: VisibleNamespaces
     ) -> Sequence[CachedObject]:
-        items = state.within(keys, self.resource, places)
-        return items if selection.everything else [obj for obj in items if selection.matches(obj)]
+        items = state.in_range(keys, self.resource, places)
+        return items if selection.matches_everything else [obj for obj in items if selection.matches(obj)]
 
-    def _page(self, state: State, keys: Range, selection: Selection, limit: int, places: VisibleNamespaces) -> Page:
-        items = state.within(keys, self.resource, places)
+    def _page(
+        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, limit: int, places: VisibleNamespaces
+    ) -> Page:
+        items = state.in_range(keys, self.resource, places)
         total = len(items)
-        if not selection.everything:
+        if not selection.matches_everything:
             items = [obj for obj in items if selection.matches(obj)]
         if not limit or len(items) <= limit:
             return Page(items, state.rv)
         self._snapshots.keep(state)
         shown = items[:limit]
-        token = paging.encode_token(Token(state.rv, paging.following(shown[-1].key)))
-        return Page(shown, state.rv, token, total - limit if selection.everything else None)
+        token = paging.encode_token(ContinueToken(state.rv, paging.next_key(shown[-1].key)))
+        return Page(shown, state.rv, token, total - limit if selection.matches_everything else None)
 
-    def _commit(self, event: Event, *, news: bool = True) -> None:
-        """Make `event` part of the state; with `news` of the history too, and tell the watches that it concerns."""
-        self._hold(event)
-        if news:
+    def _commit(self, event: Event, *, publish: bool = True) -> None:
+        """Make `event` part of the state; with `publish` of the history too, and tell the watches that it concerns."""
+        self._store(event)
+        if publish:
             self.rv = event.rv
             self._history.append(event)
-            for watch in self._audience.watchers_for(event.object.key):
+            for watch in self._watcher_index.watchers_for(event.object.key):
                 watch.add(event)
-                watch.cut_if_behind(self._history.since)
+                watch.terminate_if_behind(self._history.since)
         for listener in tuple(self._listeners):
             listener(event)
 
-    def _hold(self, event: Event) -> None:
+    def _store(self, event: Event) -> None:
         key = event.object.key
         position = bisect_left(self._items, key, key=_by_key)
         held = self._index.get(key)
         if held is not None:
-            held.forget_blocks()
+            held.drop_gzip_blocks()
         if event.type == "DELETED":
             del self._index[key], self._items[position]
-            self._expectations.deletion_observed(key, event.object.uid)
+            self._pending_writes.deletion_observed(key, event.object.uid)
         elif held is not None:
             self._index[key] = self._items[position] = event.object
         else:
             self._index[key] = event.object
             self._items.insert(position, event.object)
 
-    def _restart(self, rv: int) -> None:
+    def _reset(self, rv: int) -> None:
         # until all is as it was listed, there is no version of which it could be said
         self.ready = False
-        self._history = History(self._limits, rv)
+        self._history = EventHistory(self._limits, rv)
         self._snapshots.clear()
-        for watch in self._audience:
+        for watch in self._watcher_index:
             watch.fail(errors.Expired(f"too old resource version: {self.rv} ({rv})"))

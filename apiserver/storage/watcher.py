@@ -12,7 +12,7 @@ from apiserver.encoding.encoded_object import CachedObject
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Resource
 from apiserver.storage.event_history import Event, VisibilityEvent
-from apiserver.storage.selection_predicate import Selection
+from apiserver.storage.selection_predicate import SelectionPredicate
 from apiserver.storage.visibility import Visibility, is_visible, namespace_of
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -39,23 +39,23 @@ class Failure:
     error: StatusError
 
 
-Item = Event | Bookmark | Failure
+WatchItem = Event | Bookmark | Failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchStart:
-    """How a watch begins: with ADDED of `initial`, a bookmark that marks their end if `mark_end`, then what of
-    `missed` is news; events up to `after` are none of its business. `disclosed` is what the reader came to see, or no
-    longer sees, while there was no watch."""
+    """How a watch begins: with ADDED of `initial`, a bookmark that marks their end if `send_initial_events_end`, then
+    what of `missed` is news; events up to `after` are none of its business. `disclosed` is what the reader came to see,
+    or no longer sees, while there was no watch."""
 
     initial: Sequence[CachedObject] = ()
-    mark_end: bool = False
+    send_initial_events_end: bool = False
     missed: Sequence[Event] = ()
     after: int = 0
     visibility_events: Sequence[VisibilityEvent] = ()
 
 
-class CacheWatcher(AsyncIterator[Sequence[Item]]):
+class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
     """Iterates over batches of what is to be sent.
 
     An empty batch comes at least every 15 seconds, so that the reader can look whether its client is still there.
@@ -67,32 +67,32 @@ class CacheWatcher(AsyncIterator[Sequence[Item]]):
         self,
         *,
         resource: Resource,
-        selection: Selection,
+        selection: SelectionPredicate,
         start: WatchStart,
-        position: Callable[[], int],
-        closed: Callable[[CacheWatcher], None],
+        current_rv: Callable[[], int],
+        on_close: Callable[[CacheWatcher], None],
         bookmark_interval: float | None,
         timeout_seconds: float | None,
         visibility: Visibility | None = None,
     ) -> None:
-        """`position` tells how far the cache is, `closed` is called once when the watch is over; without a
+        """`current_rv` tells how far the cache is, `on_close` is called once when the watch is over; without a
         `bookmark_interval` there are no bookmarks. Of what is out of `visibility` nothing is told."""
         self._resource = resource
         self.selection = selection
         self._visibility = visibility
         self._initial = deque(start.initial)
-        self._mark_end = start.mark_end
+        self._send_initial_events_end = start.send_initial_events_end
         self._after = start.after
-        self._pending: deque[Item] = deque()
-        self._position = position
-        self._closed = closed
+        self._pending: deque[WatchItem] = deque()
+        self._current_rv = current_rv
+        self._on_close = on_close
         self._ended = False
         self._wake: asyncio.Future[None] | None = None
-        self._due = 0.0
-        self._alarm: asyncio.Handle | None = None
+        self._wait_until = 0.0
+        self._timer: asyncio.Handle | None = None
         # when it rings: uvloop's handles do not know
-        self._rings = 0.0
-        self._on_cut: Callable[[], None] | None = None
+        self._timer_due = 0.0
+        self._on_terminate: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
         # WIRE-F4: watches that began together shall not all end together
@@ -112,7 +112,7 @@ class CacheWatcher(AsyncIterator[Sequence[Item]]):
             self._visibility.namespaces, namespace_of(self._resource, event.object.key)
         ):
             return
-        shown = self.selection.shows(event, self._resource)
+        shown = self.selection.event_for_client(event, self._resource)
         if shown is not None:
             self._pending.append(shown)
             self._notify()
@@ -124,22 +124,22 @@ class CacheWatcher(AsyncIterator[Sequence[Item]]):
             return
         self._pending.extend(events)
         if self._bookmark_interval is not None:
-            self._pending.append(Bookmark(self._position()))
+            self._pending.append(Bookmark(self._current_rv()))
         self._notify()
 
-    def cut_if_behind(self, since: int) -> None:
+    def terminate_if_behind(self, since: int) -> None:
         """End the watch if what it is to send next is older than all that the history holds: its reader is stuck,
         and what it waits for must not be kept for it alone."""
         first = self._pending[0] if self._pending else None
-        if isinstance(first, Event) and _sent_at(first) <= since and not self._ended:
+        if isinstance(first, Event) and _cache_rv_of(first) <= since and not self._ended:
             self._pending.clear()
             self.end()
-            if self._on_cut is not None:
-                self._on_cut()
+            if self._on_terminate is not None:
+                self._on_terminate()
 
-    def on_cut(self, callback: Callable[[], None]) -> None:
+    def on_terminate(self, callback: Callable[[], None]) -> None:
         """Have `callback` called when the watch is cut, for a reader that waits for its client to take more."""
-        self._on_cut = callback
+        self._on_terminate = callback
 
     def fail(self, error: StatusError) -> None:
         """Send `error` and end."""
@@ -152,9 +152,9 @@ class CacheWatcher(AsyncIterator[Sequence[Item]]):
         """End cleanly, after what is already to be sent."""
         if not self._ended:
             self._ended = True
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._closed(self)
+            if self._timer is not None:
+                self._timer.cancel()
+            self._on_close(self)
             self._notify()
 
     async def aclose(self) -> None:
@@ -162,7 +162,7 @@ class CacheWatcher(AsyncIterator[Sequence[Item]]):
         self._pending.clear()
         self.end()
 
-    async def __anext__(self) -> Sequence[Item]:
+    async def __anext__(self) -> Sequence[WatchItem]:
         if self._time() >= self.deadline:
             await self.aclose()
         batch = self._take()
@@ -178,23 +178,23 @@ class CacheWatcher(AsyncIterator[Sequence[Item]]):
             return self._bookmark()
         return batch
 
-    def _take(self) -> list[Item]:
-        if self._initial or self._mark_end:
+    def _take(self) -> list[WatchItem]:
+        if self._initial or self._send_initial_events_end:
             return self._take_initial()
         pending = self._pending
         return [pending.popleft() for _ in range(min(len(pending), _BATCH))]
 
-    def _take_initial(self) -> list[Item]:
+    def _take_initial(self) -> list[WatchItem]:
         initial = self._initial
-        batch: list[Item] = [Event("ADDED", initial.popleft()) for _ in range(min(len(initial), _BATCH))]
-        if self._mark_end and not initial:
-            self._mark_end = False
+        batch: list[WatchItem] = [Event("ADDED", initial.popleft()) for _ in range(min(len(initial), _BATCH))]
+        if self._send_initial_events_end and not initial:
+            self._send_initial_events_end = False
             batch.append(Bookmark(self._after, {INITIAL_EVENTS_END: "true"}))
         return batch
 
-    def _bookmark(self) -> list[Item]:
+    def _bookmark(self) -> list[WatchItem]:
         self._next_bookmark = self._schedule()
-        rv = self._position()
+        rv = self._current_rv()
         # a watch that starts in the future has been sent nothing up to its start yet
         return [Bookmark(rv)] if rv >= self._after else []
 
@@ -209,27 +209,27 @@ class CacheWatcher(AsyncIterator[Sequence[Item]]):
 
     async def _wait(self) -> None:
         """Until there is something to tell, or it is time to look around."""
-        self._due = min(self._time() + _IDLE_SECONDS, self.deadline, self._next_bookmark)
+        self._wait_until = min(self._time() + _IDLE_SECONDS, self.deadline, self._next_bookmark)
         # an alarm of its own for every wait would be a sixth of what telling a change costs
-        if self._alarm is None or self._rings > self._due:
-            self._set_alarm()
+        if self._timer is None or self._timer_due > self._wait_until:
+            self._set_timer()
         self._wake = self._loop.create_future()
         try:
             await self._wake
         finally:
             self._wake = None
 
-    def _set_alarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-        self._rings = self._due
-        self._alarm = self._loop.call_at(self._rings, self._ring)
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_due = self._wait_until
+        self._timer = self._loop.call_at(self._timer_due, self._on_timer)
 
-    def _ring(self) -> None:
-        self._alarm = None
-        if self._wake is not None and self._time() < self._due:
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._wake is not None and self._time() < self._wait_until:
             # it was set for a wait that ended before
-            self._set_alarm()
+            self._set_timer()
         else:
             self._notify()
 
@@ -238,5 +238,5 @@ class CacheWatcher(AsyncIterator[Sequence[Item]]):
             self._wake.set_result(None)
 
 
-def _sent_at(event: Event) -> int:
-    return event.at if isinstance(event, VisibilityEvent) else event.rv
+def _cache_rv_of(event: Event) -> int:
+    return event.cache_rv if isinstance(event, VisibilityEvent) else event.rv

@@ -1,0 +1,1 @@
+"""TLS of the listener: accepting connections, handshakes, certificates and their reload."""

@@ -60,7 +60,7 @@ def make_serving(
     # a common name is at most 64 characters, and nobody looks at it where there are alternative names
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
-    builder = _issued(ca, subject, key, ExtendedKeyUsageOID.SERVER_AUTH, now, lifetime)
+    builder = _issued_builder(ca, subject, key, ExtendedKeyUsageOID.SERVER_AUTH, now, lifetime)
     return _sign(ca, builder.add_extension(alternatives, critical=False), key)
 
 
@@ -77,7 +77,7 @@ def make_client(
     key = ec.generate_private_key(ec.SECP256R1())
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])
-    return _sign(ca, _issued(ca, subject, key, ExtendedKeyUsageOID.CLIENT_AUTH, now, lifetime), key)
+    return _sign(ca, _issued_builder(ca, subject, key, ExtendedKeyUsageOID.CLIENT_AUTH, now, lifetime), key)
 
 
 def parse_bundle(pem: bytes) -> list[x509.Certificate]:
@@ -85,31 +85,31 @@ def parse_bundle(pem: bytes) -> list[x509.Certificate]:
     return [x509.load_pem_x509_certificate(block) for block in _CERTIFICATE.findall(pem)]
 
 
-def usable(pair: KeyPair) -> bool:
+def is_matching_pair(pair: KeyPair) -> bool:
     """Whether both can be read, and the key is the certificate's."""
     try:
         key = load_pem_private_key(pair.key, password=None)
-        return key.public_key() == _first(pair.certificate).public_key()
+        return key.public_key() == _first_certificate(pair.certificate).public_key()
     except (TypeError, ValueError, UnsupportedAlgorithm):
         return False
 
 
 def expiry(pem: bytes) -> datetime:
     """When the first certificate of a PEM bundle ends. Raises ValueError if there is none."""
-    return _first(pem).not_valid_after_utc
+    return _first_certificate(pem).not_valid_after_utc
 
 
 def should_renew(pem: bytes, now: datetime) -> bool:
     """Whether two thirds of the first certificate's lifetime have passed."""
-    certificate = _first(pem)
+    certificate = _first_certificate(pem)
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now >= start + (end - start) * 2 / 3
 
 
-def serves(pem: bytes, names: Sequence[str]) -> bool:
+def valid_for_names(pem: bytes, names: Sequence[str]) -> bool:
     """Whether the first certificate of a PEM bundle is good for all `names`, taken literally."""
     try:
-        extension = _first(pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
+        extension = _first_certificate(pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return False
     return all(_general_name(name) in extension.value for name in names)
@@ -117,7 +117,7 @@ def serves(pem: bytes, names: Sequence[str]) -> bool:
 
 def issued_by(pem: bytes, ca_pem: bytes) -> bool:
     """Whether a certificate of the CA bundle signed the first certificate of `pem`."""
-    certificate = _first(pem)
+    certificate = _first_certificate(pem)
     for ca in parse_bundle(ca_pem):
         try:
             certificate.verify_directly_issued_by(ca)
@@ -127,7 +127,7 @@ def issued_by(pem: bytes, ca_pem: bytes) -> bool:
     return False
 
 
-def _first(pem: bytes) -> x509.Certificate:
+def _first_certificate(pem: bytes) -> x509.Certificate:
     found = parse_bundle(pem)
     if not found:
         raise ValueError("no certificate in the PEM data")
@@ -149,7 +149,7 @@ def _builder(
     )
 
 
-def _issued(
+def _issued_builder(
     ca: KeyPair,
     subject: x509.Name,
     key: ec.EllipticCurvePrivateKey,
@@ -157,7 +157,7 @@ def _issued(
     now: datetime | None,
     lifetime: timedelta,
 ) -> x509.CertificateBuilder:
-    issuer = _first(ca.certificate)
+    issuer = _first_certificate(ca.certificate)
     identifier = issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     return (
         _builder(subject, key, now, lifetime)

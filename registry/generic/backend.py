@@ -1,4 +1,4 @@
-"""What the generic store asks of the place where a kind's objects are kept."""
+"""The storage interface behind the generic store."""
 
 from __future__ import annotations
 
@@ -12,33 +12,35 @@ from apiserver.storage.watch_cache import WatchCache
 
 
 class Backend(Protocol):
-    """Where a kind's objects are kept."""
+    """The storage of one resource, with a watch cache over it."""
 
     @property
     def cache(self) -> WatchCache: ...
 
     def before_read(self, context: RequestContext) -> None:
-        """Warn the caller where the cache may be out of date."""
+        """Adds a warning to the response if the cache may be out of date."""
         ...
 
     async def read(self, key: Key, *, live: bool) -> Object | None:
-        """The object, of which the caller may change the copy; `live` asks the place of truth itself."""
+        """Returns a copy of the object from the cache, or with `live` from the storage itself."""
         ...
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        """The object as stored. Raises AlreadyExists."""
+        """Returns the object as stored. Raises AlreadyExists."""
         ...
 
     async def update(self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        """The object as stored. Raises Conflict if the stored one is no longer `current`, NotFound if it is gone."""
+        """Returns the object as stored. Raises Conflict if the stored one is no longer `current`, NotFound if it is
+        deleted."""
         ...
 
     async def delete(
         self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext
-    ) -> rest.Deleted:
-        """Raises Conflict if the stored object is no longer `current`, NotFound if it is gone."""
+    ) -> rest.DeletionResult:
+        """Raises Conflict if the stored object is no longer `current`, NotFound if it is deleted."""
         ...
 
     async def confirm_absent(self, key: Key) -> bool:
-        """Whether an object that the cache lacks does not exist; False promises that the cache will have it."""
+        """Checks in the storage that an object missing from the cache does not exist. After False, the next read from
+        the cache finds it."""
         ...

@@ -1,7 +1,7 @@
-"""The rest verbs over any backend: what Kubernetes calls the generic registry.
+"""The REST verbs over any Backend, as in kubernetes/apiserver's pkg/registry/generic.
 
-Reads come from the backend's watch cache. A write starts from a stored object, runs strategy and validating
-admission, and carries the stored object's resourceVersion, so that nothing written meanwhile is lost.
+Reads come from the backend's watch cache. An update starts from a stored object, runs the strategy and validating
+admission, and is conditional on the resourceVersion of the stored object, so that no concurrent write is lost.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from registry.generic.deletion import precondition_mismatch
 from registry.generic.key_lock import KeyLock
 from registry.generic.strategy import Strategy
 
-# A change without a resourceVersion of the caller's is tried on fresh reads this often. Within the process, those who
-# collide take turns, so it is other replicas and newcomers that use up tries.
-_TRIES = 32
-_NAME_TRIES = 8
+# Attempts of a write that is not conditional on a resourceVersion. Within the process, conflicting writes wait for each
+# other, so only other replicas and new requests use up attempts.
+_ATTEMPTS = 32
+_NAME_ATTEMPTS = 8
 _DELETE_WORKERS = 16
-_KEPT_ON_UPDATE = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_IMMUTABLE_METADATA = ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 
 T = TypeVar("T")
 
@@ -49,12 +49,12 @@ class Store(
     rest.CollectionDeleter,
 ):
     def __init__(self, *, backend: Backend, strategy: Strategy, visibility: VisibilitySource | None = None) -> None:
-        """`visibility` narrow what lists, and so deletions of collections, and watches are about; without them, whoever
-        may list may see everything."""
+        """`visibility` limits lists, watches and deletions of collections to the namespaces that a user may see.
+        Without it, an authorized list returns everything."""
         self._backend = backend
         self._strategy = strategy
         self._visibility = visibility
-        self._turns = KeyLock()
+        self._locks = KeyLock()
 
     @property
     def resource(self) -> Resource:
@@ -83,11 +83,13 @@ class Store(
     async def _visibility_of(self, context: RequestContext) -> Visibility | None:
         return await self._visibility.for_user(context.user) if self._visibility is not None else None
 
-    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+    async def create(
+        self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
+    ) -> Object:
         metadata = obj["metadata"]
         if metadata.get("name") or not metadata.get("generateName"):
             return await self._create(context, obj, validate, dry_run=dry_run)
-        for _ in range(_NAME_TRIES):
+        for _ in range(_NAME_ATTEMPTS):
             candidate = copy.deepcopy(obj)
             candidate["metadata"]["name"] = meta.generate_name(metadata["generateName"])
             try:
@@ -96,14 +98,16 @@ class Store(
                 continue
         raise errors.GenerateNameExhausted(self.resource.group_resource, candidate["metadata"]["name"])
 
-    async def _create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+    async def _create(
+        self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
+    ) -> Object:
         await offload_if_large(partial(self._prepare, obj), size=json_size(obj))
         self._warn(context, obj)
         async with validate(obj, None):
             return await self._backend.create(obj, dry_run=dry_run, context=context)
 
     def _prepare(self, obj: Object) -> None:
-        """Complete a new object in place. Raises Invalid."""
+        """Defaults and validates a new object in place. Raises Invalid."""
         self._strategy.prepare_for_create(obj)
         metadata = obj["metadata"]
         metadata["uid"] = meta.new_uid()
@@ -117,11 +121,11 @@ class Store(
         self,
         context: RequestContext,
         key: Key,
-        change: rest.Change,
-        validate: rest.Validate,
+        change: rest.UpdateFunc,
+        validate: rest.ValidateFunc,
         *,
         dry_run: bool,
-        validate_create: rest.Validate | None = None,
+        validate_create: rest.ValidateFunc | None = None,
     ) -> tuple[Object, bool]:
         async def attempt(live: bool) -> tuple[Object, bool]:
             current = await self._current(key, live=live)
@@ -133,14 +137,14 @@ class Store(
             new = await change(None)
             return await self.create(context, new, validate_create, dry_run=dry_run), True
 
-        return await self._persist(key, attempt)
+        return await self._retry_on_conflict(key, attempt)
 
     async def _update(
         self,
         context: RequestContext,
         read: _Read,
-        change: rest.Change,
-        validate: rest.Validate,
+        change: rest.UpdateFunc,
+        validate: rest.ValidateFunc,
         *,
         dry_run: bool,
     ) -> Object:
@@ -155,12 +159,13 @@ class Store(
             try:
                 return await self._backend.update(read.key, new, current, dry_run=dry_run, context=context)
             except errors.Conflict as conflict:
-                raise _Moved(conflict) from conflict
+                raise _StaleRead(conflict) from conflict
 
     def _prepare_update(self, new: Object, read: _Read) -> bool:
-        """Complete a changed object in place; whether it is the same as before. Raises Invalid and Conflict."""
+        """Defaults and validates a changed object in place, and returns whether it equals the stored one. Raises
+        Invalid and Conflict."""
         current = read.object
-        self._carry_over(new, read)
+        self._restore_metadata(new, read)
         self._strategy.prepare_for_update(new, current)
         problems = [
             *meta.validate_metadata(new, self.resource),
@@ -171,17 +176,17 @@ class Store(
             raise errors.Invalid(self.resource.group_kind, read.key.name, problems)
         return same_content(new, current)
 
-    def _carry_over(self, new: Object, read: _Read) -> None:
-        """What a client may leave out or not change (WIRE-D47); a resourceVersion of its own must be the current
-        one."""
+    def _restore_metadata(self, new: Object, read: _Read) -> None:
+        """Restores metadata that a client may omit or must not change (WIRE-D47). Raises Conflict for a resourceVersion
+        or uid that is not the stored one."""
         key = read.key
         metadata: dict[str, Any] = new["metadata"]
         stored: dict[str, Any] = read.object["metadata"]
         wanted = metadata.get("resourceVersion")
         if wanted and wanted != stored["resourceVersion"]:
             conflict = errors.Conflict(self.resource.group_resource, key.name)
-            # the caller may have read from another replica what this one's cache has yet to see
-            raise conflict if read.live else _Moved(conflict)
+            # another replica may have served the client a version that this cache does not have yet
+            raise conflict if read.live else _StaleRead(conflict)
         uid = metadata.get("uid")
         if uid and uid != stored["uid"]:
             why = (
@@ -193,42 +198,42 @@ class Store(
         metadata["resourceVersion"] = stored["resourceVersion"]
         metadata["uid"] = stored["uid"]
         metadata.pop("selfLink", None)
-        for field in _KEPT_ON_UPDATE:
+        for field in _IMMUTABLE_METADATA:
             if field in stored:
                 metadata[field] = stored[field]
             else:
                 metadata.pop(field, None)
 
     async def delete(
-        self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.Validate
-    ) -> rest.Deleted:
-        async def attempt(live: bool) -> rest.Deleted:
+        self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.ValidateFunc
+    ) -> rest.DeletionResult:
+        async def attempt(live: bool) -> rest.DeletionResult:
             current = await self._current(key, live=live)
             if current is None:
                 raise self._not_found(key)
             if mismatch := precondition_mismatch(options.preconditions, current):
                 conflict = errors.Conflict(self.resource.group_kind, key.name, mismatch)
-                raise conflict if live else _Moved(conflict)
+                raise conflict if live else _StaleRead(conflict)
             async with validate(None, current):
                 try:
                     return await self._backend.delete(key, current, options, context=context)
                 except errors.Conflict as conflict:
-                    raise _Moved(conflict) from conflict
+                    raise _StaleRead(conflict) from conflict
 
-        return await self._persist(key, attempt)
+        return await self._retry_on_conflict(key, attempt)
 
-    async def _persist(self, key: Key, attempt: Callable[[bool], Awaitable[T]]) -> T:
-        """The result of the first `attempt` that nobody comes between; it is told whether to read the place of truth,
-        as all but the first do."""
-        for tried in range(_TRIES):
-            again = tried > 0
+    async def _retry_on_conflict(self, key: Key, attempt: Callable[[bool], Awaitable[T]]) -> T:
+        """Returns the result of the first `attempt` without a conflict. The argument of `attempt` is False for the
+        first, which may read from the cache, and True for all others, which read from the storage."""
+        for number in range(_ATTEMPTS):
+            retry = number > 0
             try:
-                async with self._turns.hold(key, contended=again):
-                    return await attempt(again)
-            except (_Moved, errors.AlreadyExists) as conflict:
-                if tried == _TRIES - 1:
-                    raise _cause(conflict) from conflict
-        raise AssertionError("the last try returns or raises")
+                async with self._locks.hold(key, contended=retry):
+                    return await attempt(retry)
+            except (_StaleRead, errors.AlreadyExists) as conflict:
+                if number == _ATTEMPTS - 1:
+                    raise _conflict_of(conflict) from conflict
+        raise AssertionError("the last attempt returns or raises")
 
     async def delete_collection(
         self,
@@ -236,7 +241,7 @@ class Store(
         namespace: str,
         listing: ListOptions,
         options: DeleteOptions,
-        validate: rest.Validate,
+        validate: rest.ValidateFunc,
     ) -> tuple[Sequence[Object], int]:
         page = await self.list(context, namespace, listing)
         slots = asyncio.Semaphore(_DELETE_WORKERS)
@@ -255,7 +260,7 @@ class Store(
         return [result for result in results if isinstance(result, dict)], page.resource_version
 
     async def _current(self, key: Key, *, live: bool) -> Object | None:
-        """The stored object; one that the cache lacks is looked for at the place of truth before it is missing."""
+        """The stored object. If the cache does not have it, it is read from the storage."""
         found = await self._backend.read(key, live=live)
         if found is None and not live:
             found = await self._backend.read(key, live=True)
@@ -276,19 +281,19 @@ class _Read:
     live: bool
 
 
-class _Moved(Exception):
-    """The stored object is no longer what the change was made from."""
+class _StaleRead(Exception):
+    """The stored object has changed since it was read."""
 
     def __init__(self, conflict: errors.Conflict) -> None:
         self.conflict = conflict
 
 
-def _cause(error: _Moved | errors.AlreadyExists) -> errors.StatusError:
-    return error.conflict if isinstance(error, _Moved) else error
+def _conflict_of(error: _StaleRead | errors.AlreadyExists) -> errors.StatusError:
+    return error.conflict if isinstance(error, _StaleRead) else error
 
 
 class ReadOnlyStatus(rest.Getter):
-    """The `status` subresource of an object whose status nobody but its reconciler writes."""
+    """The read-only `status` subresource of an object whose status only its reconciler writes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""One kind in the database, as the generic store wants it; several versions of a kind share what is stored."""
+"""The Backend of one resource in the database. Several versions of a kind can share their stored objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMESPACE = GroupResource("", NAMESPACES)
 
 
 class VersionConversion(Protocol):
-    """How one version of a kind looks, and how it is stored. Pure; the argument is not changed."""
+    """Converts objects between a served version and the stored one. Pure; the argument is not changed."""
 
     def to_served(self, stored: Object) -> Object: ...
 
@@ -30,6 +30,8 @@ class VersionConversion(Protocol):
 
 
 class IdentityConversion:
+    """The conversion of a kind with one version."""
+
     def to_served(self, stored: Object) -> Object:
         return stored
 
@@ -38,8 +40,8 @@ class IdentityConversion:
 
 
 class SqliteBackend:
-    """`storage` names what is stored, by default the resource and its group; versions that share it differ in their
-    apiVersion, and by `form`."""
+    """`storage` is the name under which objects are stored, by default that of the resource. Versions that share it
+    differ in their apiVersion and `conversion`."""
 
     def __init__(
         self,
@@ -55,34 +57,36 @@ class SqliteBackend:
         self.resource = resource
         self._cache = cache
         self.storage = storage or str(resource.group_resource)
-        self._form: VersionConversion = conversion or IdentityConversion()
-        self._termination: Finalization = finalization or MetadataFinalizers()
+        self._conversion: VersionConversion = conversion or IdentityConversion()
+        self._finalization: Finalization = finalization or MetadataFinalizers()
 
     @property
     def cache(self) -> WatchCache:
         return self._cache
 
     async def load(self) -> None:
-        """Fill the cache from the database, and follow it from then on; to be called once, before any write."""
+        """Fills the cache from the database and subscribes to changes. Called once, before any write."""
         rows, revision = await self._database.rows(self.storage)
-        self._cache.replace([encode(self.resource, self._form.to_served(decode_row(row))) for row in rows], revision)
-        self._database.subscribe(self._hear)
+        self._cache.replace(
+            [encode(self.resource, self._conversion.to_served(decode_row(row))) for row in rows], revision
+        )
+        self._database.subscribe(self._on_change)
 
     def before_read(self, context: RequestContext) -> None:
-        """The cache is never out of date: nobody else writes."""
+        """The cache is always current, because this process is the only writer."""
 
     async def read(self, key: Key, *, live: bool) -> Object | None:
         if not live:
             cached = self._cache.peek(key)
             return None if cached is None else cached.object()
         row = await self._database.row(StorageKey(self.storage, key))
-        return None if row is None else self._shown(decode_row(row))
+        return None if row is None else self._with_type(decode_row(row))
 
     async def confirm_absent(self, key: Key) -> bool:
         return True
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext | None = None) -> Object:
-        """Raises AlreadyExists; Forbidden and NotFound for a namespace that takes nothing new (WIRE-H5)."""
+        """Raises AlreadyExists, Forbidden in a terminating namespace and NotFound without one (WIRE-H5)."""
         metadata = dict(obj["metadata"])
         metadata.pop("resourceVersion", None)
         metadata.setdefault("uid", meta.new_uid())
@@ -91,7 +95,7 @@ class SqliteBackend:
         parent = StorageKey(NAMESPACES, Key("", key.namespace)) if self.resource.namespaced else None
         write = Write(
             type="ADDED",
-            place=StorageKey(self.storage, key),
+            target=StorageKey(self.storage, key),
             object=self._stored({**obj, "metadata": metadata}),
             parent=parent,
             dry_run=dry_run,
@@ -101,11 +105,11 @@ class SqliteBackend:
     async def update(
         self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext | None = None
     ) -> Object:
-        """Raises Conflict, NotFound. Without its last finalizer, an object on its way out is gone (WIRE-D79)."""
-        leaving = bool(new["metadata"].get("deletionTimestamp")) and not self._termination.has_finalizers(new)
+        """Raises Conflict and NotFound. Removes a terminating object that has lost its last finalizer (WIRE-D79)."""
+        remove = bool(new["metadata"].get("deletionTimestamp")) and not self._finalization.has_finalizers(new)
         write = Write(
-            type="DELETED" if leaving else "MODIFIED",
-            place=StorageKey(self.storage, key),
+            type="DELETED" if remove else "MODIFIED",
+            target=StorageKey(self.storage, key),
             object=self._stored(new),
             expected=int(current["metadata"]["resourceVersion"]),
             dry_run=dry_run,
@@ -114,27 +118,27 @@ class SqliteBackend:
 
     async def delete(
         self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext | None = None
-    ) -> rest.Deleted:
-        """Raises Conflict, NotFound."""
-        outcome = deletion.apply_delete(current, options, self._termination, now=meta.now_rfc3339())
+    ) -> rest.DeletionResult:
+        """Raises Conflict and NotFound."""
+        outcome = deletion.apply_delete(current, options, self._finalization, now=meta.now_rfc3339())
         if not outcome.changed:
-            return rest.Deleted(current, gone=False)
+            return rest.DeletionResult(current, removed=False)
         write = Write(
-            type="DELETED" if outcome.gone else "MODIFIED",
-            place=StorageKey(self.storage, key),
+            type="DELETED" if outcome.removed else "MODIFIED",
+            target=StorageKey(self.storage, key),
             object=self._stored(outcome.object),
             expected=int(current["metadata"]["resourceVersion"]),
             dry_run=options.dry_run,
         )
-        return rest.Deleted(await self._write(write), gone=outcome.gone)
+        return rest.DeletionResult(await self._write(write), removed=outcome.removed)
 
     async def _write(self, write: Write) -> Object:
         try:
-            return self._shown(await self._database.write(write))
-        except WriteRejected as refused:
-            raise self._error(refused.why, write.place.key) from refused
+            return self._with_type(await self._database.write(write))
+        except WriteRejected as rejected:
+            raise self._to_status_error(rejected.why, write.target.key) from rejected
 
-    def _error(self, why: RejectReason, key: Key) -> errors.StatusError:
+    def _to_status_error(self, why: RejectReason, key: Key) -> errors.StatusError:
         resource = self.resource.group_resource
         match why:
             case RejectReason.EXISTS | RejectReason.EXISTS_DELETING:
@@ -148,18 +152,18 @@ class SqliteBackend:
             case RejectReason.PARENT_DELETING:
                 return _terminating(resource, key)
 
-    def _hear(self, change: Change) -> None:
-        if change.place.resource != self.storage:
+    def _on_change(self, change: Change) -> None:
+        if change.target.resource != self.storage:
             self._cache.advance(change.rv)
             return
-        self._cache.apply(change.type, encode(self.resource, self._form.to_served(change.object)))
+        self._cache.apply(change.type, encode(self.resource, self._conversion.to_served(change.object)))
 
-    def _shown(self, stored: Object) -> Object:
-        shown = self._form.to_served(stored)
+    def _with_type(self, stored: Object) -> Object:
+        shown = self._conversion.to_served(stored)
         return {**shown, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
 
     def _stored(self, shown: Object) -> Object:
-        stored = self._form.to_stored(shown)
+        stored = self._conversion.to_stored(shown)
         return {name: value for name, value in stored.items() if name not in ("apiVersion", "kind")}
 
     def _key(self, metadata: Object) -> Key:

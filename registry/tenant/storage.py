@@ -86,7 +86,7 @@ class ReleaseBackend:
 
     async def delete(
         self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext
-    ) -> rest.Deleted:
+    ) -> rest.DeletionResult:
         return await _finish(self._delete(key, current, options))
 
     async def _create(self, obj: Object, dry_run: bool) -> Object:
@@ -123,7 +123,7 @@ class ReleaseBackend:
             stored = await self._cluster.update(HELMRELEASES, release, dry_run=dry_run, field_manager=FIELD_MANAGER)
         return await self._stored(key, stored, dry_run)
 
-    async def _delete(self, key: Key, current: Object, options: DeleteOptions) -> rest.Deleted:
+    async def _delete(self, key: Key, current: Object, options: DeleteOptions) -> rest.DeletionResult:
         body = _delete_body(current, options)
         uid = current["metadata"]["uid"]
         try:
@@ -134,10 +134,10 @@ class ReleaseBackend:
             raise
         gone = answer.get("kind") == "Status" or not answer["metadata"].get("deletionTimestamp")
         if not gone:
-            return rest.Deleted(object=await self._stored(key, answer, options.dry_run), gone=False)
+            return rest.DeletionResult(object=await self._stored(key, answer, options.dry_run), removed=False)
         if not options.dry_run:
             self._cache.expect_deletion(key, uid)
-        return rest.Deleted(object=current, gone=True)
+        return rest.DeletionResult(object=current, removed=True)
 
     async def _stored(self, key: Key, release: Object, dry_run: bool) -> Object:
         """The Tenant that the host answered with; this replica's next read will have it."""

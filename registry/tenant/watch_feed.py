@@ -40,7 +40,7 @@ class TenantFeed(EventHandler):
         """Why the host cannot be watched at present, None while it can."""
 
     @property
-    def damaged(self) -> Mapping[Key, Sequence[str]]:
+    def unreadable_fields(self) -> Mapping[Key, Sequence[str]]:
         """Tenants that are shown incompletely, with the paths of what could not be read; for metrics."""
         return MappingProxyType(self._damaged)
 
@@ -59,7 +59,7 @@ class TenantFeed(EventHandler):
             held = self._cache.peek(key) if forward else None
             # an equal version has equal content: after an outage, only what changed is converted again
             tenants[key] = held if held is not None and _is_same(held, release) else self._encode(key, release)
-        await self._cache.replace_in_slices([tenants[key] for key in sorted(tenants)], rv)
+        await self._cache.replace_cooperatively([tenants[key] for key in sorted(tenants)], rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         key = _key(obj)

@@ -24,7 +24,7 @@ class TenantNamespaceFeed(EventHandler):
         async for item in iterate_cooperatively(items):
             if is_tenant_namespace(item):
                 shown[item["metadata"]["name"]] = encode(self._cache.resource, to_tenant_namespace(item))
-        await self._cache.replace_in_slices([shown[name] for name in sorted(shown)], rv)
+        await self._cache.replace_cooperatively([shown[name] for name in sorted(shown)], rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
         held = self._cache.peek(Key("", obj["metadata"]["name"]))

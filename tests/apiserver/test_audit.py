@@ -137,7 +137,7 @@ def test_a_full_file_is_kept_aside(tmp_path: Path) -> None:
 
 def test_an_event_that_cannot_be_written_is_counted(tmp_path: Path) -> None:
     lost: list[int] = []
-    log = AuditLog(tmp_path / "audit.log", on_lost=lambda: lost.append(1))
+    log = AuditLog(tmp_path / "audit.log", on_event_lost=lambda: lost.append(1))
     log.write({"bad": object()})
     log.write({"good": 1})
     log.close()
@@ -168,8 +168,8 @@ async def test_who_is_not_let_in_leaves_one_event(headers: dict[str, str], tls: 
             raise Unauthorized
 
     events, metrics = Events(), Metrics()
-    refused = Audit(events, metrics).refused
-    authentication = Authentication(Refusing(), config=RequestHeaderConfig, refused=refused)
+    on_failure = Audit(events, metrics).authentication_failed
+    authentication = Authentication(Refusing(), config=RequestHeaderConfig, on_failure=on_failure)
     with pytest.raises(Unauthorized):
         await authentication(make_context(headers=headers, tls=tls), ok)
     (told,) = events.written

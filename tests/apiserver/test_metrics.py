@@ -91,7 +91,7 @@ def test_what_is_ended_in_self_defence_is_counted(code: int, counted: float | No
 def test_a_call_without_an_answer_has_a_code_of_its_own() -> None:
     metrics = Metrics()
     for code in (201, None, None):
-        metrics.delegated("authz", code)
+        metrics.delegated_request("authz", code)
     name = "apiserver_delegated_authz_request_total"
     assert metrics.registry.get_sample_value(name, {"code": "201"}) == 1
     assert metrics.registry.get_sample_value(name, {"code": "<error>"}) == 2
@@ -117,7 +117,7 @@ async def test_metrics_are_shown_as_text() -> None:
 
 def test_two_processes_in_one_share_nothing() -> None:
     first, second = Metrics(), Metrics()
-    first.stale_verdict("tokenreviews")
+    first.stale_decision_used("tokenreviews")
     labels = {"review": "tokenreviews"}
     assert first.registry.get_sample_value("apiserver_stale_verdicts_total", labels) == 1
     assert second.registry.get_sample_value("apiserver_stale_verdicts_total", labels) is None

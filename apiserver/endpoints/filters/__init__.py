@@ -1,0 +1,1 @@
+"""The filters that every request passes before its handler, one per file."""

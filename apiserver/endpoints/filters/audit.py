@@ -16,43 +16,43 @@ from apiserver.request.context import Handler, RequestContext
 
 _NO_CREDENTIALS = "Authentication failed, no credentials provided"
 
-Sink = Callable[[audit.Event], None]
+AuditSink = Callable[[audit.Event], None]
 """Takes an event; must not block."""
 
 
 class Audit:
-    """Behind authentication, which tells `refused` itself."""
+    """Behind authentication, which tells `authentication_failed` itself."""
 
-    def __init__(self, sink: Sink, metrics: Metrics) -> None:
+    def __init__(self, sink: AuditSink, metrics: Metrics) -> None:
         self._sink = sink
         self._metrics = metrics
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
-        self._tell(context, "RequestReceived", None)
+        self._emit(context, "RequestReceived", None)
         if context.info.is_watch:
-            on_start(context, lambda response: self._started(context, response))
+            on_start(context, lambda response: self._response_started(context, response))
         try:
             response = await next(context)
         except StatusError as error:
-            self._tell(context, "ResponseComplete", audit.status_of(error))
+            self._emit(context, "ResponseComplete", audit.response_status(error))
             raise
         except Exception:
-            self._tell(context, "Panic", {"status": "Failure", "reason": "InternalError", "code": 500})
+            self._emit(context, "Panic", {"status": "Failure", "reason": "InternalError", "code": 500})
             raise
-        self._tell(context, "ResponseComplete", {"code": response.status})
+        self._emit(context, "ResponseComplete", {"code": response.status})
         return response
 
-    def refused(self, context: RequestContext, error: StatusError) -> None:
+    def authentication_failed(self, context: RequestContext, error: StatusError) -> None:
         """Authentication has failed: one event, by nobody, as Kubernetes has it."""
-        status = {"message": attempted(context), "code": error.code}
-        self._tell(context, "ResponseStarted", status, identified=False)
+        status = {"message": attempted_credentials(context), "code": error.code}
+        self._emit(context, "ResponseStarted", status, identified=False)
 
-    def _started(self, context: RequestContext, response: web.StreamResponse) -> None:
+    def _response_started(self, context: RequestContext, response: web.StreamResponse) -> None:
         # a refusal that comes instead of a stream is complete already
         if response.status == 200:
-            self._tell(context, "ResponseStarted", {"code": 200})
+            self._emit(context, "ResponseStarted", {"code": 200})
 
-    def _tell(
+    def _emit(
         self, context: RequestContext, stage: str, status: Mapping[str, Any] | None, *, identified: bool = True
     ) -> None:
         received = audit.received_at(context)
@@ -60,7 +60,7 @@ class Audit:
         self._metrics.audit_event()
 
 
-def attempted(context: RequestContext) -> str:
+def attempted_credentials(context: RequestContext) -> str:
     """The kinds of credentials of a request that no one is known by."""
     kinds = []
     scheme, _, value = context.http.headers.get("Authorization", "").strip().partition(" ")

@@ -12,48 +12,48 @@ from apiserver.meta.errors import BadRequest, StatusError, Unauthorized
 from apiserver.request.context import Handler, RequestContext, User
 
 
-class Identify(Protocol):
+class RequestAuthenticator(Protocol):
     async def authenticate(self, context: RequestContext) -> User:
         """Raises StatusError."""
         ...
 
 
-def _unobserved(result: str) -> None:
+def _ignore_result(result: str) -> None:
     pass
 
 
 class Authentication:
     """`config` gives the request-header settings, whose header names count as identity headers.
 
-    `observe` is told of each attempt: success, failure or error; `refused` of requests that end here.
+    `observe` is told of each attempt: success, failure or error; `on_failure` of requests that end here.
     """
 
     def __init__(
         self,
-        authenticator: Identify,
+        authenticator: RequestAuthenticator,
         *,
         config: Callable[[], RequestHeaderConfig],
-        observe: Callable[[str], None] = _unobserved,
-        refused: Callable[[RequestContext, StatusError], None] | None = None,
+        observe: Callable[[str], None] = _ignore_result,
+        on_failure: Callable[[RequestContext, StatusError], None] | None = None,
     ) -> None:
         self._authenticator = authenticator
         self._config = config
         self._observe = observe
-        self._refused = refused
+        self._on_failure = on_failure
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         try:
-            context.user = await self._identify(context)
+            context.user = await self._authenticate(context)
         except StatusError as error:
-            if self._refused is not None:
-                self._refused(context, error)
+            if self._on_failure is not None:
+                self._on_failure(context, error)
             raise
         return await next(context)
 
-    async def _identify(self, context: RequestContext) -> User:
+    async def _authenticate(self, context: RequestContext) -> User:
         headers = context.http.headers
         if "Connection" in headers:
-            self._check_hops(headers.getall("Connection"))
+            self._check_connection_header(headers.getall("Connection"))
         try:
             user = await self._authenticator.authenticate(context)
         except StatusError as refusal:
@@ -62,7 +62,7 @@ class Authentication:
         self._observe("success")
         return user
 
-    def _check_hops(self, values: list[str]) -> None:
+    def _check_connection_header(self, values: list[str]) -> None:
         """Proxies drop the headers that Connection names; naming one of these is an attempt to shed an identity."""
         named = [name.strip().lower() for value in values for name in value.split(",")]
         hidden = [name for name in named if name == "authorization" or name.startswith("impersonate-")]

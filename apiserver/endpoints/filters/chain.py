@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from apiserver.authentication.request_header import RequestHeaderConfig
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.endpoints.filters.access_log import AccessLog
-from apiserver.endpoints.filters.audit import Audit, Sink
-from apiserver.endpoints.filters.authentication import Authentication, Identify
+from apiserver.endpoints.filters.audit import Audit, AuditSink
+from apiserver.endpoints.filters.authentication import Authentication, RequestAuthenticator
 from apiserver.endpoints.filters.authorization import Authorization
-from apiserver.endpoints.filters.error_response import Recovery
-from apiserver.endpoints.filters.impersonation import Impersonation, RefuseImpersonation
-from apiserver.endpoints.filters.max_in_flight import Inflight
-from apiserver.endpoints.filters.request_deadline import Deadline
-from apiserver.endpoints.filters.request_metrics import Metering
-from apiserver.endpoints.filters.response_headers import Headers
+from apiserver.endpoints.filters.error_response import ErrorResponses
+from apiserver.endpoints.filters.impersonation import Impersonation, RejectImpersonation
+from apiserver.endpoints.filters.max_in_flight import MaxInFlight
+from apiserver.endpoints.filters.request_deadline import RequestDeadline
+from apiserver.endpoints.filters.request_metrics import RequestMetrics
+from apiserver.endpoints.filters.response_headers import ResponseHeaders
 from apiserver.metrics import Metrics
 from apiserver.request.context import Filter
 from apiserver.request.request_info import RequestInfo
@@ -30,14 +30,14 @@ class FilterConfig:
     about a resource that there is.
     """
 
-    authenticator: Identify
+    authenticator: RequestAuthenticator
     authorizer: Authorizer
     request_headers: Callable[[], RequestHeaderConfig]
     metrics: Metrics
     served: Callable[[RequestInfo], bool]
     max_requests_inflight: int
     impersonation: bool
-    audit: Sink | None = None
+    audit: AuditSink | None = None
 
 
 def build_filters(config: FilterConfig) -> list[Filter]:
@@ -46,18 +46,18 @@ def build_filters(config: FilterConfig) -> list[Filter]:
     authentication = Authentication(
         config.authenticator,
         config=config.request_headers,
-        observe=config.metrics.authentication,
-        refused=audit.refused if audit is not None else None,
+        observe=config.metrics.authentication_attempt,
+        on_failure=audit.authentication_failed if audit is not None else None,
     )
     return [
         AccessLog(),
-        Metering(config.metrics, config.served),
-        Headers(),
-        Recovery(),
-        Deadline(),
+        RequestMetrics(config.metrics, config.served),
+        ResponseHeaders(),
+        ErrorResponses(),
+        RequestDeadline(),
         authentication,
         *([audit] if audit is not None else []),
-        Impersonation(config.authorizer) if config.impersonation else RefuseImpersonation(),
-        Inflight(config.max_requests_inflight, config.metrics),
+        Impersonation(config.authorizer) if config.impersonation else RejectImpersonation(),
+        MaxInFlight(config.max_requests_inflight, config.metrics),
         Authorization(config.authorizer),
     ]

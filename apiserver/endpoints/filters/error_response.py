@@ -14,7 +14,7 @@ _LOG = logging.getLogger("apiserver.recovery")
 _PANIC = "This request caused apiserver to panic. Look in the logs for details."
 
 
-class Recovery:
+class ErrorResponses:
     """Raises ConnectionResetError, after cutting the connection, if the answer's head had already left."""
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
@@ -23,7 +23,7 @@ class Recovery:
         except errors.StatusError as raised:
             error = raised
         except web.HTTPException as raised:
-            error = from_http(raised)
+            error = status_error_of(raised)
         except ConnectionError:
             raise
         except Exception:
@@ -38,7 +38,7 @@ class Recovery:
         return response
 
 
-def from_http(raised: web.HTTPException) -> errors.StatusError:
+def status_error_of(raised: web.HTTPException) -> errors.StatusError:
     """aiohttp's own refusals as a Status."""
     match raised.status:
         case 404:

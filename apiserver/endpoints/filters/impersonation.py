@@ -21,7 +21,7 @@ _SERVICE_ACCOUNT = re.compile("system:serviceaccount:(?P<namespace>[^:]+):(?P<na
 _IDENTITY_GROUP = "authentication.k8s.io"
 
 
-class RefuseImpersonation:
+class RejectImpersonation:
     """For a server behind an aggregator: there these headers can only be an attempt to get around it."""
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
@@ -40,7 +40,7 @@ class Impersonation:
         headers = context.http.headers
         if any(name.lower().startswith(_PREFIX) for name in headers):
             wanted = requested_user(headers)
-            for attributes in questions(context.user, wanted):
+            for attributes in required_permissions(context.user, wanted):
                 await authorize_attributes(context, self._authorizer, attributes)
             context.impersonator, context.user = context.user, effective_user(wanted)
         return await next(context)
@@ -67,20 +67,24 @@ def requested_user(headers: CIMultiDictProxy[str]) -> User:
     return user
 
 
-def questions(user: User, wanted: User) -> Iterator[AccessAttributes]:
+def required_permissions(user: User, wanted: User) -> Iterator[AccessAttributes]:
     """What `user` must be allowed to do in order to act as `wanted`."""
     account = _SERVICE_ACCOUNT.fullmatch(wanted.name)
     if account:
-        yield _question(user, resource="serviceaccounts", namespace=account["namespace"], name=account["name"])
+        yield _impersonate_attributes(
+            user, resource="serviceaccounts", namespace=account["namespace"], name=account["name"]
+        )
     else:
-        yield _question(user, resource="users", name=wanted.name)
+        yield _impersonate_attributes(user, resource="users", name=wanted.name)
     for group in wanted.groups:
-        yield _question(user, resource="groups", name=group)
+        yield _impersonate_attributes(user, resource="groups", name=group)
     if wanted.uid:
-        yield _question(user, group=_IDENTITY_GROUP, resource="uids", name=wanted.uid)
+        yield _impersonate_attributes(user, group=_IDENTITY_GROUP, resource="uids", name=wanted.uid)
     for key, values in wanted.extra.items():
         for value in values:
-            yield _question(user, group=_IDENTITY_GROUP, resource="userextras", subresource=key, name=value)
+            yield _impersonate_attributes(
+                user, group=_IDENTITY_GROUP, resource="userextras", subresource=key, name=value
+            )
 
 
 def effective_user(wanted: User) -> User:
@@ -94,7 +98,7 @@ def effective_user(wanted: User) -> User:
     return with_authenticated_group(User(name=wanted.name, uid=wanted.uid, groups=groups, extra=wanted.extra))
 
 
-def _question(
+def _impersonate_attributes(
     user: User, *, resource: str, name: str, group: str = "", subresource: str = "", namespace: str = ""
 ) -> AccessAttributes:
     return AccessAttributes(

@@ -19,11 +19,11 @@ _PROBES = ("/healthz", "/livez", "/readyz")
 
 
 # of the limit: no user has all the places
-_SHARE = 0.75
-_WATCHES_PER_PLACE = 4
+_USER_SHARE = 0.75
+_WATCHES_PER_SLOT = 4
 
 
-class Inflight:
+class MaxInFlight:
     """Probes, whose refusal would have a busy server restarted, and cluster admins, who may have to repair things, do
     not count. Watches have places of their own.
 
@@ -33,7 +33,7 @@ class Inflight:
 
     def __init__(self, limit: int, metrics: Metrics) -> None:
         self._limit = limit
-        self._share = math.ceil(limit * _SHARE)
+        self._share = math.ceil(limit * _USER_SHARE)
         self._watches = Counter[str]()
         self._users = Counter[str]()
         self._metrics = metrics
@@ -44,12 +44,12 @@ class Inflight:
         if context.info.path.startswith(_PROBES) or MASTERS in context.user.groups:
             return await next(context)
         if context.info.is_watch:
-            with self._place(self._watches, context.user.name, self._limit * _WATCHES_PER_PLACE):
+            with self._slot(self._watches, context.user.name, self._limit * _WATCHES_PER_SLOT):
                 return await next(context)
         if sum(self._current.values()) >= self._limit:
-            raise self._refusal()
+            raise self._too_many_requests()
         kind = "readOnly" if context.info.verb in _READS else "mutating"
-        with self._place(self._users, context.user.name, self._share):
+        with self._slot(self._users, context.user.name, self._share):
             self._count(kind, 1)
             try:
                 return await next(context)
@@ -57,10 +57,10 @@ class Inflight:
                 self._count(kind, -1)
 
     @contextmanager
-    def _place(self, held: Counter[str], user: str, limit: int) -> Iterator[None]:
+    def _slot(self, held: Counter[str], user: str, limit: int) -> Iterator[None]:
         """Raises TooManyRequests if the user has as many as one may have."""
         if held[user] >= limit:
-            raise self._refusal()
+            raise self._too_many_requests()
         held[user] += 1
         try:
             yield
@@ -69,8 +69,8 @@ class Inflight:
             if not held[user]:
                 del held[user]
 
-    def _refusal(self) -> TooManyRequests:
-        self._metrics.dropped()
+    def _too_many_requests(self) -> TooManyRequests:
+        self._metrics.request_dropped()
         return TooManyRequests("Too many requests, please try again later.")
 
     def _count(self, kind: str, change: int) -> None:

@@ -31,7 +31,7 @@ _TERM = re.compile(f"(?P<number>{_NUMBER})(?P<unit>{_UNIT})")
 _DURATION = re.compile(f"(?P<sign>[+-]?)(?P<terms>0|(?:{_NUMBER}{_UNIT})+)", re.ASCII)
 
 
-class Deadline:
+class RequestDeadline:
     """Ends a request that takes too long with a 504 (WIRE-D29, WIRE-D72, WIRE-I9).
 
     A write whose client has gone is not cut in the middle: it ends by itself, or at its deadline.
@@ -48,14 +48,16 @@ class Deadline:
             return await next(context)
         limit = self._limit
         if "timeout" in context.query:
-            limit = requested_limit(context.query.get("timeout"), limit)
+            limit = requested_timeout(context.query.get("timeout"), limit)
         if info.is_resource and info.verb in _WRITES:
             return await self._write(context, next, min(limit, self._write_limit))
-        return await _bounded(context, next, limit, "the allotted timeout")
+        return await _with_timeout(context, next, limit, "the allotted timeout")
 
     async def _write(self, context: RequestContext, next: Handler, limit: float) -> web.StreamResponse:
         context.timeout = limit
-        task = asyncio.ensure_future(_bounded(context, next, limit, "requested timeout - context deadline exceeded"))
+        task = asyncio.ensure_future(
+            _with_timeout(context, next, limit, "requested timeout - context deadline exceeded")
+        )
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -70,7 +72,7 @@ class Deadline:
             task.exception()
 
 
-async def _bounded(context: RequestContext, next: Handler, limit: float, called: str) -> web.StreamResponse:
+async def _with_timeout(context: RequestContext, next: Handler, limit: float, called: str) -> web.StreamResponse:
     try:
         async with asyncio.timeout(limit) as deadline:
             return await next(context)
@@ -80,7 +82,7 @@ async def _bounded(context: RequestContext, next: Handler, limit: float, called:
         raise Timeout(f"request did not complete within {called}") from None
 
 
-def requested_limit(text: str, limit: float) -> float:
+def requested_timeout(text: str, limit: float) -> float:
     """Seconds of the `timeout` query, a Go duration; 0 and more than `limit` mean `limit`. Raises BadRequest
     (WIRE-D72)."""
     found = _DURATION.fullmatch(text)

@@ -12,7 +12,7 @@ from apiserver.request.context import Handler, RequestContext
 from apiserver.request.request_info import RequestInfo
 
 
-class Metering:
+class RequestMetrics:
     """`served` tells whether a request is about a resource that there is; the names of others are not recorded."""
 
     def __init__(self, metrics: Metrics, served: Callable[[RequestInfo], bool]) -> None:
@@ -24,14 +24,14 @@ class Metering:
         labels = request_labels(context, served=info.is_resource and self._served(info))
         if info.is_watch:
             with self._metrics.longrunning(labels).track_inprogress():
-                return await self._observed(context, next, labels)
-        return await self._observed(context, next, labels)
+                return await self._observe(context, next, labels)
+        return await self._observe(context, next, labels)
 
-    async def _observed(self, context: RequestContext, next: Handler, labels: tuple[str, ...]) -> web.StreamResponse:
+    async def _observe(self, context: RequestContext, next: Handler, labels: tuple[str, ...]) -> web.StreamResponse:
         try:
             response = await next(context)
         except ConnectionError:
-            self._metrics.aborted(labels)
+            self._metrics.request_aborted(labels)
             raise
         size = response.content_length if isinstance(response, web.Response) else None
         seconds = time.monotonic() - context.received_at

@@ -20,8 +20,8 @@ _TOTAL_LIMIT = 4096
 _EACH_LIMIT = 256
 
 
-class Headers:
-    """Makes the context known to `stamp`."""
+class ResponseHeaders:
+    """Makes the context known to `set_headers`."""
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         context.http[_CONTEXT] = context
@@ -29,12 +29,12 @@ class Headers:
 
 
 def install(app: web.Application) -> None:
-    """Have `stamp` see every response of `app`."""
-    if stamp not in app.on_response_prepare:
-        app.on_response_prepare.append(stamp)
+    """Have `set_headers` see every response of `app`."""
+    if set_headers not in app.on_response_prepare:
+        app.on_response_prepare.append(set_headers)
 
 
-async def stamp(request: web.Request, response: web.StreamResponse) -> None:
+async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
     """Complete the headers of a response that is about to leave."""
     headers = response.headers
     headers.pop("Server", None)
@@ -45,7 +45,7 @@ async def stamp(request: web.Request, response: web.StreamResponse) -> None:
     if "Cache-Control" not in headers:
         headers["Cache-Control"] = "no-cache, private"
     if context.warnings and "Warning" not in headers:
-        for text in limited(context.warnings):
+        for text in truncated_warnings(context.warnings):
             headers.add("Warning", f'299 - "{_escaped(text)}"')
     for call in request.get(_ON_START, ()):
         call(response)
@@ -56,7 +56,7 @@ def on_start(context: RequestContext, call: OnStart) -> None:
     context.http.setdefault(_ON_START, []).append(call)
 
 
-def limited(warnings: Sequence[str]) -> list[str]:
+def truncated_warnings(warnings: Sequence[str]) -> list[str]:
     """The warnings that fit: control characters drop one; too much text in all cuts each, then drops the rest."""
     texts = list(dict.fromkeys(text for text in warnings if text.isprintable()))
     if sum(map(len, texts)) <= _TOTAL_LIMIT:

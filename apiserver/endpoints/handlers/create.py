@@ -11,8 +11,8 @@ from apiserver import rest
 from apiserver.encoding.negotiation import negotiate
 from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.endpoints.handlers import request_body as body
-from apiserver.endpoints.handlers.request_scope import Scope, write_options
-from apiserver.endpoints.responsewriters import encode_object
+from apiserver.endpoints.handlers.request_scope import RequestScope, write_options_document
+from apiserver.endpoints.responsewriters import object_response
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import Object
@@ -22,29 +22,29 @@ from apiserver.request.options import WriteOptions, parse_create_options
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
 
 
-async def create(context: RequestContext, scope: Scope) -> web.StreamResponse:
+async def create(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     storage = cast(rest.Creater, scope.storage)
     # what can only be created is an answer, not an object that a table could name (WIRE-E16)
     media = negotiate(context.http.headers.get("Accept", ""), tables=isinstance(storage, rest.Getter))
     options = parse_create_options(context.query, context.http.headers.get("User-Agent", ""))
     obj = await body.read_object(context, scope.resource, options.field_validation)
-    document = write_options("CreateOptions", context.query)
-    obj = await offload_if_large(partial(_begin, context, scope, obj, options), size=json_size(obj))
+    document = write_options_document("CreateOptions", context.query)
+    obj = await offload_if_large(partial(_prepare, context, scope, obj, options), size=json_size(obj))
     obj = await scope.mutate(context, "CREATE", obj, None, document)
-    obj = await offload_if_large(partial(wipe, context, obj), size=json_size(obj))
+    obj = await offload_if_large(partial(drop_system_fields, context, obj), size=json_size(obj))
     validate = scope.validate(context, "CREATE", document)
     stored = await storage.create(context, obj, validate, dry_run=options.dry_run)
-    return encode_object(context, scope.resource, stored, code=201, media=media)
+    return object_response(context, scope.resource, stored, code=201, media=media)
 
 
-def _begin(context: RequestContext, scope: Scope, obj: Object, options: WriteOptions) -> Object:
+def _prepare(context: RequestContext, scope: RequestScope, obj: Object, options: WriteOptions) -> Object:
     """The object that admission is asked about."""
     body.reconcile_namespace(context, obj, scope.resource)
-    obj = wipe(context, obj)
+    obj = drop_system_fields(context, obj)
     return scope.field_manager.create(obj, manager=options.field_manager, now=meta.now_rfc3339())
 
 
-def wipe(context: RequestContext, obj: Object) -> Object:
+def drop_system_fields(context: RequestContext, obj: Object) -> Object:
     """Drop what only the server sets, and owners named twice (WIRE-D34, WIRE-D45). Raises BadRequest for a
     resourceVersion."""
     metadata = obj["metadata"]

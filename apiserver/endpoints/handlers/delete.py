@@ -9,8 +9,8 @@ from aiohttp import web
 from apiserver import rest
 from apiserver.encoding.negotiation import negotiate
 from apiserver.endpoints.handlers import request_body as body
-from apiserver.endpoints.handlers.request_scope import Scope
-from apiserver.endpoints.responsewriters import encode_object, json_response
+from apiserver.endpoints.handlers.request_scope import RequestScope
+from apiserver.endpoints.responsewriters import json_response, object_response
 from apiserver.meta import errors
 from apiserver.meta.resource import Object, Resource
 from apiserver.request.context import RequestContext
@@ -18,23 +18,23 @@ from apiserver.request.options import DeleteOptions, parse_delete_options, parse
 from apiserver.serializer.protobuf_meta import DELETE_OPTIONS
 
 
-async def delete(context: RequestContext, scope: Scope) -> web.StreamResponse:
+async def delete(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     storage = cast(rest.GracefulDeleter, scope.storage)
     media = negotiate(context.http.headers.get("Accept", ""))
-    options = await _options(context, scope.resource)
-    validate = scope.validate(context, "DELETE", _document(options))
+    options = await _delete_options(context, scope.resource)
+    validate = scope.validate(context, "DELETE", _delete_options_document(options))
     deleted = await storage.delete(context, scope.key(context), options, validate)
-    if deleted.gone:
-        return json_response(context, _success(scope.resource, deleted.object))
-    return encode_object(context, scope.resource, deleted.object, media=media)
+    if deleted.removed:
+        return json_response(context, _success_status(scope.resource, deleted.object))
+    return object_response(context, scope.resource, deleted.object, media=media)
 
 
-async def delete_collection(context: RequestContext, scope: Scope) -> web.StreamResponse:
+async def delete_collection(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     storage = cast(rest.CollectionDeleter, scope.storage)
     negotiate(context.http.headers.get("Accept", ""))
     listing = parse_list_options(context.query, context.info, scope.resource.selectable_fields)
-    options = await _options(context, scope.resource)
-    validate = scope.validate(context, "DELETE", _document(options))
+    options = await _delete_options(context, scope.resource)
+    validate = scope.validate(context, "DELETE", _delete_options_document(options))
     items, version = await storage.delete_collection(context, scope.namespace(context), listing, options, validate)
     resource = scope.resource
     document = {
@@ -46,7 +46,7 @@ async def delete_collection(context: RequestContext, scope: Scope) -> web.Stream
     return json_response(context, document)
 
 
-async def _options(context: RequestContext, resource: Resource) -> DeleteOptions:
+async def _delete_options(context: RequestContext, resource: Resource) -> DeleteOptions:
     """DeleteOptions of the body, else of the query (WIRE-D87)."""
     raw = await body.read(context)
     if not raw.strip():
@@ -63,7 +63,7 @@ async def _options(context: RequestContext, resource: Resource) -> DeleteOptions
     return parse_delete_options(context.query, value)
 
 
-def _document(options: DeleteOptions) -> dict[str, Any]:
+def _delete_options_document(options: DeleteOptions) -> dict[str, Any]:
     """The options as admission sees them (WIRE-H43)."""
     document: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
     if options.grace_period_seconds is not None:
@@ -81,7 +81,7 @@ def _document(options: DeleteOptions) -> dict[str, Any]:
     return document
 
 
-def _success(resource: Resource, obj: Object) -> Object:
+def _success_status(resource: Resource, obj: Object) -> Object:
     """WIRE-D22."""
     metadata = obj["metadata"]
     details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural, "uid": metadata["uid"]}

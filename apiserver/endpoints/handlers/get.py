@@ -8,7 +8,7 @@ from aiohttp import web
 
 from apiserver import rest
 from apiserver.encoding.negotiation import negotiate
-from apiserver.endpoints.responsewriters import encode_cached
+from apiserver.endpoints.responsewriters import cached_object_response
 from apiserver.meta.resource import Key
 from apiserver.request.context import RequestContext
 from apiserver.request.options import parse_get_options
@@ -20,4 +20,4 @@ async def get(context: RequestContext, storage: rest.Getter) -> web.StreamRespon
     at_least = parse_get_options(context.query)
     key = Key(info.namespace if resource.namespaced else "", info.name)
     obj = await storage.get(context, key, at_least=at_least)
-    return encode_cached(context, resource, obj, media=media)
+    return cached_object_response(context, resource, obj, media=media)

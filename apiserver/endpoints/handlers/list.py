@@ -9,7 +9,7 @@ from aiohttp import web
 from apiserver import rest
 from apiserver.encoding.negotiation import negotiate
 from apiserver.encoding.transforms import list_view_of
-from apiserver.endpoints.responsewriters import encode_list
+from apiserver.endpoints.responsewriters import list_response
 from apiserver.request.context import RequestContext
 from apiserver.request.options import parse_list_options
 
@@ -20,4 +20,4 @@ async def list_objects(context: RequestContext, storage: rest.Lister) -> web.Str
     view = list_view_of(resource, media, context.query.get("includeObject"))
     options = parse_list_options(context.query, info, resource.selectable_fields)
     page = await storage.list(context, info.namespace if resource.namespaced else "", options)
-    return encode_list(context, view, page, media=media)
+    return list_response(context, view, page, media=media)

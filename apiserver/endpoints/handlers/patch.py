@@ -17,10 +17,10 @@ from apiserver.authorization.authorizer import authorize_request
 from apiserver.encoding.negotiation import negotiate
 from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.endpoints.handlers import request_body as body
-from apiserver.endpoints.handlers.create import wipe
-from apiserver.endpoints.handlers.request_scope import Scope, write_options
-from apiserver.endpoints.handlers.update import check
-from apiserver.endpoints.responsewriters import encode_object
+from apiserver.endpoints.handlers.create import drop_system_fields
+from apiserver.endpoints.handlers.request_scope import RequestScope, write_options_document
+from apiserver.endpoints.handlers.update import check_identity
+from apiserver.endpoints.responsewriters import object_response
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import GroupKind, Key, Object, Resource
@@ -39,7 +39,7 @@ _YAML = "application/yaml"
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, APPLY_PATCH)
 
 
-async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
+async def patch(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     storage = cast(rest.Updater, scope.storage)
     kind = body.media_type(context)
     accepted = (*_ACCEPTED, STRATEGIC_PATCH) if scope.resource.strategic_merge else _ACCEPTED
@@ -51,32 +51,34 @@ async def patch(context: RequestContext, scope: Scope) -> web.StreamResponse:
     media = negotiate(context.http.headers.get("Accept", ""))
     raw = await body.read(context)
     key = scope.key(context)
-    document = write_options("UpdateOptions", context.query)
+    document = write_options_document("UpdateOptions", context.query)
     validate = scope.validate(context, "UPDATE", document)
-    call = _Call(context, scope, key, options, document, meta.now_rfc3339(), len(raw))
-    change: rest.Change
+    request = _PatchRequest(context, scope, key, options, document, meta.now_rfc3339(), len(raw))
+    change: rest.UpdateFunc
     if kind == APPLY_PATCH:
         configuration = await offload_if_large(partial(_decode_patch, raw, _YAML), size=decoding_cost(raw, _YAML))
         body.check_size(configuration.value)
-        change = _Apply(call, configuration)
+        change = _ApplyPatcher(request, configuration)
         create = scope.validate(context, "CREATE", {**document, "kind": "CreateOptions"})
         may_create = None if scope.subresource else create
     else:
-        change = _Patch(call, await offload_if_large(partial(_operation, kind, raw, scope.resource), size=len(raw)))
+        change = _Patcher(
+            request, await offload_if_large(partial(_parse_patch, kind, raw, scope.resource), size=len(raw))
+        )
         may_create = None
     stored, created = await storage.update(
         context, key, change, validate, dry_run=options.dry_run, validate_create=may_create
     )
-    return encode_object(context, scope.resource, stored, code=201 if created else 200, media=media)
+    return object_response(context, scope.resource, stored, code=201 if created else 200, media=media)
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class _PatchRequest:
     """A PATCH request. `document` is its UpdateOptions as admission sees them, `now` the time of what it changes,
     `size` that of its body."""
 
     context: RequestContext
-    scope: Scope
+    scope: RequestScope
     key: Key
     options: WriteOptions
     document: dict[str, Any]
@@ -85,7 +87,7 @@ class _Call:
 
 
 @dataclass(frozen=True, slots=True)
-class _Operation:
+class _DecodedPatch:
     """A decoded patch that is no apply: what it makes of an object, and the strict errors in the patch itself."""
 
     apply: Callable[[Object], Any]
@@ -93,30 +95,30 @@ class _Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class _Patch:
+class _Patcher:
     """A JSON, merge or strategic merge patch, tried again on a fresh object after a conflict (WIRE-D84)."""
 
-    call: _Call
-    operation: _Operation
+    request: _PatchRequest
+    operation: _DecodedPatch
 
     async def __call__(self, current: Object | None) -> Object:
         assert current is not None
-        call, size = self.call, json_size(current)
-        patched = await offload_if_large(partial(self.operation.apply, current), size=call.size + size)
+        request, size = self.request, json_size(current)
+        patched = await offload_if_large(partial(self.operation.apply, current), size=request.size + size)
         new = await offload_if_large(partial(self._track, current, patched), size=size + json_size(patched))
-        return await call.scope.mutate(call.context, "UPDATE", new, current, call.document)
+        return await request.scope.mutate(request.context, "UPDATE", new, current, request.document)
 
     def _track(self, current: Object, patched: Any) -> Object:
-        call = self.call
-        new = self._settle(patched)
-        check(call.context, new, call.key)
-        return call.scope.field_manager.update(
-            current, new, manager=call.options.field_manager, now=call.now, subresource=call.scope.subresource
+        request = self.request
+        new = self._validate_and_default(patched)
+        check_identity(request.context, new, request.key)
+        return request.scope.field_manager.update(
+            current, new, manager=request.options.field_manager, now=request.now, subresource=request.scope.subresource
         )
 
-    def _settle(self, patched: Any) -> Object:
+    def _validate_and_default(self, patched: Any) -> Object:
         """The patched document as an object; what is wrong with it is the patch's fault (WIRE-D68, WIRE-D83)."""
-        resource, validation = self.call.scope.resource, self.call.options.field_validation
+        resource, validation = self.request.scope.resource, self.request.options.field_validation
         body.check_size(patched)
         try:
             obj = body.check_kind(patched, resource)
@@ -127,49 +129,49 @@ class _Patch:
         if strict and validation == "Strict":
             raise _invalid_patch(patched, body.strict_text(strict))
         try:
-            return body.settle(self.call.context, obj, resource, strict)
+            return body.validate_and_default(self.request.context, obj, resource, strict)
         except errors.BadRequest as error:
             raise _invalid_patch(patched, error.message) from error
 
 
 @dataclass(frozen=True, slots=True)
-class _Apply:
+class _ApplyPatcher:
     """Server-side apply; of an object that does not exist it is a create (WIRE-G18)."""
 
-    call: _Call
+    request: _PatchRequest
     configuration: DecodedBody
 
     async def __call__(self, current: Object | None) -> Object:
-        call = self.call
-        context, scope = call.context, call.scope
+        request = self.request
+        context, scope = request.context, request.scope
         if current is None:
             await authorize_request(context, scope.authorizer, verb="create")
-        applied = await offload_if_large(partial(self._applied, current), size=call.size + json_size(current))
+        applied = await offload_if_large(partial(self._apply, current), size=request.size + json_size(current))
         if current is not None:
-            return await scope.mutate(context, "UPDATE", applied, current, call.document)
-        created = await scope.mutate(context, "CREATE", applied, None, {**call.document, "kind": "CreateOptions"})
-        return await offload_if_large(partial(wipe, context, created), size=json_size(created))
+            return await scope.mutate(context, "UPDATE", applied, current, request.document)
+        created = await scope.mutate(context, "CREATE", applied, None, {**request.document, "kind": "CreateOptions"})
+        return await offload_if_large(partial(drop_system_fields, context, created), size=json_size(created))
 
-    def _applied(self, current: Object | None) -> Object:
+    def _apply(self, current: Object | None) -> Object:
         """The object that admission is asked about."""
-        call = self.call
+        request = self.request
         applied = self._merge(current)
         self._check_duplicates()
-        check(call.context, applied, call.key)
+        check_identity(request.context, applied, request.key)
         if current is not None:
             return applied
-        self._check_absent(applied)
-        return wipe(call.context, applied)
+        self._check_create(applied)
+        return drop_system_fields(request.context, applied)
 
     def _merge(self, current: Object | None) -> Object:
-        call, resource = self.call, self.call.scope.resource
-        applied = call.scope.field_manager.apply(
+        request, resource = self.request, self.request.scope.resource
+        applied = request.scope.field_manager.apply(
             current,
             copy.deepcopy(self.configuration.value),
-            manager=call.options.field_manager,
-            force=bool(call.options.force),
-            now=call.now,
-            subresource=call.scope.subresource,
+            manager=request.options.field_manager,
+            force=bool(request.options.force),
+            now=request.now,
+            subresource=request.scope.subresource,
         )
         if problem := metadata_type_error(resource, applied):
             raise errors.BadRequest(problem)
@@ -177,18 +179,18 @@ class _Apply:
         return applied
 
     def _check_duplicates(self) -> None:
-        duplicates, validation = self.configuration.strict_errors, self.call.options.field_validation
+        duplicates, validation = self.configuration.strict_errors, self.request.options.field_validation
         if not duplicates or validation == "Ignore":
             return
         if validation == "Strict":
             raise errors.BadRequest(f"error strict decoding patch: {', '.join(duplicates)}")
         for text in duplicates:
-            self.call.context.warn(body.one_line(text))
+            self.request.context.warn(body.one_line(text))
 
-    def _check_absent(self, applied: Object) -> None:
+    def _check_create(self, applied: Object) -> None:
         """WIRE-D85, G18: a configuration that speaks of an object which does not exist."""
-        metadata, name = applied["metadata"], self.call.key.name
-        resource = self.call.scope.resource.group_resource
+        metadata, name = applied["metadata"], self.request.key.name
+        resource = self.request.scope.resource.group_resource
         if uid := metadata.get("uid"):
             why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
             raise errors.Conflict(resource, name, why)
@@ -196,17 +198,17 @@ class _Apply:
             raise errors.Conflict(resource, name)
 
 
-def _operation(kind: str, raw: bytes, resource: Resource) -> _Operation:
+def _parse_patch(kind: str, raw: bytes, resource: Resource) -> _DecodedPatch:
     decoded = _decode_patch(raw, "application/json")
     if kind == JSON_PATCH:
         duplicates = tuple(f"json patch {text}" for text in decoded.strict_errors)
-        return _Operation(lambda obj: json_patch(obj, decoded.value), duplicates)
+        return _DecodedPatch(lambda obj: json_patch(obj, decoded.value), duplicates)
     if not isinstance(decoded.value, dict):
         raise errors.BadRequest("error decoding patch: a merge patch must be a JSON object")
     if kind == STRATEGIC_PATCH:
         schema = object_schema(resource)
-        return _Operation(lambda obj: strategic_merge_patch(obj, decoded.value, schema), decoded.strict_errors)
-    return _Operation(lambda obj: merge_patch(obj, decoded.value), decoded.strict_errors)
+        return _DecodedPatch(lambda obj: strategic_merge_patch(obj, decoded.value, schema), decoded.strict_errors)
+    return _DecodedPatch(lambda obj: merge_patch(obj, decoded.value), decoded.strict_errors)
 
 
 def _decode_patch(raw: bytes, media_type: str) -> DecodedBody:

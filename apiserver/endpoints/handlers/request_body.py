@@ -22,14 +22,14 @@ from apiserver.schema.pruning_and_defaulting import (
 from apiserver.serializer import protobuf
 from apiserver.serializer.decoder import DecodedBody, check_media_type, decode, decoding_cost
 
-LIMIT = 3 * 1024 * 1024
+MAX_BYTES = 3 * 1024 * 1024
 MAX_VALUES = 20_000
 """What an object may hold. It is walked several times, at about 40 microseconds a value in all (ATTACK-13)."""
 _MAX_STRICT_ERRORS = 100
 _TYPE = ("apiVersion", "kind")
 
 
-async def read(context: RequestContext, *, limit: int = LIMIT) -> bytes:
+async def read(context: RequestContext, *, limit: int = MAX_BYTES) -> bytes:
     """The whole body. Raises RequestEntityTooLarge over `limit` bytes, before it is read where a length is given."""
     http = context.http
     if (http.content_length or 0) > limit:
@@ -54,11 +54,11 @@ async def read_object(context: RequestContext, resource: Resource, field_validat
     if resource.protobuf is None or content_type != protobuf.MEDIA_TYPE:
         check_media_type(content_type)
     raw = await read(context)
-    work = partial(_object, context, raw, content_type, resource, field_validation)
+    work = partial(_decode_object, context, raw, content_type, resource, field_validation)
     return await offload_if_large(work, size=decoding_cost(raw, content_type))
 
 
-def _object(
+def _decode_object(
     context: RequestContext, raw: bytes, content_type: str, resource: Resource, field_validation: str
 ) -> Object:
     document = parse(raw, content_type, resource.protobuf)
@@ -68,7 +68,7 @@ def _object(
     strict = strict_errors(document, obj, resource, field_validation)
     if strict and field_validation == "Strict":
         raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {strict_text(strict)}")
-    return settle(context, obj, resource, strict)
+    return validate_and_default(context, obj, resource, strict)
 
 
 def parse(raw: bytes, content_type: str, table: MessageDescriptor | None) -> DecodedBody:
@@ -105,7 +105,7 @@ def check_kind(value: Any, resource: Resource) -> Object:
     return {"apiVersion": api_version, "kind": kind, **{k: v for k, v in value.items() if k not in _TYPE}}
 
 
-def settle(context: RequestContext, obj: Object, resource: Resource, strict: list[str]) -> Object:
+def validate_and_default(context: RequestContext, obj: Object, resource: Resource, strict: list[str]) -> Object:
     """`obj` as the server goes on with it: metadata of the right types (400), no unknown fields, defaults."""
     if problem := metadata_type_error(resource, obj):
         raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {problem}")

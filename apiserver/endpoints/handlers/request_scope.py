@@ -27,7 +27,7 @@ _INVALID_MANAGED_FIELDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scope:
+class RequestScope:
     resource: Resource
     subresource: str
     storage: rest.Storage
@@ -57,9 +57,11 @@ class Scope:
         admitted = await self.admission.mutate(self._attributes(context, operation, new, old, options))
         if admitted is new:
             return new
-        return await offload_if_large(partial(_settled, context, admitted, new), size=json_size(admitted))
+        return await offload_if_large(
+            partial(_restore_protected_metadata, context, admitted, new), size=json_size(admitted)
+        )
 
-    def validate(self, context: RequestContext, operation: Operation, options: Mapping[str, Any]) -> rest.Validate:
+    def validate(self, context: RequestContext, operation: Operation, options: Mapping[str, Any]) -> rest.ValidateFunc:
         """Validating admission of one operation, for the storage to hold around its write."""
 
         @asynccontextmanager
@@ -95,7 +97,7 @@ class Scope:
         )
 
 
-def _settled(context: RequestContext, admitted: Object, new: Object) -> Object:
+def _restore_protected_metadata(context: RequestContext, admitted: Object, new: Object) -> Object:
     """`admitted` without what admission may not have done to metadata. Raises BadRequest for another namespace."""
     if problem := managed_fields_error(admitted):
         context.warn(f"{_INVALID_MANAGED_FIELDS}: {problem}")
@@ -112,7 +114,7 @@ def _settled(context: RequestContext, admitted: Object, new: Object) -> Object:
     return admitted
 
 
-def write_options(kind: str, query: Query) -> dict[str, Any]:
+def write_options_document(kind: str, query: Query) -> dict[str, Any]:
     """The options of a valid request as admission sees them (WIRE-H43): what was asked for, without defaults. `kind` is
     CreateOptions or UpdateOptions; a PATCH is one or the other."""
     document: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}

@@ -12,8 +12,8 @@ from apiserver import rest
 from apiserver.encoding.negotiation import negotiate
 from apiserver.encoding.offload import json_size, offload_if_large
 from apiserver.endpoints.handlers import request_body as body
-from apiserver.endpoints.handlers.request_scope import Scope, write_options
-from apiserver.endpoints.responsewriters import encode_object
+from apiserver.endpoints.handlers.request_scope import RequestScope, write_options_document
+from apiserver.endpoints.responsewriters import object_response
 from apiserver.meta import errors
 from apiserver.meta import object_meta as meta
 from apiserver.meta.resource import Key, Object
@@ -21,15 +21,15 @@ from apiserver.request.context import RequestContext
 from apiserver.request.options import parse_update_options
 
 
-async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
+async def update(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     storage = cast(rest.Updater, scope.storage)
     media = negotiate(context.http.headers.get("Accept", ""))
     options = parse_update_options(context.query, context.http.headers.get("User-Agent", ""))
     key = scope.key(context)
     wanted = await body.read_object(context, scope.resource, options.field_validation)
     size = json_size(wanted)
-    await offload_if_large(partial(check, context, wanted, key), size=size)
-    document = write_options("UpdateOptions", context.query)
+    await offload_if_large(partial(check_identity, context, wanted, key), size=size)
+    document = write_options_document("UpdateOptions", context.query)
     now = meta.now_rfc3339()
 
     def tracked(current: Object) -> Object:
@@ -44,10 +44,10 @@ async def update(context: RequestContext, scope: Scope) -> web.StreamResponse:
 
     validate = scope.validate(context, "UPDATE", document)
     stored, _ = await storage.update(context, key, change, validate, dry_run=options.dry_run)
-    return encode_object(context, scope.resource, stored, media=media)
+    return object_response(context, scope.resource, stored, media=media)
 
 
-def check(context: RequestContext, obj: Object, key: Key) -> None:
+def check_identity(context: RequestContext, obj: Object, key: Key) -> None:
     """What a PUT has, and any patch must come to: the object that the URL names, as far as names and versions tell.
     Raises BadRequest."""
     body.check_name(obj, key.name, key.namespace)

@@ -19,23 +19,23 @@ from apiserver.meta import errors
 from apiserver.request.context import RequestContext
 from apiserver.request.options import parse_watch_options
 from apiserver.storage.event_history import Event
-from apiserver.storage.watcher import Bookmark, CacheWatcher, Item
+from apiserver.storage.watcher import Bookmark, CacheWatcher, WatchItem
 
 # How long after its end a stream may take to reach its client.
 _GRACE_SECONDS = 10.0
 _WRITE_BYTES = 256 * 1024
 
 
-Sent = Callable[[int], None]
+OnEventsSent = Callable[[int], None]
 """Told how many events have been sent."""
 
 
-def _uncounted(events: int) -> None:
+def _ignore_count(events: int) -> None:
     pass
 
 
 async def watch(
-    context: RequestContext, storage: rest.Watcher, shutdown: asyncio.Event, sent: Sent = _uncounted
+    context: RequestContext, storage: rest.Watcher, shutdown: asyncio.Event, sent: OnEventsSent = _ignore_count
 ) -> web.StreamResponse:
     """Runs until the watch is over: at its deadline, at `shutdown`, or when the client is gone or too slow."""
     info, resource = context.info, cast(rest.Storage, storage).resource
@@ -71,11 +71,11 @@ def _response(context: RequestContext, content_type: str) -> web.StreamResponse:
 class _Stream:
     context: RequestContext
     response: web.StreamResponse
-    sent: Sent
+    sent: OnEventsSent
 
 
 async def _serve(stream: _Stream, changes: CacheWatcher, view: View, shutdown: asyncio.Event) -> None:
-    changes.on_cut(lambda: _abort(stream.context))
+    changes.on_terminate(lambda: _abort(stream.context))
     stop = asyncio.create_task(shutdown.wait(), name="watch-until-shutdown")
     stop.add_done_callback(lambda _: changes.end())
     try:
@@ -90,7 +90,7 @@ async def _serve(stream: _Stream, changes: CacheWatcher, view: View, shutdown: a
 async def _pump(stream: _Stream, changes: CacheWatcher, view: View) -> None:
     write = stream.response.write
     async for batch in changes:
-        if _is_gone(stream.context):
+        if _is_disconnected(stream.context):
             return
         frames: list[bytes] = []
         size = 0
@@ -102,13 +102,13 @@ async def _pump(stream: _Stream, changes: CacheWatcher, view: View) -> None:
                 frames, size = [], 0
             frames.append(frame)
             size += len(frame)
-            view = view.following()
+            view = view.for_next_event()
         if frames:
             await write(frames[0] if len(frames) == 1 else b"".join(frames))
             stream.sent(len(batch))
 
 
-def _encode(item: Item, view: View, now: float) -> bytes:
+def _encode(item: WatchItem, view: View, now: float) -> bytes:
     if isinstance(item, Event):
         return item.frame(view, now)
     if isinstance(item, Bookmark):
@@ -120,7 +120,7 @@ def _frame(type_: str, document: bytes) -> bytes:
     return b"".join((b'{"type":"', type_.encode(), b'","object":', document, b"}\n"))
 
 
-def _is_gone(context: RequestContext) -> bool:
+def _is_disconnected(context: RequestContext) -> bool:
     transport = context.http.transport
     return transport is None or transport.is_closing()
 

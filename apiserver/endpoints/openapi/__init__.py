@@ -1,0 +1,1 @@
+"""Generates and serves the OpenAPI documents, /openapi/v2 and /openapi/v3."""

@@ -44,7 +44,7 @@ def _string(description: str, **more: object) -> Schema:
     return {"type": "string", "description": description, **more}
 
 
-def _required(description: str) -> Schema:
+def _required_string(description: str) -> Schema:
     """A string that Go marshals even when it is empty."""
     return _string(description, default="")
 
@@ -71,7 +71,9 @@ def _object(description: str, properties: Mapping[str, Schema], required: Iterab
     return {**schema, "required": names} if names else schema
 
 
-def _documented(schema: Schema, description: str, fields: Mapping[str, str], definitions: Mapping[str, str]) -> Schema:
+def _with_descriptions(
+    schema: Schema, description: str, fields: Mapping[str, str], definitions: Mapping[str, str]
+) -> Schema:
     """`schema` with words for every field. A field, or the items of a list, that have a definition refer to it."""
     properties: dict[str, Schema] = {}
     for name, each in schema["properties"].items():
@@ -86,7 +88,7 @@ def _documented(schema: Schema, description: str, fields: Mapping[str, str], def
     return {**schema, "properties": properties, "description": description}
 
 
-_OBJECT_META = _documented(
+_OBJECT_META = _with_descriptions(
     OBJECT_META,
     "Metadata of an object that is stored.",
     {
@@ -116,7 +118,7 @@ _OBJECT_META = _documented(
     },
 )
 
-_OWNER_REFERENCE = _documented(
+_OWNER_REFERENCE = _with_descriptions(
     OWNER_REFERENCE,
     "Names an owner in the same namespace, or a cluster-scoped one.",
     {
@@ -130,7 +132,7 @@ _OWNER_REFERENCE = _documented(
     {},
 )
 
-_MANAGED_FIELDS_ENTRY = _documented(
+_MANAGED_FIELDS_ENTRY = _with_descriptions(
     MANAGED_FIELDS_ENTRY,
     "The fields that one manager set by one kind of operation.",
     {
@@ -201,11 +203,11 @@ _API_RESOURCE = _object(
     {
         "categories": _atomic("Groups of resources that this one is in, such as all.", {"type": "string"}),
         "group": _string("The group of its kind, if it is not the list's."),
-        "kind": _required("Its kind."),
-        "name": _required("Its name, plural."),
+        "kind": _required_string("Its kind."),
+        "name": _required_string("Its name, plural."),
         "namespaced": _boolean("Whether its objects live in namespaces.", default=False),
         "shortNames": _atomic("Short names for command lines.", {"type": "string"}),
-        "singularName": _required("Its name, singular."),
+        "singularName": _required_string("Its name, singular."),
         "storageVersionHash": _string("Opaque; changes with the version that objects are stored in."),
         "verbs": _array("What can be done with it.", {"type": "string"}),
         "version": _string("The version of its kind, if it is not the list's."),
@@ -219,7 +221,7 @@ _DEFINITIONS: Mapping[str, Schema] = {
         "The resources of one version of a group.",
         {
             "apiVersion": API_VERSION,
-            "groupVersion": _required("The group and version listed."),
+            "groupVersion": _required_string("The group and version listed."),
             "kind": KIND,
             "resources": _atomic("The resources and their subresources.", meta_ref("APIResource")),
         },
@@ -242,7 +244,7 @@ _DEFINITIONS: Mapping[str, Schema] = {
     ),
     "ShardInfo": _object(
         "Which shard of a collection a list is.",
-        {"selector": _required("The shard's selector, as it was sent.")},
+        {"selector": _required_string("The shard's selector, as it was sent.")},
         ("selector",),
     ),
     "Status": _STATUS,

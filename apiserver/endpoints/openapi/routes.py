@@ -21,8 +21,8 @@ from apiserver.endpoints.openapi.definitions import kind_definitions
 from apiserver.endpoints.openapi.meta_definitions import REF_PREFIX, meta_definitions
 from apiserver.endpoints.openapi.paths import paths
 from apiserver.endpoints.openapi.v2 import to_v2
-from apiserver.endpoints.openapi.v2_protobuf import ASKED_FOR
-from apiserver.endpoints.static_document import Document, require_get, require_json
+from apiserver.endpoints.openapi.v2_protobuf import REQUEST_MEDIA_TYPE
+from apiserver.endpoints.static_document import StaticDocument, require_get, require_json
 from apiserver.meta import errors
 from apiserver.meta.resource import Schema
 from apiserver.request.context import RequestContext
@@ -77,10 +77,10 @@ def _references(node: Any) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Documents:
-    v2: Document
-    v2_protobuf: Document
-    index: Document
-    v3: Mapping[str, Document]
+    v2: StaticDocument
+    v2_protobuf: StaticDocument
+    index: StaticDocument
+    v3: Mapping[str, StaticDocument]
     """By path below /openapi/v3/, such as apis/apps/v1."""
 
 
@@ -104,7 +104,7 @@ class OpenAPI:
         if path not in (_V2, _V3) and not path.startswith(f"{_V3}/"):
             return None
         require_get(context)
-        documents = await self._made()
+        documents = await self._get_documents()
         if path == _V2:
             return self._respond_v2(context, documents)
         if path == _V3:
@@ -113,7 +113,7 @@ class OpenAPI:
         if document is None:
             raise errors.UnknownPath
         require_json(context)
-        return document.respond(context, _caching(context.query.get("hash"), document))
+        return document.respond(context, _cache_headers(context.query.get("hash"), document))
 
     def paths(self) -> list[str]:
         """Every path of OpenAPI, for the list of all paths (WIRE-C30)."""
@@ -122,40 +122,42 @@ class OpenAPI:
     def _respond_v2(self, context: RequestContext, documents: _Documents) -> web.Response:
         """Raises NotAcceptable."""
         clauses = accept_clauses(context.http.headers.get("Accept", ""))
-        chosen = next((clause for clause in clauses if clause.matches(JSON) or clause.matches(ASKED_FOR)), None)
+        chosen = next(
+            (clause for clause in clauses if clause.matches(JSON) or clause.matches(REQUEST_MEDIA_TYPE)), None
+        )
         if chosen is None:
-            raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}, {ASKED_FOR}")
+            raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}, {REQUEST_MEDIA_TYPE}")
         document = documents.v2 if chosen.matches(JSON) else documents.v2_protobuf
         headers = {"Last-Modified": format_datetime(self._modified, usegmt=True)}
         request = context.http.headers
-        if "If-None-Match" not in request and _since(request.get("If-Modified-Since", ""), self._modified):
+        if "If-None-Match" not in request and _not_modified_since(request.get("If-Modified-Since", ""), self._modified):
             return web.Response(status=304, headers={**headers, "Etag": document.etag, "Vary": "Accept"})
         return document.respond(context, headers)
 
-    async def _made(self) -> _Documents:
+    async def _get_documents(self) -> _Documents:
         async with self._building:
             if self._documents is not None:
                 return self._documents
-            documents = await asyncio.to_thread(self._make)
+            documents = await asyncio.to_thread(self._build_documents)
             self._documents = documents
             return documents
 
-    def _make(self) -> _Documents:
+    def _build_documents(self) -> _Documents:
         v3 = {group.path.removeprefix("/"): _encode(self._describe([group])) for group in self._groups}
         index = {path: {"serverRelativeURL": f"{_V3}/{path}?hash={document.digest}"} for path, document in v3.items()}
         v2 = to_v2(self._describe(self._groups))
-        protobuf = Document(openapi_protobuf.encode(v2), openapi_protobuf.MEDIA_TYPE)
+        protobuf = StaticDocument(openapi_protobuf.encode(v2), openapi_protobuf.MEDIA_TYPE)
         return _Documents(_encode(v2), protobuf, _encode({"paths": index}), v3)
 
     def _describe(self, groups: Sequence[ServedGroup]) -> dict[str, Any]:
         return openapi_v3(groups, title=self._title, version=self._version)
 
 
-def _encode(document: Mapping[str, Any]) -> Document:
-    return Document(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
+def _encode(document: Mapping[str, Any]) -> StaticDocument:
+    return StaticDocument(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
 
 
-def _caching(wanted: str, document: Document) -> dict[str, str]:
+def _cache_headers(wanted: str, document: StaticDocument) -> dict[str, str]:
     """For ever under the right hash. A stale hash gets the current document, since an aggregator refuses the
     redirect that Kubernetes answers (WIRE-C3, WIRE-C38)."""
     if wanted != document.digest:
@@ -164,7 +166,7 @@ def _caching(wanted: str, document: Document) -> dict[str, str]:
     return {"Cache-Control": "public, immutable", "Expires": expires}
 
 
-def _since(if_modified_since: str, modified: datetime) -> bool:
+def _not_modified_since(if_modified_since: str, modified: datetime) -> bool:
     """Whether the caller's copy, dated `if_modified_since`, is not older."""
     try:
         return parsedate_to_datetime(if_modified_since) >= modified

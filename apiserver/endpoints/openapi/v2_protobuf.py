@@ -12,7 +12,7 @@ from typing import Any
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 """As it is answered. Clients ask for it with `@` in place of a dot, which is not allowed in a media type."""
 
-ASKED_FOR = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+REQUEST_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
 _SWAGGER, _INFO, _PATHS, _DEFINITIONS = 1, 2, 8, 9
 _TITLE, _VERSION = 1, 2
@@ -29,13 +29,13 @@ _STRINGS: Mapping[str, int] = {"$ref": _REF, "format": _FORMAT, "description": _
 def encode(document: Mapping[str, Any]) -> bytes:
     """`document` is OpenAPI v2."""
     info = document["info"]
-    definitions = (_named(name, _schema(schema)) for name, schema in document["definitions"].items())
+    definitions = (_named_value(name, _schema(schema)) for name, schema in document["definitions"].items())
     return b"".join(
         (
-            _text(_SWAGGER, document["swagger"]),
-            _message(_INFO, _text(_TITLE, info["title"]) + _text(_VERSION, info["version"])),
-            _message(_PATHS, b""),
-            _message(_DEFINITIONS, b"".join(_message(_ONLY, each) for each in definitions)),
+            _string_field(_SWAGGER, document["swagger"]),
+            _message_field(_INFO, _string_field(_TITLE, info["title"]) + _string_field(_VERSION, info["version"])),
+            _message_field(_PATHS, b""),
+            _message_field(_DEFINITIONS, b"".join(_message_field(_ONLY, each) for each in definitions)),
         )
     )
 
@@ -47,32 +47,32 @@ def _schema(schema: Mapping[str, Any]) -> bytes:
 def _fields(schema: Mapping[str, Any]) -> Iterable[bytes]:
     for keyword, value in schema.items():
         if keyword in _STRINGS:
-            yield _text(_STRINGS[keyword], value)
+            yield _string_field(_STRINGS[keyword], value)
         elif keyword in _STRUCTURE:
             yield _STRUCTURE[keyword](value)
         elif keyword.startswith("x-"):
-            yield _message(_EXTENSION, _named(keyword, _text(_YAML, json.dumps(value))))
+            yield _message_field(_EXTENSION, _named_value(keyword, _string_field(_YAML, json.dumps(value))))
 
 
 def _required(names: Iterable[str]) -> bytes:
-    return b"".join(_text(_REQUIRED, name) for name in names)
+    return b"".join(_string_field(_REQUIRED, name) for name in names)
 
 
 def _type(name: str) -> bytes:
-    return _message(_TYPE, _text(_ONLY, name))
+    return _message_field(_TYPE, _string_field(_ONLY, name))
 
 
 def _items(schema: Mapping[str, Any]) -> bytes:
-    return _message(_ITEMS, _message(_ONLY, _schema(schema)))
+    return _message_field(_ITEMS, _message_field(_ONLY, _schema(schema)))
 
 
 def _additional(schema: Mapping[str, Any]) -> bytes:
-    return _message(_ADDITIONAL, _message(_ONLY, _schema(schema)))
+    return _message_field(_ADDITIONAL, _message_field(_ONLY, _schema(schema)))
 
 
 def _properties(properties: Mapping[str, Mapping[str, Any]]) -> bytes:
-    each = (_message(_ONLY, _named(name, _schema(schema))) for name, schema in properties.items())
-    return _message(_PROPERTIES, b"".join(each))
+    each = (_message_field(_ONLY, _named_value(name, _schema(schema))) for name, schema in properties.items())
+    return _message_field(_PROPERTIES, b"".join(each))
 
 
 _STRUCTURE: Mapping[str, Callable[[Any], bytes]] = {
@@ -84,15 +84,15 @@ _STRUCTURE: Mapping[str, Callable[[Any], bytes]] = {
 }
 
 
-def _named(name: str, value: bytes) -> bytes:
-    return _text(_NAME, name) + _message(_VALUE, value)
+def _named_value(name: str, value: bytes) -> bytes:
+    return _string_field(_NAME, name) + _message_field(_VALUE, value)
 
 
-def _text(number: int, text: str) -> bytes:
-    return _message(number, text.encode())
+def _string_field(number: int, text: str) -> bytes:
+    return _message_field(number, text.encode())
 
 
-def _message(number: int, content: bytes) -> bytes:
+def _message_field(number: int, content: bytes) -> bytes:
     """A field with a length."""
     return _varint(number << 3 | 2) + _varint(len(content)) + content
 

@@ -1,0 +1,1 @@
+"""REST storages and strategies of the embedded cluster's resources."""

@@ -1,4 +1,4 @@
-"""RBAC's own rule: nobody makes a role, or binds one, that holds more than they hold themselves."""
+"""RBAC's escalation check: a user can create or bind a role only if the user has all permissions of that role."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from registry.rbac.role_index import GROUP, RbacRule, RoleIndex, parse_binding, 
 
 @dataclass(frozen=True, slots=True)
 class RoleEscalationCheck:
-    """Of Roles and ClusterRoles. The verb `escalate` on the role lifts it."""
+    """Checks Roles and ClusterRoles. A user with the verb `escalate` on the role is exempt."""
 
     index: RoleIndex
     resource: Resource
@@ -31,20 +31,20 @@ class RoleEscalationCheck:
             return
         wanted = list(parse_rules(new.get("rules")))
         if new.get("aggregationRule"):
-            # whoever labels a ClusterRole decides what this one holds
+            # labels decide later which rules this role gets, so the user needs all permissions
             wanted += ALL_RULES
         _reject_missing_permissions(self.index, user, namespace, wanted, self.resource, name)
 
 
 @dataclass(frozen=True, slots=True)
 class BindingEscalationCheck:
-    """Of RoleBindings and ClusterRoleBindings. The verb `bind` on the role lifts it."""
+    """Checks RoleBindings and ClusterRoleBindings. A user with the verb `bind` on the role is exempt."""
 
     index: RoleIndex
     resource: Resource
 
     def __call__(self, context: RequestContext, new: Object, old: Object | None) -> None:
-        """Raises Forbidden, and NotFound for a role that does not exist."""
+        """Raises Forbidden, or NotFound if the role does not exist."""
         if old is not None and _fields_equal(new, old, ("roleRef", "subjects")):
             return
         binding = parse_binding(new)

@@ -1,4 +1,4 @@
-"""Questions that are answered and not stored: may somebody do something, what may I do, who am I, whose is a token."""
+"""Storages of reviews, which are answered, not stored: access reviews, rules reviews, self reviews, token reviews."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from registry.embedded.kinds.reviews import (
 from registry.rbac.role_index import RoleIndex, to_policy_rule
 
 Evaluate = Callable[[RequestContext, Object], Awaitable[Object]]
-"""(context, review) -> its status. Raises StatusError."""
+"""(context, review) -> status of the review. Raises StatusError."""
 
 
 class ReviewStorage(rest.Creater):
-    """A resource that can only be created, which means to be asked."""
+    """A create-only resource. A create returns the review with its status."""
 
     def __init__(self, resource: Resource, evaluate: Evaluate) -> None:
         self._resource = resource
@@ -41,7 +41,9 @@ class ReviewStorage(rest.Creater):
     def resource(self) -> Resource:
         return self._resource
 
-    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+    async def create(
+        self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
+    ) -> Object:
         spec = obj.get("spec") or {}
         problems = schema_errors(self._resource.properties["spec"], spec, "spec") if "spec" in obj else []
         if problems:
@@ -57,7 +59,7 @@ class ReviewStorage(rest.Creater):
 def review_storages(
     *, authorizer: Authorizer, index: RoleIndex, tokens: ServiceAccountTokens
 ) -> Mapping[str, ReviewStorage]:
-    """The storages of all reviews, by plural name."""
+    """Returns the storages of all reviews by plural name."""
     access = _AccessReviews(authorizer)
     storages = (
         ReviewStorage(SUBJECT_ACCESS_REVIEW, access.review_subject),
@@ -85,9 +87,9 @@ class _AccessReviews:
 
     async def review_subject_in_namespace(self, context: RequestContext, review: Object) -> Object:
         namespace = review["metadata"].get("namespace", "")
-        asked = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")
-        if asked != namespace:
-            problem = errors.invalid("spec.resourceAttributes.namespace", asked, "must match metadata.namespace")
+        requested = (review["spec"].get("resourceAttributes") or {}).get("namespace", "")
+        if requested != namespace:
+            problem = errors.invalid("spec.resourceAttributes.namespace", requested, "must match metadata.namespace")
             raise errors.Invalid(LOCAL_SUBJECT_ACCESS_REVIEW.group_kind, "", [problem])
         return await self.review_subject(context, review)
 
@@ -150,19 +152,19 @@ def _attribute_errors(spec: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _attributes(user: User, spec: Mapping[str, Any]) -> AccessAttributes:
-    asked = spec.get("resourceAttributes")
-    if asked is None:
+    attributes = spec.get("resourceAttributes")
+    if attributes is None:
         path = spec.get("nonResourceAttributes") or {}
         return AccessAttributes(user=user, verb=path.get("verb", ""), path=path.get("path", ""))
     return AccessAttributes(
         user=user,
-        verb=asked.get("verb", ""),
-        group=asked.get("group", ""),
-        version=asked.get("version", ""),
-        resource=asked.get("resource", ""),
-        subresource=asked.get("subresource", ""),
-        namespace=asked.get("namespace", ""),
-        name=asked.get("name", ""),
+        verb=attributes.get("verb", ""),
+        group=attributes.get("group", ""),
+        version=attributes.get("version", ""),
+        resource=attributes.get("resource", ""),
+        subresource=attributes.get("subresource", ""),
+        namespace=attributes.get("namespace", ""),
+        name=attributes.get("name", ""),
     )
 
 

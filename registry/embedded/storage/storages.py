@@ -1,4 +1,4 @@
-"""Storages that offer less than the generic store, or guard it. A class line lists the verbs that are served."""
+"""Storages that serve fewer verbs than the generic store or check more. The base classes of a storage are its verbs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from registry.generic.strategy import Strategy
 IMMORTAL_NAMESPACES = frozenset(("default", "kube-system", "kube-public", "kube-node-lease"))
 
 EscalationCheck = Callable[[RequestContext, Object, Object | None], None]
-"""(context, new object, old object): raises StatusError to refuse what the caller may not do with this content."""
+"""(context, new object, old object): raises StatusError if the new object grants more than the caller may grant."""
 
 
 class SubresourceStorage(rest.Getter, rest.Updater):
-    """The subresource `status`."""
+    """A subresource that can be read and updated, such as `status`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -40,13 +40,13 @@ class SubresourceStorage(rest.Getter, rest.Updater):
         self,
         context: RequestContext,
         key: Key,
-        change: rest.Change,
-        validate: rest.Validate,
+        change: rest.UpdateFunc,
+        validate: rest.ValidateFunc,
         *,
         dry_run: bool,
-        validate_create: rest.Validate | None = None,
+        validate_create: rest.ValidateFunc | None = None,
     ) -> tuple[Object, bool]:
-        # a subresource never makes the object
+        # an update of a subresource never creates the object
         return await self._store.update(context, key, change, validate, dry_run=dry_run)
 
 
@@ -58,7 +58,7 @@ class NamespaceStorage(
     rest.Updater,
     rest.GracefulDeleter,
 ):
-    """Namespaces. They are not deleted all at once, and those that everything relies on are not deleted at all."""
+    """Namespaces cannot be deleted as a collection, and system Namespaces cannot be deleted at all."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -76,50 +76,54 @@ class NamespaceStorage(
     async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
         return await self._store.watch(context, namespace, options)
 
-    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+    async def create(
+        self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
+    ) -> Object:
         return await self._store.create(context, obj, validate, dry_run=dry_run)
 
     async def update(
         self,
         context: RequestContext,
         key: Key,
-        change: rest.Change,
-        validate: rest.Validate,
+        change: rest.UpdateFunc,
+        validate: rest.ValidateFunc,
         *,
         dry_run: bool,
-        validate_create: rest.Validate | None = None,
+        validate_create: rest.ValidateFunc | None = None,
     ) -> tuple[Object, bool]:
         return await self._store.update(
             context, key, change, validate, dry_run=dry_run, validate_create=validate_create
         )
 
     async def delete(
-        self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.Validate
-    ) -> rest.Deleted:
+        self, context: RequestContext, key: Key, options: DeleteOptions, validate: rest.ValidateFunc
+    ) -> rest.DeletionResult:
         if key.name in IMMORTAL_NAMESPACES:
             raise errors.Forbidden(self.resource.group_resource, key.name, "this namespace may not be deleted")
         return await self._store.delete(context, key, options, validate)
 
 
 class EscalationCheckingStore(Store):
-    """A store whose content may be more than its writer is entitled to."""
+    """A store that runs an escalation check before each create and update."""
 
     def __init__(self, *, backend: Backend, strategy: Strategy, check: EscalationCheck) -> None:
         super().__init__(backend=backend, strategy=strategy)
         self._check = check
 
-    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+    async def create(
+        self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
+    ) -> Object:
         return await super().create(context, obj, self._with_escalation_check(context, validate), dry_run=dry_run)
 
     async def update(
         self,
         context: RequestContext,
         key: Key,
-        change: rest.Change,
-        validate: rest.Validate,
+        change: rest.UpdateFunc,
+        validate: rest.ValidateFunc,
         *,
         dry_run: bool,
-        validate_create: rest.Validate | None = None,
+        validate_create: rest.ValidateFunc | None = None,
     ) -> tuple[Object, bool]:
         return await super().update(
             context,
@@ -130,7 +134,7 @@ class EscalationCheckingStore(Store):
             validate_create=validate_create,
         )
 
-    def _with_escalation_check(self, context: RequestContext, validate: rest.Validate) -> rest.Validate:
+    def _with_escalation_check(self, context: RequestContext, validate: rest.ValidateFunc) -> rest.ValidateFunc:
         @asynccontextmanager
         async def checked(new: Object | None, old: Object | None) -> AsyncIterator[None]:
             if new is not None:

@@ -1,4 +1,4 @@
-"""The Strategy of every kind of the embedded host, and of the subresources status and finalize. Pure."""
+"""The Strategy of every kind of the embedded cluster, and of the subresources status and finalize. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _OWN_FIELDS = ("apiVersion", "kind", "metadata")
 
 
 class KindStrategy:
-    """The object itself. Status, where it is a subresource, is not written through here (WIRE-D53)."""
+    """The Strategy of the resource itself. If `status` is a subresource, an update of the resource does not change it
+    (WIRE-D53)."""
 
     def __init__(self, kind: Kind, resource: Resource) -> None:
         self._kind = kind
@@ -64,13 +65,13 @@ class KindStrategy:
 
 
 class SubresourceStrategy:
-    """A subresource that writes one field of the object (WIRE-D53) and, as those of Namespaces do, what is in
-    `metadata`."""
+    """The Strategy of a subresource that writes one field of the object (WIRE-D53) and the metadata fields in
+    `metadata`, which are labels and annotations for subresources of Namespaces."""
 
     def __init__(self, resource: Resource, *, field: str, metadata: Sequence[str] = ()) -> None:
         self._resource = resource
         self._field = field
-        # who wrote the field is told of this write; the resourceVersion is the one that the write is bound to
+        # managedFields record this write, and resourceVersion is its precondition
         self._metadata = ("managedFields", "resourceVersion", *metadata)
 
     @property
@@ -109,7 +110,7 @@ def _content(obj: Object) -> Object:
 
 
 def _put(obj: Object, field: str, value: Any) -> None:
-    """Set a field to a copy, or drop it for None."""
+    """Sets the field to a copy of the value, or removes the field if the value is None."""
     if value is None:
         obj.pop(field, None)
     else:

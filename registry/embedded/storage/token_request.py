@@ -1,4 +1,4 @@
-"""The subresource `token` of service accounts: a token is asked for, not stored (`kubectl create token`)."""
+"""The subresource `token` of ServiceAccounts: a token is issued, not stored (`kubectl create token`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECRETS = GroupResource("", "secrets")
 _DEFAULT_SECONDS = 3600
 _MIN_SECONDS = 600
 _MAX_SECONDS = 1 << 32
-# Kubernetes can bind tokens to these as well; here there never are any
+# Kubernetes can also bind tokens to these kinds, which the embedded cluster does not serve
 _UNSERVED_KINDS = {"Pod": "pods", "Node": "nodes"}
 
 
@@ -31,7 +31,9 @@ class TokenRequestStorage(rest.Creater):
     def resource(self) -> Resource:
         return TOKEN_REQUEST
 
-    async def create(self, context: RequestContext, obj: Object, validate: rest.Validate, *, dry_run: bool) -> Object:
+    async def create(
+        self, context: RequestContext, obj: Object, validate: rest.ValidateFunc, *, dry_run: bool
+    ) -> Object:
         key = Key(context.info.namespace, context.info.name)
         account = await self._tokens.accounts.read(key, live=True)
         if account is None:
@@ -65,7 +67,7 @@ class TokenRequestStorage(rest.Creater):
         return {**request, "status": {"token": token, "expirationTimestamp": _format_time(end)}}
 
     async def _find_bound_object(self, namespace: str, reference: dict[str, Any] | None) -> BoundObject | None:
-        """Raises BadRequest, NotFound, Conflict."""
+        """Returns the Secret that the reference names. Raises BadRequest, NotFound, Conflict."""
         if reference is None:
             return None
         kind, name, uid = (reference.get(field, "") for field in ("kind", "name", "uid"))

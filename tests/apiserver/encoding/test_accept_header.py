@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.encoding.accept_header import Clause, accept_clauses
+from apiserver.encoding.accept_header import AcceptClause, accept_clauses
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_parameters_are_read_without_q_and_quotes() -> None:
     ],
 )
 def test_a_media_range_matches_what_it_covers(media_range: str, matches: bool) -> None:
-    assert Clause(media_range, {}).matches("application/json") is matches
+    assert AcceptClause(media_range, {}).matches("application/json") is matches

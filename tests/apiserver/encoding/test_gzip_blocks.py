@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.encoding import gzip_blocks as packing
+from apiserver.encoding import gzip_blocks as gzip_blocks
 from apiserver.encoding.encoded_object import CachedObject, encode
-from apiserver.encoding.gzip_blocks import blocks, gzipped
+from apiserver.encoding.gzip_blocks import gzip_list, split_into_blocks
 from apiserver.encoding.transforms import PartialView, TableView, View, WholeView, list_metadata
 from apiserver.meta.resource import Resource
 
@@ -38,7 +38,7 @@ def things(count: int) -> list[CachedObject]:
 
 
 async def packed(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
-    return b"".join([piece async for piece in gzipped(view, items, METADATA, now)])
+    return b"".join([piece async for piece in gzip_list(view, items, METADATA, now)])
 
 
 def plain(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
@@ -49,13 +49,13 @@ def plain(view: View, items: Sequence[CachedObject], now: float = 0.0) -> bytes:
 def compressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Of how many objects each block was that had to be compressed."""
     sizes: list[int] = []
-    block = packing._block
+    block = gzip_blocks._compress_block
 
     def counted(view: View, objects: Sequence[CachedObject], now: float) -> Any:
         sizes.append(len(objects))
         return block(view, objects, now)
 
-    monkeypatch.setattr(packing, "_block", counted)
+    monkeypatch.setattr(gzip_blocks, "_compress_block", counted)
     return sizes
 
 
@@ -127,15 +127,15 @@ async def test_views_and_selections_have_blocks_of_their_own() -> None:
 @given(st.lists(st.booleans(), max_size=2000))
 def test_blocks_are_the_items_in_order_and_none_is_large_or_empty(leading: list[bool]) -> None:
     items = [thing(str(number)) for number in range(len(leading))]
-    for obj, leads in zip(items, leading, strict=True):
-        obj.leads = leads
-    found = list(blocks(items))
+    for obj, starts_block in zip(items, leading, strict=True):
+        obj.starts_block = starts_block
+    found = list(split_into_blocks(items))
     assert [obj for block in found for obj in block] == items
-    assert all(0 < len(block) <= packing._MOST_OBJECTS for block in found)
-    assert all(not obj.leads for block in found for obj in block[1:])
+    assert all(0 < len(block) <= gzip_blocks._MAX_OBJECTS for block in found)
+    assert all(not obj.starts_block for block in found for obj in block[1:])
 
 
 @given(st.binary(max_size=100), st.binary(max_size=100))
 def test_the_crc_of_a_whole_comes_of_those_of_its_parts(first: bytes, second: bytes) -> None:
-    combined = packing._times(packing._shift(len(second)), zlib.crc32(first)) ^ zlib.crc32(second)
+    combined = gzip_blocks._multiply(gzip_blocks._crc_shift(len(second)), zlib.crc32(first)) ^ zlib.crc32(second)
     assert combined == zlib.crc32(first + second)

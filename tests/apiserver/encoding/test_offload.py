@@ -7,19 +7,19 @@ import threading
 
 import pytest
 
-from apiserver.encoding.offload import LARGE, json_size, offload_if_large, shorten_switch_interval
+from apiserver.encoding.offload import LARGE_BYTES, json_size, offload_if_large, shorten_switch_interval
 
 
 @pytest.mark.parametrize(
     ("size", "beside"),
-    [pytest.param(LARGE, False, id="small"), pytest.param(LARGE + 1, True, id="large")],
+    [pytest.param(LARGE_BYTES, False, id="small"), pytest.param(LARGE_BYTES + 1, True, id="large")],
 )
 async def test_who_sends_much_is_who_waits(size: int, beside: bool) -> None:
     thread = await offload_if_large(threading.get_ident, size=size)
     assert (thread != threading.get_ident()) is beside
 
 
-@pytest.mark.parametrize("size", [pytest.param(0, id="small"), pytest.param(LARGE + 1, id="large")])
+@pytest.mark.parametrize("size", [pytest.param(0, id="small"), pytest.param(LARGE_BYTES + 1, id="large")])
 async def test_what_is_wrong_is_raised(size: int) -> None:
     with pytest.raises(ZeroDivisionError):
         await offload_if_large(lambda: 1 // 0, size=size)

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from apiserver.encoding.encoded_object import CachedObject, encode
-from apiserver.encoding.table import age, column_definitions, human_duration, include_object, lasts
+from apiserver.encoding.table import age_cell, column_definitions, human_duration, include_object, unchanged_until
 from apiserver.encoding.transforms import PartialView, TableView, WholeView, list_metadata
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Column, Object, Resource
@@ -87,18 +87,18 @@ def test_a_duration_is_told_as_kubectl_tells_it(seconds: int, text: str) -> None
 def test_a_row_lasts_until_its_age_changes(seconds: int, fraction: float) -> None:
     created = 1_700_000_000
     now = created + seconds + fraction
-    until = lasts([row_of(created)], now)
+    until = unchanged_until([row_of(created)], now)
     assert until > now
-    assert age(created, until - 1) == age(created, now)
+    assert age_cell(created, until - 1) == age_cell(created, now)
     if seconds >= 0:
-        assert age(created, until) != age(created, now)
+        assert age_cell(created, until) != age_cell(created, now)
 
 
 def test_rows_last_until_the_first_of_their_ages_changes() -> None:
     created, now = 1_700_000_000, 1_700_003_600
-    assert lasts([row_of(created), row_of(created + 10)], now) == now + 10
-    assert lasts([row_of(0)], now) == math.inf
-    assert lasts([], now) == math.inf
+    assert unchanged_until([row_of(created), row_of(created + 10)], now) == now + 10
+    assert unchanged_until([row_of(0)], now) == math.inf
+    assert unchanged_until([], now) == math.inf
 
 
 def row_of(created: int) -> CachedObject:
@@ -108,7 +108,7 @@ def row_of(created: int) -> CachedObject:
 
 
 def test_an_object_that_was_never_created_has_no_age() -> None:
-    assert age(0, NEW_YEAR) == b"<unknown>"
+    assert age_cell(0, NEW_YEAR) == b"<unknown>"
 
 
 def test_every_column_tells_all_about_itself() -> None:
@@ -148,7 +148,7 @@ def test_a_table_of_one_object(include: str, shown: Object | None) -> None:
 
 
 def test_later_tables_of_a_watch_do_not_repeat_the_columns() -> None:
-    table = json.loads(TableView(THINGS).following().single(encode(THINGS, thing({"size": 1})), NEW_YEAR))
+    table = json.loads(TableView(THINGS).for_next_event().single(encode(THINGS, thing({"size": 1})), NEW_YEAR))
     assert table["columnDefinitions"] is None
     assert table["rows"][0]["cells"] == ["x", 1, "0s", False]
 

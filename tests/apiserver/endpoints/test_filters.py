@@ -23,13 +23,13 @@ from apiserver.authorization.authorizer import (
     standard_authorizer,
 )
 from apiserver.endpoints.filters import response_headers as headers
-from apiserver.endpoints.filters.authentication import Authentication, Identify
+from apiserver.endpoints.filters.authentication import Authentication, RequestAuthenticator
 from apiserver.endpoints.filters.authorization import Authorization
 from apiserver.endpoints.filters.chain import FilterConfig, build_filters
-from apiserver.endpoints.filters.error_response import Recovery, from_http
-from apiserver.endpoints.filters.impersonation import Impersonation, RefuseImpersonation
-from apiserver.endpoints.filters.max_in_flight import Inflight
-from apiserver.endpoints.filters.request_deadline import Deadline, requested_limit
+from apiserver.endpoints.filters.error_response import ErrorResponses, status_error_of
+from apiserver.endpoints.filters.impersonation import Impersonation, RejectImpersonation
+from apiserver.endpoints.filters.max_in_flight import MaxInFlight
+from apiserver.endpoints.filters.request_deadline import RequestDeadline, requested_timeout
 from apiserver.meta.errors import BadRequest, ServiceUnavailable, StatusError, Timeout, TooManyRequests, Unauthorized
 from apiserver.metrics import Metrics
 from apiserver.request import request_info
@@ -109,18 +109,18 @@ def raising(error: BaseException) -> Handler:
 
 
 async def test_a_status_error_becomes_its_status() -> None:
-    response = await Recovery()(make_context(), raising(TooManyRequests("slow down", retry_after=3)))
+    response = await ErrorResponses()(make_context(), raising(TooManyRequests("slow down", retry_after=3)))
     assert (response.status, response.headers["Retry-After"]) == (429, "3")
     assert document(response)["reason"] == "TooManyRequests"
 
 
 async def test_after_a_504_the_connection_is_closed() -> None:
-    response = await Recovery()(make_context(), raising(Timeout("too slow")))
+    response = await ErrorResponses()(make_context(), raising(Timeout("too slow")))
     assert (response.status, response.keep_alive) == (504, False)
 
 
 async def test_an_unexpected_exception_is_logged_and_leaks_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    response = await Recovery()(make_context(), raising(RuntimeError("the password is hunter2")))
+    response = await ErrorResponses()(make_context(), raising(RuntimeError("the password is hunter2")))
     assert response.status == 500
     assert "hunter2" not in json.dumps(document(response))
     [record] = caplog.records
@@ -130,7 +130,7 @@ async def test_an_unexpected_exception_is_logged_and_leaks_nothing(caplog: pytes
 
 async def test_a_lost_connection_is_no_bug(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(ConnectionResetError):
-        await Recovery()(make_context(), raising(ConnectionResetError()))
+        await ErrorResponses()(make_context(), raising(ConnectionResetError()))
     assert caplog.records == []
 
 
@@ -146,7 +146,7 @@ async def test_a_lost_connection_is_no_bug(caplog: pytest.LogCaptureFixture) -> 
     ],
 )
 def test_aiohttp_s_own_refusals_become_statuses(raised: web.HTTPException, code: int, reason: str) -> None:
-    error = from_http(raised)
+    error = status_error_of(raised)
     assert (error.code, error.reason) == (code, reason)
 
 
@@ -155,43 +155,43 @@ def test_aiohttp_s_own_refusals_become_statuses(raised: web.HTTPException, code:
 
 async def test_a_read_that_takes_too_long_is_a_504() -> None:
     with pytest.raises(Timeout, match=r"^Timeout: request did not complete within the allotted timeout$"):
-        await Deadline(limit=0.01)(make_context(), Gate())
+        await RequestDeadline(limit=0.01)(make_context(), Gate())
 
 
 async def test_a_write_has_a_shorter_deadline() -> None:
     with pytest.raises(Timeout, match="requested timeout - context deadline exceeded"):
-        await Deadline(write_limit=0.01)(make_context("PUT"), Gate())
+        await RequestDeadline(write_limit=0.01)(make_context("PUT"), Gate())
 
 
 async def test_a_client_may_ask_for_less_time() -> None:
     context = make_context(target="/apis/example.org/v1/widgets?timeout=10ms")
     with pytest.raises(Timeout):
-        await Deadline()(context, Gate())
+        await RequestDeadline()(context, Gate())
 
 
 async def test_a_write_knows_when_it_has_to_be_done() -> None:
     context, gate = make_context("PUT", target="/apis/example.org/v1/widgets/a?timeout=5s"), Gate()
     gate.open.set()
     assert context.deadline == context.received_at + 34
-    await Deadline()(context, gate)
+    await RequestDeadline()(context, gate)
     assert context.deadline == context.received_at + 5
 
 
 async def test_a_watch_has_no_deadline_here() -> None:
     gate = Gate()
     gate.open.set()
-    await Deadline(limit=-1)(make_context(target=f"{WATCH}&timeout=nonsense"), gate)
+    await RequestDeadline(limit=-1)(make_context(target=f"{WATCH}&timeout=nonsense"), gate)
     assert gate.finished.is_set()
 
 
 async def test_a_handler_s_own_timeout_is_its_own() -> None:
     with pytest.raises(TimeoutError, match="mine"):
-        await Deadline()(make_context(), raising(TimeoutError("mine")))
+        await RequestDeadline()(make_context(), raising(TimeoutError("mine")))
 
 
 async def test_a_write_goes_on_when_its_client_has_gone() -> None:
     gate = Gate()
-    request = asyncio.create_task(_call(Deadline(), make_context("PUT"), gate))
+    request = asyncio.create_task(_call(RequestDeadline(), make_context("PUT"), gate))
     await gate.entered.wait()
     request.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -202,7 +202,7 @@ async def test_a_write_goes_on_when_its_client_has_gone() -> None:
 
 async def test_a_read_ends_when_its_client_has_gone() -> None:
     gate = Gate()
-    request = asyncio.create_task(_call(Deadline(), make_context(), gate))
+    request = asyncio.create_task(_call(RequestDeadline(), make_context(), gate))
     await gate.entered.wait()
     request.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -212,7 +212,7 @@ async def test_a_read_ends_when_its_client_has_gone() -> None:
     assert not gate.finished.is_set()
 
 
-async def _call(deadline: Deadline, context: RequestContext, handler: Handler) -> web.StreamResponse:
+async def _call(deadline: RequestDeadline, context: RequestContext, handler: Handler) -> web.StreamResponse:
     return await deadline(context, handler)
 
 
@@ -229,13 +229,13 @@ async def _call(deadline: Deadline, context: RequestContext, handler: Handler) -
     ],
 )
 def test_a_timeout_is_a_go_duration(text: str, seconds: float) -> None:
-    assert requested_limit(text, 60.0) == pytest.approx(seconds)
+    assert requested_timeout(text, 60.0) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["", "30", "s", "1.s.", "nan", "1e3s", "1s ", "٣s"])
 def test_another_timeout_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="invalid timeout specified in the request URL - time: invalid duration"):
-        requested_limit(text, 60.0)
+        requested_timeout(text, 60.0)
 
 
 # authentication
@@ -266,7 +266,7 @@ async def test_connection_may_name_other_headers() -> None:
         pytest.param(Failing(ServiceUnavailable("no host")), "error", id="nobody can tell"),
     ],
 )
-async def test_attempts_are_counted_by_their_result(authenticator: Identify, result: str) -> None:
+async def test_attempts_are_counted_by_their_result(authenticator: RequestAuthenticator, result: str) -> None:
     seen: list[str] = []
     filter = Authentication(authenticator, config=RequestHeaderConfig, observe=seen.append)
     with contextlib.suppress(StatusError):
@@ -279,7 +279,7 @@ async def test_attempts_are_counted_by_their_result(authenticator: Identify, res
 
 async def test_impersonation_is_refused_behind_an_aggregator() -> None:
     with pytest.raises(StatusError) as raised:
-        await RefuseImpersonation()(make_context(headers={"Impersonate-Uid": "1"}, user=ADMIN), ok)
+        await RejectImpersonation()(make_context(headers={"Impersonate-Uid": "1"}, user=ADMIN), ok)
     assert raised.value.code == 403
 
 
@@ -363,7 +363,7 @@ async def test_impersonating_nobody_is_refused(header: str) -> None:
 
 async def test_requests_over_the_limit_are_told_to_come_back() -> None:
     metrics, gate = Metrics(), Gate()
-    inflight = Inflight(1, metrics)
+    inflight = MaxInFlight(1, metrics)
     first = asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate))
     await gate.entered.wait()
     assert metrics.registry.get_sample_value("apiserver_current_inflight_requests", {"request_kind": "readOnly"}) == 1
@@ -378,13 +378,13 @@ async def test_requests_over_the_limit_are_told_to_come_back() -> None:
     assert (await inflight(make_context("PUT", user=ALICE), ok)).status == 200
 
 
-async def _inflight(inflight: Inflight, context: RequestContext, handler: Handler) -> web.StreamResponse:
+async def _inflight(inflight: MaxInFlight, context: RequestContext, handler: Handler) -> web.StreamResponse:
     return await inflight(context, handler)
 
 
 async def test_nobody_takes_all_the_places() -> None:
     """ATTACK-13: three quarters are for one user, and the rest for others."""
-    inflight, gate = Inflight(4, Metrics()), Gate()
+    inflight, gate = MaxInFlight(4, Metrics()), Gate()
     held = [asyncio.create_task(_inflight(inflight, make_context(user=ALICE), gate)) for _ in range(3)]
     await gate.entered.wait()
     with pytest.raises(TooManyRequests):
@@ -398,7 +398,7 @@ async def test_nobody_takes_all_the_places() -> None:
 async def test_nobody_watches_without_end() -> None:
     """ATTACK-13: four for each place, and those of others do not count."""
     metrics, gate = Metrics(), Gate()
-    inflight = Inflight(1, metrics)
+    inflight = MaxInFlight(1, metrics)
     held = [asyncio.create_task(_inflight(inflight, make_context(target=WATCH, user=ALICE), gate)) for _ in range(4)]
     await gate.entered.wait()
     with pytest.raises(TooManyRequests):
@@ -414,7 +414,7 @@ async def test_nobody_watches_without_end() -> None:
 
 
 async def test_a_failed_request_frees_its_place() -> None:
-    inflight = Inflight(1, Metrics())
+    inflight = MaxInFlight(1, Metrics())
     for _ in range(3):
         with pytest.raises(BadRequest):
             await inflight(make_context(user=ALICE), raising(BadRequest("no")))
@@ -444,9 +444,9 @@ async def test_a_denied_request_never_reaches_its_handler() -> None:
 
 def test_warnings_that_are_too_long_are_cut_and_then_dropped() -> None:
     short = ["a", "b"]
-    assert headers.limited([*short, "a", "bad\nline"]) == short
+    assert headers.truncated_warnings([*short, "a", "bad\nline"]) == short
     long = [f"{n:02}" + "x" * 500 for n in range(20)]
-    kept = headers.limited(long)
+    kept = headers.truncated_warnings(long)
     assert kept == [text[:256] for text in long[:16]]
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.encoding.offload import LARGE
+from apiserver.encoding.offload import LARGE_BYTES
 from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 from apiserver.serializer.decoder import MAX_NESTING, MAX_OBJECTS, decode, decoding_cost
 
@@ -21,7 +21,7 @@ json_values = st.recursive(
 
 
 @given(json_values)
-def test_json_is_read_as_it_was_written(value: Any) -> None:
+def test_json_survives_a_round_trip(value: Any) -> None:
     document = decode(json.dumps(value, ensure_ascii=False).encode(), JSON)
     assert document.value == value
     assert document.strict_errors == ()
@@ -48,7 +48,7 @@ def test_any_bytes_are_a_value_or_a_bad_request(body: bytes) -> None:
         pytest.param('{"\\ud800": ["a\\udc00"]}', {"\ufffd": ["a\ufffd"]}, id="halves of one"),
     ],
 )
-def test_values_are_those_of_go(text: str, value: Any) -> None:
+def test_numbers_and_text_are_decoded_like_in_go(text: str, value: Any) -> None:
     found = decode(text.encode(), JSON).value
     assert found == value
     assert type(found) is type(value)
@@ -74,7 +74,7 @@ def test_values_are_those_of_go(text: str, value: Any) -> None:
         pytest.param(b"{} {}", id="two documents"),
     ],
 )
-def test_what_is_no_json_is_a_bad_request(body: bytes) -> None:
+def test_invalid_json_is_a_bad_request(body: bytes) -> None:
     with pytest.raises(BadRequest):
         decode(body, JSON)
 
@@ -92,7 +92,7 @@ def test_deep_nesting_is_a_bad_request(media_type: str, levels: int, opening: st
 
 
 @pytest.mark.parametrize("media_type", [pytest.param(JSON, id="JSON"), pytest.param(YAML, id="YAML")])
-def test_moderate_nesting_is_read(media_type: str) -> None:
+def test_moderate_nesting_is_decoded(media_type: str) -> None:
     value = decode(b"[" * 300 + b"]" * 300, media_type).value
     for _ in range(299):
         (value,) = value
@@ -117,7 +117,7 @@ def test_moderate_nesting_is_read(media_type: str) -> None:
         ),
     ],
 )
-def test_repeated_keys_are_told_and_the_last_counts(text: str, value: Any, duplicates: list[str]) -> None:
+def test_duplicate_keys_are_reported_and_the_last_value_wins(text: str, value: Any, duplicates: list[str]) -> None:
     document = decode(text.encode(), JSON)
     assert document.value == value
     assert list(document.strict_errors) == duplicates
@@ -125,7 +125,7 @@ def test_repeated_keys_are_told_and_the_last_counts(text: str, value: Any, dupli
 
 
 @pytest.mark.parametrize("media_type", ["application/cbor", "text/yaml", "application/vnd.kubernetes.protobuf", ""])
-def test_other_media_types_are_refused(media_type: str) -> None:
+def test_other_media_types_are_unsupported(media_type: str) -> None:
     with pytest.raises(UnsupportedMediaType, match="accepted media types include: application/json, application/yaml"):
         decode(b"{}", media_type)
 
@@ -134,7 +134,7 @@ def test_json_sent_as_yaml_may_have_trailing_commas() -> None:
     assert decode(b'{"a": [1, 2,], "b": {"c": 1,},}', YAML).value == {"a": [1, 2], "b": {"c": 1}}
 
 
-def test_repeated_keys_in_yaml_are_told_with_their_lines() -> None:
+def test_duplicate_keys_in_yaml_are_reported_with_their_lines() -> None:
     text = "\napiVersion: v1\nmetadata:\n  labels:\n    a: b\n  labels:\n    a: c\nspec:\n  foo: 1\n  foo: 2\n"
     document = decode(text.encode(), YAML)
     assert document.value["spec"] == {"foo": 2}
@@ -147,14 +147,14 @@ def test_repeated_keys_in_yaml_are_told_with_their_lines() -> None:
     )
 
 
-def test_repeated_keys_of_json_sent_as_yaml_are_told_as_of_yaml() -> None:
+def test_duplicate_keys_in_json_sent_as_yaml_have_the_yaml_error() -> None:
     assert decode(b'{"a": 1, "a": 2}', YAML).strict_errors == (
         'error converting YAML to JSON: yaml: unmarshal errors:\n  line 1: key "a" already set in map',
     )
 
 
 @pytest.mark.parametrize("media_type", [JSON, YAML])
-def test_very_many_objects_are_not_read_to_their_end(media_type: str) -> None:
+def test_decoding_stops_at_too_many_objects(media_type: str) -> None:
     body = b"[" + b"{}," * MAX_OBJECTS + b"{}]"
     with pytest.raises(RequestEntityTooLarge, match="may hold 100000 JSON objects"):
         decode(body, media_type)
@@ -172,5 +172,5 @@ def test_very_many_objects_are_not_read_to_their_end(media_type: str) -> None:
         pytest.param(b'{"a": &a [x], "b": *a}', "application/yaml", True, id="an alias in what looks like JSON"),
     ],
 )
-def test_what_takes_long_to_decode_is_known_before(body: bytes, media_type: str, large: bool) -> None:
-    assert (decoding_cost(body, media_type) > LARGE) is large
+def test_the_decoding_cost_is_estimated_from_the_body(body: bytes, media_type: str, large: bool) -> None:
+    assert (decoding_cost(body, media_type) > LARGE_BYTES) is large

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from prometheus_client import CollectorRegistry
 
-from apiserver.server.event_loop_lag import Stalls
+from apiserver.server.event_loop_lag import EventLoopLag
 from tests.virtual_time import VirtualLoop, run_virtual
 
 STALL = "apiserver_event_loop_stall_seconds"
@@ -20,7 +20,7 @@ async def stall(registry: CollectorRegistry, *seconds: float) -> None:
     """Watched, hold the loop up for so long each time, with calm in between."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, VirtualLoop)
-    watching = asyncio.create_task(Stalls(registry, clock=loop.time).watch())
+    watching = asyncio.create_task(EventLoopLag(registry, clock=loop.time).watch())
     for each in seconds:
         await asyncio.sleep(1)
         loop.hold_up(each)

@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from apiserver.endpoints.filters.error_response import Recovery
-from apiserver.endpoints.filters.response_headers import Headers
+from apiserver.endpoints.filters.error_response import ErrorResponses
+from apiserver.endpoints.filters.response_headers import ResponseHeaders
 from apiserver.request.context import RequestContext
 from apiserver.server.app import Api, build_app
-from apiserver.server.listener import Limits, Listener, listen
+from apiserver.server.listener import ConnectionLimits, Listener, listen
 from apiserver.tls.certificates import make_ca, make_serving
 from apiserver.tls.openssl_tls import OpenSslServerTls
 
 CA = make_ca("connection-ca")
 TLS = ssl.create_default_context(cadata=CA.certificate.decode())
-LIMITS = Limits(line=4096, headers=50)
+LIMITS = ConnectionLimits(line=4096, headers=50)
 
 
 async def echo(context: RequestContext) -> web.StreamResponse | None:
@@ -34,7 +34,7 @@ async def echo(context: RequestContext) -> web.StreamResponse | None:
 
 @pytest.fixture
 async def listener() -> AsyncIterator[Listener]:
-    app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [Headers(), Recovery()])
+    app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [ResponseHeaders(), ErrorResponses()])
     tls = OpenSslServerTls(make_serving(CA, ["127.0.0.1"]))
     opened = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=1, limits=LIMITS)
     yield opened
@@ -139,7 +139,7 @@ async def test_the_absolute_form_keeps_its_query(listener: Listener) -> None:
 
 
 async def test_a_path_of_many_segments_takes_no_longer_than_its_length_says() -> None:
-    app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [Headers(), Recovery()])
+    app = build_app(Api(endpoints={}, responders=(echo,), paths=list), [ResponseHeaders(), ErrorResponses()])
     tls = OpenSslServerTls(make_serving(CA, ["127.0.0.1"]))
     opened = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=1)
     try:

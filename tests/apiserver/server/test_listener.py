@@ -23,7 +23,15 @@ from cryptography.x509.oid import NameOID
 from OpenSSL import SSL
 
 from apiserver.authentication.x509 import PeerCertificates
-from apiserver.server.listener import CannotListen, Limits, Listener, Shutdown, ended_by_signals, listen, run
+from apiserver.server.listener import (
+    CannotListen,
+    ConnectionLimits,
+    Listener,
+    ShutdownStages,
+    listen,
+    serve_until_stopped,
+    stop_on_signals,
+)
 from apiserver.tls.asyncio_tls import AsyncioServerTls
 from apiserver.tls.certificates import KeyPair, make_ca, make_client, make_serving, parse_bundle
 from apiserver.tls.file_reload import follow_file, follow_files
@@ -85,7 +93,9 @@ def application(handler: Callable[[web.Request], object] = name_of_peer) -> web.
 
 
 @asynccontextmanager
-async def serving(app: web.Application, tls: ServerTls, limits: Limits | None = None) -> AsyncIterator[Listener]:
+async def serving(
+    app: web.Application, tls: ServerTls, limits: ConnectionLimits | None = None
+) -> AsyncIterator[Listener]:
     listener = await listen(app, tls=tls, host="127.0.0.1", port=0, grace=2, limits=limits)
     try:
         yield listener
@@ -208,7 +218,7 @@ async def test_no_session_is_resumed(server_tls: type[ServerTls], tmp_path: Path
 async def test_handshakes_that_fail_are_counted(server_tls: type[ServerTls], tmp_path: Path) -> None:
     failures: list[str] = []
     tls = server_tls(SERVING, on_handshake_error=lambda: failures.append("failed"))
-    async with serving(application(), tls, Limits(handshake=0.05)) as listener:
+    async with serving(application(), tls, ConnectionLimits(handshake=0.05)) as listener:
         assert await get(listener, client_tls(tmp_path)) == (200, "")
         assert failures == []
         for sent in (b"GET / HTTP/1.1\r\n\r\n", b"no TLS", b""):
@@ -356,7 +366,7 @@ async def test_long_headers_are_taken(server_tls: type[ServerTls], tmp_path: Pat
 async def test_a_client_that_does_not_finish_its_head_is_cut(
     server_tls: type[ServerTls], tmp_path: Path, sent: bytes
 ) -> None:
-    async with serving(application(), server_tls(SERVING), Limits(idle=0.05)) as listener:
+    async with serving(application(), server_tls(SERVING), ConnectionLimits(idle=0.05)) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=client_tls(tmp_path))
         writer.write(sent)
         async with asyncio.timeout(5):
@@ -366,7 +376,7 @@ async def test_a_client_that_does_not_finish_its_head_is_cut(
 
 
 async def test_idle_connections_outlive_those_of_an_aggregator(server_tls: type[ServerTls], tmp_path: Path) -> None:
-    assert Limits().idle > 90
+    assert ConnectionLimits().idle > 90
     peers: list[object] = []
 
     async def handler(http: web.Request) -> web.StreamResponse:
@@ -387,7 +397,7 @@ async def test_idle_connections_outlive_those_of_an_aggregator(server_tls: type[
 
 
 async def test_a_client_that_does_not_shake_hands_is_cut(server_tls: type[ServerTls]) -> None:
-    async with serving(application(), server_tls(SERVING), Limits(handshake=0.05)) as listener:
+    async with serving(application(), server_tls(SERVING), ConnectionLimits(handshake=0.05)) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
         async with asyncio.timeout(5):
             assert await reader.read() == b""
@@ -409,7 +419,7 @@ def restored_signals() -> Iterator[None]:
 async def test_a_signal_ends_watches_and_lets_requests_finish(
     server_tls: type[ServerTls], tmp_path: Path, number: signal.Signals
 ) -> None:
-    stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event())
+    stages = ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event())
     entered, work = asyncio.Event(), asyncio.Event()
 
     async def handler(http: web.Request) -> web.StreamResponse:
@@ -420,10 +430,10 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(
         return web.Response(text=http.path)
 
     listener = await listen(application(handler), tls=server_tls(SERVING), host="127.0.0.1", port=0, grace=4)
-    stages.check()
+    stages.readyz_check()
     stop = asyncio.Event()
-    with ended_by_signals(stop):
-        server = asyncio.create_task(run(listener, stages, stop=stop))
+    with stop_on_signals(stop):
+        server = asyncio.create_task(serve_until_stopped(listener, stages, stop=stop))
         request = asyncio.create_task(get(listener, client_tls(tmp_path)))
         await entered.wait()
         os.kill(os.getpid(), number)
@@ -437,7 +447,7 @@ async def test_a_signal_ends_watches_and_lets_requests_finish(
     # the end is in order, and a signal that comes now must not change how it looks
     os.kill(os.getpid(), number)
     with pytest.raises(RuntimeError, match="shutting down"):
-        stages.check()
+        stages.readyz_check()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", listener.port)
 
@@ -446,10 +456,10 @@ async def test_before_the_end_every_request_is_the_last_of_its_connection(
     server_tls: type[ServerTls], tmp_path: Path
 ) -> None:
     """An aggregator that kept its connections would lose the request that it sends while they are closed."""
-    stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=60.0)
+    stages = ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=60.0)
     listener = await listen(application(), tls=server_tls(SERVING), host="127.0.0.1", port=0, grace=2)
     stop = asyncio.Event()
-    server = asyncio.create_task(run(listener, stages, stop=stop))
+    server = asyncio.create_task(serve_until_stopped(listener, stages, stop=stop))
     connector = TCPConnector(ssl=client_tls(tmp_path))
     async with ClientSession(connector=connector, timeout=ClientTimeout(10)) as session:
 
@@ -476,7 +486,7 @@ async def test_a_port_in_use_is_told_in_one_line(server_tls: type[ServerTls]) ->
 
 
 async def test_a_body_that_is_still_on_its_way_is_read_to_its_end(server_tls: type[ServerTls], tmp_path: Path) -> None:
-    stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event())
+    stages = ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event())
     entered, stop = asyncio.Event(), asyncio.Event()
 
     async def handler(http: web.Request) -> web.StreamResponse:
@@ -484,7 +494,7 @@ async def test_a_body_that_is_still_on_its_way_is_read_to_its_end(server_tls: ty
         return web.Response(text=await http.text())
 
     listener = await listen(application(handler), tls=server_tls(SERVING), host="127.0.0.1", port=0, grace=4)
-    server = asyncio.create_task(run(listener, stages, stop=stop))
+    server = asyncio.create_task(serve_until_stopped(listener, stages, stop=stop))
     reader, writer = await asyncio.open_connection("127.0.0.1", listener.port, ssl=client_tls(tmp_path))
     writer.write(b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 10\r\n\r\nfirst")
     await entered.wait()
@@ -501,7 +511,7 @@ async def test_a_body_that_is_still_on_its_way_is_read_to_its_end(server_tls: ty
 
 
 async def test_a_request_that_never_ends_does_not_hold_up_the_end(server_tls: type[ServerTls], tmp_path: Path) -> None:
-    stages = Shutdown(draining=asyncio.Event(), shutdown=asyncio.Event())
+    stages = ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event())
     entered, stop = asyncio.Event(), asyncio.Event()
 
     async def handler(http: web.Request) -> web.StreamResponse:
@@ -510,7 +520,7 @@ async def test_a_request_that_never_ends_does_not_hold_up_the_end(server_tls: ty
         return web.Response()
 
     listener = await listen(application(handler), tls=server_tls(SERVING), host="127.0.0.1", port=0, grace=0.2)
-    server = asyncio.create_task(run(listener, stages, stop=stop))
+    server = asyncio.create_task(serve_until_stopped(listener, stages, stop=stop))
     request = asyncio.create_task(get(listener, client_tls(tmp_path)))
     await entered.wait()
     stop.set()

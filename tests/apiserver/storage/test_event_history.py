@@ -5,7 +5,7 @@ from __future__ import annotations
 from apiserver.encoding.encoded_object import CachedObject, encode
 from apiserver.encoding.transforms import TableView, WholeView
 from apiserver.meta.resource import Resource
-from apiserver.storage.event_history import Event, History, HistoryLimits
+from apiserver.storage.event_history import Event, EventHistory, HistoryLimits
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=False)
 WHOLE = WholeView(THINGS)
@@ -15,15 +15,15 @@ def thing(rv: int, padding: int = 0) -> CachedObject:
     return encode(THINGS, {"metadata": {"name": "x", "resourceVersion": str(rv)}, "spec": "x" * padding})
 
 
-def history_of(*events: tuple[int, float], limits: HistoryLimits, padding: int = 0) -> History:
-    history = History(limits, 10)
+def history_of(*events: tuple[int, float], limits: HistoryLimits, padding: int = 0) -> EventHistory:
+    history = EventHistory(limits, 10)
     for rv, time in events:
         history.append(Event("MODIFIED", thing(rv, padding), None, time))
     return history
 
 
-def versions(history: History, rv: int) -> list[int] | None:
-    events = history.after(rv)
+def versions(history: EventHistory, rv: int) -> list[int] | None:
+    events = history.events_after(rv)
     return None if events is None else [event.rv for event in events]
 
 
@@ -57,15 +57,15 @@ def test_large_states_are_dropped_however_young_they_are() -> None:
 
 
 def test_a_frame_is_encoded_once_for_all_clients_of_a_view() -> None:
-    history = History(HistoryLimits(), 0)
+    history = EventHistory(HistoryLimits(), 0)
     event = Event("ADDED", thing(1))
     history.append(event)
     assert event.frame(WHOLE, 0) is event.frame(WholeView(THINGS), 9)
-    assert event.frame(TableView(THINGS), 0) is not event.frame(TableView(THINGS).following(), 0)
+    assert event.frame(TableView(THINGS), 0) is not event.frame(TableView(THINGS).for_next_event(), 0)
 
 
 def test_frames_of_old_events_are_not_kept() -> None:
-    history = History(HistoryLimits(), 0)
+    history = EventHistory(HistoryLimits(), 0)
     event = Event("ADDED", thing(1))
     history.append(event)
     first = event.frame(WHOLE, 0)
@@ -77,6 +77,6 @@ def test_frames_of_old_events_are_not_kept() -> None:
 
 def test_what_a_selector_makes_of_an_event_is_made_once() -> None:
     event = Event("MODIFIED", thing(2), thing(1))
-    assert event.entered() is event.entered()
-    assert event.left(THINGS) is event.left(THINGS)
-    assert (event.left(THINGS).type, event.left(THINGS).rv) == ("DELETED", 2)
+    assert event.as_added() is event.as_added()
+    assert event.as_deleted(THINGS) is event.as_deleted(THINGS)
+    assert (event.as_deleted(THINGS).type, event.as_deleted(THINGS).rv) == ("DELETED", 2)

@@ -13,7 +13,15 @@ from apiserver.encoding.encoded_object import CachedObject, encode
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Key, Resource
 from apiserver.storage.event_history import Event
-from apiserver.storage.pagination import Snapshots, State, Token, decode_token, encode_token, following, rewind
+from apiserver.storage.pagination import (
+    CacheState,
+    ContinueToken,
+    Snapshots,
+    decode_token,
+    encode_token,
+    next_key,
+    rewind,
+)
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=False)
 
@@ -31,19 +39,19 @@ names = st.text(alphabet="abc-.0", min_size=1, max_size=20)
 
 @given(st.integers(1, 2**63), names, names)
 def test_a_token_survives(rv: int, namespace: str, name: str) -> None:
-    token = Token(rv, following(Key(namespace, name)))
+    token = ContinueToken(rv, next_key(Key(namespace, name)))
     assert decode_token(encode_token(token), namespaced=True) == token
 
 
 def test_a_token_is_what_kubernetes_would_give() -> None:
-    text = encode_token(Token(5, following(Key("a", "x"))))
+    text = encode_token(ContinueToken(5, next_key(Key("a", "x"))))
     document = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
     assert document == {"v": "meta.k8s.io/v1", "rv": 5, "start": "a/x\0"}
     assert "=" not in text
 
 
 def test_a_token_of_a_cluster_scoped_kind_survives() -> None:
-    token = Token(-1, following(Key("", "x")))
+    token = ContinueToken(-1, next_key(Key("", "x")))
     assert decode_token(encode_token(token), namespaced=False) == token
 
 
@@ -78,14 +86,14 @@ def test_any_text_is_a_token_or_a_bad_request(text: str) -> None:
 def test_a_state_is_rewound_over_every_kind_of_change() -> None:
     a1, b1, b3, c2 = thing("a", 1), thing("b", 1), thing("b", 3), thing("c", 2)
     events = [Event("ADDED", c2), Event("MODIFIED", b3, b1), Event("DELETED", thing("a", 4), a1)]
-    assert rewind(State(4, (b3, c2)), events, 1) == State(1, (a1, b1))
-    assert rewind(State(4, (b3, c2)), events[2:], 3) == State(3, (a1, b3, c2))
+    assert rewind(CacheState(4, (b3, c2)), events, 1) == CacheState(1, (a1, b1))
+    assert rewind(CacheState(4, (b3, c2)), events[2:], 3) == CacheState(3, (a1, b3, c2))
 
 
 def test_snapshots_are_kept_for_five_minutes() -> None:
     now = 0.0
     snapshots = Snapshots(lambda: now)
-    state = State(1, ())
+    state = CacheState(1, ())
     snapshots.keep(state)
     now = 299.0
     assert snapshots.get(1) is state
@@ -96,6 +104,6 @@ def test_snapshots_are_kept_for_five_minutes() -> None:
 def test_few_snapshots_are_kept() -> None:
     snapshots = Snapshots(lambda: 0.0)
     for rv in range(1, 100):
-        snapshots.keep(State(rv, ()))
+        snapshots.keep(CacheState(rv, ()))
     kept = [rv for rv in range(1, 100) if snapshots.get(rv) is not None]
     assert kept == list(range(84, 100))

@@ -107,9 +107,9 @@ def test_a_state_of_the_past_keeps_no_blocks_of_lists(change: EventType) -> None
     """Those would keep the states that its neighbours were in, and theirs."""
     before = thing("x", 5)
     cache = filled(before)
-    before.packed = {"": object()}
+    before.gzip_blocks = {"": object()}
     cache.apply(change, thing("x", 11))
-    assert not before.packed
+    assert not before.gzip_blocks
 
 
 def test_who_unsubscribes_hears_no_more() -> None:

@@ -31,7 +31,7 @@ def slow_cache() -> WatchCache:
 async def seen_meanwhile(
     cache: WatchCache, objects: Sequence[CachedObject], rv: int, look: Callable[[], str]
 ) -> list[str]:
-    replacing = asyncio.create_task(cache.replace_in_slices(objects, rv))
+    replacing = asyncio.create_task(cache.replace_cooperatively(objects, rv))
     seen = []
     while not replacing.done():
         seen.append(look())

@@ -16,7 +16,7 @@ from apiserver.request.options import WatchOptions
 from apiserver.storage import watch_cache as watchcache
 from apiserver.storage import watcher as watch
 from apiserver.storage.watch_cache import CachedObject, CacheWatcher, Event, HistoryLimits, WatchCache, encode
-from apiserver.storage.watcher import Bookmark, Failure, Item
+from apiserver.storage.watcher import Bookmark, Failure, WatchItem
 
 THINGS = Resource(group="", version="v1", kind="Thing", plural="things", singular="thing", namespaced=True)
 
@@ -32,7 +32,7 @@ def filled(*objects: CachedObject, rv: int = 10, **settings: Any) -> WatchCache:
     return cache
 
 
-def told(items: Sequence[Item]) -> list[str]:
+def told(items: Sequence[WatchItem]) -> list[str]:
     lines = []
     for item in items:
         if isinstance(item, Event):
@@ -282,8 +282,8 @@ async def test_a_client_that_falls_behind_the_history_is_cut() -> None:
     slow = await cache.watch("", WatchOptions(resource_version=10))
     quick = await cache.watch("", WatchOptions(resource_version=10))
     cuts: list[str] = []
-    slow.on_cut(lambda: cuts.append("slow"))
-    quick.on_cut(lambda: cuts.append("quick"))
+    slow.on_terminate(lambda: cuts.append("slow"))
+    quick.on_terminate(lambda: cuts.append("quick"))
     heard: list[str] = []
     for rv in range(11, 31):
         cache.apply("MODIFIED", thing("x", rv))

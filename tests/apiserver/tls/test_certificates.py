@@ -24,12 +24,12 @@ def test_a_client_certificate_names_user_and_groups() -> None:
 
 def test_a_serving_certificate_serves_names_and_addresses() -> None:
     pair = certificates.make_serving(CA, ["localhost", "127.0.0.1"], now=NOW)
-    assert certificates.serves(pair.certificate, ["127.0.0.1", "localhost"])
-    assert not certificates.serves(pair.certificate, ["localhost", "example.org"])
+    assert certificates.valid_for_names(pair.certificate, ["127.0.0.1", "localhost"])
+    assert not certificates.valid_for_names(pair.certificate, ["localhost", "example.org"])
 
 
 def test_a_client_certificate_serves_nothing() -> None:
-    assert not certificates.serves(certificates.make_client(CA, "alice").certificate, ["alice"])
+    assert not certificates.valid_for_names(certificates.make_client(CA, "alice").certificate, ["alice"])
 
 
 def test_it_is_told_which_ca_issued_a_certificate() -> None:

@@ -1,4 +1,4 @@
-"""The embedded host's kinds, ready for use."""
+"""The API of the embedded cluster over a database in a temporary directory."""
 
 from __future__ import annotations
 

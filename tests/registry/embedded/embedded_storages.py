@@ -1,4 +1,4 @@
-"""The embedded host's kinds over a database, and requests to their storages."""
+"""The embedded cluster's storages over a database, and requests to them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def request_context(user: User = ADMIN) -> RequestContext:
 
 
 def bound_tokens(api: EmbeddedApi, clock: Callable[[], float] = time.time) -> BoundTokens:
-    """Tokens of a key of their own."""
+    """Tokens that are signed with a new key."""
     return BoundTokens(
         key=SigningKey(generate_key()),
         accounts=api.backends["serviceaccounts"],
@@ -48,7 +48,7 @@ async def no_admission(new: Object | None, old: Object | None) -> AsyncIterator[
 
 @dataclass
 class EmbeddedApi:
-    """Every kind, and the storages of one resource by its path."""
+    """All kinds; requests name a storage by its path, such as `namespaces/status`."""
 
     database: Database
     served: Sequence[ServedVersion]
@@ -80,7 +80,7 @@ class EmbeddedApi:
         user: User = ADMIN,
         version: str = "v1",
     ) -> Object:
-        """`change` works in place."""
+        """`change` modifies the object in place."""
 
         async def apply(current: Object | None) -> Object:
             assert current is not None
@@ -92,10 +92,10 @@ class EmbeddedApi:
         result: Object = updated
         return result
 
-    async def delete(self, path: str, key: Key, *, group: str = "", policy: str | None = None) -> rest.Deleted:
+    async def delete(self, path: str, key: Key, *, group: str = "", policy: str | None = None) -> rest.DeletionResult:
         options = DeleteOptions(propagation_policy=policy)
         storage = self.storage(path, group)
-        deleted: rest.Deleted = await storage.delete(request_context(), key, options, no_admission)
+        deleted: rest.DeletionResult = await storage.delete(request_context(), key, options, no_admission)
         return deleted
 
     async def get(self, path: str, key: Key, *, group: str = "", version: str = "v1") -> Object | None:
@@ -107,7 +107,7 @@ class EmbeddedApi:
         return await backend.read(key, live=False)
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        """Wait until `condition` holds; it is looked at after every change that is stored."""
+        """Waits until `condition` holds, which is checked after each stored change."""
         changed = asyncio.Event()
         self.database.subscribe(lambda change: changed.set())
         async with asyncio.timeout(10):
@@ -116,5 +116,5 @@ class EmbeddedApi:
                 await changed.wait()
 
     def stored(self, storage: str) -> list[Key]:
-        """The keys of all objects of a storage."""
+        """The keys of all objects in a storage."""
         return [cached.key for cached in self.backends[storage].cache]

@@ -1,4 +1,4 @@
-"""The embedded host as a whole: first start, restart, roles that are put together, Events that are forgotten."""
+"""The embedded cluster as a whole: first start, restart, aggregated roles, deletion of old Events."""
 
 from __future__ import annotations
 
@@ -139,9 +139,9 @@ def role(name: str, rules: list[str], **labels: str) -> Object:
 @pytest.mark.parametrize(
     ("selector", "verbs"),
     [
-        pytest.param({"matchLabels": {"a": "1"}}, ["x", "y", "z"], id="labels"),
-        pytest.param({"matchExpressions": [{"key": "b", "operator": "Exists"}]}, ["z"], id="expressions"),
-        pytest.param({"matchLabels": {"a": "nothing"}}, [], id="nothing"),
+        pytest.param({"matchLabels": {"a": "1"}}, ["x", "y", "z"], id="matching labels"),
+        pytest.param({"matchExpressions": [{"key": "b", "operator": "Exists"}]}, ["z"], id="matching expressions"),
+        pytest.param({"matchLabels": {"a": "nothing"}}, [], id="no match"),
     ],
 )
 def test_rules_are_aggregated_from_the_selected_roles(selector: Object, verbs: list[str]) -> None:
@@ -179,29 +179,33 @@ async def test_events_are_deleted_an_hour_after_their_last_write(api: EmbeddedAp
     await api.create(
         "events", {"metadata": {"name": "again", "namespace": "ns"}, "lastTimestamp": "2999-01-01T00:00:00Z"}
     )
-    born = last_written(created)
+    created_at = last_written(created)
     backend = api.backends["events"]
-    await EventTtlController(backend, clock=lambda: born + 3599).delete_expired()
+    await EventTtlController(backend, clock=lambda: created_at + 3599).delete_expired()
     assert len(api.stored("events")) == 2
-    await EventTtlController(backend, clock=lambda: born + 3601).delete_expired()
+    await EventTtlController(backend, clock=lambda: created_at + 3601).delete_expired()
     assert api.stored("events") == [Key("ns", "again")]
 
 
 @pytest.mark.parametrize(
     ("event", "seconds"),
     [
-        pytest.param({"metadata": {}}, 0.0, id="no time at all"),
-        pytest.param({"metadata": {"creationTimestamp": "1970-01-01T00:01:00Z"}}, 60.0, id="when it was made"),
+        pytest.param({"metadata": {}}, 0.0, id="no timestamp"),
+        pytest.param({"metadata": {"creationTimestamp": "1970-01-01T00:01:00Z"}}, 60.0, id="only a creation timestamp"),
         pytest.param(
             {"metadata": {"creationTimestamp": "1970-01-01T00:01:00Z"}, "lastTimestamp": "1970-01-01T00:02:00Z"},
             120.0,
-            id="when it happened again",
+            id="a later last timestamp",
         ),
         pytest.param(
-            {"metadata": {}, "series": {"lastObservedTime": "1970-01-01T00:03:00.000000Z"}}, 180.0, id="in a series"
+            {"metadata": {}, "series": {"lastObservedTime": "1970-01-01T00:03:00.000000Z"}},
+            180.0,
+            id="the last observed time of a series",
         ),
         pytest.param(
-            {"metadata": {"creationTimestamp": "1970-01-01T00:01:00Z"}, "eventTime": "soon"}, 60.0, id="no date"
+            {"metadata": {"creationTimestamp": "1970-01-01T00:01:00Z"}, "eventTime": "soon"},
+            60.0,
+            id="an event time that is not a date",
         ),
     ],
 )

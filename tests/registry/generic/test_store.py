@@ -241,7 +241,7 @@ async def test_preconditions_that_hold_let_the_object_go(store: Store) -> None:
     metadata = (await store.create(context(), configmap(), admitted, dry_run=False))["metadata"]
     options = deletion(metadata["uid"], metadata["resourceVersion"])
     deleted = await store.delete(context(), X, options, admitted)
-    assert deleted.gone
+    assert deleted.removed
     with pytest.raises(errors.NotFound):
         await store.get(context(), X)
 

@@ -18,14 +18,14 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from apiserver.admission import Attributes
 from apiserver.authorization.authorizer import PrivilegedGroups
-from apiserver.endpoints.filters.error_response import Recovery
-from apiserver.endpoints.filters.response_headers import Headers
+from apiserver.endpoints.filters.error_response import ErrorResponses
+from apiserver.endpoints.filters.response_headers import ResponseHeaders
 from apiserver.endpoints.filters.response_headers import install as install_headers
 from apiserver.endpoints.installer import install
 from apiserver.meta import errors
 from apiserver.meta.resource import Object
 from apiserver.metrics import Metrics
-from apiserver.server.app import Api, build_app, endpoints_of
+from apiserver.server.app import Api, build_app, endpoints_by_group_version
 from apiserver.storage.watch_cache import WatchCache
 from registry.embedded.kinds.core import CONFIGMAP, NAMESPACE
 from registry.embedded.storage.strategies import KindStrategy
@@ -102,8 +102,8 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         metrics=Metrics(),
         shutdown=asyncio.Event(),
     )
-    api = Api(endpoints=endpoints_of([group]), responders=(), paths=lambda: ())
-    app = build_app(api, [Headers(), Recovery()])
+    api = Api(endpoints=endpoints_by_group_version([group]), responders=(), paths=lambda: ())
+    app = build_app(api, [ResponseHeaders(), ErrorResponses()])
     install_headers(app)
     async with TestClient(TestServer(app)) as client:
         yield Served(client, admission)

@@ -263,7 +263,7 @@ async def test_a_dry_run_reaches_the_host_and_stores_nothing(world: World) -> No
     current = await world.create(tenant())
     await world.update(changed(current, host="a.example"), current, dry_run=True)
     deleted = await world.delete(current, DeleteOptions(dry_run=True))
-    assert deleted.gone
+    assert deleted.removed
     assert world.host.objects["tenant-root", "tenant-alice"]["metadata"]["resourceVersion"] == "11"
     world.host.deliver(world.feed)
     assert await world.backend.read(KEY, live=False) == current
@@ -273,7 +273,7 @@ async def test_a_deleted_tenant_is_gone_for_the_next_read(world: World) -> None:
     current = await world.create(tenant())
     world.host.deliver(world.feed)
     deleted = await world.delete(current)
-    assert deleted.gone
+    assert deleted.removed
     assert deleted.object == current
     reading = asyncio.create_task(world.backend.read(KEY, live=False))
     await asyncio.sleep(0)
@@ -286,7 +286,7 @@ async def test_a_deleted_tenant_is_gone_for_the_next_read(world: World) -> None:
 async def test_a_tenant_that_a_finalizer_keeps_is_shown_as_terminating(world: World) -> None:
     current = await world.create(tenant() | {"metadata": tenant()["metadata"] | {"finalizers": ["example.org/x"]}})
     deleted = await world.delete(current, DeleteOptions(propagation_policy="Foreground"))
-    assert not deleted.gone
+    assert not deleted.removed
     assert deleted.object["metadata"]["deletionTimestamp"]
     assert world.host.writes[-1] == "delete ['preconditions', 'propagationPolicy']"
     released = copy.deepcopy(deleted.object)
@@ -391,12 +391,12 @@ async def test_a_damaged_helmrelease_stays_visible_and_is_told(world: World, cap
     found = await world.backend.read(KEY, live=False)
     assert found is not None
     assert found["spec"]["etcd"] is False
-    assert world.feed.damaged == {KEY: ("spec.values.etcd",)}
+    assert world.feed.unreadable_fields == {KEY: ("spec.values.etcd",)}
     assert "spec.values.etcd" in caplog.text
     assert "yes" not in caplog.text
     world.host.put(release | {"spec": {"values": {"etcd": True}}})
     world.host.deliver(world.feed)
-    assert world.feed.damaged == {}
+    assert world.feed.unreadable_fields == {}
 
 
 async def test_what_cannot_be_converted_at_all_is_still_seen(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Tokens of service accounts that end: what they say, how long they are good, and how they are asked for."""
+"""Service account tokens that expire: their claims, their validity, and the requests that issue them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def tokens(api: EmbeddedApi, clock: Clock) -> BoundTokens:
-    """With a ServiceAccount `sa` in `ns`."""
+    """Issues tokens for the ServiceAccount `sa` in `ns`."""
     await api.create("serviceaccounts", {"metadata": {"name": "sa", "namespace": "ns"}})
     return bound_tokens(api, clock)
 
@@ -59,11 +59,11 @@ def claims_of(token: str) -> Any:
 
 
 async def test_token_claims_name_the_account_and_the_expiry(tokens: BoundTokens) -> None:
-    answered = await request_token(tokens)
-    uid = answered["metadata"]["uid"]
-    claims = claims_of(answered["status"]["token"])
-    assert answered["spec"] == {"audiences": [AUDIENCE], "expirationSeconds": 3600, "boundObjectRef": None}
-    assert answered["status"]["expirationTimestamp"] == "1970-01-12T14:46:40Z"
+    response = await request_token(tokens)
+    uid = response["metadata"]["uid"]
+    claims = claims_of(response["status"]["token"])
+    assert response["spec"] == {"audiences": [AUDIENCE], "expirationSeconds": 3600, "boundObjectRef": None}
+    assert response["status"]["expirationTimestamp"] == "1970-01-12T14:46:40Z"
     assert claims.pop("jti")
     assert claims == {
         "aud": [AUDIENCE],
@@ -105,8 +105,8 @@ async def test_a_token_is_invalid_once_its_account_is_deleted(api: EmbeddedApi, 
 
 async def test_a_token_is_invalid_once_its_bound_secret_is_deleted(api: EmbeddedApi, tokens: BoundTokens) -> None:
     secret = await api.create("secrets", {"metadata": {"name": "s", "namespace": "ns"}})
-    answered = await request_token(tokens, {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s"}})
-    token = answered["status"]["token"]
+    response = await request_token(tokens, {"boundObjectRef": {"kind": "Secret", "apiVersion": "v1", "name": "s"}})
+    token = response["status"]["token"]
     assert claims_of(token)["kubernetes.io"]["secret"] == {"name": "s", "uid": secret["metadata"]["uid"]}
     assert tokens.authenticate_token(token) is not None
     await api.delete("secrets", Key("ns", "s"))
@@ -114,20 +114,20 @@ async def test_a_token_is_invalid_once_its_bound_secret_is_deleted(api: Embedded
 
 
 @pytest.mark.parametrize(
-    ("asked", "meant", "common"),
+    ("requested", "issued_for", "common"),
     [
-        pytest.param([AUDIENCE], [AUDIENCE], (AUDIENCE,), id="the server"),
-        pytest.param(["a", "b", AUDIENCE], ["b", "a"], ("a", "b"), id="those that both name, as they were asked"),
+        pytest.param([AUDIENCE], [AUDIENCE], (AUDIENCE,), id="the default audience"),
+        pytest.param(["a", "b", AUDIENCE], ["b", "a"], ("a", "b"), id="common audiences in the order of the request"),
     ],
 )
 async def test_a_token_authenticates_for_the_audiences_in_common(
-    api: EmbeddedApi, tokens: BoundTokens, asked: list[str], meant: list[str], common: tuple[str, ...]
+    api: EmbeddedApi, tokens: BoundTokens, requested: list[str], issued_for: list[str], common: tuple[str, ...]
 ) -> None:
     service_account_tokens = ServiceAccountTokens(
         secret_tokens=SecretTokenIndex(database=api.database, accounts=tokens.accounts), bound_tokens=tokens
     )
-    token = (await request_token(tokens, {"audiences": meant}))["status"]["token"]
-    assert service_account_tokens.authenticate_token(token, asked).audiences == common
+    token = (await request_token(tokens, {"audiences": issued_for}))["status"]["token"]
+    assert service_account_tokens.authenticate_token(token, requested).audiences == common
 
 
 async def test_a_token_for_other_audiences_is_rejected_with_the_kubernetes_message(
@@ -137,42 +137,58 @@ async def test_a_token_for_other_audiences_is_rejected_with_the_kubernetes_messa
         secret_tokens=SecretTokenIndex(database=api.database, accounts=tokens.accounts), bound_tokens=tokens
     )
     token = (await request_token(tokens, {"audiences": ["a"]}))["status"]["token"]
-    with pytest.raises(InvalidBearerToken) as refused:
+    with pytest.raises(InvalidBearerToken) as raised:
         service_account_tokens.authenticate_token(token)
     why = f'token audiences ["a"] is invalid for the target audiences ["{AUDIENCE}"]'
-    assert str(refused.value) == f"[invalid bearer token, {why}]"
+    assert str(raised.value) == f"[invalid bearer token, {why}]"
 
 
 @pytest.mark.parametrize(
     ("spec", "metadata", "code", "message"),
     [
         pytest.param(
-            {"expirationSeconds": 599}, {}, 422, "may not specify a duration less than 10 minutes", id="short"
+            {"expirationSeconds": 599},
+            {},
+            422,
+            "may not specify a duration less than 10 minutes",
+            id="too short a lifetime",
         ),
-        pytest.param({"expirationSeconds": 2**32 + 1}, {}, 422, "a duration larger than 2^32 seconds", id="long"),
+        pytest.param(
+            {"expirationSeconds": 2**32 + 1}, {}, 422, "a duration larger than 2^32 seconds", id="too long a lifetime"
+        ),
         pytest.param({"expirationSeconds": "1"}, {}, 422, "must be of type integer", id="a wrong type"),
-        pytest.param({}, {"name": "other"}, 422, "must match the service account name if specified", id="another name"),
+        pytest.param(
+            {},
+            {"name": "other"},
+            422,
+            "must match the service account name if specified",
+            id="the name of another account",
+        ),
         pytest.param(
             {"boundObjectRef": {"kind": "ConfigMap", "apiVersion": "v1", "name": "x"}},
             {},
             400,
             "cannot bind token to object of type /v1, Kind=ConfigMap",
-            id="a kind that nothing is bound to",
+            id="a kind that tokens cannot be bound to",
         ),
-        pytest.param({"boundObjectRef": {"kind": "Secret"}}, {}, 400, "Name parameter required.", id="a nameless one"),
         pytest.param(
-            {"boundObjectRef": {"kind": "Secret", "name": "x"}}, {}, 404, 'secrets "x" not found', id="no such Secret"
+            {"boundObjectRef": {"kind": "Secret"}}, {}, 400, "Name parameter required.", id="a reference without a name"
         ),
-        pytest.param({"boundObjectRef": {"kind": "Pod", "name": "x"}}, {}, 404, 'pods "x" not found', id="no such Pod"),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Secret", "name": "x"}}, {}, 404, 'secrets "x" not found', id="a missing Secret"
+        ),
+        pytest.param(
+            {"boundObjectRef": {"kind": "Pod", "name": "x"}}, {}, 404, 'pods "x" not found', id="a missing Pod"
+        ),
     ],
 )
 async def test_an_invalid_token_request_is_rejected(
     tokens: BoundTokens, spec: Object, metadata: Object, code: int, message: str
 ) -> None:
-    with pytest.raises(errors.StatusError) as refused:
+    with pytest.raises(errors.StatusError) as raised:
         await request_token(tokens, spec, metadata)
-    assert refused.value.code == code
-    assert message in refused.value.message
+    assert raised.value.code == code
+    assert message in raised.value.message
 
 
 async def test_binding_a_token_to_a_secret_with_another_uid_is_a_conflict(
@@ -207,12 +223,12 @@ def tampered(token: str, part: int, text: str) -> str:
     "change",
     [
         pytest.param(lambda token: tampered(token, 1, encoded({"a": 2})), id="other claims"),
-        pytest.param(lambda token: tampered(token, 0, encoded({"alg": "none"})), id="no algorithm"),
+        pytest.param(lambda token: tampered(token, 0, encoded({"alg": "none"})), id="the algorithm none"),
         pytest.param(lambda token: tampered(token, 2, ""), id="no signature"),
         pytest.param(lambda token: tampered(token, 2, encoded("x" * 62)), id="another signature"),
-        pytest.param(lambda token: tampered(token, 0, "?"), id="no base64"),
+        pytest.param(lambda token: tampered(token, 0, "?"), id="a header that is not base64"),
         pytest.param(lambda token: f"{token}.x", id="four parts"),
-        pytest.param(lambda token: "\u00e4.b.c", id="no ASCII"),
+        pytest.param(lambda token: "\u00e4.b.c", id="characters outside ASCII"),
         pytest.param(lambda token: SigningKey(generate_key()).sign({"a": 1}), id="another key"),
         pytest.param(lambda token: "a" * 20_000 + ".b.c", id="too long"),
     ],

@@ -1,4 +1,4 @@
-"""The ServiceAccount `default` of every Namespace."""
+"""Every Namespace gets a ServiceAccount `default`."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ async def test_a_deleted_default_account_is_created_again(
 async def test_a_terminating_namespace_gets_no_default_account(
     api: EmbeddedApi, accounts: DefaultServiceAccountController
 ) -> None:
-    await api.create("namespaces", {"metadata": {"name": "going", "finalizers": ["example.org/held"]}})
+    await api.create("namespaces", {"metadata": {"name": "terminating", "finalizers": ["example.org/wait"]}})
     await accounts.join()
-    await api.delete("namespaces", Key("", "going"))
-    await api.delete(ACCOUNTS, Key("going", "default"))
+    await api.delete("namespaces", Key("", "terminating"))
+    await api.delete(ACCOUNTS, Key("terminating", "default"))
     await accounts.join()
-    assert Key("going", "default") not in api.stored(ACCOUNTS)
+    assert Key("terminating", "default") not in api.stored(ACCOUNTS)

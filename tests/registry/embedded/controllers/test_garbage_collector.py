@@ -1,4 +1,4 @@
-"""The garbage collector on stored objects."""
+"""The garbage collector over stored objects."""
 
 from __future__ import annotations
 
@@ -153,12 +153,12 @@ async def test_a_tenant_owns_objects_by_the_uid_of_its_helmrelease(
 
 async def test_foreground_deletion_removes_the_owner_last(api: EmbeddedApi, collector: GarbageCollector) -> None:
     order: list[str] = []
-    api.database.subscribe(lambda change: order.append(change.place.key.name) if change.type == "DELETED" else None)
+    api.database.subscribe(lambda change: order.append(change.target.key.name) if change.type == "DELETED" else None)
     owner = await configmap(api, "owner")
     child = await configmap(api, "child", reference(owner, blockOwnerDeletion=True))
     await configmap(api, "grandchild", reference(child, blockOwnerDeletion=True))
     deleted = await api.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
-    assert not deleted.gone
+    assert not deleted.removed
     assert deleted.object["metadata"]["finalizers"] == ["foregroundDeletion"]
     await api.until(lambda: names(api) == [])
     assert order == ["grandchild", "child", "owner"]
@@ -168,22 +168,22 @@ async def test_foreground_deletion_waits_only_for_blocking_dependents(
     api: EmbeddedApi, collector: GarbageCollector
 ) -> None:
     owner = await configmap(api, "owner")
-    await configmap(api, "held", reference(owner), finalizers=["example.org/wait"])
+    await configmap(api, "blocked", reference(owner), finalizers=["example.org/wait"])
     await api.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
-    await api.until(lambda: names(api) == ["held"])
-    await api.until(lambda: "deletionTimestamp" in metadata(api, "held"))
+    await api.until(lambda: names(api) == ["blocked"])
+    await api.until(lambda: "deletionTimestamp" in metadata(api, "blocked"))
 
 
 async def test_foreground_deletion_waits_for_a_blocking_dependent_with_a_finalizer(
     api: EmbeddedApi, collector: GarbageCollector
 ) -> None:
     owner = await configmap(api, "owner")
-    await configmap(api, "held", reference(owner, blockOwnerDeletion=True), finalizers=["example.org/wait"])
+    await configmap(api, "blocked", reference(owner, blockOwnerDeletion=True), finalizers=["example.org/wait"])
     await api.delete(CONFIGMAPS, Key("ns", "owner"), policy="Foreground")
-    await api.until(lambda: "deletionTimestamp" in metadata(api, "held"))
+    await api.until(lambda: "deletionTimestamp" in metadata(api, "blocked"))
     await collector.join()
-    assert names(api) == ["held", "owner"]
-    await api.update(CONFIGMAPS, Key("ns", "held"), lambda obj: obj["metadata"].pop("finalizers"))
+    assert names(api) == ["blocked", "owner"]
+    await api.update(CONFIGMAPS, Key("ns", "blocked"), lambda obj: obj["metadata"].pop("finalizers"))
     await api.until(lambda: names(api) == [])
 
 

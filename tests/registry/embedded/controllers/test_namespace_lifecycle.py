@@ -1,4 +1,4 @@
-"""Namespaces: what they are made with, and how they go."""
+"""Namespaces: the fields of a new one, and the deletion of one with its contents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def lifecycle(api: EmbeddedApi) -> AsyncIterator[NamespaceController]:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def gone(api: EmbeddedApi) -> bool:
+def is_deleted(api: EmbeddedApi) -> bool:
     return NS not in api.stored("namespaces")
 
 
@@ -49,19 +49,19 @@ async def test_spec_finalizers_change_only_through_the_finalize_subresource(api:
 
 async def test_deleting_a_namespace_first_marks_it_terminating(api: EmbeddedApi) -> None:
     deleted = await api.delete("namespaces", NS)
-    assert not deleted.gone
+    assert not deleted.removed
     assert deleted.object["status"]["phase"] == "Terminating"
     assert deleted.object["metadata"]["deletionTimestamp"]
 
 
 async def test_creating_an_object_in_a_terminating_namespace_is_forbidden(api: EmbeddedApi) -> None:
     await api.delete("namespaces", NS)
-    with pytest.raises(errors.Forbidden) as refused:
+    with pytest.raises(errors.Forbidden) as raised:
         await api.create("configmaps", {"metadata": {"name": "a", "namespace": "ns"}})
-    assert refused.value.message == (
+    assert raised.value.message == (
         'configmaps "a" is forbidden: unable to create new content in namespace ns because it is being terminated'
     )
-    assert refused.value.causes == [
+    assert raised.value.causes == [
         {
             "reason": "NamespaceTerminating",
             "message": "namespace ns is being terminated",
@@ -74,12 +74,12 @@ async def test_namespace_contents_are_deleted_before_the_namespace(
     api: EmbeddedApi, lifecycle: NamespaceController
 ) -> None:
     order: list[str] = []
-    api.database.subscribe(lambda change: order.append(change.place.resource) if change.type == "DELETED" else None)
+    api.database.subscribe(lambda change: order.append(change.target.resource) if change.type == "DELETED" else None)
     for name in ("a", "b"):
         await api.create("configmaps", {"metadata": {"name": name, "namespace": "ns"}})
     await api.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}})
     await api.delete("namespaces", NS)
-    await api.until(lambda: gone(api))
+    await api.until(lambda: is_deleted(api))
     assert sorted(order[:-1]) == ["configmaps", "configmaps", "secrets"]
     assert order[-1] == "namespaces"
 
@@ -87,7 +87,7 @@ async def test_namespace_contents_are_deleted_before_the_namespace(
 async def test_content_with_finalizers_is_reported_in_namespace_conditions(
     api: EmbeddedApi, lifecycle: NamespaceController
 ) -> None:
-    metadata = {"name": "held", "namespace": "ns", "finalizers": ["example.org/wait"]}
+    metadata = {"name": "blocked", "namespace": "ns", "finalizers": ["example.org/wait"]}
     await api.create("configmaps", {"metadata": metadata})
     await api.delete("namespaces", NS)
 
@@ -103,8 +103,8 @@ async def test_content_with_finalizers_is_reported_in_namespace_conditions(
             "Some content in the namespace has finalizers remaining: example.org/wait in 1 resource instances"
         ),
     }
-    await api.update("configmaps", Key("ns", "held"), lambda obj: obj["metadata"].pop("finalizers"))
-    await api.until(lambda: gone(api))
+    await api.update("configmaps", Key("ns", "blocked"), lambda obj: obj["metadata"].pop("finalizers"))
+    await api.until(lambda: is_deleted(api))
     assert api.stored("configmaps") == []
 
 
@@ -118,7 +118,7 @@ async def test_a_metadata_finalizer_keeps_an_empty_namespace(api: EmbeddedApi, l
 
     await api.until(emptied)
     await api.update("namespaces", NS, lambda obj: obj["metadata"].pop("finalizers"))
-    assert gone(api)
+    assert is_deleted(api)
 
 
 async def test_an_interrupted_namespace_deletion_is_resumed(api: EmbeddedApi) -> None:
@@ -127,7 +127,7 @@ async def test_an_interrupted_namespace_deletion_is_resumed(api: EmbeddedApi) ->
     lifecycle = NamespaceController(database=api.database, backends=api.backends)
     lifecycle.load()
     task = asyncio.create_task(lifecycle.run())
-    await api.until(lambda: gone(api))
+    await api.until(lambda: is_deleted(api))
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert api.stored("configmaps") == []

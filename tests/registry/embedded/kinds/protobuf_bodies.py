@@ -1,6 +1,6 @@
-"""Bodies in protobuf as Go's clients send them, and the objects that they hold.
+"""Protobuf bodies as Go's clients send them, and the objects that they contain.
 
-Those of kubectl are from v1.37.1, on their way to a server; the others are what client-go makes of such an object.
+Bodies of kubectl were captured from v1.37.1; the others are client-go's encoding of the object.
 """
 
 from __future__ import annotations

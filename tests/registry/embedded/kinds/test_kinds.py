@@ -1,4 +1,4 @@
-"""The kinds of the embedded host: which there are, and what each adds to the generic store."""
+"""The kinds of the embedded cluster: the resources served, and the validation and defaults of each kind."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_every_version_of_every_kind_supports_create_update_and_delete(api
         deleted = await api.storage(kind.plural, kind.group, resource.version).delete(
             request_context(), key, DeleteOptions(), no_admission
         )
-        assert deleted.gone is (kind.kind != "Namespace")
+        assert deleted.removed is (kind.kind != "Namespace")
         if kind.kind != "Namespace":
             assert await api.get(kind.plural, key, **where) is None
 
@@ -190,43 +190,51 @@ async def test_status_changes_only_through_the_status_subresource(api: EmbeddedA
 @pytest.mark.parametrize(
     ("path", "obj", "fields"),
     [
-        pytest.param("secrets", {"data": {"k": "not base64!"}}, ["data[k]"], id="secret data is base64"),
-        pytest.param("secrets", {"data": {"a b": ""}}, ["data[a b]"], id="secret keys"),
-        pytest.param("secrets", {"type": "kubernetes.io/tls"}, ["data[tls.crt]", "data[tls.key]"], id="tls secret"),
+        pytest.param("secrets", {"data": {"k": "not base64!"}}, ["data[k]"], id="secret data that is not base64"),
+        pytest.param("secrets", {"data": {"a b": ""}}, ["data[a b]"], id="a secret key with a space"),
+        pytest.param(
+            "secrets",
+            {"type": "kubernetes.io/tls"},
+            ["data[tls.crt]", "data[tls.key]"],
+            id="a tls secret without its keys",
+        ),
         pytest.param(
             "secrets",
             {"type": "kubernetes.io/service-account-token"},
             ["metadata.annotations[kubernetes.io/service-account.name]"],
-            id="a token is somebody's",
+            id="a token secret without an account",
         ),
         pytest.param(
             "configmaps", {"data": {"k": "v"}, "binaryData": {"k": "dg=="}}, ["data[k]"], id="a key in both maps"
         ),
-        pytest.param("configmaps", {"data": {"k": 1}}, ["data.k"], id="values are text"),
-        pytest.param("services", {"spec": {}}, ["spec.ports"], id="a service has ports"),
+        pytest.param("configmaps", {"data": {"k": 1}}, ["data.k"], id="a value that is not a string"),
+        pytest.param("services", {"spec": {}}, ["spec.ports"], id="a service without ports"),
         pytest.param(
             "services",
             {"spec": {"ports": [{"port": 80}, {"port": 70000, "name": "b"}]}},
             ["spec.ports[0].name", "spec.ports[1].port"],
-            id="ports have names and are ports",
+            id="a port without a name and a port out of range",
         ),
         pytest.param(
-            "services", {"spec": {"type": "ExternalName"}}, ["spec.externalName"], id="an external name is given"
+            "services",
+            {"spec": {"type": "ExternalName"}},
+            ["spec.externalName"],
+            id="an ExternalName service without its name",
         ),
     ],
 )
 async def test_invalid_content_is_rejected_with_every_invalid_field(
     api: EmbeddedApi, path: str, obj: dict[str, Any], fields: list[str]
 ) -> None:
-    with pytest.raises(errors.Invalid) as refused:
+    with pytest.raises(errors.Invalid) as raised:
         await api.create(path, {"metadata": {"name": "a", "namespace": "ns"}, **obj})
-    assert [cause["field"] for cause in refused.value.causes] == fields
+    assert [cause["field"] for cause in raised.value.causes] == fields
 
 
 async def test_the_error_for_invalid_secret_data_does_not_contain_the_data(api: EmbeddedApi) -> None:
-    with pytest.raises(errors.Invalid) as refused:
+    with pytest.raises(errors.Invalid) as raised:
         await api.create("secrets", {"metadata": {"name": "a", "namespace": "ns"}, "data": {"k": "hunter2 !"}})
-    assert "hunter2" not in refused.value.message
+    assert "hunter2" not in raised.value.message
 
 
 async def test_string_data_is_stored_as_data(api: EmbeddedApi) -> None:
@@ -278,9 +286,9 @@ async def test_creating_an_object_in_a_missing_namespace_is_not_found(api: Embed
 async def test_a_tenantgateway_needs_a_valid_apex_domain(api: EmbeddedApi) -> None:
     where: dict[str, Any] = {"group": "gateway.cozystack.io", "version": "v1alpha1"}
     for content, field in (({}, "spec"), ({"spec": {}}, "spec.apex"), ({"spec": {"apex": "A.org"}}, "spec.apex")):
-        with pytest.raises(errors.Invalid) as refused:
+        with pytest.raises(errors.Invalid) as raised:
             await api.create("tenantgateways", {"metadata": {"name": "g", "namespace": "ns"}, **content}, **where)
-        assert [cause["field"] for cause in refused.value.causes] == [field]
+        assert [cause["field"] for cause in raised.value.causes] == [field]
 
 
 async def test_concurrent_creates_of_one_name_create_one_object(api: EmbeddedApi) -> None:

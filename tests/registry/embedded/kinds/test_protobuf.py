@@ -1,4 +1,5 @@
-"""The tables of the built-in kinds: bodies of real clients, round trips, noise, and agreement with the schemas."""
+"""Protobuf messages of the built-in kinds: bodies of real clients, round trips, random bytes, and agreement with the
+schemas."""
 
 from __future__ import annotations
 
@@ -39,13 +40,13 @@ def table_for(object: dict[str, Any]) -> MessageDescriptor:
     return table
 
 
-@pytest.mark.parametrize("sent", [pytest.param(sent, id=sent.client) for sent in CAPTURED_BODIES])
-def test_bodies_of_go_clients_are_decoded(sent: CapturedBody) -> None:
-    assert decode(base64.b64decode(sent.body), table_for(sent.object)) == sent.object
+@pytest.mark.parametrize("captured", [pytest.param(captured, id=captured.client) for captured in CAPTURED_BODIES])
+def test_bodies_of_go_clients_are_decoded(captured: CapturedBody) -> None:
+    assert decode(base64.b64decode(captured.body), table_for(captured.object)) == captured.object
 
 
 def test_every_protobuf_kind_has_a_captured_body() -> None:
-    captured = {(sent.object["apiVersion"], sent.object["kind"]) for sent in CAPTURED_BODIES}
+    captured = {(captured.object["apiVersion"], captured.object["kind"]) for captured in CAPTURED_BODIES}
     assert {(resource.api_version, resource.kind) for resource in READABLE} <= captured
 
 
@@ -88,7 +89,7 @@ def values_of(type_: ScalarType | MessageDescriptor) -> st.SearchStrategy[Any]:
 
 
 def values(field: FieldDescriptor) -> st.SearchStrategy[Any]:
-    """What survives: a zero does only behind a pointer, and within lists and maps."""
+    """Values that survive a round trip: a zero value does only if the field is optional, or in a list or map."""
     each = values_of(field.type)
     if field.cardinality is Cardinality.REPEATED:
         return st.lists(each, min_size=1, max_size=2)
@@ -116,18 +117,18 @@ def test_random_bytes_raise_at_worst_an_api_error(table: MessageDescriptor, raw:
 
 
 @settings(deadline=None, max_examples=300)
-@given(sent=st.sampled_from(CAPTURED_BODIES), data=st.data())
-def test_a_corrupted_body_raises_at_worst_an_api_error(sent: CapturedBody, data: st.DataObject) -> None:
-    body = bytearray(base64.b64decode(sent.body))
+@given(captured=st.sampled_from(CAPTURED_BODIES), data=st.data())
+def test_a_corrupted_body_raises_at_worst_an_api_error(captured: CapturedBody, data: st.DataObject) -> None:
+    body = bytearray(base64.b64decode(captured.body))
     body[data.draw(st.integers(4, len(body) - 1))] = data.draw(st.integers(0, 255))
     try:
-        decode(bytes(body), table_for(sent.object))
+        decode(bytes(body), table_for(captured.object))
     except StatusError:
         return
 
 
 def every_field(table: MessageDescriptor) -> Any:
-    """An object with all fields of a table."""
+    """An object with all fields of a message."""
     return {field.name: _with_every_field(field) for field in table.fields.values()}
 
 

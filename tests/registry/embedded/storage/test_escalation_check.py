@@ -1,4 +1,4 @@
-"""Roles and bindings: their content, and that nobody gives away more than they hold."""
+"""Roles and bindings: validation of their content, and the check that users grant only permissions that they have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def create(api: EmbeddedApi, path: str, user: User | None = None, /, **obj
 
 @pytest.fixture
 async def bob(api: EmbeddedApi) -> User:
-    """May read pods and manage RBAC in `ns`, and no more."""
+    """May read pods and manage RBAC in `ns`, and nothing else."""
     RoleIndexUpdater(database=api.database, index=api.index).load(api.backends)
     manage = {"verbs": ["*"], "apiGroups": [RBAC], "resources": ["roles", "rolebindings"], "resourceNames": ["x"]}
     await create(api, "roles", name="bob", rules=[READ_PODS, manage])
@@ -49,9 +49,9 @@ async def test_a_user_can_create_a_role_with_permissions_they_have(api: Embedded
 async def test_a_role_with_more_permissions_is_rejected_with_the_kubernetes_message(
     api: EmbeddedApi, bob: User
 ) -> None:
-    with pytest.raises(errors.Forbidden) as refused:
+    with pytest.raises(errors.Forbidden) as raised:
         await create(api, "roles", bob, name="y", rules=[READ_PODS, WRITE_PODS])
-    assert refused.value.message == (
+    assert raised.value.message == (
         'roles.rbac.authorization.k8s.io "y" is forbidden: user "bob" (groups=["devs"]) is attempting to grant RBAC '
         'permissions not currently held:\n{APIGroups:[""], Resources:["pods"], Verbs:["update"]}'
     )
@@ -85,7 +85,7 @@ async def test_an_aggregation_rule_requires_all_permissions(api: EmbeddedApi, bo
     reference = {"kind": "ClusterRole", "name": "almost"}
     await create(api, "clusterrolebindings", name="ann", roleRef=reference, subjects=[subject])
     selectors = [{"matchLabels": {"a": "b"}}]
-    # she lacks the paths, but may escalate, as `*` says
+    # she has no permissions for paths, but `*` includes the verb `escalate`
     await create(
         api,
         "clusterroles",
@@ -112,7 +112,7 @@ async def test_the_bind_verb_skips_the_check_for_the_named_role(api: EmbeddedApi
 async def test_binding_a_missing_role_is_not_found_without_the_bind_verb(api: EmbeddedApi, bob: User) -> None:
     with pytest.raises(errors.NotFound, match=r"clusterroles\.rbac"):
         await create(api, "rolebindings", bob, name="c", **binding_of("nothing"))
-    # an administrator may bind what is yet to come
+    # an administrator may bind a role that does not exist yet
     await create(api, "rolebindings", name="c", **binding_of("nothing"))
 
 
@@ -123,38 +123,41 @@ async def test_the_role_of_a_binding_is_immutable(api: EmbeddedApi, bob: User) -
 
 
 async def test_api_groups_of_subjects_and_role_references_are_defaulted(api: EmbeddedApi) -> None:
-    made = await create(api, "rolebindings", name="c", **binding_of("reader"))
-    assert made["roleRef"] == {"apiGroup": RBAC, "kind": "ClusterRole", "name": "reader"}
-    assert made["subjects"] == [{"kind": "User", "apiGroup": RBAC, "name": "eve"}]
+    created = await create(api, "rolebindings", name="c", **binding_of("reader"))
+    assert created["roleRef"] == {"apiGroup": RBAC, "kind": "ClusterRole", "name": "reader"}
+    assert created["subjects"] == [{"kind": "User", "apiGroup": RBAC, "name": "eve"}]
 
 
 @pytest.mark.parametrize(
     ("path", "content", "fields"),
     [
         pytest.param(
-            "roles", {"rules": [{}]}, ["rules[0].verbs", "rules[0].apiGroups", "rules[0].resources"], id="empty"
+            "roles", {"rules": [{}]}, ["rules[0].verbs", "rules[0].apiGroups", "rules[0].resources"], id="an empty rule"
         ),
         pytest.param(
             "roles",
             {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"]}]},
             ["rules[0].nonResourceURLs"],
-            id="a path in a namespace",
+            id="a path in a namespaced role",
         ),
         pytest.param(
             "clusterroles",
             {"rules": [{"verbs": ["get"], "nonResourceURLs": ["/x"], "resources": ["pods"]}]},
             ["rules[0].nonResourceURLs"],
-            id="paths and resources",
+            id="paths and resources in one rule",
         ),
         pytest.param(
             "clusterroles",
             {"aggregationRule": {"clusterRoleSelectors": [{"matchExpressions": [{"key": "a", "operator": "Is"}]}]}},
             ["aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator"],
-            id="a selector that selects nothing",
+            id="a selector with an unknown operator",
         ),
-        pytest.param("rolebindings", {}, ["roleRef.kind", "roleRef.name"], id="no role"),
+        pytest.param("rolebindings", {}, ["roleRef.kind", "roleRef.name"], id="no role reference"),
         pytest.param(
-            "clusterrolebindings", {"roleRef": {"kind": "Role", "name": "a"}}, ["roleRef.kind"], id="a Role for all"
+            "clusterrolebindings",
+            {"roleRef": {"kind": "Role", "name": "a"}},
+            ["roleRef.kind"],
+            id="a ClusterRoleBinding to a Role",
         ),
         pytest.param(
             "rolebindings",
@@ -163,13 +166,13 @@ async def test_api_groups_of_subjects_and_role_references_are_defaulted(api: Emb
                 "subjects": [{"kind": "Robot"}, {"kind": "ServiceAccount", "name": "a"}],
             },
             ["subjects[0].name", "subjects[0].kind", "subjects[1].namespace"],
-            id="odd subjects",
+            id="invalid subjects",
         ),
     ],
 )
 async def test_invalid_roles_and_bindings_are_rejected(
     api: EmbeddedApi, path: str, content: dict[str, Any], fields: list[str]
 ) -> None:
-    with pytest.raises(errors.Invalid) as refused:
+    with pytest.raises(errors.Invalid) as raised:
         await create(api, path, name="a", **content)
-    assert [cause["field"] for cause in refused.value.causes] == fields
+    assert [cause["field"] for cause in raised.value.causes] == fields

@@ -1,4 +1,4 @@
-"""Reviews: who may do what, who is who, and service account tokens."""
+"""Reviews: access reviews, rules reviews, self reviews, and token reviews of service account tokens."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Reviews:
         review: Object = {"metadata": metadata}
         if spec is not None:
             review["spec"] = spec
-        answered = await self._storages[plural].create(request_context(user), review, no_admission, dry_run=False)
-        return answered["status"]
+        response = await self._storages[plural].create(request_context(user), review, no_admission, dry_run=False)
+        return response["status"]
 
 
 @pytest.fixture
 async def reviews(api: EmbeddedApi, directory: SecretTokenIndex) -> Reviews:
-    """`bob` may get pods in `ns`."""
+    """The user `bob` may get pods in `ns`."""
     RoleIndexUpdater(database=api.database, index=api.index).load(api.backends)
     rules = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
     await api.create("roles", {"metadata": {"name": "r", "namespace": "ns"}, "rules": rules}, group=RBAC)
@@ -97,20 +97,20 @@ async def test_a_local_subject_access_review_must_name_its_own_namespace(reviews
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        pytest.param({"user": "bob"}, "spec.resourceAttributes", id="about nothing"),
+        pytest.param({"user": "bob"}, "spec.resourceAttributes", id="no attributes"),
         pytest.param(
             {"user": "bob", "resourceAttributes": GET_PODS, "nonResourceAttributes": {"path": "/"}},
             "spec.nonResourceAttributes",
-            id="about two things",
+            id="resource and path attributes",
         ),
-        pytest.param({"resourceAttributes": GET_PODS}, "spec.user", id="for nobody"),
-        pytest.param({"user": 1, "resourceAttributes": GET_PODS}, "spec.user", id="of the wrong type"),
+        pytest.param({"resourceAttributes": GET_PODS}, "spec.user", id="no user"),
+        pytest.param({"user": 1, "resourceAttributes": GET_PODS}, "spec.user", id="a user of the wrong type"),
     ],
 )
 async def test_an_invalid_access_review_is_rejected(reviews: Reviews, spec: Object, field: str) -> None:
-    with pytest.raises(errors.Invalid) as refused:
+    with pytest.raises(errors.Invalid) as raised:
         await reviews.create("subjectaccessreviews", spec)
-    assert [cause["field"] for cause in refused.value.causes] == [field]
+    assert [cause["field"] for cause in raised.value.causes] == [field]
 
 
 async def test_a_rules_review_lists_the_rules_of_the_caller(reviews: Reviews) -> None:
@@ -147,7 +147,7 @@ async def account(api: EmbeddedApi) -> Object:
 async def test_a_token_secret_is_filled_with_a_valid_token(
     api: EmbeddedApi, reviews: Reviews, controller: TokenController
 ) -> None:
-    made = await account(api)
+    created = await account(api)
     await token_secret(api)
     await api.until(lambda: "token" in data(api))
     assert {key: value for key, value in data(api).items() if key != "token"} == {
@@ -159,7 +159,7 @@ async def test_a_token_secret_is_filled_with_a_valid_token(
         "authenticated": True,
         "user": {
             "username": "system:serviceaccount:ns:sa",
-            "uid": made["metadata"]["uid"],
+            "uid": created["metadata"]["uid"],
             "groups": ["system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated"],
         },
         "audiences": ["https://kubernetes.default.svc"],
@@ -211,10 +211,10 @@ async def test_a_user_supplied_token_is_replaced(
 
 
 async def test_a_token_that_is_too_short_is_invalid(api: EmbeddedApi, directory: SecretTokenIndex) -> None:
-    made = await account(api)
+    created = await account(api)
     annotations = {
         "kubernetes.io/service-account.name": "sa",
-        "kubernetes.io/service-account.uid": made["metadata"]["uid"],
+        "kubernetes.io/service-account.uid": created["metadata"]["uid"],
     }
     secret = {
         "metadata": {"name": "t", "namespace": "ns", "annotations": annotations},
@@ -223,7 +223,7 @@ async def test_a_token_that_is_too_short_is_invalid(api: EmbeddedApi, directory:
     }
     await api.create("secrets", secret)
     assert directory.authenticate_token("password") is None
-    secret["metadata"] = {**made["metadata"], "name": "long", "annotations": annotations}
+    secret["metadata"] = {**created["metadata"], "name": "long", "annotations": annotations}
     await api.create(
         "secrets",
         {
