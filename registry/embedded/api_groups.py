@@ -1,4 +1,4 @@
-"""The embedded host's API: a backend for each version of each kind, and the storages that are served by group."""
+"""The API of the embedded cluster: a backend for each version of each kind, and the storages of each group version."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _EVENTS = replace(
 
 @dataclass(frozen=True, slots=True)
 class ApiGroupVersion:
-    """A version of a group, with its storages keyed 'resource' or 'resource/subresource'."""
+    """A version of an API group with its storages, keyed by 'resource' or 'resource/subresource'."""
 
     group: str
     version: str
@@ -52,7 +52,7 @@ class ApiGroupVersion:
 
 @dataclass(frozen=True, slots=True)
 class ServedVersion:
-    """A version of a kind and where it is kept."""
+    """A version of a kind and the backend that stores it."""
 
     kind: Kind
     backend: SqliteBackend
@@ -61,7 +61,8 @@ class ServedVersion:
 def build_served_versions(
     database: Database, caches: Callable[[Resource], WatchCache] = WatchCache
 ) -> list[ServedVersion]:
-    """A backend for every version of every kind; the first of a storage is the version that is preferred."""
+    """Creates a backend for every version of every kind. Of the backends that share a storage, the first has the
+    preferred version."""
     served = [
         ServedVersion(kind, _backend(database, kind, resource, caches))
         for kind in KINDS
@@ -80,7 +81,7 @@ def build_served_versions(
 
 
 def primary_backends(served: Iterable[ServedVersion]) -> dict[str, SqliteBackend]:
-    """One backend for each storage."""
+    """Returns the backend of the preferred version for each storage."""
     backends: dict[str, SqliteBackend] = {}
     for each in served:
         backends.setdefault(each.backend.storage, each.backend)
@@ -90,7 +91,7 @@ def primary_backends(served: Iterable[ServedVersion]) -> dict[str, SqliteBackend
 def storages_by_group_version(
     served: Iterable[ServedVersion], index: RoleIndex
 ) -> dict[tuple[str, str], dict[str, rest.Storage]]:
-    """The storages by (group, version) and 'resource[/subresource]', in the order of the kinds."""
+    """Returns the storages by (group, version) and then by 'resource[/subresource]', in the order of the kinds."""
     groups: dict[tuple[str, str], dict[str, rest.Storage]] = {}
     for each in served:
         resource = each.backend.resource

@@ -1,5 +1,7 @@
-"""What the embedded host holds from its first start on: namespaces, roles, and who it trusts. Done again, it changes
-nothing, but gives the system's roles back what they lack."""
+"""Creates the objects that a cluster has from its first start: system Namespaces, default RBAC roles and trusted CAs.
+
+It runs at every start. Later runs only add rules that are missing from system roles, and update the CAs.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ _CONFIGMAPS = "configmaps"
 
 
 async def bootstrap(backends: Mapping[str, SqliteBackend], *, authentication: Mapping[str, str]) -> None:
-    """`authentication` is the data of the ConfigMap extension-apiserver-authentication: the CAs of clients and of the
-    front proxy."""
+    """`authentication` is the data of the ConfigMap extension-apiserver-authentication: the CAs of client certificates
+    and of the front proxy."""
     for name in SYSTEM_NAMESPACES:
         await _get_or_create(backends[NAMESPACES], _namespace(name))
     for document in bootstrap_roles.cluster_roles():
@@ -46,7 +48,7 @@ def _namespace(name: str) -> Object:
 
 
 async def _get_or_create(backend: SqliteBackend, document: Object) -> Object | None:
-    """The object that was there already, None if it has been made now."""
+    """Returns the existing object. Creates it and returns None if it does not exist."""
     key = Key(document["metadata"].get("namespace", ""), document["metadata"]["name"])
     existing = await backend.read(key, live=True)
     if existing is None:

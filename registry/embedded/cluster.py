@@ -1,6 +1,6 @@
-"""The embedded host as a whole: opened, it holds everything; run, it does what Kubernetes' controllers would do.
+"""The embedded cluster: a Kubernetes API and its controllers in this process, over one SQLite file.
 
-It serves for trying out, for development and for CI.
+It is meant for trying out, development and CI.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from registry.sqlite.database import Database
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTrust:
-    """`authentication` is the data of the ConfigMap extension-apiserver-authentication, `ca` is PEM of who signs the
-    server's certificate, `signing_key` what the tokens of service accounts are signed with."""
+    """`authentication` is the data of the ConfigMap extension-apiserver-authentication, `ca` the PEM of the CA that
+    signed the serving certificate, `signing_key` the key that signs service account tokens."""
 
     authentication: Mapping[str, str]
     ca: str
@@ -55,10 +55,11 @@ class ClusterTrust:
 
 
 class EmbeddedCluster:
-    """`open`, then `groups`, `authorizer` and `authenticator` are of use, then `run` until the end, then `close`."""
+    """Call `open` first. Then `group_versions`, `authorizer` and `authenticator` can be used, and `run` runs the
+    controllers. Call `close` at the end."""
 
     def __init__(self, *, path: Path, trust: ClusterTrust, history: HistoryLimits | None = None) -> None:
-        """`history` is that of each kind."""
+        """`history` limits the watch history of each kind."""
         self._trust = trust
         self._database = Database(path)
         self._served = build_served_versions(self._database, partial(WatchCache, history=history or HistoryLimits()))
@@ -80,7 +81,7 @@ class EmbeddedCluster:
 
     @property
     def index(self) -> RoleIndex:
-        """The stored roles and bindings."""
+        """The RBAC index of the stored roles and bindings."""
         return self._index
 
     @property
@@ -89,21 +90,21 @@ class EmbeddedCluster:
 
     @property
     def authenticator(self) -> TokenAuthenticator:
-        """Knows service account tokens."""
+        """Authenticates service account tokens."""
         return TokenAuthenticator(self._tokens)
 
     @property
     def caches(self) -> Sequence[WatchCache]:
-        """For metrics."""
+        """The watch caches of all kinds, for metrics."""
         return [each.backend.cache for each in self._served]
 
     @property
     def namespaces(self) -> Backend:
-        """Where Namespaces are kept."""
+        """The backend that stores Namespaces."""
         return self._backends[NAMESPACES]
 
     async def open(self) -> None:
-        """Raises DatabaseUnusable."""
+        """Opens the database, fills the caches and creates the system objects. Raises DatabaseUnusable."""
         await self._database.open()
         for each in self._served:
             await each.backend.load()
@@ -112,7 +113,8 @@ class EmbeddedCluster:
         await bootstrap(self._backends, authentication=self._trust.authentication)
 
     def group_versions(self, authorizer: Authorizer) -> list[ApiGroupVersion]:
-        """What is to be served. `authorizer` answers access reviews: the one that requests are judged by."""
+        """Returns everything that the API serves. `authorizer` decides access reviews: it is the one that authorizes
+        requests."""
         groups = storages_by_group_version(self._served, self._index)
         for plural, storage in review_storages(authorizer=authorizer, index=self._index, tokens=self._tokens).items():
             groups.setdefault((storage.resource.group, "v1"), {})[plural] = storage
@@ -120,7 +122,7 @@ class EmbeddedCluster:
         return [ApiGroupVersion(group, version, storages) for (group, version), storages in groups.items()]
 
     async def run(self) -> None:
-        """Until cancelled; the first part to fail ends all."""
+        """Runs the controllers until cancelled. If one of them fails, all are stopped."""
         parts = (
             self._lifecycle,
             self._garbage_collector,
@@ -136,7 +138,7 @@ class EmbeddedCluster:
             tasks.create_task(self._event_ttl.run(), name=type(self._event_ttl).__name__)
 
     async def close(self) -> None:
-        """End the watches, write what waits, and let go of the file."""
+        """Ends all watches, completes pending writes and closes the database."""
         for cache in self.caches:
             cache.close()
         await self._database.close()
@@ -147,6 +149,6 @@ def _owner_kinds(served: Sequence[ServedVersion]) -> dict[GroupKind, OwnerKind]:
         each.backend.resource.group_kind: OwnerKind(each.backend.storage, each.backend.resource.namespaced)
         for each in served
     }
-    # a Tenant is its HelmRelease, uid and all
+    # a Tenant is stored as a HelmRelease and has its uid
     tenant = GroupKind(names.GROUP, names.KIND)
     return {**kinds, tenant: OwnerKind("helmreleases.helm.toolkit.fluxcd.io", True, names.release_name)}

@@ -1,4 +1,4 @@
-"""A queue of keys and the one task that works them off: what the embedded host does in the background."""
+"""A work queue with one worker task, for the controllers of the embedded cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _ERROR_RETRY_SECONDS = 5.0
 
 
 class Worker(Generic[K]):
-    """Calls `process` with one key after the other. A key that waits is not added twice; one that failed comes back."""
+    """Calls `process` for one key at a time. A key that is already queued is not added again; a key that failed is
+    queued again after a delay."""
 
     def __init__(self, name: str, process: Callable[[K], Awaitable[None]]) -> None:
         self._name = name
@@ -31,21 +32,21 @@ class Worker(Generic[K]):
             self._queue.put_nowait(key)
 
     async def join(self) -> None:
-        """Until there is nothing to do."""
+        """Waits until every queued key has been processed."""
         await self._queue.join()
 
     async def run(self) -> None:
         while True:
             key = await self._queue.get()
-            # what changes from here on is another reason to look
+            # a change from here on has to queue the key again
             self._queued.discard(key)
             try:
                 await self._process(key)
             except (errors.Conflict, errors.NotFound):
-                # somebody else was faster, so there is something new to look at
+                # another writer was faster, so the object has changed
                 self._add_after(key, _CONFLICT_RETRY_SECONDS)
             except Exception:
-                _logger.exception("%s failed, and will be tried again", self._name)
+                _logger.exception("%s failed and will be retried", self._name)
                 self._add_after(key, _ERROR_RETRY_SECONDS)
             finally:
                 self._queue.task_done()

@@ -1,4 +1,4 @@
-"""The ClusterRoles and bindings that every Kubernetes cluster has, as far as the embedded host has a use for them."""
+"""The default ClusterRoles and bindings of Kubernetes that the embedded cluster needs, and those of Tenants."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _DISCOVERY = (*_PUBLIC, "/api", "/api/*", "/apis", "/apis/*", "/openapi", "/open
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemRole:
-    """`aggregates` names the role that this one adds to, `aggregated` is set if others add to this one."""
+    """`aggregate_to` names the role that receives this role's rules; `is_aggregated` means that this role receives the
+    rules of others."""
 
     rules: Sequence[RbacRule] = ()
     aggregate_to: str = ""

@@ -1,4 +1,4 @@
-"""Tokens of service accounts that end: signed claims, good while the account (and what they are bound to) is there."""
+"""Service account tokens that expire: signed JWTs, valid while the account and the Secret they are bound to exist."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from registry.rbac.role_index import service_account_user
 from registry.sqlite.backend import SqliteBackend
 
 AUDIENCE = "https://kubernetes.default.svc"
-"""Whom a token is for unless it says otherwise, and who has issued it."""
+"""The issuer of all tokens, and the default audience."""
 
 _KUBERNETES = "kubernetes.io"
 _CREDENTIAL_ID = "authentication.kubernetes.io/credential-id"
-# of one machine's own clock, which may be set back a little
+# the clock of this machine may have been set back a little
 _LEEWAY_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class BoundObject:
-    """A Secret that a token does not outlive."""
+    """A Secret that a token is bound to: the token becomes invalid when the Secret is deleted."""
 
     name: str
     uid: str
@@ -33,7 +33,7 @@ class BoundObject:
 
 @dataclass(frozen=True, slots=True)
 class AuthenticatedToken:
-    """Who a token stands for, and for whom it is meant."""
+    """The user of a valid token and the audiences that the token is meant for."""
 
     user: User
     audiences: tuple[str, ...]
@@ -41,7 +41,7 @@ class AuthenticatedToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundTokens:
-    """`clock` gives seconds of the epoch."""
+    """Issues and authenticates tokens. `clock` returns seconds since the epoch."""
 
     key: SigningKey
     accounts: SqliteBackend
@@ -51,7 +51,7 @@ class BoundTokens:
     def issue(
         self, account: Key, uid: str, *, audiences: Sequence[str], seconds: int, bound: BoundObject | None = None
     ) -> tuple[str, int]:
-        """A token, and when it ends in seconds of the epoch."""
+        """Returns a token and its expiration time in seconds since the epoch."""
         now = int(self.clock())
         private_claims: dict[str, Any] = {"namespace": account.namespace}
         private_claims["serviceaccount"] = {"name": account.name, "uid": uid}
@@ -70,7 +70,8 @@ class BoundTokens:
         return self.key.sign(claims), now + seconds
 
     def authenticate_token(self, token: str) -> AuthenticatedToken | None:
-        """None unless the token is of this key, in its time, and of what is still there."""
+        """Returns None for a token that this key did not sign, that is expired or not yet valid, or whose account or
+        bound Secret no longer exists."""
         try:
             claims = self.key.read(token)
         except InvalidServiceAccountToken:

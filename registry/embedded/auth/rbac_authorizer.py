@@ -1,4 +1,4 @@
-"""The embedded host's RBAC at work: an index that follows the stored objects, and the authorizer over it."""
+"""RBAC of the embedded cluster: an index of the stored roles and bindings, and the authorizer that uses it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLUSTERROLEBINDINGS = f"clusterrolebindings.{rbac.GROUP}"
 
 
 class RbacAuthorizer:
-    """Allows what the stored roles and bindings allow, from the moment at which they are stored."""
+    """Allows what the stored roles and bindings grant. A change takes effect as soon as it is stored."""
 
     def __init__(self, index: RoleIndex) -> None:
         self._index = index
@@ -29,14 +29,14 @@ class RbacAuthorizer:
 
 
 class RoleIndexUpdater:
-    """Keeps a RoleIndex as the database has it."""
+    """Keeps a RoleIndex in sync with the database."""
 
     def __init__(self, *, database: Database, index: RoleIndex) -> None:
         self._database = database
         self._index = index
 
     def load(self, backends: Mapping[str, SqliteBackend]) -> None:
-        """Take in what is stored, and follow it from then on. The backends are loaded."""
+        """Indexes the stored roles and bindings and subscribes to changes. The backends must be loaded."""
         for storage in (ROLES, CLUSTERROLES, ROLEBINDINGS, CLUSTERROLEBINDINGS):
             for cached in backends[storage].cache:
                 self._put(StorageKey(storage, cached.key), cached.object())
@@ -44,20 +44,20 @@ class RoleIndexUpdater:
 
     def _on_change(self, change: Change) -> None:
         if change.type != "DELETED":
-            self._put(change.place, change.object)
+            self._put(change.target, change.object)
             return
-        key = change.place.key
-        if change.place.resource in (ROLES, CLUSTERROLES):
+        key = change.target.key
+        if change.target.resource in (ROLES, CLUSTERROLES):
             self._index.drop_role(rbac.make_role_key(*key))
-        elif change.place.resource in (ROLEBINDINGS, CLUSTERROLEBINDINGS):
+        elif change.target.resource in (ROLEBINDINGS, CLUSTERROLEBINDINGS):
             self._index.drop_binding(rbac.make_binding_key(*key))
 
-    def _put(self, place: StorageKey, obj: Object) -> None:
-        if place.resource in (ROLES, CLUSTERROLES):
-            self._index.put_role(rbac.make_role_key(*place.key), parse_rules(obj.get("rules")))
-        elif place.resource in (ROLEBINDINGS, CLUSTERROLEBINDINGS):
+    def _put(self, storage_key: StorageKey, obj: Object) -> None:
+        if storage_key.resource in (ROLES, CLUSTERROLES):
+            self._index.put_role(rbac.make_role_key(*storage_key.key), parse_rules(obj.get("rules")))
+        elif storage_key.resource in (ROLEBINDINGS, CLUSTERROLEBINDINGS):
             binding = parse_binding(obj)
             if binding is None:
-                self._index.drop_binding(rbac.make_binding_key(*place.key))
+                self._index.drop_binding(rbac.make_binding_key(*storage_key.key))
             else:
                 self._index.put_binding(binding)

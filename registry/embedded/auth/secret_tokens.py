@@ -1,4 +1,4 @@
-"""Tokens of service accounts in Secrets of that type: uid by their hash, good as long as the Secret exists."""
+"""Service account tokens in Secrets: looked up by their hash, valid while the Secret and the account exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRETS = "secrets"
 SERVICEACCOUNTS = "serviceaccounts"
 
 _TOKEN_BYTES = 48
-# what somebody has thought up and put into a Secret by hand is no token
+# a shorter value is a password that a user wrote into the Secret, not a token
 _MIN_LENGTH = 32
 
 
@@ -35,7 +35,7 @@ class _Entry:
 
 
 class SecretTokenIndex:
-    """Whose a token is. Finds a token by its hash and compares it in constant time."""
+    """Maps tokens to users. A token is found by its hash and then compared in constant time."""
 
     def __init__(self, *, database: Database, accounts: SqliteBackend) -> None:
         self._database = database
@@ -44,13 +44,13 @@ class SecretTokenIndex:
         self._entries: dict[bytes, dict[Key, _Entry]] = {}
 
     def load(self, backend: SqliteBackend) -> None:
-        """Take in the Secrets that are stored, and follow them from then on."""
+        """Indexes the stored Secrets and subscribes to changes."""
         for cached in backend.cache:
             self._put(cached.key, cached.object())
         self._database.subscribe(self._on_change)
 
     def authenticate_token(self, token: str) -> User | None:
-        """The user that the token is good for, None if it is good for none."""
+        """Returns the user of the token, None if the token is invalid."""
         presented = token.encode(errors="replace")
         for entry in self._entries.get(_digest(presented), {}).values():
             account = self._accounts.cache.peek(entry.account)
@@ -59,11 +59,11 @@ class SecretTokenIndex:
         return None
 
     def _on_change(self, change: Change) -> None:
-        if change.place.resource != SECRETS:
+        if change.target.resource != SECRETS:
             return
-        self._drop(change.place.key)
+        self._drop(change.target.key)
         if change.type != "DELETED":
-            self._put(change.place.key, change.object)
+            self._put(change.target.key, change.object)
 
     def _put(self, key: Key, secret: Object) -> None:
         annotations = secret["metadata"].get("annotations") or {}
@@ -86,10 +86,11 @@ class SecretTokenIndex:
 
 
 class TokenController:
-    """Fills the Secrets that ask for a token, and removes those whose account is gone."""
+    """Writes a token into Secrets of type service-account-token, and deletes such Secrets when their account is
+    deleted."""
 
     def __init__(self, *, database: Database, backends: Mapping[str, SqliteBackend], ca: str) -> None:
-        """`ca` is PEM of who signs the server's certificate."""
+        """`ca` is the PEM of the CA that signed the serving certificate."""
         self._database = database
         self._secrets = backends[SECRETS]
         self._accounts = backends[SERVICEACCOUNTS]
@@ -108,10 +109,10 @@ class TokenController:
         await self._worker.join()
 
     def _on_change(self, change: Change) -> None:
-        key = change.place.key
-        if change.place.resource == SECRETS and change.object.get("type") == SERVICE_ACCOUNT_TOKEN:
+        key = change.target.key
+        if change.target.resource == SECRETS and change.object.get("type") == SERVICE_ACCOUNT_TOKEN:
             self._worker.add(key)
-        elif change.place.resource == SERVICEACCOUNTS and change.type != "MODIFIED":
+        elif change.target.resource == SERVICEACCOUNTS and change.type != "MODIFIED":
             for cached in self._secrets.cache.items(key.namespace):
                 if _account_name(cached.object()) == key.name:
                     self._worker.add(cached.key)
@@ -124,7 +125,7 @@ class TokenController:
         annotations = secret["metadata"].get("annotations") or {}
         uid = annotations.get(SERVICE_ACCOUNT_UID)
         if account is None:
-            # one that has had no account yet may be there before it
+            # a Secret that has never had an account may be created before it
             if uid:
                 await self._secrets.delete(key, secret, DeleteOptions())
             return
@@ -154,7 +155,7 @@ class TokenController:
 
 
 def _account_name(secret: Object) -> str:
-    """The account that a Secret wants a token of, empty for other Secrets."""
+    """Returns the account of a Secret of type service-account-token, empty for other Secrets."""
     if secret.get("type") != SERVICE_ACCOUNT_TOKEN:
         return ""
     name: str = (secret["metadata"].get("annotations") or {}).get(SERVICE_ACCOUNT_NAME, "")

@@ -1,4 +1,4 @@
-"""Bearer tokens of the embedded host: those kept in Secrets, and those that end."""
+"""Authenticates the bearer tokens of the embedded cluster: tokens in Secrets and tokens that expire."""
 
 from __future__ import annotations
 
@@ -13,16 +13,19 @@ from registry.embedded.auth.secret_tokens import SecretTokenIndex
 
 
 class InvalidBearerToken(Exception):
-    """Why a token is good for nobody, in Kubernetes' words."""
+    """The token is invalid; the message is the one of kube-apiserver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccountTokens:
+    """Both kinds of service account tokens."""
+
     secret_tokens: SecretTokenIndex
     bound_tokens: BoundTokens
 
     def authenticate_token(self, token: str, audiences: Sequence[str] = (AUDIENCE,)) -> AuthenticatedToken:
-        """Who the token stands for, with those of `audiences` that it is for. Raises InvalidBearerToken."""
+        """Returns the user of the token, with those of `audiences` that the token is meant for. Raises
+        InvalidBearerToken."""
         user = self.secret_tokens.authenticate_token(token)
         found = (
             AuthenticatedToken(user, (AUDIENCE,)) if user is not None else self.bound_tokens.authenticate_token(token)
@@ -38,7 +41,8 @@ class ServiceAccountTokens:
 
 
 class TokenAuthenticator:
-    """Authenticates by `Authorization: Bearer`; no verdict outlives what the token hangs on."""
+    """Authenticates by `Authorization: Bearer`. Results are not cached, so that deleting an account or a Secret takes
+    effect at once."""
 
     def __init__(self, tokens: ServiceAccountTokens) -> None:
         self._tokens = tokens

@@ -1,4 +1,4 @@
-"""ClusterRoles with an aggregationRule hold the rules of those that their selectors choose."""
+"""Fills ClusterRoles that have an aggregationRule with the rules of the ClusterRoles that its selectors match."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ClusterRoleAggregationController:
         await self._worker.join()
 
     def _on_change(self, change: Change) -> None:
-        if change.place.resource == CLUSTERROLES:
+        if change.target.resource == CLUSTERROLES:
             self._worker.add(CLUSTERROLES)
 
     async def _process(self, _: str) -> None:
@@ -44,7 +44,7 @@ class ClusterRoleAggregationController:
 
 
 def aggregate_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
-    """The rules of the roles that `role` chooses, in order of their names; each rule once."""
+    """Returns the rules of the roles that `role` selects, in the order of the roles' names and without duplicates."""
     rule = role.get("aggregationRule") or {}
     selectors = [parse_label_selector(each) for each in rule.get("clusterRoleSelectors") or ()]
     rules: list[Object] = []
@@ -58,7 +58,7 @@ def aggregate_rules(role: Object, roles: Iterable[Object]) -> list[Object]:
 
 
 def parse_label_selector(document: Mapping[str, object]) -> LabelSelector:
-    """A metav1.LabelSelector."""
+    """Parses a metav1.LabelSelector."""
     labels, expressions = document.get("matchLabels"), document.get("matchExpressions")
     requirements = []
     if isinstance(labels, dict):

@@ -1,4 +1,4 @@
-"""Every Namespace has a ServiceAccount `default`, as on a cluster: what runs without naming an account runs as it."""
+"""Creates the ServiceAccount `default` in every Namespace: pods that name no account run as it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class DefaultServiceAccountController:
         self._worker: Worker[str] = Worker("default service accounts", self._process)
 
     def load(self) -> None:
-        """Look at what is stored, and follow what happens from then on."""
+        """Queues all stored Namespaces and subscribes to changes."""
         for cached in self._namespaces.cache:
             self._worker.add(cached.key.name)
         self._database.subscribe(self._on_change)
@@ -31,14 +31,14 @@ class DefaultServiceAccountController:
         await self._worker.run()
 
     async def join(self) -> None:
-        """Until everything known so far is dealt with."""
+        """Waits until every queued Namespace has been processed."""
         await self._worker.join()
 
     def _on_change(self, change: Change) -> None:
-        key = change.place.key
-        if change.place.resource == NAMESPACES and change.type == "ADDED":
+        key = change.target.key
+        if change.target.resource == NAMESPACES and change.type == "ADDED":
             self._worker.add(key.name)
-        elif change.place.resource == SERVICEACCOUNTS and change.type == "DELETED" and key.name == DEFAULT:
+        elif change.target.resource == SERVICEACCOUNTS and change.type == "DELETED" and key.name == DEFAULT:
             self._worker.add(key.namespace)
 
     async def _process(self, name: str) -> None:
@@ -48,5 +48,5 @@ class DefaultServiceAccountController:
         try:
             await self._accounts.create({"metadata": {"name": DEFAULT, "namespace": name}}, dry_run=False)
         except (errors.AlreadyExists, errors.Forbidden, errors.NotFound):
-            # it is there, or the Namespace is on its way out
+            # the account exists already, or the Namespace is being deleted
             return

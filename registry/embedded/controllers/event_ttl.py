@@ -1,4 +1,4 @@
-"""Events are forgotten an hour after they were written last, as on a cluster."""
+"""Deletes Events an hour after their last write, the default of kube-apiserver's --event-ttl."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SWEEP_INTERVAL_SECONDS = 60.0
 
 class EventTtlController:
     def __init__(self, backend: SqliteBackend, *, clock: Callable[[], float] = time.time) -> None:
-        """`clock` gives seconds of the epoch."""
+        """`clock` returns seconds since the epoch."""
         self._backend = backend
         self._clock = clock
 
@@ -28,7 +28,7 @@ class EventTtlController:
             await asyncio.sleep(_SWEEP_INTERVAL_SECONDS)
 
     async def delete_expired(self) -> None:
-        """Delete what is too old now."""
+        """Deletes all Events that are older than an hour."""
         expired_before = self._clock() - _TTL_SECONDS
         for cached in list(self._backend.cache):
             obj = cached.object()
@@ -39,12 +39,12 @@ class EventTtlController:
         try:
             await self._backend.delete(key, obj, DeleteOptions())
         except (errors.Conflict, errors.NotFound):
-            # written again, or gone, meanwhile
+            # written again or deleted in the meantime
             return
 
 
 def last_written(obj: Object) -> float:
-    """When an Event of the core group was written last, in seconds of the epoch; without a time it is old."""
+    """Returns the latest timestamp of a core/v1 Event in seconds since the epoch, 0 if it has none."""
     return max(_times(obj), default=0.0)
 
 

@@ -1,5 +1,5 @@
-"""The garbage collector: what has lost all its owners goes, in the order that propagation asks for (WIRE-J44 to
-WIRE-J47)."""
+"""The garbage collector: deletes objects that have lost all their owners, in the order that the propagation policy
+requires (WIRE-J44 to WIRE-J47)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from registry.sqlite.statements import StorageKey
 
 
 class GarbageCollector:
-    """`backends` has one backend for each storage; `kinds` tells of all kinds that an ownerReference may name."""
+    """`backends` has one backend for each storage; `kinds` are all kinds that an ownerReference may name."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class GarbageCollector:
         self._worker: Worker[str] = Worker("garbage collection", self._process)
 
     def load(self) -> None:
-        """Take in what is stored, and follow it from then on. The backends are loaded."""
+        """Builds the graph from the stored objects and subscribes to changes. The backends must be loaded."""
         for storage, backend in self._backends.items():
             for cached in backend.cache:
                 self._graph.put(node_of(StorageKey(storage, cached.key), cached.object()))
@@ -55,13 +55,13 @@ class GarbageCollector:
         await self._worker.run()
 
     async def join(self) -> None:
-        """Until everything known so far is dealt with."""
+        """Waits until every queued object has been processed."""
         await self._worker.join()
 
     def _on_change(self, change: Change) -> None:
-        node = node_of(change.place, change.object)
+        node = node_of(change.target, change.object)
         before = self._graph.node(node.uid)
-        # an owner that waits looks again whenever one of its dependents changes
+        # an owner that waits for its dependents is processed again whenever one of them changes
         owners = {reference.uid for each in (before, node) if each is not None for reference in each.owners}
         if change.type == "DELETED":
             self._graph.drop(node.uid)
@@ -102,7 +102,7 @@ class GarbageCollector:
 
     async def _delete(self, node: Node, action: DeleteObject) -> None:
         for uid in action.absent_owners:
-            # the graph hears of an object a moment after it is stored
+            # the graph learns of an object shortly after it is stored
             if await self._database.contains_uid(uid):
                 self._worker.add(node.uid)
                 return
@@ -113,7 +113,7 @@ class GarbageCollector:
             references = current["metadata"].get("ownerReferences") or ()
             unblocked = [{**reference, "blockOwnerDeletion": False} for reference in references]
             current = await self._update(backend, node, current, {"ownerReferences": unblocked})
-        await backend.delete(node.place.key, current, DeleteOptions(propagation_policy=action.policy))
+        await backend.delete(node.storage_key.key, current, DeleteOptions(propagation_policy=action.policy))
 
     async def _remove_owner_references(self, node: Node, uids: Sequence[str]) -> None:
         backend, current = await self._current(node)
@@ -129,9 +129,9 @@ class GarbageCollector:
             await self._update(backend, node, current, {"finalizers": remaining})
 
     async def _current(self, node: Node) -> tuple[SqliteBackend, Object | None]:
-        """The stored object, None if it is no longer the one that was judged."""
-        backend = self._backends[node.place.resource]
-        current = await backend.read(node.place.key, live=True)
+        """Returns the stored object, None if it is deleted or replaced by another one of that name."""
+        backend = self._backends[node.storage_key.resource]
+        current = await backend.read(node.storage_key.key, live=True)
         if current is not None and current["metadata"]["uid"] != node.uid:
             current = None
         return backend, current
@@ -141,4 +141,4 @@ class GarbageCollector:
     ) -> Object:
         metadata = {**current["metadata"], **fields}
         new = {**current, "metadata": {name: value for name, value in metadata.items() if value != []}}
-        return await backend.update(node.place.key, new, current, dry_run=False)
+        return await backend.update(node.storage_key.key, new, current, dry_run=False)

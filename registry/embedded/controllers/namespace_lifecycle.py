@@ -1,4 +1,4 @@
-"""Namespaces on their way out: what they contain goes first, then the Namespace."""
+"""Deletes the contents of terminating Namespaces and then the Namespaces themselves."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from registry.sqlite.database import Change, Database
 
 
 class NamespaceController:
-    """Nothing can be made in a Namespace that is marked for deletion (the database refuses it in the same
-    transaction), so what is found there then is all there will ever be."""
+    """The database rejects creates in a terminating Namespace in the same transaction, so one pass finds all of its
+    contents."""
 
     def __init__(self, *, database: Database, backends: Mapping[str, SqliteBackend]) -> None:
         self._database = database
@@ -26,7 +26,7 @@ class NamespaceController:
         self._worker: Worker[str] = Worker("namespace deletion", self._process)
 
     def load(self) -> None:
-        """Take up the deletions that were going on, and follow what happens from then on."""
+        """Resumes deletions that were interrupted and subscribes to changes."""
         for cached in self._namespaces.cache:
             self._enqueue_if_terminating(cached.key.name, cached.object())
         self._database.subscribe(self._on_change)
@@ -35,8 +35,8 @@ class NamespaceController:
         await self._worker.run()
 
     def _on_change(self, change: Change) -> None:
-        key = change.place.key
-        if change.place.resource == NAMESPACES:
+        key = change.target.key
+        if change.target.resource == NAMESPACES:
             if change.type == "DELETED":
                 self._terminating.discard(key.name)
             else:
@@ -76,8 +76,8 @@ class NamespaceController:
 
 
 def _with_conditions(status: Object, remaining: Mapping[SqliteBackend, list[Object]]) -> Object:
-    """The status with what the Namespace waits for; times move only with the text."""
-    # with a dot also where the group is empty, as the namespace controller writes it
+    """Returns the status with conditions for the remaining contents. A condition that is the same keeps its time."""
+    # kube-controller-manager writes the dot also if the group is empty
     counts = {
         f"{backend.resource.plural}.{backend.resource.group}": len(objects) for backend, objects in remaining.items()
     }

@@ -1,6 +1,6 @@
-"""Who owns whom, and what follows for an object: the decisions of the garbage collector. No I/O.
+"""The graph of owners and dependents, and the decisions of the garbage collector. No I/O.
 
-Owners are found by uid; group, kind, name and namespace of the reference must fit, as in Kubernetes since 1.20.
+Owners are found by uid; group, kind, name and namespace of the reference must match too, as in Kubernetes since 1.20.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class OwnerReference:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An object, as far as ownership goes."""
+    """An object, reduced to the fields that matter for ownership."""
 
     uid: str
-    place: StorageKey
+    storage_key: StorageKey
     owners: tuple[OwnerReference, ...]
     deleting: bool
     finalizers: frozenset[str]
@@ -43,7 +43,7 @@ class Node:
         return self.deleting and ORPHAN in self.finalizers
 
     def blocks_deletion_of(self, owner: str) -> bool:
-        """Whether the owner of this uid must wait for this object."""
+        """Tells whether the owner with this uid must wait for this object to be deleted."""
         return any(reference.uid == owner and reference.blocks_owner_deletion for reference in self.owners)
 
 
@@ -53,7 +53,7 @@ def _identity(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OwnerKind:
-    """Where objects of a kind are stored, and under which name."""
+    """The storage of a kind; `stored_name` converts the name in an ownerReference to the name in the storage."""
 
     storage: str
     namespaced: bool
@@ -61,7 +61,7 @@ class OwnerKind:
 
 
 class OwnerState(enum.Enum):
-    """What a reference is worth: its owner is there, is absent, or is on its way out and waits for its dependents."""
+    """The owner of a reference exists, does not exist, or is being deleted and waits for its dependents."""
 
     SOLID = enum.auto()
     DANGLING = enum.auto()
@@ -70,8 +70,8 @@ class OwnerState(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """Delete the object, if none of the uids in `gone` is to be found. `unblock` keeps a cycle from waiting for
-    itself."""
+    """Delete the object, provided that none of `absent_owners` (uids) exists. With `unblock_owners` its references stop
+    blocking their owners first, so that objects that own each other do not wait for each other."""
 
     policy: str
     absent_owners: tuple[str, ...] = ()
@@ -80,28 +80,29 @@ class DeleteObject:
 
 @dataclass(frozen=True, slots=True)
 class RemoveOwnerReferences:
-    """Take the references to these uids off the object: their owners are absent, or let go of it."""
+    """Remove the object's references to these uids: those owners do not exist or wait for their dependents, and another
+    owner remains."""
 
     uids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveFinalizer:
-    """The object's dependents are dealt with: take this finalizer off."""
+    """Remove this finalizer: the object no longer has to wait for dependents."""
 
     finalizer: str
 
 
 @dataclass(frozen=True, slots=True)
 class OrphanDependents:
-    """Take the references to the object off these."""
+    """Remove the references to the object from these dependents."""
 
     dependents: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteDependents:
-    """These have to go first."""
+    """Delete these dependents before the object."""
 
     dependents: tuple[Node, ...]
 
@@ -137,7 +138,7 @@ class OwnershipGraph:
                 self._dependents.pop(reference.uid, None)
 
     def next_action(self, uid: str) -> Action | None:
-        """What is to be done with this object now; None for nothing."""
+        """Returns the action that the object needs now, None if it needs none."""
         node = self._nodes.get(uid)
         if node is None:
             return None
@@ -154,23 +155,23 @@ class OwnershipGraph:
 
     def _action_for_dependent(self, node: Node) -> Action | None:
         states = [(reference, self.owner_state(node, reference)) for reference in node.owners]
-        lost = tuple(reference.uid for reference, owner_state in states if owner_state is not OwnerState.SOLID)
+        lost = tuple(reference.uid for reference, state in states if state is not OwnerState.SOLID)
         if not lost:
             return None
         if len(lost) < len(states):
             return RemoveOwnerReferences(lost)
         absent = tuple(reference.uid for reference, _ in states if self._nodes.get(reference.uid) is None)
         dependents = self.dependents(node.uid)
-        if dependents and any(owner_state is OwnerState.WAITING for _, owner_state in states):
+        if dependents and any(state is OwnerState.WAITING for _, state in states):
             cycle = any(dependent.waits_for_dependents for dependent in dependents)
             return DeleteObject("Foreground", absent, unblock_owners=cycle)
         return DeleteObject(_propagation_policy(node), absent)
 
     def owner_state(self, node: Node, reference: OwnerReference) -> OwnerState:
         kind = self._kinds.get(reference.kind)
-        namespace = node.place.key.namespace
+        namespace = node.storage_key.key.namespace
         if kind is None or (kind.namespaced and not namespace):
-            # of a kind that is not served here nobody can tell; and nothing cluster-wide can depend on a namespace
+            # an owner of a kind that is not served cannot be checked; a cluster-scoped object has no namespaced owner
             return OwnerState.SOLID
         owner = self._nodes.get(reference.uid)
         if owner is None or not _matches(owner, reference, kind, namespace):
@@ -178,12 +179,12 @@ class OwnershipGraph:
         return OwnerState.WAITING if owner.waits_for_dependents else OwnerState.SOLID
 
 
-def node_of(place: StorageKey, obj: Object) -> Node:
+def node_of(storage_key: StorageKey, obj: Object) -> Node:
     metadata = obj["metadata"]
     references = metadata.get("ownerReferences") or ()
     return Node(
         uid=metadata["uid"],
-        place=place,
+        storage_key=storage_key,
         owners=tuple(_reference(each) for each in references),
         deleting=bool(metadata.get("deletionTimestamp")),
         finalizers=frozenset(metadata.get("finalizers") or ()),
@@ -197,9 +198,9 @@ def _reference(item: Object) -> OwnerReference:
 
 
 def _matches(owner: Node, reference: OwnerReference, kind: OwnerKind, namespace: str) -> bool:
-    key = owner.place.key
+    key = owner.storage_key.key
     return (
-        owner.place.resource == kind.storage
+        owner.storage_key.resource == kind.storage
         and key.name == kind.stored_name(reference.name)
         and (not kind.namespaced or key.namespace == namespace)
     )

@@ -1,0 +1,1 @@
+"""The kinds that the embedded cluster serves: schemas, validation, table columns and protobuf messages."""

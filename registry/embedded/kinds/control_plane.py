@@ -1,4 +1,4 @@
-"""The kinds that rule the API itself: RBAC, admission, aggregation."""
+"""The kinds that configure the API server itself: RBAC, admission, aggregation."""
 
 from __future__ import annotations
 

@@ -165,7 +165,7 @@ _OBJECT_REFERENCE = struct(dict.fromkeys(REFERENCE_FIELDS, STRING), **schemas.AT
 
 
 def _event_source(event: Object) -> str:
-    """Who reported, in Events of the old kind and of the new one."""
+    """Returns the component that reported the Event, from its deprecated or its current field."""
     return field_at("source.component")(event) or field_at("reportingComponent")(event)
 
 

@@ -1,4 +1,4 @@
-"""Defaults and validation of the core group's kinds, as far as a Kubernetes client can tell the difference. Pure."""
+"""Defaulting and validation of the core group's kinds, as far as a Kubernetes client can tell the difference. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MAX_DATA = 1024 * 1024
 _PORTS = range(1, 65536)
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _BASIC_AUTH = "kubernetes.io/basic-auth"
-# one of them is enough
+# one of these keys is enough
 _BASIC_AUTH_KEYS = ("username", "password")
 _REQUIRED_KEYS: Mapping[str, Sequence[str]] = {
     "kubernetes.io/tls": ("tls.crt", "tls.key"),
@@ -91,12 +91,12 @@ class ConfigMapValidation(NoValidation):
 
 
 class NamespaceValidation(NoValidation):
-    """The content of spec is the finalizers, which only the subresource `finalize` changes."""
+    """spec contains only finalizers, which only the subresource `finalize` changes."""
 
     def initialize(self, obj: Object) -> None:
         spec = obj.get("spec") or {}
-        kept = [each for each in spec.get("finalizers") or () if each != NAMESPACE_FINALIZER]
-        obj["spec"] = {**spec, "finalizers": [*kept, NAMESPACE_FINALIZER]}
+        finalizers = [each for each in spec.get("finalizers") or () if each != NAMESPACE_FINALIZER]
+        obj["spec"] = {**spec, "finalizers": [*finalizers, NAMESPACE_FINALIZER]}
 
     def default(self, obj: Object) -> None:
         labels = obj["metadata"].get("labels") or {}
@@ -104,7 +104,7 @@ class NamespaceValidation(NoValidation):
 
 
 class NamespaceFinalization:
-    """A Namespace is also held by spec.finalizers: `kubernetes` stands for what it contains."""
+    """spec.finalizers also keep a Namespace: the finalizer `kubernetes` stands for its contents."""
 
     def has_finalizers(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers") or (obj.get("spec") or {}).get("finalizers"))
@@ -186,7 +186,7 @@ def _base64_errors(field: str, data: Mapping[str, str]) -> list[FieldError]:
         try:
             base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            # the value is not told: it may be a password that was meant for stringData
+            # the message omits the value: it may be a password that was meant for stringData
             problems.append(errors.invalid(f"{field}[{key}]", "<value>", "must be base64-encoded"))
     return problems
 

@@ -1,10 +1,10 @@
-"""Events have two groups and one storage: the fields of core/v1 under the names of events.k8s.io/v1, and back. Pure."""
+"""Converts Events between core/v1, the stored version, and events.k8s.io/v1, which renames some fields. Pure."""
 
 from __future__ import annotations
 
 from apiserver.meta.resource import Object
 
-# core/v1 -> events.k8s.io/v1; every other field has one name
+# core/v1 -> events.k8s.io/v1; all other fields have the same name in both
 _RENAMED = {
     "involvedObject": "regarding",
     "message": "note",
@@ -18,7 +18,7 @@ _RESTORED = {new: old for old, new in _RENAMED.items()}
 
 
 class EventsV1Conversion:
-    """The Form of events.k8s.io/v1 over what core/v1 stores."""
+    """Converts between stored core/v1 Events and served events.k8s.io/v1 Events."""
 
     def to_served(self, stored: Object) -> Object:
         return {_RENAMED.get(name, name): value for name, value in stored.items()}

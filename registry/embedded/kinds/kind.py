@@ -1,4 +1,4 @@
-"""What the embedded host knows of a kind: names, versions, schema, columns and the rules that are its own."""
+"""The definition of a kind in the embedded cluster: names, versions, schema, table columns and validation."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from registry.generic.deletion import Finalization, MetadataFinalizers
 
 
 class KindValidation(Protocol):
-    """Defaults and validation of one kind. Called with objects whose types are as the schema says."""
+    """Defaulting and validation of one kind. Called only with objects whose fields have the types of the schema."""
 
     def initialize(self, obj: Object) -> None:
-        """In place, on create, before `default`."""
+        """Sets the fields that every new object has, in place, before `default`."""
         ...
 
     def default(self, obj: Object) -> None:
-        """In place, on create and on update."""
+        """Sets defaults in place, on create and on update."""
         ...
 
     def validate(self, obj: Object) -> list[FieldError]: ...
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        """What may not change; called besides `validate`."""
+        """Checks for changes that are not allowed. Called after `validate` has found no error."""
         ...
 
 
 class NoValidation:
-    """The Rules of kinds whose content is nobody's business here."""
+    """For kinds without defaults of their own, whose content is not validated."""
 
     def initialize(self, obj: Object) -> None:
         pass
@@ -53,7 +53,7 @@ CREATED_AT = (
     NAME,
     Column("Created At", "date", description="The time at which the object was created."),
 )
-"""The columns, all of them, of kinds that say when instead of how long ago; `cells.created_at` fills them."""
+"""All columns of kinds whose table shows the time of creation instead of the age; see `table_cells.created_at`."""
 
 NO_VALIDATION: KindValidation = NoValidation()
 METADATA_FINALIZERS: Finalization = MetadataFinalizers()
@@ -61,12 +61,12 @@ METADATA_FINALIZERS: Finalization = MetadataFinalizers()
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """`versions` are all served and share what is stored; the first is preferred.
+    """All `versions` are served and share one storage; the first is preferred.
 
-    With `status` there is a subresource of that name, and `initial_status` is what a new object has there.
+    With `status` there is a subresource of that name, and `initial_status` is the status of a new object.
     `generation` counts changes of everything but metadata and status.
-    `custom` are the kinds that come from CRDs; `selectable_fields` are the fields that field selectors know.
-    The fields of `fixed` are not changed by an update of the object itself, but by a subresource of their own.
+    `custom` marks kinds that come from CRDs; `selectable_fields` are the fields that field selectors support.
+    `subresource_fields` change only through a subresource of their own, not with an update of the object.
     """
 
     group: str
@@ -97,11 +97,11 @@ class Kind:
         return GroupResource(self.group, self.plural)
 
     def resources(self) -> tuple[Resource, ...]:
-        """A Resource for each version."""
+        """Returns a Resource for each version."""
         return tuple(self._resource(version) for version in self.versions)
 
     def schema_errors(self, obj: Object) -> list[FieldError]:
-        """What of the content is not of the type that the schema says."""
+        """Returns an error for each value whose type is not the type of the schema."""
         return [
             problem
             for name, schema in self.properties.items()
@@ -110,7 +110,7 @@ class Kind:
         ]
 
     def default(self, obj: Object) -> None:
-        """In place; what is of a wrong type is left for validation."""
+        """Sets defaults in place, unless a value has a wrong type: validation reports that."""
         if not self.schema_errors(obj):
             self.validation.default(obj)
 

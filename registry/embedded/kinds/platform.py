@@ -1,6 +1,6 @@
 """The kinds of the platform: Flux, Gateway API, cert-manager, and TenantGateway.
 
-Defaults are those of the kinds' CRDs, where a controller that compares what it wants with what is stored meets them.
+Their schemas contain those defaults of the CRDs that a controller sees when it compares desired and stored objects.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STATUS = Column("Status", description="Message of the condition Ready.")
 
 
 def _pending(*types: str) -> Object:
-    """The status that Gateway API's CRDs give to a new object."""
+    """Returns the status that Gateway API's CRDs set on a new object."""
     return {
         "conditions": [
             {

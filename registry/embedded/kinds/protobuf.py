@@ -1,6 +1,6 @@
-"""The built-in kinds in protobuf: field numbers of k8s.io/api.
+"""Protobuf messages of the built-in kinds, with the field numbers of k8s.io/api.
 
-What a review is answered is left out: clients send it empty.
+The status of reviews is left out: clients send it empty.
 """
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ _RESOURCE_ATTRIBUTES = message(
         5: "resource",
         6: "subresource",
         7: "name",
-        # both kinds of selectors look the same
+        # FieldSelectorAttributes and LabelSelectorAttributes have the same fields
         8: optional("fieldSelector", _FIELD_SELECTOR),
         9: optional("labelSelector", _FIELD_SELECTOR),
     },
@@ -307,5 +307,5 @@ _TABLES = {(group, "v1", table.name): table for group, tables in _BY_GROUP.items
 
 
 def message_descriptor_of(group: str, version: str, kind: str) -> MessageDescriptor | None:
-    """None for kinds that Kubernetes does not build in: they have no protobuf."""
+    """Returns None for kinds that are not built into Kubernetes: they have no protobuf encoding."""
     return _TABLES.get((group, version, kind))

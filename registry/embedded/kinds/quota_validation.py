@@ -1,4 +1,4 @@
-"""Defaults and validation of ResourceQuotas and LimitRanges: quantities in one spelling, known keys. Pure."""
+"""Defaulting and validation of ResourceQuotas and LimitRanges: canonical quantities, known resource names. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COUNTED = (
     *("pods", "services", "services.nodeports", "services.loadbalancers", "replicationcontrollers"),
     *("resourcequotas", "secrets", "configmaps", "persistentvolumeclaims"),
 )
-# what a ResourceQuota can bound besides names with a domain
+# the resource names without a domain that a ResourceQuota can limit
 _STANDARD = frozenset(
     (
         *_COMPUTE,
@@ -73,7 +73,7 @@ def _name_errors(key: str, path: str) -> list[FieldError]:
 
 
 def _canonical(quantities: Any) -> Any:
-    """What is no quantity stays, for validation to find."""
+    """Returns the quantities in canonical form. Invalid quantities stay as they are: validation reports them."""
     return {key: value if _quantity_error(value) else quantity.canonical(value) for key, value in quantities.items()}
 
 

@@ -1,4 +1,4 @@
-"""Defaults and validation of RBAC's kinds. Pure."""
+"""Defaulting and validation of RBAC's kinds. Pure."""
 
 from __future__ import annotations
 

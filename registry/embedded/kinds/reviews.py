@@ -1,4 +1,4 @@
-"""The Resources of the reviews."""
+"""The Resources of reviews and of TokenRequest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Pieces of schemas that the embedded host's kinds are made of.
+"""Building blocks for the schemas of the embedded cluster's kinds.
 
-A kind is described where that changes what happens: what server-side apply merges by key, what is defaulted, and what
-is checked. The rest is kept as it comes.
+A schema describes only fields that have a merge key for server-side apply, a default, or a type that is checked. All
+other fields are stored as they are sent.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ STRING_MAP: Schema = {"type": "object", "additionalProperties": STRING}
 BYTES_MAP: Schema = {"type": "object", "additionalProperties": {"type": "string", "format": "byte"}}
 ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 ATOMIC: Schema = {"x-kubernetes-map-type": "atomic"}
-"""Makes an object one value for server-side apply."""
+"""Makes server-side apply treat an object as a single value."""
 INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True}
 QUANTITIES: Schema = {"type": "object", "additionalProperties": INT_OR_STRING}
 
 
 def struct(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **more: Any) -> Schema:
-    """An object with these fields and no others."""
+    """Returns the schema of an object with these fields and no others."""
     schema: dict[str, Any] = {"type": "object", "properties": dict(properties), **more}
     if required:
         schema["required"] = list(required)
@@ -34,7 +34,7 @@ def struct(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **
 
 
 def open_struct(properties: Mapping[str, Schema], *, required: Sequence[str] = (), **more: Any) -> Schema:
-    """An object of which these fields are known, and others kept."""
+    """Returns the schema of an object with these fields and any others."""
     return {**struct(properties, required=required, **more), "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -47,12 +47,13 @@ def list_of(items: Schema, **more: Any) -> Schema:
 
 
 def list_map(items: Schema, *keys: str) -> Schema:
-    """A list that server-side apply merges by `keys`."""
+    """Returns the schema of a list that server-side apply merges by `keys`."""
     return {"type": "array", "items": items, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": list(keys)}
 
 
 def merged_list(items: Schema, *keys: str) -> Schema:
-    """A list that server-side apply merges by `keys`, and a strategic merge patch by the first of them."""
+    """Returns the schema of a list that server-side apply merges by `keys`, and a strategic merge patch by the first of
+    them."""
     hints = {"x-kubernetes-patch-strategy": "merge", "x-kubernetes-patch-merge-key": keys[0]}
     return {**list_map(items, *keys), **hints}
 

@@ -1,4 +1,4 @@
-"""Cells of table rows, as kubectl's users expect them of each kind. Pure."""
+"""The cells of each kind's table rows, as kubectl shows them. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NONE = "<none>"
 
 
 def condition(obj: Object, type_: str, field: str = "status") -> str:
-    """A field of the condition of this type, empty if there is none."""
+    """Returns a field of the condition of this type, empty if there is no such condition."""
     for each in (obj.get("status") or {}).get("conditions") or ():
         if each.get("type") == type_:
             return str(each.get(field, ""))
@@ -55,7 +55,7 @@ def created_at(obj: Object) -> Sequence[object]:
 
 
 def event(obj: Object) -> Sequence[object]:
-    """Of an Event of the core group."""
+    """Returns the cells of a core/v1 Event."""
     involved, series = obj.get("involvedObject") or {}, obj.get("series") or {}
     subject = "/".join(part for part in (str(involved.get("kind", "")).lower(), involved.get("name", "")) if part)
     first = epoch(obj.get("firstTimestamp")) or epoch(obj.get("eventTime"))

@@ -46,7 +46,7 @@ def test_bodies_of_go_clients_are_decoded(captured: CapturedBody) -> None:
 
 
 def test_every_protobuf_kind_has_a_captured_body() -> None:
-    captured = {(captured.object["apiVersion"], captured.object["kind"]) for captured in CAPTURED_BODIES}
+    captured = {(body.object["apiVersion"], body.object["kind"]) for body in CAPTURED_BODIES}
     assert {(resource.api_version, resource.kind) for resource in READABLE} <= captured
 
 
