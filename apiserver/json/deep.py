@@ -1,7 +1,7 @@
-"""JSON that nests however deep: beyond what is ever looked at, it is carried along as the text that it came as.
+"""JSON of any nesting depth: values below MAX_OBJECT_NESTING levels are not parsed but kept as text.
 
-Kubernetes takes objects that nest ten thousand levels (sigs.k8s.io/json); our parser takes none of more than 1024, and
-our encoder none of more than 254. One such object may keep nobody from seeing all the others.
+Kubernetes accepts objects with ten thousand levels (sigs.k8s.io/json), while orjson parses at most 1024 levels and
+encodes at most 254. One such object in a list must not hide the other objects.
 """
 
 from __future__ import annotations
@@ -15,51 +15,52 @@ import orjson
 
 from apiserver.json.values import MAX_OBJECT_NESTING
 
-# How a text begins that holds what was not read: with a space, which means nothing in JSON.
-_UNREAD_INSIDE = b" "
+# Prefix of dumped text that contains RawJson. Leading white space has no meaning in JSON.
+_RAW_JSON_PREFIX = b" "
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.DOTALL)
 
 
 class RawJson(NamedTuple):
-    """An object or list below MAX_OBJECT_NESTING others, in a value that nests too deeply to be read as a whole."""
+    """The text of an object or list below MAX_OBJECT_NESTING levels, in a value that is too deep to be parsed
+    completely."""
 
     text: str
 
 
 def loads(text: bytes | str) -> Any:
-    """The value of a JSON text, in which an Unread stands for what nests too deeply. Raises ValueError."""
+    """Parses JSON. Values that nest too deeply become RawJson. Raises ValueError."""
     try:
         value = orjson.loads(text)
         if may_be_deep(text):
-            # it can be read; this is the fastest way to know whether it can be written again
+            # parsing succeeded; encoding is the fastest check whether it can be encoded again
             orjson.dumps(value)
     except (ValueError, TypeError):
-        return _partly_read(text if isinstance(text, str) else text.decode())
+        return _parse_partly(text if isinstance(text, str) else text.decode())
     return value
 
 
 def loads_dumped(text: bytes) -> Any:
-    """`loads` of what `dumps` gave: without a look at all of it for what nests too deeply."""
-    return _partly_read(text.decode()) if text.startswith(_UNREAD_INSIDE) else orjson.loads(text)
+    """Parses the result of `dumps`, without scanning it for deep nesting."""
+    return _parse_partly(text.decode()) if text.startswith(_RAW_JSON_PREFIX) else orjson.loads(text)
 
 
 def dumps(value: Any) -> bytes:
-    """Compact JSON of what `loads` gave, or of anything else that orjson takes. Raises TypeError."""
+    """Encodes a result of `loads`, or any value that orjson supports, as compact JSON. Raises TypeError."""
     try:
         return orjson.dumps(value)
     except TypeError:
-        return _with_unread(value)
+        return _dump_with_raw_json(value)
 
 
 def may_be_deep(text: bytes | str) -> bool:
-    """Whether what it says can nest more than MAX_OBJECT_NESTING levels; False for all but few."""
+    """A fast check by the number of brackets; False if the nesting cannot exceed MAX_OBJECT_NESTING levels."""
     if isinstance(text, bytes):
         return text.count(b"{") + text.count(b"[") > MAX_OBJECT_NESTING
     return text.count("{") + text.count("[") > MAX_OBJECT_NESTING
 
 
 def find_container_end(text: str, start: int) -> int | None:
-    """Where the object or list ends that begins there, None if it has no end."""
+    """Returns the end of the object or list that begins at `start`, None if it is not closed."""
     depth = 0
     for token in _TOKEN.finditer(text, start):
         if token[0] in "[{":
@@ -71,35 +72,35 @@ def find_container_end(text: str, start: int) -> int | None:
     return None
 
 
-def _partly_read(text: str) -> Any:
-    """Each deep value gives its place to a string that nobody can have foreseen, and is put there again."""
-    mark, unread, pieces, at = secrets.token_hex(), dict[str, RawJson](), list[str](), 0
-    for start, end in _deep(text):
-        name = f"{mark}{start}"
-        unread[name] = RawJson(text[start:end])
-        pieces += (text[at:start], f'"{name}"')
-        at = end
-    value = orjson.loads("".join((*pieces, text[at:])))
-    _put_back([value], unread)
+def _parse_partly(text: str) -> Any:
+    """Parses with a random string in place of each deep value, and replaces these strings by RawJson afterwards."""
+    marker, raw, pieces, position = secrets.token_hex(), dict[str, RawJson](), list[str](), 0
+    for start, end in _find_deep_values(text):
+        placeholder = f"{marker}{start}"
+        raw[placeholder] = RawJson(text[start:end])
+        pieces += (text[position:start], f'"{placeholder}"')
+        position = end
+    value = orjson.loads("".join((*pieces, text[position:])))
+    _insert_raw_json([value], raw)
     return value
 
 
-def _with_unread(value: Any) -> bytes:
-    # not by orjson.Fragment: that of 3.13 writes beyond its memory where brackets of 70 levels close after it
-    mark, texts = secrets.token_hex(), list[bytes]()
+def _dump_with_raw_json(value: Any) -> bytes:
+    # not orjson.Fragment: in orjson 3.13 it writes out of bounds if 70 levels of brackets are closed after it
+    marker, texts = secrets.token_hex(), list[bytes]()
 
-    def take(each: object) -> str:
+    def to_placeholder(each: object) -> str:
         if not isinstance(each, RawJson):
-            raise TypeError(f"{type(each).__name__} is no JSON")
+            raise TypeError(f"{type(each).__name__} is not JSON serializable")
         texts.append(each.text.encode())
-        return f"{mark}{len(texts) - 1}"
+        return f"{marker}{len(texts) - 1}"
 
-    data = _UNREAD_INSIDE + orjson.dumps(value, default=take)
-    return re.sub(f'"{mark}([0-9]+)"'.encode(), lambda found: texts[int(found[1])], data)
+    data = _RAW_JSON_PREFIX + orjson.dumps(value, default=to_placeholder)
+    return re.sub(f'"{marker}([0-9]+)"'.encode(), lambda found: texts[int(found[1])], data)
 
 
-def _deep(text: str) -> Iterator[tuple[int, int]]:
-    """Where the outermost values are that stand below MAX_OBJECT_NESTING others."""
+def _find_deep_values(text: str) -> Iterator[tuple[int, int]]:
+    """Returns start and end of the outermost values below MAX_OBJECT_NESTING levels."""
     depth, start = 0, 0
     for token in _TOKEN.finditer(text):
         if token[0] in "[{":
@@ -112,15 +113,15 @@ def _deep(text: str) -> Iterator[tuple[int, int]]:
             depth -= 1
 
 
-def _put_back(value: Any, unread: Mapping[str, RawJson]) -> None:
-    waiting = [value]
-    while waiting:
-        container = waiting.pop()
+def _insert_raw_json(value: Any, raw: Mapping[str, RawJson]) -> None:
+    pending = [value]
+    while pending:
+        container = pending.pop()
         for key, each in _entries(container):
             if isinstance(each, dict | list):
-                waiting.append(each)
-            elif isinstance(each, str) and each in unread:
-                container[key] = unread[each]
+                pending.append(each)
+            elif isinstance(each, str) and each in raw:
+                container[key] = raw[each]
 
 
 def _entries(container: dict[str, Any] | list[Any]) -> Iterable[tuple[Any, Any]]:

@@ -1,4 +1,4 @@
-"""JSON values as Kubernetes compares them: a bool is no number, and 1 equals 1.0."""
+"""JSON values, compared as in Kubernetes: a boolean never equals a number, and 1 equals 1.0."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 MAX_OBJECT_NESTING = 128
-"""What an object may nest. Bodies may nest deeper, and are then cut by pruning or refused: objects are walked
-recursively, and encoders have limits of their own."""
+"""The nesting limit of objects, which are walked recursively and encoded with limits. Request bodies may nest deeper:
+they are pruned to this limit or rejected."""
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether two JSON values are the same: numbers by value, objects without regard to the order of keys."""
+    """Compares two JSON values: numbers by value, objects without regard to the order of keys."""
     if isinstance(left, dict):
         if not isinstance(right, dict) or len(left) != len(right):
             return False
@@ -26,7 +26,7 @@ def equal(left: Any, right: Any) -> bool:
 
 
 def nests_deeper_than(value: Any, limit: int) -> bool:
-    """Whether objects and lists nest deeper than `limit`. Iterative, so that depth itself does no harm."""
+    """True if objects and lists nest deeper than `limit`. Iterative, so that any depth is safe."""
     level = _containers([value])
     for _ in range(limit):
         if not level:
@@ -36,14 +36,14 @@ def nests_deeper_than(value: Any, limit: int) -> bool:
 
 
 def contains_more_than(value: Any, limit: int) -> bool:
-    """Whether `value` holds more than `limit` values, at any depth; looks at no more than it has to."""
-    count, waiting = 0, _containers([value])
-    while waiting:
-        container = waiting.pop()
+    """True if `value` contains more than `limit` values at any depth. Stops counting at the limit."""
+    count, pending = 0, _containers([value])
+    while pending:
+        container = pending.pop()
         count += len(container)
         if count > limit:
             return True
-        waiting.extend(_containers(_children(container)))
+        pending.extend(_containers(_children(container)))
     return False
 
 

@@ -1,6 +1,6 @@
-"""The one error family. Whatever is raised below a handler is a StatusError, or becomes a logged 500.
+"""API errors. Handlers raise StatusError; any other exception becomes a logged 500.
 
-Texts, reasons and details are those of k8s.io/apimachinery/pkg/api/errors; clients match on them.
+Texts, reasons and details are those of k8s.io/apimachinery/pkg/api/errors, because clients match on them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from apiserver.meta.resource import GroupKind, GroupResource
 
-# field.ErrorType -> (cause reason, text). Those of the second set print no value.
+# field.ErrorType (the reason of the cause) -> text
 _FIELD_ERRORS = {
     "FieldValueRequired": "Required value",
     "FieldValueInvalid": "Invalid value",
@@ -25,15 +25,14 @@ _FIELD_ERRORS = {
     "FieldValueTooMany": "Too many",
     "InternalError": "Internal error",
 }
-# What an Invalid tells of errors: a value can be as large as a request, and be wrong as often as it has parts
-# (ATTACK-13).
-_MOST_TEXT = 256 * 1024
+# Limits the text of an Invalid: every part of a value may cause an error that quotes the whole value (ATTACK-13).
+_MAX_CAUSES_TEXT = 256 * 1024
 _WITHOUT_VALUE = {"FieldValueRequired", "FieldValueForbidden", "FieldValueTooLong", "InternalError"}
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing wrong with one field; `message` is the cause's message, without the field's path."""
+    """An error in one field; `message` is the message of the cause, without the path of the field."""
 
     reason: str
     field: str
@@ -83,7 +82,7 @@ def too_long(field: str, limit: int) -> FieldError:
 
 
 class StatusError(Exception):
-    """An answer of the API that is not a success: code, reason, message and details of a `v1` Status."""
+    """A failure response: code, reason, message and details of a v1 Status."""
 
     def __init__(
         self,
@@ -116,7 +115,7 @@ class StatusError(Exception):
         return causes
 
     def status(self) -> dict[str, Any]:
-        """The Status document of this error."""
+        """Returns the v1 Status of this error."""
         document: dict[str, Any] = {
             "kind": "Status",
             "apiVersion": "v1",
@@ -133,7 +132,7 @@ class StatusError(Exception):
 
 
 def from_status(document: Mapping[str, Any], code: int) -> StatusError:
-    """The error that a host's Status document describes; `code` is the HTTP status, used if it names none."""
+    """Converts the Status of another server. `code` is the HTTP status, used if the document has no code."""
     details = document.get("details")
     metadata = document.get("metadata")
     return StatusError(
@@ -188,21 +187,21 @@ class Conflict(StatusError):
 
 
 class ApplyConflict(StatusError):
-    """WIRE-G21, G22: `causes` holds one FieldManagerConflict a field."""
+    """The 409 of an apply; `causes` has one FieldManagerConflict per field (WIRE-G21, WIRE-G22)."""
 
     def __init__(self, message: str, causes: Iterable[Mapping[str, str]]) -> None:
         super().__init__(409, "Conflict", message, details={"causes": [dict(cause) for cause in causes]})
 
 
 class Invalid(StatusError):
-    """422 with every field error at once; `kind` is the Kind (WIRE-D5), duplicates are told once (WIRE-D6). Of errors
-    that would fill more than 256 KiB, the first are told and the others counted."""
+    """A 422 with all field errors of a kind at once (WIRE-D5). The message has each text once (WIRE-D6), and counts the
+    errors beyond the first 256 KiB of text."""
 
     def __init__(self, kind: GroupKind, name: str, errors: Sequence[FieldError]) -> None:
         causes = _causes(errors)
         texts = list(dict.fromkeys(f"{cause['field']}: {cause['message']}" for cause in causes))
-        if untold := len(errors) - len(causes):
-            texts.append(f"and {untold} more errors")
+        if omitted := len(errors) - len(causes):
+            texts.append(f"and {omitted} more errors")
         summary = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
         details = _details(kind.group, kind.kind, name)
         details["causes"] = causes
@@ -221,7 +220,7 @@ class Unauthorized(StatusError):
 
 
 class Forbidden(StatusError):
-    """A refusal by admission (WIRE-D9). What authorization refuses has its own text, in authorization.py."""
+    """The 403 of admission (WIRE-D9). Authorization has a 403 of its own, AccessDenied."""
 
     def __init__(
         self, resource: GroupResource, name: str, why: str, *, causes: Sequence[Mapping[str, str]] = ()
@@ -234,7 +233,7 @@ class Forbidden(StatusError):
 
 
 class Expired(StatusError):
-    """410. `continue_token`, where given, walks on inconsistently (WIRE-D60)."""
+    """A 410. With `continue_token` the client can continue the list inconsistently (WIRE-D60)."""
 
     def __init__(self, message: str, *, continue_token: str = "") -> None:
         super().__init__(410, "Expired", message, metadata={"continue": continue_token} if continue_token else None)
@@ -257,7 +256,7 @@ class Timeout(StatusError):
 
 
 class TooLargeResourceVersion(Timeout):
-    """WIRE-D63: reflectors look for this cause."""
+    """The 504 for a resourceVersion of the future. Reflectors look for its cause (WIRE-D63)."""
 
     def __init__(self, requested: int, current: int) -> None:
         super().__init__(
@@ -273,7 +272,7 @@ class ServiceUnavailable(StatusError):
 
 
 class ResourceMethodNotAllowed(StatusError):
-    """The resource exists, its storage lacks the verb (WIRE-D16)."""
+    """The resource exists, but does not support the verb (WIRE-D16)."""
 
     def __init__(self, resource: GroupResource, verb: str) -> None:
         super().__init__(
@@ -285,7 +284,7 @@ class ResourceMethodNotAllowed(StatusError):
 
 
 class MethodNotAllowed(StatusError):
-    """The path exists, the HTTP method does not (WIRE-C32)."""
+    """The path exists, but does not support the HTTP method (WIRE-C32)."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -294,7 +293,7 @@ class MethodNotAllowed(StatusError):
 
 
 class UnknownPath(StatusError):
-    """WIRE-C31."""
+    """The 404 of a path that is not served (WIRE-C31)."""
 
     def __init__(self) -> None:
         super().__init__(404, "NotFound", "the server could not find the requested resource", details={})
@@ -324,7 +323,7 @@ def _causes(errors: Sequence[FieldError]) -> list[dict[str, str]]:
     causes: list[dict[str, str]] = []
     text = 0
     for error in errors:
-        if text > _MOST_TEXT:
+        if text > _MAX_CAUSES_TEXT:
             break
         causes.append({"reason": error.reason, "message": error.message, "field": error.field})
         text += len(causes[-1]["message"]) + len(error.field)

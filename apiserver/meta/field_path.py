@@ -1,6 +1,6 @@
-"""Path elements of field sets, in the text form of fieldsV1: `f:name`, `k:{"type":"Ready"}`, `v:"x"`, `i:0` (WIRE-G4).
+"""Path elements of field sets, in their fieldsV1 form: `f:name`, `k:{"type":"Ready"}`, `v:"x"`, `i:0` (WIRE-G4).
 
-The text is canonical, so that equal elements are equal strings.
+The form is canonical, so that equal elements are equal strings.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 Path = tuple[str, ...]
 
 _HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-# made once: json.dumps makes an encoder for each call that asks for more than the usual
+# reused, because json.dumps creates an encoder for each call with options
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
-_show = json.JSONEncoder(ensure_ascii=False).encode
+_encode_readable = json.JSONEncoder(ensure_ascii=False).encode
 _RANKS = {"f": 0, "k": 1, "v": 2, "i": 3}
 
 
@@ -23,13 +23,13 @@ def field_element(name: str) -> str:
 
 
 def key_element(fields: Mapping[str, Any]) -> str:
-    """The element of a list's item that is identified by `fields`."""
-    return f"k:{_compact(dict(sorted(fields.items())))}"
+    """Returns the element of an item in an associative list with the key `fields`."""
+    return f"k:{_canonical_json(dict(sorted(fields.items())))}"
 
 
 def value_element(item: Any) -> str:
-    """The element of a set's item."""
-    return f"v:{_compact(item)}"
+    """Returns the element of an item in a set."""
+    return f"v:{_canonical_json(item)}"
 
 
 def make_path(*names: str) -> Path:
@@ -37,7 +37,7 @@ def make_path(*names: str) -> Path:
 
 
 def parse_element(text: str) -> str | None:
-    """A path element read from fieldsV1, canonical; None for a kind of later versions. Raises ValueError."""
+    """Parses a path element of fieldsV1 into its canonical form; None for an unknown kind. Raises ValueError."""
     kind, colon, content = text.partition(":")
     if len(kind) != 1 or not colon:
         raise ValueError(f"not a path element: {text}")
@@ -58,21 +58,21 @@ def parse_element(text: str) -> str | None:
 
 
 def sort_key(element: str) -> tuple[Any, ...]:
-    """The sort key of elements: fields, keys, values, indexes; then by what they hold (WIRE-G4)."""
+    """Returns the sort key of an element: fields, keys, values, indexes; then by content (WIRE-G4)."""
     kind, content = element[0], element[2:]
     match kind:
         case "f":
             return (_RANKS[kind], content)
         case "k":
-            return (_RANKS[kind], tuple((name, _rank(item)) for name, item in json.loads(content).items()))
+            return (_RANKS[kind], tuple((name, _value_order(item)) for name, item in json.loads(content).items()))
         case "v":
-            return (_RANKS[kind], _rank(json.loads(content)))
+            return (_RANKS[kind], _value_order(json.loads(content)))
         case _:
             return (_RANKS[kind], int(content))
 
 
 def format_path(path: Path) -> str:
-    """A path as conflicts and errors name it: `.status.conditions[type="Ready"].status` (WIRE-G22)."""
+    """Formats a path for conflicts and errors: `.status.conditions[type="Ready"].status` (WIRE-G22)."""
     return "".join(format_element(element) for element in path)
 
 
@@ -83,28 +83,28 @@ def format_element(element: str) -> str:
             return f".{content}"
         case "k":
             keys = json.loads(content)
-            return f"[{','.join(f'{name}={_show_value(item)}' for name, item in keys.items())}]"
+            return f"[{','.join(f'{name}={_format_value(item)}' for name, item in keys.items())}]"
         case "v":
-            return f"[={_show_value(json.loads(content))}]"
+            return f"[={_format_value(json.loads(content))}]"
         case _:
             return f"[{content}]"
 
 
-def _compact(item: Any) -> str:
-    return _encode(_whole(item)).translate(_HTML)
+def _canonical_json(item: Any) -> str:
+    return _encode(_normalize_numbers(item)).translate(_HTML)
 
 
-def _whole(item: Any) -> Any:
-    """Numbers without a fraction as integers: 1.0 and 1 name the same item."""
+def _normalize_numbers(item: Any) -> Any:
+    """Converts floats without a fraction to integers, because 1.0 and 1 identify the same item."""
     if isinstance(item, float) and item.is_integer():
         return int(item)
     if isinstance(item, dict):
-        return {name: _whole(each) for name, each in item.items()}
-    return [_whole(each) for each in item] if isinstance(item, list) else item
+        return {name: _normalize_numbers(each) for name, each in item.items()}
+    return [_normalize_numbers(each) for each in item] if isinstance(item, list) else item
 
 
-def _rank(item: Any) -> tuple[Any, ...]:
-    """A total order over JSON values of all types."""
+def _value_order(item: Any) -> tuple[Any, ...]:
+    """Returns a sort key that is a total order over JSON values of all types."""
     if isinstance(item, bool):
         return (2, item)
     if isinstance(item, (int, float)):
@@ -112,15 +112,15 @@ def _rank(item: Any) -> tuple[Any, ...]:
     if isinstance(item, str):
         return (1, item)
     if isinstance(item, list):
-        return (3, tuple(_rank(each) for each in item))
+        return (3, tuple(_value_order(each) for each in item))
     if isinstance(item, dict):
-        return (4, tuple(sorted((name, _rank(each)) for name, each in item.items())))
+        return (4, tuple(sorted((name, _value_order(each)) for name, each in item.items())))
     return (5,)
 
 
-def _show_value(item: Any) -> str:
+def _format_value(item: Any) -> str:
     if isinstance(item, list):
-        return f"[{','.join(_show_value(each) for each in item)}]"
+        return f"[{','.join(_format_value(each) for each in item)}]"
     if isinstance(item, dict):
-        return "".join(f"{name}={_show_value(each)}" for name, each in item.items())
-    return _show(item)
+        return "".join(f"{name}={_format_value(each)}" for name, each in item.items())
+    return _encode_readable(item)

@@ -1,19 +1,16 @@
-"""What a label key and a label value may look like, in the words of k8s.io/apimachinery/pkg/util/validation."""
+"""Validation of label keys and values, with the texts of k8s.io/apimachinery/pkg/util/validation."""
 
 from __future__ import annotations
 
 import re
+
+from apiserver.meta.name_validation import dns1123_subdomain_errors
 
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _NAME_TEXT = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
 )
 _NAME_EXAMPLES = f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
-_SUBDOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
-    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
-)
 _VALUE = f"({_NAME})?"
 _VALUE_TEXT = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
@@ -21,15 +18,13 @@ _VALUE_TEXT = (
     f"'{_VALUE}')"
 )
 _MAX_NAME = 63
-_MAX_SUBDOMAIN = 253
 
 _NAME_PATTERN = re.compile(_NAME)
-_SUBDOMAIN_PATTERN = re.compile(_SUBDOMAIN)
 _VALUE_PATTERN = re.compile(_VALUE)
 
 
 def qualified_name_errors(key: str) -> list[str]:
-    """What keeps `key` from being a label key; empty if nothing does."""
+    """Returns the errors of a qualified name, such as a label key or the name of a finalizer (WIRE-D43, WIRE-D46)."""
     parts = key.split("/")
     if len(parts) > 2:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -46,7 +41,7 @@ def qualified_name_errors(key: str) -> list[str]:
 
 
 def label_value_errors(value: str) -> list[str]:
-    """What keeps `value` from being a label value; empty if nothing does."""
+    """Returns the errors of a label value."""
     errors = [_too_long(_MAX_NAME)] if len(value.encode()) > _MAX_NAME else []
     if not _VALUE_PATTERN.fullmatch(value):
         errors.append(_VALUE_TEXT)
@@ -54,12 +49,7 @@ def label_value_errors(value: str) -> list[str]:
 
 
 def _prefix_errors(prefix: str) -> list[str]:
-    if not prefix:
-        return ["must be non-empty"]
-    errors = [_too_long(_MAX_SUBDOMAIN)] if len(prefix.encode()) > _MAX_SUBDOMAIN else []
-    if not _SUBDOMAIN_PATTERN.fullmatch(prefix):
-        errors.append(_SUBDOMAIN_TEXT)
-    return errors
+    return dns1123_subdomain_errors(prefix) if prefix else ["must be non-empty"]
 
 
 def _too_long(limit: int) -> str:

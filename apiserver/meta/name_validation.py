@@ -1,4 +1,4 @@
-"""Names in the DNS's forms, in the words of k8s.io/apimachinery/pkg/util/validation (WIRE-D40)."""
+"""Validation of DNS names, with the texts of k8s.io/apimachinery/pkg/util/validation (WIRE-D40)."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SUBDOMAIN_PATTERN = re.compile(_SUBDOMAIN)
 
 
 def dns1123_label_errors(name: str) -> list[str]:
-    """What keeps `name` from being a DNS label, such as a namespace's name; empty if nothing does."""
+    """Returns the errors of a DNS label, such as the name of a namespace."""
     return _errors(name, 63, _LABEL_PATTERN, _LABEL_TEXT)
 
 
 def dns1123_subdomain_errors(name: str) -> list[str]:
-    """What keeps `name` from being a DNS subdomain, such as most objects' names; empty if nothing does."""
+    """Returns the errors of a DNS subdomain, such as the names of most objects."""
     return _errors(name, 253, _SUBDOMAIN_PATTERN, _SUBDOMAIN_TEXT)
 
 

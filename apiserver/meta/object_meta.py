@@ -1,5 +1,4 @@
-"""The rules of ObjectMeta: what the server fills in, what clients may set, what never changes (WIRE-D39 to
-WIRE-D48)."""
+"""ObjectMeta: generated names, UIDs and times, and validation on create and update (WIRE-D39 to WIRE-D48)."""
 
 from __future__ import annotations
 
@@ -11,8 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from apiserver.meta import errors
-from apiserver.meta import label_validation as labels
 from apiserver.meta.errors import FieldError
+from apiserver.meta.label_validation import label_value_errors, qualified_name_errors
 from apiserver.meta.name_validation import dns1123_label_errors, dns1123_subdomain_errors
 from apiserver.meta.resource import Object, Resource
 
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 ANNOTATIONS_LIMIT = 256 * 1024
-"""Bytes that the keys and values of an object's annotations may have together."""
+"""The maximum total size of annotation keys and values in bytes."""
 
 _SUFFIX_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
@@ -40,7 +39,7 @@ _IMMUTABLE = ("name", "namespace", "uid", "creationTimestamp", "deletionTimestam
 
 
 def now_rfc3339() -> str:
-    """The time in whole seconds, in UTC (WIRE-D24)."""
+    """Returns the current time in UTC, in whole seconds (WIRE-D24)."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -49,49 +48,40 @@ def new_uid() -> str:
 
 
 def generate_name(base: str) -> str:
-    """A name that begins with `base`, cut where needed, and ends in five random characters (WIRE-D39)."""
+    """Appends five random characters to `base`, which is truncated if necessary (WIRE-D39)."""
     suffix = "".join(secrets.choice(_SUFFIX_ALPHABET) for _ in range(_SUFFIX_LENGTH))
     return base[: _MAX_GENERATED_NAME - _SUFFIX_LENGTH] + suffix
 
 
-def qualified_name_errors(name: str) -> list[str]:
-    """What keeps `name` from being the key of a label, or the name of a finalizer (WIRE-D43, WIRE-D46)."""
-    return labels.qualified_name_errors(name)
-
-
-def label_value_errors(value: str) -> list[str]:
-    return labels.label_value_errors(value)
-
-
 def dedup_owner_references(obj: Object, *, admitted: bool = False) -> str | None:
-    """Drop, in place, owner references that are there twice. The warning to send, if there were any (WIRE-D45), as it
-    is worded of what mutating admission made."""
+    """Removes duplicate owner references in place, and returns the warning about them, if any (WIRE-D45). `admitted`
+    selects the text for duplicates after mutating admission."""
     references = obj["metadata"].get("ownerReferences")
     if not isinstance(references, list):
         return None
-    kept: dict[str, Any] = {}
-    repeated: dict[str, None] = {}
+    unique: dict[str, Any] = {}
+    duplicate_uids: dict[str, None] = {}
     for reference in references:
-        # by its text, so that very many cost no more than reading them (ATTACK-13)
+        # compared as text, which is linear in the number of references (ATTACK-13)
         text = json.dumps(reference, sort_keys=True)
-        if text in kept:
-            repeated[str(reference.get("uid", ""))] = None
+        if text in unique:
+            duplicate_uids[str(reference.get("uid", ""))] = None
         else:
-            kept[text] = reference
-    if not repeated:
+            unique[text] = reference
+    if not duplicate_uids:
         return None
-    obj["metadata"]["ownerReferences"] = list(kept.values())
+    obj["metadata"]["ownerReferences"] = list(unique.values())
     after = " after mutating admission happens" if admitted else ""
     return (
         f".metadata.ownerReferences contains duplicate entries{after}; API server dedups owner references in 1.20+, "
         "and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: "
-        f"{', '.join(repeated)}"
+        f"{', '.join(duplicate_uids)}"
     )
 
 
 def validate_metadata(obj: Object, resource: Resource, *, name_errors: Sequence[FieldError] = ()) -> list[FieldError]:
-    """Every error in the metadata of an object, after its name has been generated. `name_errors` is what the kind
-    has against the name. Types must have been checked before."""
+    """Returns all errors in the metadata of an object after its name was generated, including the `name_errors` of the
+    kind. The types must be valid."""
     metadata = obj["metadata"]
     problems = list(name_errors)
     if not metadata.get("name"):
@@ -105,7 +95,7 @@ def validate_metadata(obj: Object, resource: Resource, *, name_errors: Sequence[
 
 
 def validate_metadata_update(new: Object, old: Object) -> list[FieldError]:
-    """Every change of metadata that an update may not make (WIRE-D47, WIRE-D48)."""
+    """Returns an error for every metadata change that an update must not make (WIRE-D47, WIRE-D48)."""
     now, before = new["metadata"], old["metadata"]
     problems: list[FieldError] = []
     if before.get("deletionTimestamp"):
@@ -127,19 +117,19 @@ def _namespace_errors(namespace: str, resource: Resource) -> Iterator[FieldError
         yield from (errors.invalid(field, namespace, text) for text in dns1123_label_errors(namespace))
 
 
-def _label_errors(found: Mapping[str, str]) -> Iterator[FieldError]:
+def _label_errors(labels: Mapping[str, str]) -> Iterator[FieldError]:
     field = "metadata.labels"
-    for key, value in found.items():
-        yield from (errors.invalid(field, key, text) for text in labels.qualified_name_errors(key))
-        yield from (errors.invalid(field, value, text) for text in labels.label_value_errors(value))
+    for key, value in labels.items():
+        yield from (errors.invalid(field, key, text) for text in qualified_name_errors(key))
+        yield from (errors.invalid(field, value, text) for text in label_value_errors(value))
 
 
-def _annotation_errors(found: Mapping[str, str]) -> Iterator[FieldError]:
+def _annotation_errors(annotations: Mapping[str, str]) -> Iterator[FieldError]:
     field = "metadata.annotations"
-    for key in found:
-        # the case of an annotation's prefix does not matter
-        yield from (errors.invalid(field, key, text) for text in labels.qualified_name_errors(key.lower()))
-    if sum(len(key.encode()) + len(value.encode()) for key, value in found.items()) > ANNOTATIONS_LIMIT:
+    for key in annotations:
+        # the prefix of an annotation key may contain capitals
+        yield from (errors.invalid(field, key, text) for text in qualified_name_errors(key.lower()))
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > ANNOTATIONS_LIMIT:
         yield errors.too_long(field, ANNOTATIONS_LIMIT)
 
 
@@ -176,7 +166,7 @@ def _has_version(api_version: str) -> bool:
 def _finalizer_errors(finalizers: Sequence[str]) -> Iterator[FieldError]:
     field = "metadata.finalizers"
     for finalizer in finalizers:
-        yield from (errors.invalid(field, finalizer, text) for text in labels.qualified_name_errors(finalizer))
+        yield from (errors.invalid(field, finalizer, text) for text in qualified_name_errors(finalizer))
     if {"orphan", "foregroundDeletion"} <= set(finalizers):
         why = "finalizer orphan and foregroundDeletion cannot be both set"
         yield errors.invalid(field, list(finalizers), why)

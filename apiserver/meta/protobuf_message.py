@@ -1,4 +1,5 @@
-"""Protobuf messages as tables: what each field number is called in JSON. Data only; `protobuf` reads bodies by them."""
+"""Descriptors of protobuf messages, which map field numbers to JSON names. Data only, for
+apiserver.serializer.protobuf."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any
 
 
 class ScalarType(Enum):
-    """What a field holds that is no message."""
+    """The type of a field that is not a message."""
 
     STRING = auto()
     BOOL = auto()
@@ -17,19 +18,19 @@ class ScalarType(Enum):
     BYTES = auto()
     """Base64 in JSON."""
     RAW = auto()
-    """Bytes, for the message's `to_json` to read."""
+    """Bytes that `to_json` of the message converts."""
 
 
 class Cardinality(Enum):
-    """How often a field is there."""
+    """How often a field occurs."""
 
     SINGULAR = auto()
-    """Left out if it is zero or empty, because Go sends it all the same."""
+    """Omitted from JSON if it is zero or empty, because Go always sends it."""
     OPTIONAL = auto()
-    """A pointer in Go: kept as it is sent, be it zero or empty."""
+    """A pointer in Go: retained even if it is zero or empty."""
     REPEATED = auto()
     MAP = auto()
-    """By string."""
+    """With string keys."""
 
 
 def unchanged(fields: dict[str, Any]) -> Any:
@@ -38,8 +39,8 @@ def unchanged(fields: dict[str, Any]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MessageDescriptor:
-    """A message. `name` is the kind of those that are objects; `to_json` gives what JSON has instead of an object with
-    these fields, and raises ValueError, OverflowError or BadRequest."""
+    """A message. `name` is the kind if the message is an API object. `to_json` converts the fields to a JSON value
+    other than an object; it raises ValueError, OverflowError or BadRequest."""
 
     name: str
     fields: Mapping[int, FieldDescriptor]
@@ -56,7 +57,7 @@ class FieldDescriptor:
 def message(
     name: str, fields: Mapping[int, FieldDescriptor | str], to_json: Callable[[dict[str, Any]], Any] = unchanged
 ) -> MessageDescriptor:
-    """A table; fields that are given as a name only are strings."""
+    """Builds a descriptor. A field with only a name is a string."""
     full = {number: FieldDescriptor(field) if isinstance(field, str) else field for number, field in fields.items()}
     return MessageDescriptor(name, full, to_json)
 

@@ -1,4 +1,4 @@
-"""What the server knows of a resource: its names, its schema and its table columns. Data only."""
+"""The description of a resource: its names, schema and table columns. Data only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from apiserver.meta.protobuf_message import MessageDescriptor
 
 Object = dict[str, Any]
-"""A Kubernetes object as JSON has it."""
+"""A Kubernetes object as a JSON value."""
 
 Schema = Mapping[str, Any]
 """A structural OpenAPI v3 schema: type, properties, items, additionalProperties (a schema, never a boolean),
@@ -18,7 +18,8 @@ enum, pattern, default, nullable, and the `x-kubernetes-…` extensions."""
 
 
 class Key(NamedTuple):
-    """Where an object lives; the namespace of a cluster-scoped one is empty. Sorts as lists are sorted (WIRE-D61)."""
+    """Namespace and name of an object; the namespace is empty at cluster scope. Sorts in the order of lists
+    (WIRE-D61)."""
 
     namespace: str
     name: str
@@ -42,7 +43,7 @@ class GroupKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table column; `priority` above 0 is shown by `kubectl get -o wide` only."""
+    """A Table column; only `kubectl get -o wide` shows those with a `priority` above 0."""
 
     name: str
     type: str = "string"
@@ -53,7 +54,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Age:
-    """A cell that tells how long ago something was, `since` in seconds of the epoch, 0 for unknown."""
+    """A Table cell with the age of something that happened at `since`, in seconds of the epoch, 0 for unknown."""
 
     since: int
 
@@ -63,15 +64,15 @@ def no_cells(obj: Object) -> Sequence[object]:
 
 
 def do_nothing(obj: Object) -> None:
-    """Finds nothing to refuse or to change."""
+    """The default of hooks that check or change an object."""
 
 
 FieldValue = Callable[[Object], str]
-"""What a field selector compares."""
+"""Returns the value of a field for field selectors."""
 
 
 def field_at(path: str) -> FieldValue:
-    """The string at a dotted path, empty where there is none."""
+    """Returns a getter for the string at a dotted path, which is empty if there is none."""
     *parents, last = path.split(".")
 
     def value(obj: Object) -> str:
@@ -87,7 +88,7 @@ def field_at(path: str) -> FieldValue:
 
 
 def fields_at(*paths: str) -> Mapping[str, FieldValue]:
-    """Fields that field selectors know by their paths."""
+    """Returns the selectable fields at the given paths."""
     return {path: field_at(path) for path in paths}
 
 

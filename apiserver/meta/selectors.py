@@ -1,4 +1,4 @@
-"""Label and field selectors: their grammars, and what they match (WIRE-D56, WIRE-D57)."""
+"""Parsing and matching of label and field selectors (WIRE-D56, WIRE-D57)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ _FIELD_TERM = re.compile(r"(?P<key>.*?)(?P<operator>!=|==|=)(?P<value>.*)", re.D
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One term. `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt; `=` is an In and `!=` a NotIn of one value."""
+    """One term of a selector. `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt; `=` becomes In, `!=` becomes
+    NotIn."""
 
     key: str
     operator: str
     values: tuple[str, ...] = ()
-    # a set can have ten thousand values, and is asked for each of ten thousand objects
+    # the values may be ten thousand, and are looked up for each of ten thousand objects
     _set: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
 
     def __post_init__(self) -> None:
@@ -54,7 +55,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class LabelSelector:
-    """Requirements that must all hold; none of them matches everything."""
+    """Requirements that must all match. Without requirements everything matches."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -68,7 +69,7 @@ class LabelSelector:
 
 @dataclass(frozen=True, slots=True)
 class FieldSelector:
-    """Requirements on fields that must all hold; every operator is In or NotIn with one value."""
+    """Requirements on fields that must all match; the operators are In and NotIn, with one value each."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -80,7 +81,7 @@ class FieldSelector:
         return all(requirement.matches(fields) for requirement in self.requirements)
 
     def exact(self, key: str) -> str | None:
-        """The one value that `key` must have, None if the selector does not say."""
+        """Returns the value that the selector requires for `key`, None if it requires none."""
         for requirement in self.requirements:
             if requirement.key == key and requirement.operator == "In":
                 return requirement.values[0]
@@ -93,7 +94,7 @@ def parse_label_selector(text: str) -> LabelSelector:
 
 
 def parse_field_selector(text: str, supported: Collection[str] | None = METADATA_FIELDS) -> FieldSelector:
-    """Raises BadRequest, also for a field that is not one of `supported`; None stands for every field."""
+    """Raises BadRequest, also for a field that is not in `supported`; None supports every field."""
     requirements = []
     for term in sorted(_split_terms(text)):
         found = _FIELD_TERM.fullmatch(term)
@@ -108,15 +109,15 @@ def parse_field_selector(text: str, supported: Collection[str] | None = METADATA
 
 
 def _unsupported(field: str, supported: Collection[str]) -> str:
-    """Kinds with fields of their own are asked in other words than the rest."""
+    """The text for kinds with selectable fields of their own differs from that of the other kinds."""
     if not set(supported) <= set(METADATA_FIELDS):
         return f"field label not supported: {field}"
-    known = ", ".join(f'"{each}"' for each in supported)
-    return f'"{field}" is not a known field selector: only {known}'
+    quoted = ", ".join(f'"{each}"' for each in supported)
+    return f'"{field}" is not a known field selector: only {quoted}'
 
 
 def _split_terms(text: str) -> list[str]:
-    """Terms between unescaped commas, without empty ones."""
+    """Splits at unescaped commas and drops empty terms."""
     return [term for term in re.findall(r"(?:\\.|[^,\\]|\\$)+", text, re.DOTALL) if term]
 
 
@@ -130,7 +131,7 @@ def _unescape(value: str) -> str:
                 raise BadRequest(f"invalid field selector: invalid escape sequence: \\{escaped}")
             plain.append(escaped)
         elif character in ",=":
-            # Go prints the rune's number
+            # Go prints the number of the rune
             raise BadRequest(f"invalid field selector: unescaped character in value: {ord(character)}")
         else:
             plain.append(character)
@@ -138,7 +139,8 @@ def _unescape(value: str) -> str:
 
 
 class _LabelParser:
-    """A parser with one token of look-ahead. A token is (symbol, text); words have the symbol 'word', the end ''."""
+    """A parser with one token of look-ahead. A token is (symbol, text); the symbol of identifiers is 'word', of the end
+    ''."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
@@ -168,10 +170,10 @@ class _LabelParser:
             self._next()
         symbol, key = self._next()
         if symbol != "word":
-            raise _unparsed(f"found '{key}', expected: identifier")
+            raise _parse_error(f"found '{key}', expected: identifier")
         if errors := qualified_name_errors(key):
-            # the field's path is a nil pointer there, and clients know the text so
-            raise _unparsed(f"<nil>: {_invalid(key, errors)}")
+            # kube-apiserver formats a nil field path here
+            raise _parse_error(f"<nil>: {_invalid_value(key, errors)}")
         if negated:
             return Requirement(key, "DoesNotExist")
         if self._peek()[0] in ("", ","):
@@ -182,19 +184,19 @@ class _LabelParser:
         _, text = self._next()
         operator = _BINARY.get(text)
         if operator is None:
-            raise _unparsed(f"found '{text}', expected: {_OPERATORS_TEXT}")
+            raise _parse_error(f"found '{text}', expected: {_OPERATORS_TEXT}")
         values = tuple(sorted(self._set() if text in ("in", "notin") else {self._value()}))
         problems = []
         if not values:
             problems.append("values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty")
         if operator in ("Gt", "Lt") and _int64(values[0]) is None:
             why = "for 'Gt', 'Lt' operators, the value must be an integer"
-            problems.append(f"values[0]: {_invalid(values[0], [why])}")
+            problems.append(f"values[0]: {_invalid_value(values[0], [why])}")
         for index, value in enumerate(values):
             if errors := label_value_errors(value):
-                problems.append(f"values[{index}][{key}]: {_invalid(value, errors)}")
+                problems.append(f"values[{index}][{key}]: {_invalid_value(value, errors)}")
         if problems:
-            raise _unparsed(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+            raise _parse_error(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
         return Requirement(key, operator, values)
 
     def _value(self) -> str:
@@ -203,13 +205,13 @@ class _LabelParser:
             return ""
         self._next()
         if symbol != "word":
-            raise _unparsed(f"found '{text}', expected: identifier")
+            raise _parse_error(f"found '{text}', expected: identifier")
         return text
 
     def _set(self) -> set[str]:
         symbol, text = self._next()
         if symbol != "(":
-            raise _unparsed(f"found '{text}' expected: '('")
+            raise _parse_error(f"found '{text}' expected: '('")
         values: set[str] = set()
         if self._peek()[0] == ")":
             self._next()
@@ -223,7 +225,7 @@ class _LabelParser:
             if symbol == ")":
                 return values
             if symbol != ",":
-                raise _unparsed(f"found '{text}', expected: ',' or ')'")
+                raise _parse_error(f"found '{text}', expected: ',' or ')'")
 
     def _peek(self) -> tuple[str, str]:
         return self._tokens[self._position] if self._position < len(self._tokens) else ("", "")
@@ -238,11 +240,11 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     return [(found["symbol"] or "word", found[0]) for found in _TOKEN.finditer(text)]
 
 
-def _unparsed(why: str) -> BadRequest:
+def _parse_error(why: str) -> BadRequest:
     return BadRequest(f"unable to parse requirement: {why}")
 
 
-def _invalid(value: str, errors: Sequence[str]) -> str:
+def _invalid_value(value: str, errors: Sequence[str]) -> str:
     return f"Invalid value: {json.dumps(value, ensure_ascii=False)}: {'; '.join(errors)}"
 
 

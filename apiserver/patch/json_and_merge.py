@@ -1,4 +1,4 @@
-"""JSON patch and merge patch. Both leave what they are given unchanged (WIRE-D82, WIRE-D83)."""
+"""JSON patch (RFC 6902) and merge patch (RFC 7396). Neither modifies its arguments (WIRE-D82, WIRE-D83)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from apiserver.meta.errors import BadRequest, RequestEntityTooLarge, StatusError
 from apiserver.meta.resource import Object
 
 _MAX_OPERATIONS = 10_000
-# Values, and characters in them, that the copy operations of one patch may make: one that copies what it copied doubles
-# each time, and a long text is as long in every place. More values than these no object may hold.
-_MAX_COPIED = 20_000
+# Limits of the values, and of their characters, that the copy operations of one patch create: a patch that copies its
+# own copies doubles them each time, and long text is multiplied. An object cannot have more values.
+_MAX_COPIED_VALUES = 20_000
 _MAX_COPIED_TEXT = 3 * 1024 * 1024
 _OPERANDS = {
     "add": ("value",),
@@ -29,27 +29,28 @@ _OPERANDS = {
 
 
 class PatchFailed(StatusError):
-    """An operation cannot be applied, or a test fails. `operation` is None where it is not one of them."""
+    """An operation cannot be applied, or a test fails. `operation` is None if no single operation is the cause."""
 
     def __init__(self, operation: Mapping[str, Any] | None = None, document: Any = None) -> None:
         text = "the server rejected our request due to an error in our request"
         super().__init__(422, "Invalid", text, details={})
         self.operation = operation
         self.document = document
-        """What the operation was to be applied to, as far as it is known."""
+        """The document before the operation, None if it is not known."""
 
 
 def merge_patch(obj: Any, patch: Any) -> Any:
-    """RFC 7396: `patch` over `obj`; a null removes, and what is no object replaces. Shares with `obj` what stays.
+    """Merges `patch` into `obj`: null removes a field, any value but an object replaces. Shares unchanged parts with
+    `obj`.
 
     Raises BadRequest for a patch that nests too deeply.
     """
     if nests_deeper_than(patch, MAX_OBJECT_NESTING):
         raise BadRequest(f"error decoding patch: nested too deeply: more than {MAX_OBJECT_NESTING} levels")
-    return _merged(obj, patch)
+    return _merge(obj, patch)
 
 
-def _merged(obj: Any, patch: Any) -> Any:
+def _merge(obj: Any, patch: Any) -> Any:
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
     merged = dict(obj) if isinstance(obj, dict) else {}
@@ -57,30 +58,30 @@ def _merged(obj: Any, patch: Any) -> Any:
         if value is None:
             merged.pop(key, None)
         else:
-            merged[key] = _merged(merged.get(key), value)
+            merged[key] = _merge(merged.get(key), value)
     return merged
 
 
 def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> Object:
-    """RFC 6902: a copy of `obj` with `operations` applied in order. With `replace_adds`, what is replaced in an object
-    need not have been there, as in the library that Kubernetes uses.
+    """Applies `operations` to a copy of `obj`. With `replace_adds`, a replace operation may add a missing member of an
+    object, as in the library that Kubernetes uses.
 
-    Raises BadRequest for what is no patch, RequestEntityTooLarge for more than 10,000 operations, and PatchFailed.
+    Raises BadRequest for an invalid patch, RequestEntityTooLarge for more than 10,000 operations, and PatchFailed.
     """
     document: Any = copy.deepcopy(obj)
     copied = text = 0
     operation: dict[str, Any] | None = None
     try:
-        for operation in _checked(operations):
+        for operation in _validated(operations):
             if operation["op"] == "test":
                 if not equal(_resolve(document, operation["path"]), operation["value"]):
                     raise PatchFailed(operation, document)
                 continue
             if operation["op"] == "copy":
-                for value in _values(_resolve(document, operation["from"])):
+                for value in _all_values(_resolve(document, operation["from"])):
                     copied += 1
                     text += len(value) if isinstance(value, str) else 0
-                if copied > _MAX_COPIED or text > _MAX_COPIED_TEXT:
+                if copied > _MAX_COPIED_VALUES or text > _MAX_COPIED_TEXT:
                     raise PatchFailed
             if operation["op"] == "replace" and replace_adds and _is_new_member(document, operation["path"]):
                 operation = {**operation, "op": "add"}
@@ -89,16 +90,16 @@ def json_patch(obj: Object, operations: Any, *, replace_adds: bool = False) -> O
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, LookupError, TypeError) as error:
         raise PatchFailed(operation, document) from error
     except RecursionError as error:
-        # operations can nest a document deeper than any of them is nested
+        # together, operations can nest a document deeper than each of them is nested
         raise PatchFailed from error
     if not isinstance(document, dict) or nests_deeper_than(document, MAX_OBJECT_NESTING):
         raise PatchFailed
     return document
 
 
-def _checked(operations: Any) -> list[dict[str, Any]]:
-    """The operations, each complete. What is no list of objects is no patch; what an operation lacks makes it fail,
-    as it does in Go."""
+def _validated(operations: Any) -> list[dict[str, Any]]:
+    """Returns the operations if all are complete. As in Go, anything but a list of objects is a BadRequest, and an
+    incomplete operation raises PatchFailed."""
     if not isinstance(operations, list):
         raise _malformed("a JSON patch must be a list of operations")
     if len(operations) > _MAX_OPERATIONS:
@@ -127,7 +128,7 @@ def _resolve(document: Any, pointer: str) -> Any:
     return jsonpointer.JsonPointer(pointer).resolve(document)
 
 
-def _values(value: Any) -> Iterator[Any]:
+def _all_values(value: Any) -> Iterator[Any]:
     pending = [value]
     while pending:
         each = pending.pop()

@@ -1,6 +1,6 @@
-"""Strategic merge patch (WIRE-D81): a merge patch whose lists are merged where the schema says how.
+"""Strategic merge patch: a merge patch that also merges lists, directed by the schema (WIRE-D81).
 
-The hints are `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`, as in Kubernetes' documents. Pure.
+The hints are `x-kubernetes-patch-strategy` and `x-kubernetes-patch-merge-key`, as in Kubernetes' OpenAPI documents.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from apiserver.json.values import MAX_OBJECT_NESTING, nests_deeper_than
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import BadRequest
 from apiserver.meta.resource import Schema
-from apiserver.patch.strategic_order import ElementIdentity, restore_order
+from apiserver.patch.strategic_order import ElementIdentity, sort_merged
 
 _DIRECTIVE = "$patch"
 _RETAIN_KEYS = "$retainKeys"
@@ -24,7 +24,7 @@ _UNKNOWN: Schema = {}
 
 
 def strategic_merge_patch(obj: Mapping[str, Any], patch: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
-    """`patch` over `obj`, neither of which is changed. Without hints a list replaces a list; a null removes.
+    """Merges `patch` into a copy of `obj`. Null removes a field; without hints a list replaces a list.
 
     The directives are `$patch: replace | delete` in objects and in elements of merged lists, `$retainKeys`,
     `$deleteFromPrimitiveList/<field>` and `$setElementOrder/<field>`. Raises BadRequest.
@@ -36,18 +36,18 @@ def strategic_merge_patch(obj: Mapping[str, Any], patch: Mapping[str, Any], sche
 
 @dataclass(frozen=True, slots=True)
 class _Strategy:
-    """How a field is merged: whole objects are replaced, or lists merged by `key`."""
+    """The patch strategy of a field, and the merge `key` of a list."""
 
     schema: Schema
-    words: frozenset[str]
+    strategies: frozenset[str]
     key: str
 
     @classmethod
     def of(cls, schema: Schema, name: str) -> _Strategy:
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         child: Schema = properties.get(name) or (additional if isinstance(additional, Mapping) else _UNKNOWN)
-        words = str(child.get("x-kubernetes-patch-strategy", "")).split(",")
-        return cls(child, frozenset(words), str(child.get("x-kubernetes-patch-merge-key", "")))
+        strategies = str(child.get("x-kubernetes-patch-strategy", "")).split(",")
+        return cls(child, frozenset(strategies), str(child.get("x-kubernetes-patch-merge-key", "")))
 
     @property
     def items(self) -> Schema:
@@ -55,11 +55,11 @@ class _Strategy:
 
     @property
     def merges(self) -> bool:
-        return "merge" in self.words
+        return "merge" in self.strategies
 
     @property
     def replaces(self) -> bool:
-        return "replace" in self.words
+        return "replace" in self.strategies
 
 
 def _merge_object(current: dict[str, Any], patch: dict[str, Any], schema: Schema) -> dict[str, Any]:
@@ -67,7 +67,7 @@ def _merge_object(current: dict[str, Any], patch: dict[str, Any], schema: Schema
         case None:
             pass
         case "replace":
-            return _plain_object(patch)
+            return _strip_object(patch)
         case "delete":
             return {}
         case other:
@@ -79,10 +79,10 @@ def _merge_object(current: dict[str, Any], patch: dict[str, Any], schema: Schema
             _remove_values(current, name.removeprefix(_DELETE_FROM), value)
     for name, value in patch.items():
         if not name.startswith(_DELETE_FROM):
-            order = _list_of(orders.get(f"{_ORDER}{name}"), f"{_ORDER}{name}")
+            order = _require_list(orders.get(f"{_ORDER}{name}"), f"{_ORDER}{name}")
             _merge_field(current, name, value, schema, order)
     for name, order in orders.items():
-        _reorder(current, name.removeprefix(_ORDER), _list_of(order, name), schema)
+        _reorder(current, name.removeprefix(_ORDER), _require_list(order, name), schema)
     return current
 
 
@@ -98,53 +98,55 @@ def _retain_keys(current: dict[str, Any], patch: dict[str, Any]) -> None:
 
 
 def _remove_values(current: dict[str, Any], name: str, values: Any) -> None:
-    held = current.get(name)
-    unwanted = {fieldpath.value_element(each) for each in _list_of(values, f"{_DELETE_FROM}{name}") or []}
-    if isinstance(held, list):
-        current[name] = [each for each in held if fieldpath.value_element(each) not in unwanted]
+    existing = current.get(name)
+    unwanted = {fieldpath.value_element(each) for each in _require_list(values, f"{_DELETE_FROM}{name}") or []}
+    if isinstance(existing, list):
+        current[name] = [each for each in existing if fieldpath.value_element(each) not in unwanted]
 
 
 def _merge_field(current: dict[str, Any], name: str, value: Any, schema: Schema, order: Sequence[Any] | None) -> None:
-    held, strategy = current.get(name), _Strategy.of(schema, name)
+    existing, strategy = current.get(name), _Strategy.of(schema, name)
     if value is None:
         current.pop(name, None)
     elif isinstance(value, dict) and value.get(_DIRECTIVE) == "delete":
-        # an object that is asked to go leaves nothing behind where it is a field
+        # a field whose object is deleted is removed as well
         current.pop(name, None)
-    elif isinstance(value, dict) and isinstance(held, dict) and not strategy.replaces:
-        current[name] = _merge_object(held, value, strategy.schema)
+    elif isinstance(value, dict) and isinstance(existing, dict) and not strategy.replaces:
+        current[name] = _merge_object(existing, value, strategy.schema)
     elif isinstance(value, list) and strategy.merges:
-        current[name] = _merge_list(held if isinstance(held, list) else [], value, strategy, order)
+        current[name] = _merge_list(existing if isinstance(existing, list) else [], value, strategy, order)
     else:
-        current[name] = _plain(value)
+        current[name] = _strip_directives(value)
 
 
-def _merge_list(held: list[Any], patch: list[Any], strategy: _Strategy, order: Sequence[Any] | None) -> list[Any]:
-    if not all(isinstance(each, dict) for each in (*held, *patch)):
-        if any(isinstance(each, dict | list) for each in (*held, *patch)):
+def _merge_list(existing: list[Any], patch: list[Any], strategy: _Strategy, order: Sequence[Any] | None) -> list[Any]:
+    if not all(isinstance(each, dict) for each in (*existing, *patch)):
+        if any(isinstance(each, dict | list) for each in (*existing, *patch)):
             raise _malformed("the elements of a list that is merged must all be objects, or none of them")
-        known = {fieldpath.value_element(each) for each in held}
-        merged = [*held, *(each for each in patch if fieldpath.value_element(each) not in known)]
-        return restore_order(merged, held=held, wanted=patch if order is None else order, identity=ElementIdentity())
+        present = {fieldpath.value_element(each) for each in existing}
+        merged = [*existing, *(each for each in patch if fieldpath.value_element(each) not in present)]
+        return sort_merged(
+            merged, existing=existing, wanted=patch if order is None else order, identity=ElementIdentity()
+        )
     if not strategy.key:
         raise _malformed("cannot merge lists without merge key")
     identity = ElementIdentity(strategy.key)
-    patch = _without_deleted(held, patch, identity)
+    patch = _apply_list_directives(existing, patch, identity)
     if order is not None:
         identity.check_merge_keys(order)
-    merged = _merge_elements(held, patch, identity, strategy.items)
-    return restore_order(merged, held=held, wanted=patch if order is None else order, identity=identity)
+    merged = _merge_elements(existing, patch, identity, strategy.items)
+    return sort_merged(merged, existing=existing, wanted=patch if order is None else order, identity=identity)
 
 
-def _without_deleted(held: list[Any], patch: list[Any], identity: ElementIdentity) -> list[Any]:
-    """The elements of the patch that are no directives; what those ask for is done to `held`."""
-    kept, gone, replace = [], set[str](), False
+def _apply_list_directives(existing: list[Any], patch: list[Any], identity: ElementIdentity) -> list[Any]:
+    """Applies the directives of the patch to `existing` in place, and returns the other elements of the patch."""
+    elements, deleted, replace = [], set[str](), False
     for each in patch:
         match each.get(_DIRECTIVE):
             case None:
-                kept.append(each)
+                elements.append(each)
             case "delete":
-                gone.add(identity.text(each))
+                deleted.add(identity.text(each))
             case "replace":
                 replace = True
             case "merge":
@@ -152,54 +154,54 @@ def _without_deleted(held: list[Any], patch: list[Any], identity: ElementIdentit
             case other:
                 raise _malformed(f"unknown patch type found: {other}")
     if replace:
-        held.clear()
-    elif gone:
-        held[:] = [each for each in held if identity.text(each) not in gone]
-    return kept
+        existing.clear()
+    elif deleted:
+        existing[:] = [each for each in existing if identity.text(each) not in deleted]
+    return elements
 
 
-def _merge_elements(held: list[Any], patch: list[Any], identity: ElementIdentity, items: Schema) -> list[Any]:
-    merged, places = [*held], identity.positions(held)
+def _merge_elements(existing: list[Any], patch: list[Any], identity: ElementIdentity, items: Schema) -> list[Any]:
+    merged, positions = [*existing], identity.positions(existing)
     for each in patch:
-        place = places.setdefault(identity.text(each), len(merged))
-        if place == len(merged):
-            merged.append(_plain_object(each))
+        position = positions.setdefault(identity.text(each), len(merged))
+        if position == len(merged):
+            merged.append(_strip_object(each))
         else:
-            merged[place] = _merge_object(merged[place], each, items)
+            merged[position] = _merge_object(merged[position], each, items)
     return merged
 
 
 def _reorder(current: dict[str, Any], name: str, order: Sequence[Any] | None, schema: Schema) -> None:
-    """An order for a list that the patch does not change otherwise; what it changes is in order already."""
-    held, strategy = current.get(name), _Strategy.of(schema, name)
-    if order is None or not isinstance(held, list) or not strategy.merges:
+    """Orders a list that the patch does not change otherwise. Changed lists are already in order."""
+    existing, strategy = current.get(name), _Strategy.of(schema, name)
+    if order is None or not isinstance(existing, list) or not strategy.merges:
         return
-    objects = all(isinstance(each, dict) for each in held)
+    objects = all(isinstance(each, dict) for each in existing)
     if objects and not strategy.key:
         raise _malformed("cannot merge lists without merge key")
     identity = ElementIdentity(strategy.key if objects else "")
     identity.check_merge_keys(order)
-    current[name] = restore_order(held, held=held, wanted=order, identity=identity)
+    current[name] = sort_merged(existing, existing=existing, wanted=order, identity=identity)
 
 
-def _plain(value: Any) -> Any:
-    """What a patch puts where nothing was to be merged with: without nulls and directives."""
+def _strip_directives(value: Any) -> Any:
+    """Returns a value of the patch that is stored without a merge, without nulls and directives."""
     if isinstance(value, dict):
-        return _plain_object(value)
+        return _strip_object(value)
     if isinstance(value, list):
-        return [_plain(each) for each in value if not (isinstance(each, dict) and _DIRECTIVE in each)]
+        return [_strip_directives(each) for each in value if not (isinstance(each, dict) and _DIRECTIVE in each)]
     return value
 
 
-def _plain_object(value: dict[str, Any]) -> dict[str, Any]:
+def _strip_object(value: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: _plain(each)
+        name: _strip_directives(each)
         for name, each in value.items()
         if each is not None and not name.startswith((_DIRECTIVE, _RETAIN_KEYS, _DELETE_FROM, _ORDER))
     }
 
 
-def _list_of(value: Any, name: str) -> list[Any] | None:
+def _require_list(value: Any, name: str) -> list[Any] | None:
     if value is not None and not isinstance(value, list):
         raise _malformed(f"{name} must be a list")
     return value

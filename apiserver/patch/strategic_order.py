@@ -1,4 +1,4 @@
-"""The order of a list that a strategic merge patch has merged: the patch's own, with what it does not name between."""
+"""The order of a list after a strategic merge: that of the patch, with the other elements in between."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from apiserver.meta import field_path as fieldpath
 from apiserver.meta.errors import BadRequest
 
-_Placed = tuple[int | None, Any]
-"""Where an element stood in the list before, if it did, and the element."""
+_Positioned = tuple[int | None, Any]
+"""An element with its position in the list before the merge, None if it is new."""
 
 
 @dataclass(frozen=True, slots=True)
 class ElementIdentity:
-    """What tells the elements of a list apart: the field `key` of objects, without one the value itself."""
+    """Identifies the elements of a list: objects by their merge `key`, without one by the value itself."""
 
     key: str = ""
 
@@ -28,45 +28,46 @@ class ElementIdentity:
         return element[self.key]
 
     def check_merge_keys(self, elements: Sequence[Any]) -> None:
-        """Raises BadRequest unless all have their key."""
+        """Raises BadRequest if an element has no merge key."""
         for each in elements:
             self.merge_key_value(each)
 
     def text(self, element: Any) -> str:
-        """The same for elements of one identity. Raises BadRequest as `of` does."""
+        """Returns a text that is equal for elements of one identity. Raises BadRequest for an object without its
+        key."""
         return fieldpath.value_element(self.merge_key_value(element))
 
     def positions(self, order: Sequence[Any]) -> dict[str, int]:
-        """Where in `order` each identity stands first, by its text."""
+        """Returns the first position of each identity in `order`, by its text."""
         found: dict[str, int] = {}
         for index, each in enumerate(order):
             found.setdefault(self.text(each), index)
         return found
 
 
-def restore_order(
-    merged: Sequence[Any], *, held: Sequence[Any], wanted: Sequence[Any], identity: ElementIdentity
+def sort_merged(
+    merged: Sequence[Any], *, existing: Sequence[Any], wanted: Sequence[Any], identity: ElementIdentity
 ) -> list[Any]:
-    """`merged` with the elements that `wanted` names in its order, and the others in that of `held`.
+    """Sorts `merged`: elements of `wanted` in its order, the others in the order of `existing`.
 
-    One of the others comes before an element of `wanted` where it stood before it in `held`, and behind it otherwise.
+    Another element comes before an element of `wanted` if it did so in `existing`, and after it otherwise.
     """
-    asked, stood = identity.positions(wanted), identity.positions(held)
-    named: list[tuple[int, _Placed]] = []
-    others: list[_Placed] = []
+    wanted_positions, existing_positions = identity.positions(wanted), identity.positions(existing)
+    named: list[tuple[int, _Positioned]] = []
+    others: list[_Positioned] = []
     for each in merged:
         text = identity.text(each)
-        place = asked.get(text)
-        placed = stood.get(text), each
-        if place is not None:
-            named.append((place, placed))
+        position = wanted_positions.get(text)
+        positioned = existing_positions.get(text), each
+        if position is not None:
+            named.append((position, positioned))
         else:
-            others.append(placed)
-    first = [placed for _, placed in sorted(named, key=lambda pair: pair[0])]
-    return _interleaved(sorted(others, key=lambda placed: placed[0] or 0), first)
+            others.append(positioned)
+    first = [positioned for _, positioned in sorted(named, key=lambda pair: pair[0])]
+    return _interleave(sorted(others, key=lambda positioned: positioned[0] or 0), first)
 
 
-def _interleaved(others: list[_Placed], named: list[_Placed]) -> list[Any]:
+def _interleave(others: list[_Positioned], named: list[_Positioned]) -> list[Any]:
     result: list[Any] = []
     left, right = 0, 0
     while left < len(others) and right < len(named):

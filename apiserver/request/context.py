@@ -1,4 +1,4 @@
-"""What a request carries through filters, handlers, admission and storage."""
+"""The context of a request, which filters, handlers, admission and storage share."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from aiohttp import web
 from apiserver.request.request_info import Query, RequestInfo
 
 WRITE_SECONDS = 34.0
-"""How long a write may take."""
-# Each takes at least one of the 4096 characters of warnings that are sent (WIRE-I11): more are never seen by anybody.
-_MOST_WARNINGS = 4096
+"""The timeout of a write."""
+# At most 4096 characters of warnings are sent (WIRE-I11), and each warning has at least one.
+_MAX_WARNINGS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An authenticated caller. `groups` are in the order in which they were given; `extra` keys are decoded."""
+    """An authenticated user. `groups` keep the order of the credential; the keys of `extra` are decoded."""
 
     name: str
     uid: str = ""
@@ -31,7 +31,7 @@ ANONYMOUS = User(name="system:anonymous", groups=("system:unauthenticated",))
 
 @dataclass(slots=True, kw_only=True)
 class RequestContext:
-    """One request on its way. Filters fill it in; from the handlers inwards only warnings and annotations change."""
+    """The state of one request. Filters fill it in; after them only warnings and annotations change."""
 
     http: web.Request
     info: RequestInfo
@@ -44,18 +44,18 @@ class RequestContext:
     annotations: dict[str, str] = field(default_factory=dict)
     """Audit annotations."""
     timeout: float = WRITE_SECONDS
-    """Seconds that the request may take."""
+    """The timeout of the request in seconds."""
     webhook_seconds: float = 0.0
-    """What webhooks took of them."""
+    """The seconds spent in webhooks so far."""
 
     @property
     def deadline(self) -> float:
-        """When the request has to be done, on the monotonic clock."""
+        """The end of the timeout on the monotonic clock."""
         return self.received_at + self.timeout
 
     def warn(self, text: str) -> None:
-        """Tell the caller something in a Warning header, once (WIRE-I11)."""
-        if len(self.warnings) < _MOST_WARNINGS and text not in self.warnings:
+        """Adds a Warning header to the response, unless the text was added before (WIRE-I11)."""
+        if len(self.warnings) < _MAX_WARNINGS and text not in self.warnings:
             self.warnings.append(text)
 
 
@@ -64,11 +64,11 @@ Filter = Callable[[RequestContext, Handler], Awaitable[web.StreamResponse]]
 
 
 def compose(filters: Sequence[Filter], handler: Handler) -> Handler:
-    """`handler` behind `filters`; the first filter runs first."""
+    """Wraps `handler` in `filters`; the first filter runs first."""
     for each in reversed(filters):
-        handler = _behind(each, handler)
+        handler = _wrap(each, handler)
     return handler
 
 
-def _behind(outer: Filter, inner: Handler) -> Handler:
+def _wrap(outer: Filter, inner: Handler) -> Handler:
     return lambda context: outer(context, inner)

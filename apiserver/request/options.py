@@ -1,4 +1,4 @@
-"""What a request's parameters ask for, checked. Pure functions of the query (and a DeleteOptions body)."""
+"""Parsing and validation of request options from the query, or from a DeleteOptions body."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _PROPAGATION_POLICIES = ("Foreground", "Background", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """`resource_version` is None where none is given; `match` is "", Exact or NotOlderThan; `limit` 0 is no limit."""
+    """`resource_version` is None if absent; `resource_version_match` is "", Exact or NotOlderThan; `limit` 0 is no
+    limit."""
 
     label_selector: LabelSelector = field(default_factory=LabelSelector)
     field_selector: FieldSelector = field(default_factory=FieldSelector)
@@ -44,7 +45,7 @@ class ListOptions:
 
 @dataclass(frozen=True, slots=True)
 class WatchOptions:
-    """`send_initial_events` is None where the request does not say; `timeout_seconds` None asks for the default."""
+    """`send_initial_events` is None if absent; `timeout_seconds` is None for the default."""
 
     label_selector: LabelSelector = field(default_factory=LabelSelector)
     field_selector: FieldSelector = field(default_factory=FieldSelector)
@@ -56,7 +57,7 @@ class WatchOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """`field_manager` is never empty but for a User-Agent without a printable character; `force` is None if absent."""
+    """`field_manager` is only empty for a User-Agent without printable characters; `force` is None if absent."""
 
     dry_run: bool = False
     field_manager: str = ""
@@ -80,22 +81,22 @@ class DeleteOptions:
 
 
 def parse_get_options(query: Query) -> int:
-    """The resourceVersion that a GET must not be older than, 0 for none. Raises BadRequest (WIRE-D64, WIRE-D65)."""
+    """Returns the minimum resourceVersion of a GET, 0 for none. Raises BadRequest (WIRE-D64, WIRE-D65)."""
     if query.flag("export"):
         raise errors.BadRequest("the export parameter, deprecated since v1.14, is no longer supported")
     return parse_resource_version(query) or 0
 
 
 def parse_list_options(query: Query, info: RequestInfo, selectable_fields: Iterable[str] = ()) -> ListOptions:
-    """`selectable_fields` are the fields besides those of metadata that field selectors know; so for watches.
+    """Parses the options of a list. `selectable_fields` can be used in field selectors besides those of metadata.
 
     Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid (WIRE-D55).
     """
     limit = parse_int64(query, "limit") or 0
-    # a list has no use for it, but what is no number is refused all the same (WIRE-D54)
+    # ignored by lists, but still validated (WIRE-D54)
     parse_int64(query, "timeoutSeconds")
     match, token = query.get("resourceVersionMatch"), query.get("continue")
-    _refuse("ListOptions", _list_problems(query, match, token))
+    _raise_if_invalid("ListOptions", _list_problems(query, match, token))
     version = parse_resource_version(query)
     if token and version:
         raise errors.BadRequest("specifying resource version is not allowed when using continue")
@@ -110,10 +111,11 @@ def parse_list_options(query: Query, info: RequestInfo, selectable_fields: Itera
 
 
 def parse_watch_options(query: Query, info: RequestInfo, selectable_fields: Iterable[str] = ()) -> WatchOptions:
-    """Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid (WIRE-D55)."""
+    """Parses the options of a watch. Raises BadRequest (WIRE-D54, WIRE-D56 to WIRE-D58, WIRE-D64), Invalid
+    (WIRE-D55)."""
     timeout = parse_int64(query, "timeoutSeconds") or 0
     send_initial_events = query.flag("sendInitialEvents")
-    _refuse("ListOptions", _watch_problems(query, send_initial_events))
+    _raise_if_invalid("ListOptions", _watch_problems(query, send_initial_events))
     return WatchOptions(
         label_selector=parse_label_selector(query.get("labelSelector")),
         field_selector=_field_selector(query, info, selectable_fields),
@@ -125,7 +127,7 @@ def parse_watch_options(query: Query, info: RequestInfo, selectable_fields: Iter
 
 
 def parse_create_options(query: Query, user_agent: str) -> WriteOptions:
-    """Raises Invalid (WIRE-D66, WIRE-D70, WIRE-D71), as do the other write options."""
+    """Like all functions for write options, raises Invalid (WIRE-D66, WIRE-D70, WIRE-D71)."""
     return _write_options("CreateOptions", query, user_agent, [])
 
 
@@ -143,28 +145,28 @@ def parse_patch_options(query: Query, user_agent: str, *, apply: bool) -> WriteO
 
 
 def parse_delete_options(query: Query, body: Object | None) -> DeleteOptions:
-    """The options of `body`, a DeleteOptions document; of the query if there is none (WIRE-D87). Raises BadRequest for
-    a wrong type, Invalid (WIRE-D70, WIRE-D88)."""
+    """Parses the DeleteOptions in `body`, or in the query if there is no body (WIRE-D87). Raises BadRequest for a wrong
+    type, Invalid (WIRE-D70, WIRE-D88)."""
     document = _delete_query(query) if body is None else body
-    dry_run = _typed(document, "dryRun", list) or []
-    policy = _typed(document, "propagationPolicy", str)
-    orphan = _typed(document, "orphanDependents", bool)
-    preconditions = _typed(document, "preconditions", dict) or {}
+    dry_run = _get_typed(document, "dryRun", list) or []
+    policy = _get_typed(document, "propagationPolicy", str)
+    orphan = _get_typed(document, "orphanDependents", bool)
+    preconditions = _get_typed(document, "preconditions", dict) or {}
     problems = []
     if orphan is not None and policy is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         problems.append(errors.invalid("propagationPolicy", policy, why))
     if policy is not None and policy not in _PROPAGATION_POLICIES:
         problems.append(errors.not_supported("propagationPolicy", policy, (*_PROPAGATION_POLICIES, "nil")))
-    _refuse("DeleteOptions", [*problems, *_dry_run_problems(dry_run)])
+    _raise_if_invalid("DeleteOptions", [*problems, *_dry_run_problems(dry_run)])
     return DeleteOptions(
         dry_run=bool(dry_run),
         propagation_policy=policy,
         orphan_dependents=orphan,
-        grace_period_seconds=_typed(document, "gracePeriodSeconds", int),
+        grace_period_seconds=_get_typed(document, "gracePeriodSeconds", int),
         preconditions=Preconditions(
-            uid=_typed(preconditions, "uid", str, "preconditions."),
-            resource_version=_typed(preconditions, "resourceVersion", str, "preconditions."),
+            uid=_get_typed(preconditions, "uid", str, "preconditions."),
+            resource_version=_get_typed(preconditions, "resourceVersion", str, "preconditions."),
         ),
     )
 
@@ -206,7 +208,7 @@ def _watch_problems(query: Query, send_initial_events: bool | None) -> list[Fiel
 
 
 def _field_selector(query: Query, info: RequestInfo, selectable_fields: Iterable[str]) -> FieldSelector:
-    """The field selector, which a name in the path narrows to one object (WIRE-D58, WIRE-F28)."""
+    """Parses the field selector and adds the name in the path as a requirement (WIRE-D58, WIRE-F28)."""
     selector = parse_field_selector(query.get("fieldSelector"), (*METADATA_FIELDS, *selectable_fields))
     if info.collection_path:
         return selector
@@ -224,10 +226,10 @@ def _write_options(kind: str, query: Query, user_agent: str, problems: list[Fiel
     problems += _dry_run_problems(dry_run)
     if validation not in _FIELD_VALIDATIONS:
         problems.append(errors.not_supported("fieldValidation", validation, _FIELD_VALIDATIONS))
-    _refuse(kind, problems)
+    _raise_if_invalid(kind, problems)
     return WriteOptions(
         dry_run=bool(dry_run),
-        field_manager=manager or _manager_of(user_agent),
+        field_manager=manager or _manager_from(user_agent),
         field_validation=validation or "Warn",
         force=query.flag("force"),
     )
@@ -246,8 +248,8 @@ def _manager_problems(manager: str) -> list[FieldError]:
     return problems
 
 
-def _manager_of(user_agent: str) -> str:
-    """WIRE-D71: the User-Agent up to its first slash, as far as it is printable and short."""
+def _manager_from(user_agent: str) -> str:
+    """Returns the printable part of the User-Agent up to its first slash, truncated to 128 bytes (WIRE-D71)."""
     printable = "".join(character for character in user_agent.partition("/")[0] if character.isprintable())
     return printable.encode()[:_MAX_MANAGER_BYTES].decode(errors="ignore")
 
@@ -269,7 +271,7 @@ def _delete_query(query: Query) -> Object:
     return document
 
 
-def _typed(document: Mapping[str, Any], name: str, kind: type, prefix: str = "") -> Any:
+def _get_typed(document: Mapping[str, Any], name: str, kind: type, prefix: str = "") -> Any:
     value = document.get(name)
     if value is None or (isinstance(value, kind) and (kind is bool or not isinstance(value, bool))):
         return value
@@ -285,6 +287,6 @@ _TYPE_NAMES: Mapping[type, str] = {
 }
 
 
-def _refuse(kind: str, problems: list[FieldError]) -> None:
+def _raise_if_invalid(kind: str, problems: list[FieldError]) -> None:
     if problems:
         raise errors.Invalid(GroupKind(_META, kind), "", problems)

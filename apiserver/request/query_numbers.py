@@ -1,4 +1,4 @@
-"""Numbers in query parameters, refused in the words that Go refuses them (WIRE-D54, WIRE-D64)."""
+"""Parsing of numbers in query parameters, with the errors of Go (WIRE-D54, WIRE-D64)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_DIGITS = 20
 
 
 def parse_resource_version(query: Query) -> int | None:
-    """The resourceVersion parameter, None if it is absent or empty. Raises BadRequest."""
+    """Parses the resourceVersion parameter; None if it is absent or empty. Raises BadRequest."""
     text = query.get("resourceVersion")
     if not text:
         return None
@@ -28,7 +28,7 @@ def parse_resource_version(query: Query) -> int | None:
 
 
 def parse_int64(query: Query, name: str) -> int | None:
-    """A whole number, None if the parameter is absent or empty. Raises BadRequest."""
+    """Parses an integer parameter; None if it is absent or empty. Raises BadRequest."""
     text = query.get(name)
     if not text:
         return None

@@ -1,4 +1,4 @@
-"""URL and method to RequestInfo, once a request, from the raw path (WIRE-B3 to WIRE-B6)."""
+"""Parses the method and the raw path of a request into RequestInfo (WIRE-B3 to WIRE-B6)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FALSE = ("0", "false")
 
 
 class Query:
-    """Query parameters as Go reads them: a repeated scalar's first value counts (WIRE-D54)."""
+    """Query parameters, parsed as in Go: the first value of a repeated scalar wins (WIRE-D54)."""
 
     __slots__ = ("_values",)
 
@@ -33,7 +33,8 @@ class Query:
         return self._values.get(key, [])
 
     def flag(self, key: str) -> bool | None:
-        """None if absent; present and empty, and any value but 0 and false, is true."""
+        """Returns None if the parameter is absent, False for 0 and false, True for any other value, even an empty
+        one."""
         if key not in self._values:
             return None
         return self._values[key][0].lower() not in _FALSE
@@ -41,10 +42,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """What a request is about. For non-resource requests `verb` is the lower-case method and `path` all there is.
+    """The resource and verb of a request. Non-resource requests have only `path` and the lower-case method as `verb`.
 
-    `collection_path` tells whether the path names no object; a list of one object by
-    `fieldSelector=metadata.name=x` has `name` set all the same, for authorization (WIRE-B5).
+    `collection_path` is set if the path names no object. `name` may still be set, from
+    `fieldSelector=metadata.name=x`, for authorization (WIRE-B5).
     """
 
     method: str
@@ -59,9 +60,9 @@ class RequestInfo:
     name: str = ""
     collection_path: bool = False
     extra_parts: tuple[str, ...] = ()
-    """Path segments behind the subresource: no resource of ours has any."""
+    """Path segments after the subresource. No resource has any."""
     malformed: bool = False
-    """The path could not be decoded, so that nobody knows what is meant."""
+    """The path has an invalid escape, so the resource is unknown."""
 
     @property
     def api_version(self) -> str:
@@ -73,16 +74,16 @@ class RequestInfo:
 
 
 def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
-    """RequestInfo of a method and a still escaped path without its query. Raises ValueError on a broken escape."""
+    """Parses a method and an escaped path without its query. Raises ValueError for an invalid escape."""
     path = unquote(raw_path)
     parts = [unquote(part, errors="strict") for part in raw_path.strip("/").split("/")]
-    none = RequestInfo(method=method, path=path, verb=method.lower())
+    non_resource = RequestInfo(method=method, path=path, verb=method.lower())
     if parts[0] == "apis" and len(parts) >= 4:
         group, version, rest = parts[1], parts[2], parts[3:]
     elif parts[0] == "api" and len(parts) >= 3:
         group, version, rest = "", parts[1], parts[2:]
     else:
-        return none
+        return non_resource
     verb = _VERBS.get(method, method.lower())
     prefix_watch = rest[0] == "watch" and len(rest) > 1
     if prefix_watch:
@@ -90,7 +91,7 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
     namespace = ""
     if rest[0] == "namespaces" and len(rest) > 1:
         namespace = rest[1]
-        # /namespaces/x/things is about things, /namespaces/x and its subresources about the namespace
+        # /namespaces/x/things addresses things; /namespaces/x and its subresources address the namespace
         if len(rest) > 2 and rest[2] not in ("status", "finalize"):
             rest = rest[2:]
     resource, name = rest[0], rest[1] if len(rest) > 1 else ""
@@ -119,7 +120,7 @@ def parse_request_info(method: str, raw_path: str, query: Query) -> RequestInfo:
 
 
 def _single_name(field_selector: str) -> str:
-    """The x of a `metadata.name=x` term, if it could be a name (WIRE-B5)."""
+    """Returns the x of a `metadata.name=x` term if it is a valid path segment (WIRE-B5)."""
     for term in field_selector.split(","):
         key, operator, value = term.partition("=")
         if key == "metadata.name" and operator:

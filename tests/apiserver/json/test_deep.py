@@ -28,14 +28,14 @@ def test_a_value_of_any_depth_is_written_as_it_was_read(levels: int, kind: tuple
 
 
 @pytest.mark.parametrize("levels", [255, 1024, 1025])
-def test_what_is_read_of_a_deep_value_nests_no_more_than_an_object_may(levels: int) -> None:
+def test_a_deep_value_is_loaded_no_deeper_than_the_object_limit(levels: int) -> None:
     value = loads(f'{{"name":"x","deep":{nested(levels)},"list":[{nested(levels, kind=LISTS)},2]}}')
     assert value["name"] == "x"
     assert value["list"][1] == 2
     assert not nests_deeper_than(value, MAX_OBJECT_NESTING)
 
 
-def test_what_is_not_deep_is_read_as_a_whole() -> None:
+def test_a_value_at_the_limit_is_parsed_completely() -> None:
     value = loads(nested(MAX_OBJECT_NESTING))
     for _ in range(MAX_OBJECT_NESTING):
         value = value["a"]
@@ -48,24 +48,24 @@ def test_what_is_not_deep_is_read_as_a_whole() -> None:
         pytest.param('"}]"', id="brackets"),
         pytest.param(r'"\"}"', id="a quote"),
         pytest.param(r'"\\"', id="a backslash"),
-        pytest.param('"ä€"', id="beyond ASCII"),
-        pytest.param("1e999", id="a number that is none here"),
+        pytest.param('"ä€"', id="non-ASCII text"),
+        pytest.param("1e999", id="a number out of range"),
     ],
 )
-def test_brackets_in_strings_are_no_brackets(inside: str) -> None:
+def test_brackets_in_strings_are_ignored(inside: str) -> None:
     text = f'{{"a":{nested(300, inside)},"b":{{"c":"x"}}}}'
     value = loads(text)
     assert value["b"] == {"c": "x"}
     assert dumps(value).lstrip() == text.encode()
 
 
-def test_many_deep_values_cost_no_more_than_one_as_long() -> None:
-    """Were each of them looked for by itself, this would take minutes."""
+def test_many_deep_values_are_loaded_in_linear_time() -> None:
+    """A search of its own for each value would take minutes."""
     text = nested(MAX_OBJECT_NESTING, f"[{','.join(['[[]]'] * 100_000)},{nested(200)}]")
     assert dumps(loads(text)).lstrip() == text.encode()
 
 
-def test_unread_values_are_compared_and_copied() -> None:
+def test_raw_json_can_be_compared_and_copied() -> None:
     value = loads(nested(300))
     assert deepcopy(value) == value == loads(nested(300))
     assert value != loads(nested(301))
@@ -74,21 +74,21 @@ def test_unread_values_are_compared_and_copied() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("", id="nothing"),
-        pytest.param("{", id="no end"),
-        pytest.param("[" * 2000, id="no end of many"),
-        pytest.param(nested(300)[:-1], id="one bracket is missing"),
+        pytest.param("", id="empty"),
+        pytest.param("{", id="not closed"),
+        pytest.param("[" * 2000, id="many lists not closed"),
+        pytest.param(nested(300)[:-1], id="a missing bracket"),
         pytest.param(nested(2000) + "}", id="one bracket too many"),
         pytest.param(b"\xff", id="not UTF-8"),
-        pytest.param(nested(300, "NaN") + "NaN", id="text after it"),
+        pytest.param(nested(300, "NaN") + "NaN", id="trailing text"),
     ],
 )
-def test_what_is_no_json_is_refused(text: bytes | str) -> None:
+def test_text_that_is_not_json_is_a_value_error(text: bytes | str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         loads(text)
 
 
-def test_what_nobody_can_write_is_refused() -> None:
+def test_dumping_an_unsupported_type_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         dumps({"a": object()})
 
@@ -100,7 +100,7 @@ values = st.recursive(
 
 
 @given(values, st.integers(1, 2000), st.booleans())
-def test_values_around_a_deep_one_are_read_as_ever(around: Any, levels: int, first: bool) -> None:
+def test_values_beside_a_deep_one_are_parsed_as_usual(around: Any, levels: int, first: bool) -> None:
     text = nested(levels, kind=LISTS)
     beside = json.dumps(around, ensure_ascii=False, separators=(",", ":"))
     whole = f"[{text},{beside}]" if first else f"[{beside},{text}]"
@@ -114,11 +114,11 @@ def test_values_around_a_deep_one_are_read_as_ever(around: Any, levels: int, fir
     [
         pytest.param('{"a":[1]},{}', 0, 9, id="an object"),
         pytest.param('{"a":[1]},{}', 10, 12, id="the next"),
-        pytest.param('{"a":"}"', 0, None, id="no end"),
+        pytest.param('{"a":"}"', 0, None, id="not closed"),
         pytest.param(nested(5000) + ",", 0, len(nested(5000)), id="a deep one"),
     ],
 )
-def test_the_end_of_a_value(text: str, start: int, end: int | None) -> None:
+def test_the_end_of_a_container_is_found(text: str, start: int, end: int | None) -> None:
     assert find_container_end(text, start) == end
 
 
@@ -126,9 +126,9 @@ def test_the_end_of_a_value(text: str, start: int, end: int | None) -> None:
     ("text", "deep"),
     [(nested(128), False), (nested(129), True), ("[]" * 129, True), ('"{"' * 10, False), (b"[" * 129, True)],
 )
-def test_few_values_can_be_deep(text: bytes | str, deep: bool) -> None:
+def test_a_value_may_be_deep_only_with_many_opening_brackets(text: bytes | str, deep: bool) -> None:
     assert may_be_deep(text) is deep
 
 
-def test_an_unread_value_is_text() -> None:
+def test_raw_json_is_dumped_verbatim() -> None:
     assert dumps([RawJson('{"a":1}'), "x"]).lstrip() == b'[{"a":1},"x"]'

@@ -19,16 +19,16 @@ json_values = st.recursive(
     ("left", "right", "same"),
     [
         pytest.param(1, 1.0, True, id="numbers by value"),
-        pytest.param(1, True, False, id="a boolean is no number"),
-        pytest.param(False, 0, False, id="nor is false"),
+        pytest.param(1, True, False, id="true is not 1"),
+        pytest.param(False, 0, False, id="false is not 0"),
         pytest.param(True, True, True, id="booleans"),
-        pytest.param([1, {"a": True}], [1.0, {"a": True}], True, id="inside"),
-        pytest.param([1, {"a": True}], [1, {"a": 1}], False, id="not inside"),
+        pytest.param([1, {"a": True}], [1.0, {"a": True}], True, id="nested and equal"),
+        pytest.param([1, {"a": True}], [1, {"a": 1}], False, id="nested and different"),
         pytest.param({"a": 1, "b": 2}, {"b": 2, "a": 1}, True, id="keys in another order"),
         pytest.param({"a": None}, {}, False, id="null is not absent"),
-        pytest.param([], {}, False, id="a list is no object"),
-        pytest.param("1", 1, False, id="text is no number"),
-        pytest.param([1], [1, 2], False, id="lengths"),
+        pytest.param([], {}, False, id="a list is not an object"),
+        pytest.param("1", 1, False, id="text is not a number"),
+        pytest.param([1], [1, 2], False, id="lists of different lengths"),
     ],
 )
 def test_values_are_compared_as_json(left: Any, right: Any, same: bool) -> None:
@@ -60,14 +60,14 @@ def test_any_depth_can_be_measured() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "held"),
+    ("value", "count"),
     [
         pytest.param(1, 0, id="a scalar"),
-        pytest.param([], 0, id="nothing"),
+        pytest.param([], 0, id="an empty list"),
         pytest.param([1, 2], 2, id="a list"),
         pytest.param({"a": {"b": [1, {}]}}, 4, id="at any depth"),
     ],
 )
-def test_values_are_counted_at_any_depth(value: Any, held: int) -> None:
-    assert not contains_more_than(value, held)
-    assert held == 0 or contains_more_than(value, held - 1)
+def test_values_are_counted_at_any_depth(value: Any, count: int) -> None:
+    assert not contains_more_than(value, count)
+    assert count == 0 or contains_more_than(value, count - 1)

@@ -1,4 +1,4 @@
-"""Status documents, byte for byte as Kubernetes words them."""
+"""Status documents, byte for byte those of Kubernetes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ THING = GroupKind("example.org", "Thing")
             "AlreadyExists",
             'things.example.org "x" already exists',
             {"name": "x", "group": "example.org", "kind": "things"},
-            id="exists",
+            id="already exists",
         ),
         pytest.param(
             errors.AlreadyExists(THINGS, "x", deleting=True),
@@ -45,7 +45,7 @@ THING = GroupKind("example.org", "Thing")
             "AlreadyExists",
             'object is being deleted: things.example.org "x" already exists',
             {"name": "x", "group": "example.org", "kind": "things"},
-            id="exists, and is on its way out",
+            id="already exists, and is being deleted",
         ),
         pytest.param(
             errors.GenerateNameExhausted(THINGS, "x"),
@@ -70,9 +70,9 @@ THING = GroupKind("example.org", "Thing")
             "Forbidden",
             'things.example.org "x" is forbidden: no',
             {"name": "x", "group": "example.org", "kind": "things"},
-            id="refused by admission",
+            id="forbidden by admission",
         ),
-        pytest.param(errors.Unauthorized(), 401, "Unauthorized", "Unauthorized", None, id="who are you"),
+        pytest.param(errors.Unauthorized(), 401, "Unauthorized", "Unauthorized", None, id="unauthorized"),
         pytest.param(errors.BadRequest("why"), 400, "BadRequest", "why", None, id="bad request"),
         pytest.param(
             errors.RequestEntityTooLarge("limit is 3145728"),
@@ -103,7 +103,9 @@ THING = GroupKind("example.org", "Thing")
         ),
     ],
 )
-def test_a_status(error: StatusError, code: int, reason: str, message: str, details: dict[str, object] | None) -> None:
+def test_an_error_has_the_status_of_kubernetes(
+    error: StatusError, code: int, reason: str, message: str, details: dict[str, object] | None
+) -> None:
     expected: dict[str, object] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -130,16 +132,16 @@ def test_a_status(error: StatusError, code: int, reason: str, message: str, deta
         pytest.param(
             errors.not_supported("f", "x", ["a", "b"]),
             'f: Unsupported value: "x": supported values: "a", "b"',
-            id="what would be supported",
+            id="supported values are listed",
         ),
         pytest.param(errors.too_long("f", 5), "f: Too long: may not be more than 5 bytes", id="too long"),
     ],
 )
-def test_a_field_error_reads(error: errors.FieldError, text: str) -> None:
+def test_a_field_error_has_the_text_of_kubernetes(error: errors.FieldError, text: str) -> None:
     assert str(error) == text
 
 
-def test_all_field_errors_are_told_at_once_and_each_once() -> None:
+def test_all_field_errors_are_reported_at_once_and_each_once() -> None:
     twice = errors.invalid("spec.a", 1, "why")
     error = errors.Invalid(THING, "x", [twice, errors.required("spec.b"), twice])
     assert error.message == 'Thing.example.org "x" is invalid: [spec.a: Invalid value: 1: why, spec.b: Required value]'
@@ -147,25 +149,24 @@ def test_all_field_errors_are_told_at_once_and_each_once() -> None:
     assert error.causes[0] == {"reason": "FieldValueInvalid", "message": "Invalid value: 1: why", "field": "spec.a"}
 
 
-def test_an_expired_list_says_how_to_go_on() -> None:
+def test_an_expired_list_offers_a_continue_token() -> None:
     assert errors.Expired("too old", continue_token="t").status()["metadata"] == {"continue": "t"}
 
 
-def test_a_hosts_status_becomes_the_same_error() -> None:
+def test_a_status_document_becomes_the_same_error() -> None:
     error = errors.Conflict(THINGS, "x")
     assert errors.from_status(error.status(), 409).status() == error.status()
 
 
-def test_what_has_no_name_is_forbidden_without_one() -> None:
-    refused = errors.Forbidden(GroupResource("", "configmaps"), "", "no")
-    assert refused.message == "configmaps is forbidden: no"
-    assert refused.details == {"kind": "configmaps"}
+def test_an_object_without_a_name_is_forbidden_by_its_resource_alone() -> None:
+    error = errors.Forbidden(GroupResource("", "configmaps"), "", "no")
+    assert error.message == "configmaps is forbidden: no"
+    assert error.details == {"kind": "configmaps"}
 
 
-def test_of_errors_beyond_count_the_first_are_told_and_the_others_counted() -> None:
-    """ATTACK-13: twenty thousand owners of which each is a controller were once twenty thousand copies of all of
-    them."""
+def test_the_first_of_too_many_errors_are_reported_and_the_rest_counted() -> None:
+    """ATTACK-13: with twenty thousand owner references that are all controllers, each error quoted all of them."""
     owners = [{"kind": "K", "name": f"n{number}"} for number in range(20_000)]
-    told = errors.Invalid(THING, "x", [errors.invalid("metadata.ownerReferences", owners, "one too many")] * 20_000)
-    assert [cause["field"] for cause in told.causes] == ["metadata.ownerReferences"]
-    assert told.message.endswith("one too many, and 19999 more errors]")
+    error = errors.Invalid(THING, "x", [errors.invalid("metadata.ownerReferences", owners, "one too many")] * 20_000)
+    assert [cause["field"] for cause in error.causes] == ["metadata.ownerReferences"]
+    assert error.message.endswith("one too many, and 19999 more errors]")

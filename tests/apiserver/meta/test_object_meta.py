@@ -30,17 +30,17 @@ def messages(metadata: dict[str, Any], **more: Any) -> list[str]:
         pytest.param(
             {"namespace": "A"},
             'metadata.namespace: Invalid value: "A": a lowercase RFC 1123 label must',
-            id="a wrong namespace",
+            id="an invalid namespace",
         ),
         pytest.param(
             {"labels": {"a b": "x"}},
             'metadata.labels: Invalid value: "a b": name part must consist of',
-            id="a label's key",
+            id="a label key",
         ),
         pytest.param(
             {"labels": {"a": "x y"}},
             'metadata.labels: Invalid value: "x y": a valid label must be an empty string or consist of',
-            id="a label's value",
+            id="a label value",
         ),
         pytest.param(
             {"labels": {"a": "x" * 64}},
@@ -50,7 +50,7 @@ def messages(metadata: dict[str, Any], **more: Any) -> list[str]:
         pytest.param(
             {"annotations": {"a b": "x"}},
             'metadata.annotations: Invalid value: "a b": name part must consist of',
-            id="an annotation's key",
+            id="an annotation key",
         ),
         pytest.param(
             {"annotations": {"a": "x" * meta.ANNOTATIONS_LIMIT}},
@@ -76,7 +76,7 @@ def messages(metadata: dict[str, Any], **more: Any) -> list[str]:
         pytest.param(
             {"ownerReferences": [{**OWNER, "apiVersion": "a/"}]},
             'metadata.ownerReferences.apiVersion: Invalid value: "a/": version must not be empty',
-            id="an owner with a group alone",
+            id="an owner with only a group",
         ),
         pytest.param(
             {"ownerReferences": [{**OWNER, "uid": ""}]},
@@ -88,11 +88,11 @@ def messages(metadata: dict[str, Any], **more: Any) -> list[str]:
             "metadata.ownerReferences: Invalid value: "
             '{"apiVersion":"v1","kind":"Event","name":"e","uid":"1"}: '
             "/v1, Kind=Event is disallowed from being an owner",
-            id="an Event for an owner",
+            id="an Event as owner",
         ),
     ],
 )
-def test_wrong_metadata_is_told_in_the_words_of_kubernetes(metadata: dict[str, Any], start: str) -> None:
+def test_invalid_metadata_has_the_error_of_kubernetes(metadata: dict[str, Any], start: str) -> None:
     (message,) = messages(metadata)
     assert message.startswith(start)
 
@@ -100,7 +100,7 @@ def test_wrong_metadata_is_told_in_the_words_of_kubernetes(metadata: dict[str, A
 @pytest.mark.parametrize(
     "metadata",
     [
-        pytest.param({}, id="none"),
+        pytest.param({}, id="empty metadata"),
         pytest.param({"labels": {"a.b/C_d-9": "", "x": "A"}}, id="labels"),
         pytest.param({"annotations": {"Example.com/X": "any text\n"}}, id="an annotation in capitals"),
         pytest.param({"annotations": {"a": "x" * (meta.ANNOTATIONS_LIMIT - 1)}}, id="annotations to the limit"),
@@ -109,11 +109,11 @@ def test_wrong_metadata_is_told_in_the_words_of_kubernetes(metadata: dict[str, A
         pytest.param({"labels": None, "annotations": None, "finalizers": None, "ownerReferences": None}, id="nulls"),
     ],
 )
-def test_right_metadata_passes(metadata: dict[str, Any]) -> None:
+def test_valid_metadata_has_no_errors(metadata: dict[str, Any]) -> None:
     assert messages(metadata) == []
 
 
-def test_only_one_owner_is_the_controller() -> None:
+def test_only_one_owner_may_be_the_controller() -> None:
     owners = [{**OWNER, "uid": uid, "name": f"n{uid}", "controller": True} for uid in "123"]
     found = messages({"ownerReferences": owners})
     assert [message.rpartition(": ")[2] for message in found] == [
@@ -122,9 +122,9 @@ def test_only_one_owner_is_the_controller() -> None:
     ]
 
 
-def test_errors_of_the_kind_come_first_and_all_are_told() -> None:
-    ours = FieldError("FieldValueInvalid", "metadata.name", "x", "no")
-    assert len(messages({"labels": {"a b": "x y"}, "finalizers": ["-"]}, name_errors=[ours])) == 4
+def test_name_errors_and_all_other_errors_are_reported() -> None:
+    name_error = FieldError("FieldValueInvalid", "metadata.name", "x", "no")
+    assert len(messages({"labels": {"a b": "x y"}, "finalizers": ["-"]}, name_errors=[name_error])) == 4
 
 
 def test_a_cluster_scoped_object_has_no_namespace() -> None:
@@ -144,7 +144,7 @@ def test_a_cluster_scoped_object_has_no_namespace() -> None:
         ("deletionGracePeriodSeconds", 5),
     ],
 )
-def test_what_never_changes(field: str, value: Any) -> None:
+def test_immutable_metadata_cannot_be_updated(field: str, value: Any) -> None:
     old = {"metadata": {"name": "x", "namespace": "ns", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}}
     new = {"metadata": {**old["metadata"], field: value}}
     (error,) = meta.validate_metadata_update(new, old)
@@ -164,7 +164,7 @@ def test_an_object_that_is_being_deleted_gains_no_finalizers() -> None:
     assert meta.validate_metadata_update(fewer, old) == []
 
 
-def test_owner_references_are_deduplicated_if_they_are_the_same_in_everything() -> None:
+def test_identical_owner_references_are_deduplicated() -> None:
     renamed = {**OWNER, "name": "f"}
     other = {**OWNER, "uid": "2"}
     obj = {"metadata": {"ownerReferences": [OWNER, OWNER, renamed, other, other, other]}}
@@ -177,8 +177,8 @@ def test_owner_references_are_deduplicated_if_they_are_the_same_in_everything() 
 
 
 @pytest.mark.timeout(30)
-def test_very_many_owner_references_do_not_stop_the_server() -> None:
-    """ATTACK-13: compared each with each, these take minutes."""
+def test_many_owner_references_are_deduplicated_in_linear_time() -> None:
+    """ATTACK-13: comparing each reference with every other would take minutes."""
     many = [{**OWNER, "uid": str(number)} for number in range(20_000)]
     obj = {"metadata": {"ownerReferences": [*many, dict(many[0])]}}
     warning = meta.dedup_owner_references(obj)
@@ -194,7 +194,7 @@ def test_generated_names_fit_and_differ() -> None:
     assert re.fullmatch("x{58}.{5}", meta.generate_name("x" * 100))
 
 
-def test_times_and_uids_have_their_form() -> None:
+def test_times_are_rfc3339_and_uids_are_uuids() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", meta.now_rfc3339())
     assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", meta.new_uid())
 
@@ -205,20 +205,20 @@ def test_times_and_uids_have_their_form() -> None:
         pytest.param("a-b9", True, True, id="a label"),
         pytest.param("a.b-c.d", False, True, id="a subdomain"),
         pytest.param("A", False, False, id="a capital"),
-        pytest.param("-a", False, False, id="a dash in front"),
+        pytest.param("-a", False, False, id="a leading dash"),
         pytest.param("a..b", False, False, id="two dots"),
         pytest.param("a\n", False, False, id="a line break"),
-        pytest.param("", False, False, id="nothing"),
+        pytest.param("", False, False, id="empty"),
         pytest.param("x" * 64, False, True, id="64 characters"),
         pytest.param("x" * 254, False, False, id="254 characters"),
     ],
 )
-def test_names_of_the_dns(name: str, label: bool, subdomain: bool) -> None:
+def test_names_are_validated_as_dns_labels_and_subdomains(name: str, label: bool, subdomain: bool) -> None:
     assert (meta.dns1123_label_errors(name) == []) is label
     assert (meta.dns1123_subdomain_errors(name) == []) is subdomain
 
 
-def test_the_texts_of_names_are_those_of_kubernetes() -> None:
+def test_name_errors_have_the_texts_of_kubernetes() -> None:
     assert meta.dns1123_subdomain_errors("A_b") == [
         (
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
@@ -231,8 +231,8 @@ def test_the_texts_of_names_are_those_of_kubernetes() -> None:
     assert meta.label_value_errors("x y") != []
 
 
-def test_very_many_controllers_share_what_they_are_told_with() -> None:
-    """ATTACK-13: a copy of all owners for each would be more than a machine holds."""
+def test_errors_about_many_controllers_share_one_value() -> None:
+    """ATTACK-13: a copy of all owner references for each error would exhaust the memory."""
     owners = [{**OWNER, "uid": str(number), "controller": True} for number in range(200)]
     obj = {"metadata": {"name": "x", "namespace": "ns", "ownerReferences": owners}}
     problems = meta.validate_metadata(obj, widgets())

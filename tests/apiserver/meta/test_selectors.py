@@ -1,4 +1,4 @@
-"""Label and field selectors: what they match, and the words in which they are refused (WIRE-D56, WIRE-D57)."""
+"""Label and field selectors: matching, and the errors of invalid ones (WIRE-D56, WIRE-D57)."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ NAME_PART = (
 @pytest.mark.parametrize(
     ("text", "labels", "matches"),
     [
-        pytest.param("", {}, True, id="nothing asked matches everything"),
-        pytest.param("a", {"a": ""}, True, id="a key alone asks that it exists"),
+        pytest.param("", {}, True, id="an empty selector matches everything"),
+        pytest.param("a", {"a": ""}, True, id="a key alone requires that it exists"),
         pytest.param("a", {"b": ""}, False, id="a key that is not there does not exist"),
-        pytest.param("!a", {"b": ""}, True, id="an exclamation mark asks that it does not"),
-        pytest.param("! a", {"a": ""}, False, id="a space may follow the mark"),
+        pytest.param("!a", {"b": ""}, True, id="an exclamation mark requires that it does not exist"),
+        pytest.param("! a", {"a": ""}, False, id="a space may follow the exclamation mark"),
         pytest.param("a=b", {"a": "b"}, True, id="one equals sign"),
         pytest.param("a==b", {"a": "b"}, True, id="two equals signs"),
         pytest.param("a=b", {}, False, id="a missing key equals nothing"),
@@ -41,7 +41,7 @@ NAME_PART = (
         pytest.param("a>5", {"a": "6"}, True, id="greater"),
         pytest.param("a>5", {"a": "5"}, False, id="equal is not greater"),
         pytest.param("a<5", {"a": "4"}, True, id="less"),
-        pytest.param("a<5", {"a": "x"}, False, id="what is no number compares with nothing"),
+        pytest.param("a<5", {"a": "x"}, False, id="text is neither greater nor less"),
         pytest.param("a,!a", {"a": ""}, False, id="a contradiction matches nothing"),
         pytest.param("in in (in)", {"in": "in"}, True, id="operators may be keys and values"),
         pytest.param(f"{'k' * 63}=v", {"k" * 63: "v"}, True, id="a key of 63 characters"),
@@ -63,15 +63,23 @@ def test_a_label_selector_matches(text: str, labels: Mapping[str, str], matches:
             id="no operator",
         ),
         pytest.param(
-            "a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt", id="words"
+            "a b",
+            "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
+            id="an identifier instead of an operator",
         ),
         pytest.param("=a", "found '=', expected: !, identifier, or 'end of string'", id="an operator first"),
         pytest.param("a,", "found '', expected: identifier after ','", id="nothing after a comma"),
-        pytest.param("!", "unable to parse requirement: found '', expected: identifier", id="a mark without a key"),
-        pytest.param("!a=b", "found '=', expected: ',' or 'end of string'", id="a mark and an operator"),
-        pytest.param("a=(", "unable to parse requirement: found '(', expected: identifier", id="a set behind equals"),
+        pytest.param(
+            "!", "unable to parse requirement: found '', expected: identifier", id="an exclamation mark without a key"
+        ),
+        pytest.param("!a=b", "found '=', expected: ',' or 'end of string'", id="an exclamation mark and an operator"),
+        pytest.param(
+            "a=(", "unable to parse requirement: found '(', expected: identifier", id="a set after an equals sign"
+        ),
         pytest.param("a in b", "unable to parse requirement: found 'b' expected: '('", id="in without a set"),
-        pytest.param("a in (b", "unable to parse requirement: found '', expected: ',' or ')'", id="an open set"),
+        pytest.param(
+            "a in (b", "unable to parse requirement: found '', expected: ',' or ')'", id="a set that is not closed"
+        ),
         pytest.param(
             "a in ()",
             "unable to parse requirement: values: Invalid value: []: for 'in', 'notin' operators, "
@@ -82,9 +90,11 @@ def test_a_label_selector_matches(text: str, labels: Mapping[str, str], matches:
             "a>x",
             "unable to parse requirement: values[0]: Invalid value: \"x\": for 'Gt', 'Lt' operators, "
             "the value must be an integer",
-            id="greater than a word",
+            id="greater than text",
         ),
-        pytest.param("a:b", f'unable to parse requirement: <nil>: Invalid value: "a:b": {NAME_PART}', id="a wrong key"),
+        pytest.param(
+            "a:b", f'unable to parse requirement: <nil>: Invalid value: "a:b": {NAME_PART}', id="an invalid key"
+        ),
         pytest.param(
             "/a",
             'unable to parse requirement: <nil>: Invalid value: "/a": prefix part must be non-empty',
@@ -98,18 +108,18 @@ def test_a_label_selector_matches(text: str, labels: Mapping[str, str], matches:
         pytest.param(
             "a=b:c",
             'unable to parse requirement: values[0][a]: Invalid value: "b:c": a valid label',
-            id="a wrong value",
+            id="an invalid value",
         ),
     ],
 )
-def test_a_label_selector_is_refused(text: str, message: str) -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_an_invalid_label_selector_is_a_bad_request(text: str, message: str) -> None:
+    with pytest.raises(BadRequest) as raised:
         parse_label_selector(text)
-    assert refused.value.message.startswith(message)
+    assert raised.value.message.startswith(message)
 
 
-def written(requirement: Requirement) -> str:
-    # a set of the empty value alone is written as a comma
+def format_requirement(requirement: Requirement) -> str:
+    # a set with only the empty value is written as a comma
     key, values = requirement.key, ",".join(requirement.values) or ","
     forms = {
         "In": f"{key} in ({values})",
@@ -123,18 +133,18 @@ def written(requirement: Requirement) -> str:
 
 
 @given(st.text(alphabet="ab/=!<>(), intno.-_é\t01", max_size=30))
-def test_any_text_is_refused_or_means_the_same_when_written_again(text: str) -> None:
+def test_any_text_is_rejected_or_survives_a_round_trip(text: str) -> None:
     try:
         selector = parse_label_selector(text)
     except BadRequest:
         return
-    assert parse_label_selector(",".join(map(written, selector.requirements))) == selector
+    assert parse_label_selector(",".join(map(format_requirement, selector.requirements))) == selector
 
 
 @pytest.mark.parametrize(
     ("text", "requirements"),
     [
-        pytest.param("", (), id="nothing"),
+        pytest.param("", (), id="empty"),
         pytest.param("metadata.name=x", (Requirement("metadata.name", "In", ("x",)),), id="one equals sign"),
         pytest.param("metadata.name==x", (Requirement("metadata.name", "In", ("x",)),), id="two equals signs"),
         pytest.param("metadata.name!=x", (Requirement("metadata.name", "NotIn", ("x",)),), id="not equal"),
@@ -169,10 +179,10 @@ def test_a_field_selector_is_parsed(text: str, requirements: tuple[Requirement, 
         ),
     ],
 )
-def test_a_field_selector_is_refused(text: str, message: str) -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_an_invalid_field_selector_is_a_bad_request(text: str, message: str) -> None:
+    with pytest.raises(BadRequest) as raised:
         parse_field_selector(text)
-    assert refused.value.message == message
+    assert raised.value.message == message
 
 
 def test_other_fields_can_be_supported() -> None:
@@ -181,16 +191,16 @@ def test_other_fields_can_be_supported() -> None:
     assert not selector.matches({"type": "other"})
 
 
-def test_kinds_with_fields_of_their_own_refuse_others_in_other_words() -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_kinds_with_selectable_fields_reject_unknown_fields_with_another_error() -> None:
+    with pytest.raises(BadRequest) as raised:
         parse_field_selector("spec.x=1", ("metadata.name", "metadata.namespace", "type"))
-    assert refused.value.message == "field label not supported: spec.x"
+    assert raised.value.message == "field label not supported: spec.x"
 
 
-def test_every_field_can_be_let_pass() -> None:
+def test_any_field_can_be_supported() -> None:
     assert parse_field_selector("spec.x=1", None).requirements == (Requirement("spec.x", "In", ("1",)),)
 
 
-def test_a_field_selector_tells_the_value_it_insists_on() -> None:
+def test_a_field_selector_returns_the_value_it_requires() -> None:
     selector = parse_field_selector("metadata.name!=a,metadata.namespace=b")
     assert (selector.exact("metadata.name"), selector.exact("metadata.namespace")) == (None, "b")

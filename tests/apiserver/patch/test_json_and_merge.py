@@ -21,7 +21,7 @@ def patched(*operations: Any) -> Any:
     return result
 
 
-def test_what_is_replaced_may_be_new_where_that_is_asked_for() -> None:
+def test_replace_may_add_a_missing_member_on_request() -> None:
     replacing = [{"op": "replace", "path": "/a~1b", "value": 1}]
     assert json_patch({"x": 1}, replacing, replace_adds=True) == {"x": 1, "a/b": 1}
     with pytest.raises(PatchFailed) as caught:
@@ -65,7 +65,7 @@ def test_what_is_replaced_may_be_new_where_that_is_asked_for() -> None:
         ),
     ],
 )
-def test_an_operation_does_what_the_rfc_says(operation: Any, path: tuple[str, ...], value: Any) -> None:
+def test_an_operation_follows_rfc_6902(operation: Any, path: tuple[str, ...], value: Any) -> None:
     found: Any = patched(operation)
     for step in path:
         found = found[step]
@@ -77,37 +77,37 @@ def test_an_operation_does_what_the_rfc_says(operation: Any, path: tuple[str, ..
     [
         pytest.param({"op": "test", "path": "/spec/on", "value": 0}, id="false is not 0"),
         pytest.param({"op": "test", "path": "/spec/list", "value": [1, 2]}, id="a test that does not hold"),
-        pytest.param({"op": "test", "path": "/spec/nope", "value": None}, id="a test of nothing"),
-        pytest.param({"op": "test", "path": "/spec/list/-", "value": None}, id="a test behind the end"),
-        pytest.param({"op": "remove", "path": "/nope"}, id="remove what is not there"),
+        pytest.param({"op": "test", "path": "/spec/nope", "value": None}, id="a test of a missing field"),
+        pytest.param({"op": "test", "path": "/spec/list/-", "value": None}, id="a test after the end"),
+        pytest.param({"op": "remove", "path": "/nope"}, id="remove a missing field"),
         pytest.param({"op": "remove", "path": ""}, id="remove everything"),
-        pytest.param({"op": "remove", "path": "/spec/list/-"}, id="remove behind the end"),
-        pytest.param({"op": "replace", "path": "/spec/nope", "value": 1}, id="replace what is not there"),
+        pytest.param({"op": "remove", "path": "/spec/list/-"}, id="remove after the end"),
+        pytest.param({"op": "replace", "path": "/spec/nope", "value": 1}, id="replace a missing field"),
         pytest.param({"op": "replace", "path": "", "value": 1}, id="replace the object by a number"),
-        pytest.param({"op": "add", "path": "/nope/x", "value": 1}, id="add to what is not there"),
+        pytest.param({"op": "add", "path": "/nope/x", "value": 1}, id="add to a missing object"),
         pytest.param({"op": "add", "path": "/metadata/name/0", "value": "y"}, id="add to text"),
-        pytest.param({"op": "add", "path": "/spec/list/9", "value": 1}, id="insert far behind the end"),
+        pytest.param({"op": "add", "path": "/spec/list/9", "value": 1}, id="insert far after the end"),
         pytest.param({"op": "add", "path": "/spec/list/-1", "value": 1}, id="a negative index"),
         pytest.param({"op": "add", "path": "/spec/list/01", "value": 1}, id="a leading zero"),
-        pytest.param({"op": "add", "path": "/spec/list/x", "value": 1}, id="no index"),
-        pytest.param({"op": "add", "path": "spec", "value": 1}, id="no pointer"),
-        pytest.param({"op": "add", "path": "/spec/~2", "value": 1}, id="a broken escape"),
+        pytest.param({"op": "add", "path": "/spec/list/x", "value": 1}, id="not an index"),
+        pytest.param({"op": "add", "path": "spec", "value": 1}, id="not a JSON pointer"),
+        pytest.param({"op": "add", "path": "/spec/~2", "value": 1}, id="an invalid escape"),
         pytest.param({"op": "move", "from": "/spec", "path": "/spec/list"}, id="move into itself"),
-        pytest.param({"op": "copy", "from": "/spec/nope", "path": "/x"}, id="copy what is not there"),
+        pytest.param({"op": "copy", "from": "/spec/nope", "path": "/x"}, id="copy a missing field"),
         pytest.param({"op": "copy", "from": "/metadata/name/0", "path": "/x"}, id="copy a letter"),
         pytest.param({"op": "add", "path": "/x"}, id="no value"),
         pytest.param({"op": "add", "value": 1}, id="no path"),
         pytest.param({"op": "move", "path": "/x"}, id="no from"),
         pytest.param({"op": "merge", "path": "/x", "value": 1}, id="an unknown operation"),
-        pytest.param({}, id="nothing"),
+        pytest.param({}, id="an empty operation"),
     ],
 )
 def test_an_operation_that_cannot_be_applied_is_unprocessable(operation: Any) -> None:
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         patched(operation)
-    assert (refused.value.code, refused.value.reason) == (422, "Invalid")
-    assert refused.value.message == "the server rejected our request due to an error in our request"
-    assert refused.value.details == {}
+    assert (raised.value.code, raised.value.reason) == (422, "Invalid")
+    assert raised.value.message == "the server rejected our request due to an error in our request"
+    assert raised.value.details == {}
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_an_operation_that_cannot_be_applied_is_unprocessable(operation: Any) ->
         pytest.param("x", id="text"),
         pytest.param(None, id="null"),
         pytest.param([1], id="a list of numbers"),
-        pytest.param([{"op": 1, "path": "/x"}], id="an op that is no text"),
-        pytest.param([{"op": "remove", "path": ["x"]}], id="a path that is no text"),
-        pytest.param([{"op": "copy", "path": "/x", "from": None}], id="a from that is no text"),
+        pytest.param([{"op": 1, "path": "/x"}], id="an op that is not a string"),
+        pytest.param([{"op": "remove", "path": ["x"]}], id="a path that is not a string"),
+        pytest.param([{"op": "copy", "path": "/x", "from": None}], id="a from that is not a string"),
     ],
 )
-def test_what_is_no_json_patch_is_a_bad_request(patch: Any) -> None:
+def test_an_invalid_json_patch_is_a_bad_request(patch: Any) -> None:
     with pytest.raises(BadRequest, match="error decoding patch: "):
         json_patch(DOCUMENT, patch)
 
@@ -130,15 +130,15 @@ def test_what_is_no_json_patch_is_a_bad_request(patch: Any) -> None:
 def test_too_many_operations_are_too_large() -> None:
     test = {"op": "test", "path": "/spec/on", "value": False}
     assert json_patch(DOCUMENT, [test] * 10_000) == DOCUMENT
-    with pytest.raises(RequestEntityTooLarge) as refused:
+    with pytest.raises(RequestEntityTooLarge) as raised:
         json_patch(DOCUMENT, [test] * 10_001)
-    assert refused.value.message == (
+    assert raised.value.message == (
         "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
     )
 
 
 @pytest.mark.parametrize(("values", "copies", "fits"), [(9_000, 2, True), (9_000, 3, False), (20_001, 1, False)])
-def test_copies_make_no_more_than_an_object_may_hold(values: int, copies: int, fits: bool) -> None:
+def test_copy_operations_are_limited_by_the_values_they_create(values: int, copies: int, fits: bool) -> None:
     operations = [{"op": "copy", "from": "/a", "path": f"/b{number}"} for number in range(copies)]
     with contextlib.nullcontext() if fits else pytest.raises(PatchFailed):
         assert len(json_patch({"a": ["x"] * values}, operations)) == 1 + copies
@@ -146,29 +146,29 @@ def test_copies_make_no_more_than_an_object_may_hold(values: int, copies: int, f
 
 def test_copies_of_copies_are_bounded() -> None:
     double = [{"op": "copy", "from": "/a", "path": "/a/-"}, {"op": "copy", "from": "/a", "path": "/a/-"}]
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         json_patch({"a": ["x"]}, double * 40)
-    assert refused.value.code == 422
+    assert raised.value.code == 422
 
 
-def test_a_long_text_is_not_repeated_without_end() -> None:
+def test_copies_of_long_text_are_bounded() -> None:
     long = [{"op": "copy", "from": "/a/0", "path": f"/b/k{number}"} for number in range(40)]
     document = {"a": ["x" * 100_000], "b": {}}
     assert len(json_patch(document, long[:30])["b"]) == 30
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         json_patch(document, long)
-    assert refused.value.code == 422
+    assert raised.value.code == 422
 
 
-def test_operations_cannot_nest_an_object_without_end() -> None:
+def test_operations_cannot_nest_an_object_too_deeply() -> None:
     deeper = [{"op": "copy", "from": "/a", "path": "/b"}, {"op": "add", "path": "/a", "value": {}}]
     step = [*deeper, {"op": "move", "from": "/b", "path": "/a/x"}]
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         json_patch({"a": {}}, step * 200)
-    assert refused.value.code == 422
+    assert raised.value.code == 422
 
 
-def test_a_patch_can_be_applied_again() -> None:
+def test_a_patch_is_not_modified_and_can_be_applied_again() -> None:
     operations = [
         {"op": "add", "path": "/spec/map", "value": {}},
         {"op": "add", "path": "/spec/map/a", "value": 1},
@@ -183,20 +183,20 @@ def test_a_patch_can_be_applied_again() -> None:
     [
         pytest.param({"a": 1}, {"b": 2}, {"a": 1, "b": 2}, id="a new field"),
         pytest.param({"a": 1}, {"a": None}, {}, id="a null removes"),
-        pytest.param({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}, id="inside"),
+        pytest.param({"a": {"b": 1, "c": 2}}, {"a": {"b": None}}, {"a": {"c": 2}}, id="nested fields"),
         pytest.param({"a": [1]}, {"a": [2, None]}, {"a": [2, None]}, id="lists are replaced"),
-        pytest.param({"a": 1}, {"a": {"b": None, "c": {"d": None}}}, {"a": {"c": {}}}, id="nulls never stay"),
-        pytest.param({"a": 1}, "x", "x", id="no object replaces"),
-        pytest.param("x", {"a": 1}, {"a": 1}, id="over no object"),
+        pytest.param({"a": 1}, {"a": {"b": None, "c": {"d": None}}}, {"a": {"c": {}}}, id="nulls are never stored"),
+        pytest.param({"a": 1}, "x", "x", id="a scalar replaces"),
+        pytest.param("x", {"a": 1}, {"a": 1}, id="an object replaces a scalar"),
     ],
 )
-def test_a_merge_patch_does_what_the_rfc_says(obj: Any, patch: Any, merged: Any) -> None:
+def test_a_merge_patch_follows_rfc_7396(obj: Any, patch: Any, merged: Any) -> None:
     before = copy.deepcopy((obj, patch))
     assert merge_patch(obj, patch) == merged
     assert (obj, patch) == before
 
 
-def test_a_merge_patch_without_end_is_a_bad_request() -> None:
+def test_a_deeply_nested_merge_patch_is_a_bad_request() -> None:
     patch: Any = {}
     for _ in range(900):
         patch = {"a": patch}

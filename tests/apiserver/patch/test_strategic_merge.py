@@ -1,4 +1,4 @@
-"""Strategic merge patch, by itself; tests/e2e/test_kubectl_apply.py asks a real kube-apiserver."""
+"""Strategic merge patches by themselves. tests/e2e/kubectl/test_built_in_kinds.py applies them with kubectl."""
 
 from __future__ import annotations
 
@@ -47,7 +47,12 @@ def ports(*numbers: int, **more: Any) -> list[dict[str, Any]]:
         pytest.param({"a": {"b": 1}}, {"a": "text"}, {"a": "text"}, id="another type replaces"),
         pytest.param({"rules": ports(1, 2)}, {"rules": ports(3)}, {"rules": ports(3)}, id="lists replace"),
         pytest.param({"x": {"y": [1]}}, {"x": {"y": [2]}}, {"x": {"y": [2]}}, id="unknown lists replace"),
-        pytest.param({"whole": {"a": 1}}, {"whole": {"b": 2}}, {"whole": {"b": 2}}, id="objects that are replaced"),
+        pytest.param(
+            {"whole": {"a": 1}},
+            {"whole": {"b": 2}},
+            {"whole": {"b": 2}},
+            id="objects with the replace strategy are replaced",
+        ),
         pytest.param(
             {"words": ["a", "b"]}, {"words": ["c", "b"]}, {"words": ["c", "a", "b"]}, id="values are added once"
         ),
@@ -55,7 +60,7 @@ def ports(*numbers: int, **more: Any) -> list[dict[str, Any]]:
             {"groups": {"g": {"words": ["a"]}}},
             {"groups": {"g": {"words": ["b"]}}},
             {"groups": {"g": {"words": ["b", "a"]}}},
-            id="hints below a map",
+            id="hints apply in values of a map",
         ),
         pytest.param(
             {"ports": ports(80, name="http")},
@@ -67,7 +72,7 @@ def ports(*numbers: int, **more: Any) -> list[dict[str, Any]]:
             {"ports": ports(80)},
             {"ports": ports(443, tags=["t"])},
             {"ports": [*ports(443, tags=["t"]), *ports(80)]},
-            id="a new element comes before what the patch does not name",
+            id="a new element comes before the elements that the patch does not name",
         ),
         pytest.param(
             {"ports": ports(80, tags=["a"])},
@@ -75,7 +80,7 @@ def ports(*numbers: int, **more: Any) -> list[dict[str, Any]]:
             {"ports": ports(80, tags=["b", "a"])},
             id="lists in elements merge",
         ),
-        pytest.param({}, {"ports": ports(80)}, {"ports": ports(80)}, id="a list that was not there"),
+        pytest.param({}, {"ports": ports(80)}, {"ports": ports(80)}, id="a new list"),
         pytest.param(
             {"ports": ports(80, 443)},
             {"ports": [{"port": 80, "$patch": "delete"}]},
@@ -101,7 +106,7 @@ def ports(*numbers: int, **more: Any) -> list[dict[str, Any]]:
             {"words": ["a", "c"]},
             id="delete values",
         ),
-        pytest.param({}, {"$deleteFromPrimitiveList/words": ["b"]}, {}, id="delete values of nothing"),
+        pytest.param({}, {"$deleteFromPrimitiveList/words": ["b"]}, {}, id="delete values of a missing list"),
         pytest.param(
             {"words": ["a", "b", "c"]},
             {"$deleteFromPrimitiveList/words": ["b"], "$setElementOrder/words": ["c", "a", "d"], "words": ["d"]},
@@ -124,23 +129,25 @@ def ports(*numbers: int, **more: Any) -> list[dict[str, Any]]:
             {"ports": ports(1, 9, 2)},
             {"$setElementOrder/ports": ports(2, 1), "ports": ports(1, name="a")},
             {"ports": [{"port": 9}, {"port": 2}, {"port": 1, "name": "a"}]},
-            id="what the order does not name stays before what it was before",
+            id="an element that the order does not name stays before its successor",
         ),
         pytest.param(
             {"ports": ports(9, 1, 2)},
             {"$setElementOrder/ports": ports(1, 2), "ports": [{"port": 1, "name": "a"}]},
             {"ports": [{"port": 9}, {"port": 1, "name": "a"}, {"port": 2}]},
-            id="what stood before stays before",
+            id="an element before all others stays there",
         ),
         pytest.param(
             {}, {"$setElementOrder/ports": ports(2, 1), "ports": ports(1, 2)}, {"ports": ports(2, 1)}, id="a new order"
         ),
-        pytest.param({}, {"$setElementOrder/ports": ports(1)}, {}, id="an order of nothing"),
+        pytest.param({}, {"$setElementOrder/ports": ports(1)}, {}, id="an order of a missing list"),
         pytest.param({"a": 1}, {"$patch": "replace", "b": None, "c": 1}, {"c": 1}, id="replace everything"),
         pytest.param({}, {"a": {"$retainKeys": ["b"], "b": 1}}, {"a": {"b": 1}}, id="directives are not stored"),
     ],
 )
-def test_a_patch_is_merged(current: dict[str, Any], patch: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_a_strategic_merge_patch_is_merged(
+    current: dict[str, Any], patch: dict[str, Any], expected: dict[str, Any]
+) -> None:
     before = copy.deepcopy((current, patch))
     assert strategic_merge_patch(current, patch, SCHEMA) == expected
     assert (current, patch) == before
@@ -152,29 +159,49 @@ def test_a_patch_is_merged(current: dict[str, Any], patch: dict[str, Any], expec
         pytest.param({"ports": []}, {"ports": [{"name": "x"}]}, "does not contain its merge key: port", id="no key"),
         pytest.param({"ports": ports(1)}, {"ports": ["x"]}, "all be objects, or none of them", id="mixed elements"),
         pytest.param({"keyless": []}, {"keyless": ports(1)}, "cannot merge lists without merge key", id="no merge key"),
-        pytest.param({}, {"a": 1, "$patch": "fold"}, "unknown patch type found: fold", id="a directive"),
+        pytest.param({}, {"a": 1, "$patch": "fold"}, "unknown patch type found: fold", id="an unknown directive"),
         pytest.param(
-            {"ports": []}, {"ports": [{"$patch": "fold"}]}, "unknown patch type found: fold", id="of an element"
+            {"ports": []},
+            {"ports": [{"$patch": "fold"}]},
+            "unknown patch type found: fold",
+            id="an unknown directive in an element",
         ),
         pytest.param({"ports": []}, {"ports": [{"$patch": "merge"}]}, "cannot yet be specified", id="merge in a list"),
-        pytest.param({}, {"$setElementOrder/ports": 1}, "$setElementOrder/ports must be a list", id="an order"),
         pytest.param(
-            {"ports": ports(1)}, {"$setElementOrder/ports": [{}]}, "does not contain its merge key", id="order, no key"
+            {}, {"$setElementOrder/ports": 1}, "$setElementOrder/ports must be a list", id="an order that is not a list"
         ),
         pytest.param(
-            {"words": ["a"]}, {"$deleteFromPrimitiveList/words": "a"}, "must be a list", id="values to delete"
+            {"ports": ports(1)},
+            {"$setElementOrder/ports": [{}]},
+            "does not contain its merge key",
+            id="an order without the merge key",
         ),
-        pytest.param({}, {"a": 1, "$retainKeys": ["b"]}, "has every key of the patch", id="keys to retain"),
-        pytest.param({}, {"a": 1, "$retainKeys": "a"}, "has every key of the patch", id="keys that are no list"),
+        pytest.param(
+            {"words": ["a"]},
+            {"$deleteFromPrimitiveList/words": "a"},
+            "must be a list",
+            id="values to delete that are not a list",
+        ),
+        pytest.param(
+            {},
+            {"a": 1, "$retainKeys": ["b"]},
+            "has every key of the patch",
+            id="retained keys that omit a key of the patch",
+        ),
+        pytest.param(
+            {}, {"a": 1, "$retainKeys": "a"}, "has every key of the patch", id="retained keys that are not a list"
+        ),
     ],
 )
-def test_a_patch_that_makes_no_sense_is_a_400(current: dict[str, Any], patch: dict[str, Any], message: str) -> None:
-    with pytest.raises(BadRequest) as refused:
+def test_an_invalid_strategic_merge_patch_is_a_bad_request(
+    current: dict[str, Any], patch: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(BadRequest) as raised:
         strategic_merge_patch(current, patch, SCHEMA)
-    assert message in refused.value.message
+    assert message in raised.value.message
 
 
-def test_nesting_is_bounded() -> None:
+def test_a_deeply_nested_strategic_merge_patch_is_a_bad_request() -> None:
     patch: dict[str, Any] = {}
     for _ in range(200):
         patch = {"a": patch}
@@ -182,19 +209,19 @@ def test_nesting_is_bounded() -> None:
         strategic_merge_patch({}, patch, SCHEMA)
 
 
-def test_very_long_lists_are_merged_in_a_moment() -> None:
-    """ATTACK-13: were each element looked for among all others, this would take minutes."""
-    held = {"words": [f"w{number}" for number in range(20_000)], "ports": ports(*range(20_000))}
+def test_long_lists_are_merged_in_linear_time() -> None:
+    """ATTACK-13: searching every element among all others would take minutes."""
+    current = {"words": [f"w{number}" for number in range(20_000)], "ports": ports(*range(20_000))}
     patch = {"words": [f"w{number}" for number in range(10_000, 30_000)], "ports": ports(*range(10_000, 30_000))}
-    merged = strategic_merge_patch(held, patch, SCHEMA)
+    merged = strategic_merge_patch(current, patch, SCHEMA)
     assert sorted(each["port"] for each in merged["ports"]) == list(range(30_000))
     assert len(set(merged["words"])) == len(merged["words"]) == 30_000
 
 
-def test_very_many_values_are_taken_out_in_a_moment() -> None:
-    held = {"words": [f"w{number}" for number in range(20_000)], "ports": ports(*range(20_000))}
-    gone = {
+def test_many_values_are_deleted_in_linear_time() -> None:
+    current = {"words": [f"w{number}" for number in range(20_000)], "ports": ports(*range(20_000))}
+    patch = {
         "$deleteFromPrimitiveList/words": [f"w{number}" for number in range(1, 20_000)],
         "ports": [{"port": number, "$patch": "delete"} for number in range(1, 20_000)],
     }
-    assert strategic_merge_patch(held, gone, SCHEMA) == {"words": ["w0"], "ports": ports(0)}
+    assert strategic_merge_patch(current, patch, SCHEMA) == {"words": ["w0"], "ports": ports(0)}

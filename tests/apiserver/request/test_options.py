@@ -1,5 +1,5 @@
-"""Options of requests: what is read, and what is refused in which words (WIRE-D54 to WIRE-D58, WIRE-D64 to WIRE-D71,
-WIRE-D87, WIRE-D88)."""
+"""Parsing of request options, and the errors of invalid ones (WIRE-D54 to WIRE-D58, WIRE-D64 to WIRE-D71, WIRE-D87,
+WIRE-D88)."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ NAMED_X = FieldSelector((Requirement(NAME, "In", ("x",)),))
 LIST_INVALID = 'ListOptions.meta.k8s.io "" is invalid: '
 
 
-def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
-    with pytest.raises(StatusError) as refused:
+def rejection(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
+    with pytest.raises(StatusError) as raised:
         call(*args, **kwargs)
-    return refused.value.code, refused.value.message
+    return raised.value.code, raised.value.message
 
 
 @pytest.mark.parametrize(
     ("query", "expected"),
     [
-        pytest.param("", ListOptions(), id="nothing asked"),
+        pytest.param("", ListOptions(), id="no options"),
         pytest.param("limit=5&continue=abc", ListOptions(limit=5, continue_token="abc"), id="a page"),
         pytest.param("limit=-1", ListOptions(limit=0), id="a negative limit is none"),
         pytest.param("limit=2&limit=x", ListOptions(limit=2), id="the first of repeated parameters counts"),
@@ -57,19 +57,23 @@ def refusal(call: Any, *args: Any, **kwargs: Any) -> tuple[int, str]:
         ),
         pytest.param("fieldSelector=metadata.name%3Dx", ListOptions(field_selector=NAMED_X), id="a field selector"),
         pytest.param(
-            "continue=t&resourceVersion=0", ListOptions(resource_version=0, continue_token="t"), id="0 passes"
+            "continue=t&resourceVersion=0",
+            ListOptions(resource_version=0, continue_token="t"),
+            id="a continue token with version 0",
         ),
-        pytest.param("shardSelector=x&unknown=1", ListOptions(), id="what is not known is ignored"),
+        pytest.param("shardSelector=x&unknown=1", ListOptions(), id="unknown parameters are ignored"),
     ],
 )
-def test_list_options_are_read(query: str, expected: ListOptions) -> None:
+def test_list_options_are_parsed(query: str, expected: ListOptions) -> None:
     assert parse_list_options(Query(query), COLLECTION) == expected
 
 
 @pytest.mark.parametrize(
     ("query", "code", "message"),
     [
-        pytest.param("limit=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax', id="a limit that is no number"),
+        pytest.param(
+            "limit=x", 400, 'strconv.ParseInt: parsing "x": invalid syntax', id="a limit that is not a number"
+        ),
         pytest.param(
             f"limit={2**63}", 400, f'strconv.ParseInt: parsing "{2**63}": value out of range', id="a limit too large"
         ),
@@ -97,7 +101,7 @@ def test_list_options_are_read(query: str, expected: ListOptions) -> None:
             422,
             LIST_INVALID
             + 'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"',
-            id="exactly any version",
+            id="an exact match of version 0",
         ),
         pytest.param(
             "resourceVersionMatch=Other&resourceVersion=1",
@@ -117,16 +121,16 @@ def test_list_options_are_read(query: str, expected: ListOptions) -> None:
             "sendInitialEvents=false",
             422,
             LIST_INVALID + "sendInitialEvents: Forbidden: sendInitialEvents is forbidden for list",
-            id="initial events of a list",
+            id="sendInitialEvents for a list",
         ),
     ],
 )
-def test_list_options_are_refused(query: str, code: int, message: str) -> None:
-    assert refusal(parse_list_options, Query(query), COLLECTION) == (code, message)
+def test_invalid_list_options_are_rejected(query: str, code: int, message: str) -> None:
+    assert rejection(parse_list_options, Query(query), COLLECTION) == (code, message)
 
 
-def test_two_problems_are_told_at_once() -> None:
-    code, message = refusal(parse_list_options, Query("resourceVersionMatch=x&sendInitialEvents"), COLLECTION)
+def test_all_invalid_list_options_are_reported_at_once() -> None:
+    code, message = rejection(parse_list_options, Query("resourceVersionMatch=x&sendInitialEvents"), COLLECTION)
     assert code == 422
     assert message.startswith(LIST_INVALID + "[resourceVersionMatch: Forbidden: ")
     assert message.endswith("sendInitialEvents is forbidden for list]")
@@ -135,15 +139,15 @@ def test_two_problems_are_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("query", "info", "expected"),
     [
-        pytest.param("watch=1", COLLECTION, WatchOptions(), id="nothing asked"),
+        pytest.param("watch=1", COLLECTION, WatchOptions(), id="no options"),
         pytest.param(
             "allowWatchBookmarks&timeoutSeconds=5&resourceVersion=3",
             COLLECTION,
             WatchOptions(allow_bookmarks=True, timeout_seconds=5, resource_version=3),
-            id="bookmarks, a deadline and a start",
+            id="bookmarks, a timeout and a resourceVersion",
         ),
         pytest.param("allowWatchBookmarks=false", COLLECTION, WatchOptions(), id="no bookmarks"),
-        pytest.param("timeoutSeconds=0", COLLECTION, WatchOptions(), id="no deadline is the default one"),
+        pytest.param("timeoutSeconds=0", COLLECTION, WatchOptions(), id="timeout 0 is the default"),
         pytest.param(
             "sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
             COLLECTION,
@@ -152,11 +156,14 @@ def test_two_problems_are_told_at_once() -> None:
         ),
         pytest.param("", THING, WatchOptions(field_selector=NAMED_X), id="the watch of one object"),
         pytest.param(
-            "fieldSelector=metadata.name%3Dx", THING, WatchOptions(field_selector=NAMED_X), id="named twice alike"
+            "fieldSelector=metadata.name%3Dx",
+            THING,
+            WatchOptions(field_selector=NAMED_X),
+            id="the name in the path and in the selector",
         ),
     ],
 )
-def test_watch_options_are_read(query: str, info: RequestInfo, expected: WatchOptions) -> None:
+def test_watch_options_are_parsed(query: str, info: RequestInfo, expected: WatchOptions) -> None:
     assert parse_watch_options(Query(query), info) == expected
 
 
@@ -188,18 +195,21 @@ def test_watch_options_are_read(query: str, info: RequestInfo, expected: WatchOp
             "fieldSelector=metadata.name%3Dy",
             400,
             "fieldSelector metadata.name doesn't match requested name",
-            id="another name than the path's",
+            id="a name that differs from the path",
         ),
         pytest.param(
-            "timeoutSeconds=a", 400, 'strconv.ParseInt: parsing "a": invalid syntax', id="a deadline that is no number"
+            "timeoutSeconds=a",
+            400,
+            'strconv.ParseInt: parsing "a": invalid syntax',
+            id="a timeout that is not a number",
         ),
     ],
 )
-def test_watch_options_are_refused(query: str, code: int, message: str) -> None:
-    assert refusal(parse_watch_options, Query(query), THING) == (code, message)
+def test_invalid_watch_options_are_rejected(query: str, code: int, message: str) -> None:
+    assert rejection(parse_watch_options, Query(query), THING) == (code, message)
 
 
-def test_a_get_reads_its_version() -> None:
+def test_a_get_parses_its_resource_version() -> None:
     assert [parse_get_options(Query(query)) for query in ("", "resourceVersion=0", "resourceVersion=12")] == [0, 0, 12]
 
 
@@ -212,21 +222,26 @@ def test_a_get_reads_its_version() -> None:
         pytest.param(
             "resourceVersion=abc",
             'invalid resource version: strconv.ParseUint: parsing "abc": invalid syntax',
-            id="no version",
+            id="an invalid version",
         ),
     ],
 )
-def test_a_get_is_refused(query: str, message: str) -> None:
-    assert refusal(parse_get_options, Query(query)) == (400, message)
+def test_invalid_get_options_are_rejected(query: str, message: str) -> None:
+    assert rejection(parse_get_options, Query(query)) == (400, message)
 
 
 @pytest.mark.parametrize(
     ("query", "agent", "expected"),
     [
-        pytest.param("", "kubectl/v1.36 (linux)", WriteOptions(field_manager="kubectl"), id="the User-Agent manages"),
-        pytest.param("", "a\x07b\x7f/1", WriteOptions(field_manager="ab"), id="without what cannot be printed"),
-        pytest.param("", "é" * 100, WriteOptions(field_manager="é" * 64), id="cut at 128 bytes"),
-        pytest.param("fieldManager=me", "kubectl/1", WriteOptions(field_manager="me"), id="unless a manager is named"),
+        pytest.param(
+            "",
+            "kubectl/v1.36 (linux)",
+            WriteOptions(field_manager="kubectl"),
+            id="the manager defaults to the User-Agent",
+        ),
+        pytest.param("", "a\x07b\x7f/1", WriteOptions(field_manager="ab"), id="unprintable characters are removed"),
+        pytest.param("", "é" * 100, WriteOptions(field_manager="é" * 64), id="truncated to 128 bytes"),
+        pytest.param("fieldManager=me", "kubectl/1", WriteOptions(field_manager="me"), id="a named manager"),
         pytest.param("dryRun=All&dryRun=All", "a", WriteOptions(dry_run=True, field_manager="a"), id="a dry run"),
         pytest.param(
             "fieldValidation=Strict",
@@ -236,7 +251,7 @@ def test_a_get_is_refused(query: str, message: str) -> None:
         ),
     ],
 )
-def test_write_options_are_read(query: str, agent: str, expected: WriteOptions) -> None:
+def test_write_options_are_parsed(query: str, agent: str, expected: WriteOptions) -> None:
     assert parse_create_options(Query(query), agent) == expected
     assert parse_update_options(Query(query), agent) == expected
 
@@ -244,7 +259,7 @@ def test_write_options_are_read(query: str, agent: str, expected: WriteOptions) 
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        pytest.param("dryRun=x", 'dryRun: Unsupported value: ["x"]: supported values: "All"', id="half a dry run"),
+        pytest.param("dryRun=x", 'dryRun: Unsupported value: ["x"]: supported values: "All"', id="an unknown dry run"),
         pytest.param("dryRun=", 'dryRun: Unsupported value: [""]: supported values: "All"', id="an empty dry run"),
         pytest.param(
             "fieldValidation=x",
@@ -257,12 +272,12 @@ def test_write_options_are_read(query: str, agent: str, expected: WriteOptions) 
         pytest.param(
             "fieldManager=ab%C3%A9%07",
             'fieldManager: Invalid value: "abé\\u0007": invalid character U+0007 (at position 4)',
-            id="a bell in the manager, at its byte",
+            id="an unprintable character, with its byte position",
         ),
     ],
 )
-def test_write_options_are_refused(query: str, message: str) -> None:
-    assert refusal(parse_update_options, Query(query), "a") == (
+def test_invalid_write_options_are_rejected(query: str, message: str) -> None:
+    assert rejection(parse_update_options, Query(query), "a") == (
         422,
         f'UpdateOptions.meta.k8s.io "" is invalid: {message}',
     )
@@ -271,15 +286,17 @@ def test_write_options_are_refused(query: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("query", "apply", "message"),
     [
-        pytest.param("", True, "fieldManager: Required value: is required for apply patch", id="apply by nobody"),
+        pytest.param(
+            "", True, "fieldManager: Required value: is required for apply patch", id="an apply without a manager"
+        ),
         pytest.param(
             "force=true", False, "force: Forbidden: may not be specified for non-apply patch", id="a forced merge"
         ),
     ],
 )
-def test_patch_options_are_refused(query: str, apply: bool, message: str) -> None:
+def test_invalid_patch_options_are_rejected(query: str, apply: bool, message: str) -> None:
     expected = f'PatchOptions.meta.k8s.io "" is invalid: {message}'
-    assert refusal(parse_patch_options, Query(query), "kubectl/1", apply=apply) == (422, expected)
+    assert rejection(parse_patch_options, Query(query), "kubectl/1", apply=apply) == (422, expected)
 
 
 def test_an_apply_may_be_forced() -> None:
@@ -293,7 +310,7 @@ def test_delete_options_come_from_the_query() -> None:
     assert parse_delete_options(query, None) == expected
 
 
-def test_a_body_of_delete_options_silences_the_query() -> None:
+def test_delete_options_in_the_body_override_the_query() -> None:
     body = {"kind": "DeleteOptions", "preconditions": {"uid": "u", "resourceVersion": "5"}, "orphanDependents": False}
     expected = DeleteOptions(preconditions=Preconditions("u", "5"), orphan_dependents=False)
     assert parse_delete_options(Query("propagationPolicy=Foreground&dryRun=All"), body) == expected
@@ -312,7 +329,7 @@ def test_a_body_of_delete_options_silences_the_query() -> None:
             {"propagationPolicy": "Orphan", "orphanDependents": True},
             422,
             'propagationPolicy: Invalid value: "Orphan": orphanDependents and deletionPropagation cannot be both set',
-            id="a policy twice",
+            id="a policy and orphanDependents",
         ),
         pytest.param(
             {"dryRun": ["Some"]}, 422, 'dryRun: Unsupported value: ["Some"]: supported values: "All"', id="a dry run"
@@ -325,6 +342,6 @@ def test_a_body_of_delete_options_silences_the_query() -> None:
         ),
     ],
 )
-def test_delete_options_are_refused(body: dict[str, Any], code: int, message: str) -> None:
+def test_invalid_delete_options_are_rejected(body: dict[str, Any], code: int, message: str) -> None:
     prefix = 'DeleteOptions.meta.k8s.io "" is invalid: ' if code == 422 else ""
-    assert refusal(parse_delete_options, Query(), body) == (code, prefix + message)
+    assert rejection(parse_delete_options, Query(), body) == (code, prefix + message)

@@ -1,4 +1,4 @@
-"""URL and method to RequestInfo, one line a case."""
+"""Parsing of methods and paths into RequestInfo, one line per case."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
 @pytest.mark.parametrize(
     ("method", "target", "expected"),
     [
-        pytest.param("GET", "/healthz", {"verb": "get", "is_resource": False}, id="a health path is no resource"),
-        pytest.param("GET", "/apis/g/v1", {"verb": "get", "is_resource": False}, id="a group version is discovery"),
-        pytest.param("GET", "/apis/g/v1/", {"verb": "get", "is_resource": False}, id="with a trailing slash too"),
-        pytest.param("GET", "/api/v1", {"verb": "get", "is_resource": False}, id="so is the core group"),
+        pytest.param(
+            "GET", "/healthz", {"verb": "get", "is_resource": False}, id="a health path is a non-resource request"
+        ),
+        pytest.param(
+            "GET", "/apis/g/v1", {"verb": "get", "is_resource": False}, id="a group version is a non-resource request"
+        ),
+        pytest.param(
+            "GET", "/apis/g/v1/", {"verb": "get", "is_resource": False}, id="a group version with a trailing slash"
+        ),
+        pytest.param("GET", "/api/v1", {"verb": "get", "is_resource": False}, id="the core group version"),
         pytest.param(
             "GET", TENANTS, {"verb": "list", "namespace": "a", "resource": "things", "name": ""}, id="a collection"
         ),
@@ -49,7 +55,7 @@ TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
             id="an inequality names none",
         ),
         pytest.param(
-            "GET", f"{TENANTS}?fieldSelector=metadata.name=a/b", {"name": ""}, id="what is no path segment names none"
+            "GET", f"{TENANTS}?fieldSelector=metadata.name=a/b", {"name": ""}, id="an invalid path segment names none"
         ),
         pytest.param(
             "GET", f"{TENANTS}/a%2Fb", {"verb": "get", "name": "a/b"}, id="an escaped slash stays in its part"
@@ -67,16 +73,21 @@ TENANTS = "/apis/apps.example.org/v1/namespaces/a/things"
             "GET", "/apis/g/v1/namespaces", {"resource": "namespaces", "verb": "list", "namespace": ""}, id="namespaces"
         ),
         pytest.param("OPTIONS", TENANTS, {"verb": "options"}, id="another method is its own verb"),
-        pytest.param("GET", f"{TENANTS}/x/a/b", {"subresource": "a", "extra_parts": ("b",)}, id="parts too many"),
+        pytest.param(
+            "GET",
+            f"{TENANTS}/x/a/b",
+            {"subresource": "a", "extra_parts": ("b",)},
+            id="path segments after the subresource",
+        ),
     ],
 )
-def test_a_request_is_about(method: str, target: str, expected: dict[str, object]) -> None:
+def test_method_and_path_are_parsed_into_request_info(method: str, target: str, expected: dict[str, object]) -> None:
     path, _, query = target.partition("?")
     info = asdict(parse_request_info(method, path, Query(query)))
     assert {key: info[key] for key in expected} == expected
 
 
-def test_a_broken_escape_is_an_error() -> None:
+def test_an_invalid_escape_is_a_value_error() -> None:
     with pytest.raises(ValueError, match="utf-8"):
         parse_request_info("GET", f"{TENANTS}/%ff", Query())
 
@@ -91,10 +102,10 @@ def test_the_first_of_repeated_parameters_counts() -> None:
     [
         pytest.param("", None, id="absent"),
         pytest.param("force", True, id="present and empty"),
-        pytest.param("force=x", True, id="anything"),
+        pytest.param("force=x", True, id="any other value"),
         pytest.param("force=FALSE", False, id="false in capitals"),
         pytest.param("force=0", False, id="zero"),
     ],
 )
-def test_a_boolean_parameter(raw: str, flag: bool | None) -> None:
+def test_boolean_parameters_are_parsed_like_in_go(raw: str, flag: bool | None) -> None:
     assert Query(raw).flag("force") is flag
