@@ -1,0 +1,1 @@
+"""The controller that turns TenantGateways into Gateways, Issuers, Certificates and route statuses."""

@@ -1,7 +1,7 @@
-"""Which gateway the system namespaces are attached to, and the label that says so. Pure.
+"""Decides which gateway each listed namespace is attached to, and patches the label that names it. Pure.
 
-The annotation marks a label that this controller wrote. A label without it is the tenant's, and never touched
-(PEER-05).
+An annotation marks the labels that this controller wrote. A label without the annotation is the tenant's own and is
+never changed (PEER-05).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from registry.names import GATEWAY_ATTACHED_BY_ANNOTATION, GATEWAY_LABEL
 def assign_attachments(
     gateways: Sequence[TenantGateway], namespaces: Mapping[str, Object], *, depth: Callable[[str], int]
 ) -> Attachments:
-    """Of all TenantGatewayIndex: who has which of the namespaces that they list (R-188 to R-197).
+    """Assigns every existing namespace that TenantGateways list to exactly one of them (R-188 to R-197).
 
-    `namespaces` are those that exist, by name; `depth` is how far a gateway's namespace is from the tree's root.
-    A namespace in `owners` is to be labelled, any other that carries our annotation is to be stripped:
-    `namespace_patch(namespace, owners.get(name))` does both.
+    `namespaces` are those that exist, by name; `depth` returns the distance of a gateway's namespace from the root of
+    the tenant tree, and the smallest depth wins. Pass the result to `namespace_patch(namespace, owners.get(name))`:
+    it labels a namespace in `owners` and removes our label from any other.
     """
     nearest_first = sorted(
         (each for each in gateways if not each.terminating), key=lambda each: (depth(each.key.namespace), each.key)
@@ -29,14 +29,14 @@ def assign_attachments(
     attached_elsewhere: dict[Key, dict[str, str]] = {}
     for gateway in nearest_first:
         for name in sorted(set(gateway.attached) & namespaces.keys()):
-            holder = foreign_owner(namespaces[name]) or owners.setdefault(name, gateway.key.namespace)
-            if holder != gateway.key.namespace:
-                attached_elsewhere.setdefault(gateway.key, {})[name] = holder
+            owner = foreign_owner(namespaces[name]) or owners.setdefault(name, gateway.key.namespace)
+            if owner != gateway.key.namespace:
+                attached_elsewhere.setdefault(gateway.key, {})[name] = owner
     return Attachments(owners=owners, attached_elsewhere=attached_elsewhere)
 
 
 def foreign_owner(namespace: Object) -> str:
-    """Whose gateway a label that we did not write names; empty if the label is missing, empty or ours."""
+    """The owner named by a label that this controller did not write; empty if the label is missing, empty or ours."""
     metadata = namespace["metadata"]
     if (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION):
         return ""
@@ -44,15 +44,16 @@ def foreign_owner(namespace: Object) -> str:
 
 
 def namespace_patch(namespace: Object, owner: str | None) -> Object | None:
-    """What to change on a Namespace, as a desired object for controller.runtime.apply; None if nothing.
+    """The desired changes to a Namespace for `ClusterWriter.patch`; None if there is nothing to change.
 
-    With an owner the label and the annotation (R-189), without one their removal, if the label is ours (R-191).
+    With an owner they set the label and the annotation (R-189); without one they remove both if the label is ours
+    (R-191).
     """
     metadata = namespace["metadata"]
     label = (metadata.get("labels") or {}).get(GATEWAY_LABEL)
     annotation = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
-    unmarked = not annotation and (label or owner is None)
-    if unmarked or (label == owner and annotation == owner):
+    foreign_or_absent = not annotation and (label or owner is None)
+    if foreign_or_absent or (label == owner and annotation == owner):
         return None
     return {
         "metadata": {

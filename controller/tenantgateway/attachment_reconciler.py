@@ -1,7 +1,7 @@
-"""Labels the namespaces that TenantGatewayIndex list, and takes the labels away again; by namespace.
+"""Attaches the namespaces that TenantGateways list by labelling them, and removes labels that are no longer wanted.
 
-Which labels are ours is written on the Namespaces themselves: so nothing is left behind, whenever and however a
-TenantGateway went, and none has to wait for us to go (GW-14).
+An annotation on each Namespace records that the label is ours. Labels are therefore cleaned up no matter when or how
+a TenantGateway was deleted, and TenantGateways need no finalizer (GW-14).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NO_ATTACHMENTS = Attachments()
 
 
 class AttachmentReconciler:
-    """The keys are names of Namespaces. What comes of them is told to the TenantGatewayIndex that list them."""
+    """Reconciles Namespaces, keyed by name, and enqueues the TenantGateways whose status the result changes."""
 
     def __init__(
         self,
@@ -34,65 +34,69 @@ class AttachmentReconciler:
         depth: Callable[[str], int],
         enqueue: Enqueue,
     ) -> None:
-        """`namespaces` are by ('', name); `depth` tells how far a gateway's namespace is from the root of the tree."""
+        """`namespaces` are keyed by ('', name); `depth` returns the distance of a namespace from the root of the
+        tree."""
         self._writer = writer
         self._namespaces = namespaces
         self._index = index
         self._tenantgateways = tenantgateways
         self._depth = depth
         self._enqueue = enqueue
-        self._found: dict[str, tuple[Attachments, str]] = {}
+        self._results: dict[str, tuple[Attachments, str]] = {}
 
     def attached_elsewhere(self, gateway: Key, attached: Iterable[str]) -> Mapping[str, str]:
-        """Of the namespaces that a TenantGateway lists those that another one has, with that one's namespace."""
-        found = {each: self._result_of(each)[0].attached_elsewhere.get(gateway, {}).get(each) for each in attached}
-        return {namespace: holder for namespace, holder in found.items() if holder}
+        """Namespaces of the list `attached` that belong to another gateway, mapped to that gateway's namespace."""
+        owners = {each: self._result_of(each)[0].attached_elsewhere.get(gateway, {}).get(each) for each in attached}
+        return {namespace: owner for namespace, owner in owners.items() if owner}
 
     def errors(self, gateway: Key, attached: Iterable[str]) -> list[str]:
-        """What the host refused of the labels that are this one's to write, a sentence each."""
-        told = (_status_of(self._result_of(each), gateway) for each in sorted(set(attached)))
-        return [problem for _, problem in told if problem]
+        """One message for each namespace whose label the cluster refused to change for this gateway."""
+        parts = (_status_of(self._result_of(each), gateway) for each in sorted(set(attached)))
+        return [error for _, error in parts if error]
 
     def initial_keys(self) -> Iterable[str]:
-        """The keys to begin with: what is listed, and what says that it was attached."""
+        """The keys to reconcile at the start: all listed namespaces, and all that carry our annotation."""
         return dict.fromkeys((*self._tenantgateways.listed_namespaces(), *self._index.attached()))
 
     async def reconcile(self, key: str) -> None:
         namespace = self._namespaces.get(Key("", key))
         claimants = self._tenantgateways.claimants(key)
-        there = {key: namespace} if namespace is not None else {}
-        found = assign_attachments(claimants, there, depth=self._depth)
-        problem = ""
+        existing = {key: namespace} if namespace is not None else {}
+        attachments = assign_attachments(claimants, existing, depth=self._depth)
+        error = ""
         try:
             if namespace is not None and not is_terminating(namespace):
-                changes = namespace_patch(namespace, found.owners.get(key))
+                changes = namespace_patch(namespace, attachments.owners.get(key))
                 if changes is not None:
                     await self._writer.patch(NAMESPACES, namespace, changes)
         except StatusError as e:
             if not is_transient(e) and e.code != 404:
-                problem = f"namespace {key}: {e.message}"
+                error = f"namespace {key}: {e.message}"
             raise
         finally:
-            self._record(key, found, problem)
+            self._record(key, attachments, error)
 
     def _result_of(self, namespace: str) -> tuple[Attachments, str]:
-        return self._found.get(namespace, (_NO_ATTACHMENTS, ""))
+        return self._results.get(namespace, (_NO_ATTACHMENTS, ""))
 
-    def _record(self, namespace: str, found: Attachments, problem: str) -> None:
-        before, now = self._result_of(namespace), (found, problem)
+    def _record(self, namespace: str, attachments: Attachments, error: str) -> None:
+        before, now = self._result_of(namespace), (attachments, error)
         if before == now:
             return
         if now == (_NO_ATTACHMENTS, ""):
-            self._found.pop(namespace, None)
+            self._results.pop(namespace, None)
         else:
-            self._found[namespace] = now
-        # by default every TenantGateway lists the same namespaces: one that comes is no news for the others
+            self._results[namespace] = now
+        # by default all TenantGateways list the same namespaces: enqueue only those whose own status changes
         for gateway in self._tenantgateways.claimants(namespace):
             if _status_of(before, gateway.key) != _status_of(now, gateway.key):
                 self._enqueue(gateway.key)
 
 
-def _status_of(found: tuple[Attachments, str], gateway: Key) -> tuple[Mapping[str, str], str]:
-    """What of it is in the status of a TenantGateway."""
-    owned, problem = found
-    return owned.attached_elsewhere.get(gateway, {}), problem if gateway.namespace in owned.owners.values() else ""
+def _status_of(result: tuple[Attachments, str], gateway: Key) -> tuple[Mapping[str, str], str]:
+    """The part of a result that the status of one TenantGateway shows."""
+    attachments, error = result
+    return (
+        attachments.attached_elsewhere.get(gateway, {}),
+        error if gateway.namespace in attachments.owners.values() else "",
+    )

@@ -1,4 +1,4 @@
-"""What went wrong in one pass over a TenantGateway: each thing by itself, so that the others are done all the same."""
+"""Errors of one reconcile of a TenantGateway, collected so that one failed object does not stop the others."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from apiserver.meta.errors import StatusError
 from controller.runtime.apply import ForeignObject
 from registry.cluster.interface import ClusterUnreachable, NotServed, is_namespace_terminating_error
 
-# What changed under our hands, a host that is busy, or one that does not know us for the moment: no fault of an object.
-_PASSING = frozenset((401, 408, 409, 410, 429, 504))
+# An object changed concurrently, the cluster is overloaded, or it does not recognise our credentials for a moment.
+_TRANSIENT = frozenset((401, 408, 409, 410, 429, 504))
 
 
 class CollectedErrors:
-    """`messages` are for people, `api_errors` are to be tried again; what is `transient` is not worth telling."""
+    """`messages` go into the status; `api_errors` call for a retry, and those that are `transient` have no message."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
@@ -25,22 +25,22 @@ class CollectedErrors:
         return [each for each in self.api_errors if is_transient(each)]
 
     def raise_most_retryable(self) -> None:
-        """Raises a refusal if there is any: one that another try may help, if there is such a one."""
+        """Raises one of the `api_errors`, if any; an error about a terminating namespace only if there is no other."""
         if self.api_errors:
             raise min(self.api_errors, key=is_namespace_terminating_error)
 
-    def add(self, sentence: str) -> None:
-        self.messages.append(sentence)
+    def add(self, message: str) -> None:
+        self.messages.append(message)
 
-    def collecting(self, what: str) -> _ErrorCollector:
-        """A context that takes what the host refuses of `what`, and foreign objects. NotLeading ends the pass."""
-        return _ErrorCollector(self, what)
+    def collecting(self, subject: str) -> _ErrorCollector:
+        """A context that collects StatusError, under the prefix `subject`, and ForeignObject. NotLeading propagates."""
+        return _ErrorCollector(self, subject)
 
 
 class _ErrorCollector:
-    def __init__(self, errors: CollectedErrors, what: str) -> None:
+    def __init__(self, errors: CollectedErrors, subject: str) -> None:
         self._errors = errors
-        self._what = what
+        self._subject = subject
 
     def __enter__(self) -> None:
         """Nothing to do."""
@@ -53,18 +53,19 @@ class _ErrorCollector:
         elif isinstance(error, StatusError):
             self._errors.api_errors.append(error)
             if not is_transient(error):
-                self._errors.add(f"{self._what}: {error.message}")
+                self._errors.add(f"{self._subject}: {error.message}")
         return isinstance(error, ForeignObject | StatusError)
 
 
 def is_transient(error: StatusError) -> bool:
+    """Whether the error is expected to disappear by itself, so that the status need not mention it."""
     if isinstance(error, NotServed):
         return False
-    return isinstance(error, ClusterUnreachable) or error.code in _PASSING or _is_being_deleted(error)
+    return isinstance(error, ClusterUnreachable) or error.code in _TRANSIENT or _is_being_deleted(error)
 
 
 def _is_being_deleted(error: StatusError) -> bool:
-    """Whether what was to be written, or its namespace, has just gone or is about to."""
+    """Whether the object to write is already deleted, or its namespace is terminating."""
     if error.code == 404:
         return bool((error.details or {}).get("name"))
     return is_namespace_terminating_error(error)

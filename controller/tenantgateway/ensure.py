@@ -1,4 +1,4 @@
-"""Makes the Gateway, Issuer, Certificates and redirect of a TenantGateway, and takes away what it no longer has."""
+"""Creates and updates the objects that a TenantGateway owns, and deletes those that it no longer needs."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from controller.tenantgateway.render.redirect import render_redirect
 from controller.tenantgateway.watched_kinds import WatchedKind, WatchedKinds
 from registry.tenantgateway.types import KIND
 
-# Of an object that was handed over, what makes another thing of it.
+# Fields that a user may have set on an adopted object, and that would give it another purpose: they are removed.
 _OTHER_ISSUER_TYPES = ("ca", "vault", "selfSigned", "venafi")
 _OTHER_SUBJECT_FIELDS = ("ipAddresses", "uris", "emailAddresses", "otherNames", "literalSubject")
 
 
 @dataclass(frozen=True, slots=True)
 class TenantGatewayOwner:
-    """The TenantGateway as an owner: an ownerReference with its uid is enough (R-211 to R-226, PEER-15)."""
+    """An Owner whose objects carry an ownerReference with its uid, controller or not (R-211 to R-226, PEER-15)."""
 
     gateway: TenantGateway
     kind: str
@@ -38,7 +38,7 @@ class TenantGatewayOwner:
         owner = f"{KIND} {key.namespace}/{key.name}"
         return (
             f"{self.kind.lower()} {metadata['namespace']}/{metadata['name']} exists but is not owned by {owner}: "
-            f"rename or delete it, or give it an ownerReference to that, with the uid {self.gateway.uid}"
+            f"rename or delete it, or add an ownerReference to that TenantGateway, uid {self.gateway.uid}"
         )
 
 
@@ -47,7 +47,7 @@ def is_owned(obj: Object, uid: str) -> bool:
 
 
 class ObjectEnsurer:
-    """Every fault is collected, and stops nothing but what depends on it."""
+    """Brings the owned objects to the plan. Errors are collected; each stops only the objects that depend on it."""
 
     def __init__(
         self,
@@ -57,19 +57,19 @@ class ObjectEnsurer:
         certificates: OwnedObjectIndex,
         settings: Callable[[], PlatformSettings],
     ) -> None:
-        """`certificates` tells who owns which."""
+        """`certificates` indexes the existing Certificates by owner."""
         self._writer = writer
         self._kinds = kinds
         self._certificates = certificates
         self._settings = settings
 
     def observed_gateway(self, gateway: TenantGateway) -> Object | None:
-        """The Gateway as it is, None if there is none of its own."""
+        """The existing Gateway; None if it is missing or not owned by this TenantGateway."""
         found = self._kinds.gateways.get(gateway.key)
         return found if found is not None and is_owned(found, gateway.uid) else None
 
     def observed_certificates(self, gateway: TenantGateway, plan: Plan) -> dict[str, Object]:
-        """The planned Certificates that are there, by name."""
+        """The planned Certificates that exist and are owned by this TenantGateway, by name."""
         found = (self._kinds.certificates.get(Key(gateway.key.namespace, each.name)) for each in plan.certificates)
         return {each["metadata"]["name"]: each for each in found if each is not None and is_owned(each, gateway.uid)}
 
@@ -81,14 +81,14 @@ class ObjectEnsurer:
         await self._prune(gateway, plan, errors)
 
     async def _ensure_certificates(self, gateway: TenantGateway, plan: Plan, errors: CollectedErrors) -> None:
-        """No Certificate without the Issuer: somebody else's of that name would sign it, and cert-manager would keep
-        that until it expires."""
+        """Writes no Certificate before the Issuer is ours: a foreign Issuer of that name would sign it, and
+        cert-manager would keep that certificate until it expires."""
         if gateway.cert_mode == "existingSecret":
             return
-        missing = [each for each in (self._kinds.issuers, self._kinds.certificates) if not each.synced]
-        for kind in missing:
+        unavailable = [each for each in (self._kinds.issuers, self._kinds.certificates) if not each.synced]
+        for kind in unavailable:
             errors.add(kind.unavailable_reason)
-        if missing or not await self._ensure_issuer(gateway, errors):
+        if unavailable or not await self._ensure_issuer(gateway, errors):
             return
         for desired in render_certificates(gateway, plan):
             _remove_fields(desired, _OTHER_SUBJECT_FIELDS)
@@ -98,8 +98,8 @@ class ObjectEnsurer:
         settings = self._settings()
         acme = acme_server(settings, gateway.issuer_name)
         if acme is None:
-            known = ", ".join(sorted({*ACME_SERVERS, *settings.publishing.certificates.acme_servers}))
-            errors.add(f'issuer: spec.issuerName "{gateway.issuer_name}" is not known: must be one of {known}')
+            issuers = ", ".join(sorted({*ACME_SERVERS, *settings.publishing.certificates.acme_servers}))
+            errors.add(f'issuer: spec.issuerName "{gateway.issuer_name}" is not known: must be one of {issuers}')
             return False
         try:
             desired = render_issuer(gateway, acme)
@@ -112,7 +112,7 @@ class ObjectEnsurer:
     async def _ensure_object(
         self, kind: WatchedKind, gateway: TenantGateway, desired: Object, errors: CollectedErrors
     ) -> bool:
-        """Whether it is there as it is wanted."""
+        """Returns whether the object now exists as desired."""
         key = Key(gateway.key.namespace, desired["metadata"]["name"])
         observed = kind.get(key)
         owner: Owner = TenantGatewayOwner(gateway, kind.kind)
@@ -124,11 +124,11 @@ class ObjectEnsurer:
         return ensured is not None
 
     async def _prune(self, gateway: TenantGateway, plan: Plan, errors: CollectedErrors) -> None:
-        """What another mode or a former route left, and only what is ours (R-101, R-158, R-179)."""
+        """Deletes owned objects that another mode or a removed route left behind (R-101, R-158, R-179)."""
         kinds = self._kinds
         if kinds.certificates.synced:
-            kept = {each.name for each in plan.certificates} | referenced_secrets(self.observed_gateway(gateway))
-            surplus = [key for key in self._certificates.owned_by(gateway.uid) if key.name not in kept]
+            needed = {each.name for each in plan.certificates} | referenced_secrets(self.observed_gateway(gateway))
+            surplus = [key for key in self._certificates.owned_by(gateway.uid) if key.name not in needed]
             await self._delete(kinds.certificates, gateway, surplus, errors)
         if kinds.issuers.synced and gateway.cert_mode == "existingSecret":
             issuer = Key(gateway.key.namespace, names.issuer_name(gateway.key.name))
@@ -146,7 +146,7 @@ class ObjectEnsurer:
 
 
 def referenced_secrets(gateway: Object | None) -> set[str]:
-    """What a Gateway takes its certificates from: as long as it does, they stay."""
+    """Names of the Secrets that the listeners of a Gateway use; their Certificates must not be deleted yet."""
     listeners = ((gateway or {}).get("spec") or {}).get("listeners") or ()
     return {
         reference.get("name")

@@ -1,4 +1,4 @@
-"""Whose hostnames are: the one order in which the routes of a Gateway claim them. Pure."""
+"""Decides which route owns a hostname that several routes of a Gateway claim. Pure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ WILDCARD = "*."
 
 
 def resolve_ownership(routes: Sequence[Route]) -> HostnameOwnership:
-    """R-199 to R-210: the platform's routes first, then the smallest (namespace, name) pair, in any order of `routes`.
+    """Grants each hostname to one namespace (R-199 to R-210): `cozy-*` namespaces win, then the smallest (namespace,
+    name).
 
-    Routes of one namespace share their hostnames; a wildcard is in conflict with what it covers. A conflicts claim
-    keeps nothing from anybody.
+    The order of `routes` does not matter. Routes of one namespace share their hostnames; a wildcard conflicts with the
+    hostnames that it covers. A refused claim blocks no other claim.
     """
     granted = _Granted()
     conflicts: dict[RouteId, list[HostnameConflict]] = {}
@@ -28,7 +29,8 @@ def resolve_ownership(routes: Sequence[Route]) -> HostnameOwnership:
 
 
 def claims(route: Route) -> bool:
-    """Whether the route stands for its hostnames; a solver's, on port 80, answers for them only (FACT-3, CHOICE-7)."""
+    """Whether the route claims its hostnames. One on port 80 alone, such as an ACME solver's, does not (FACT-3,
+    CHOICE-7)."""
     return not all(binds_plain_http(parent) for parent in route.parents)
 
 
@@ -37,26 +39,26 @@ def binds_plain_http(parent: ParentRef) -> bool:
 
 
 def rank(route: RouteId) -> tuple[bool, RouteId]:
-    """Sorts winners first."""
+    """A sort key that puts the winner of a conflict first."""
     return not route.namespace.startswith(PLATFORM_PREFIX), route
 
 
 class _Granted:
-    """Hostnames that are somebody's, found by what overlaps them: the same, a wildcard above, or any below.
+    """Granted hostnames, searchable by overlap: the same hostname, a wildcard that covers it, or one that it covers.
 
-    Claims must come in the order of their rank, so that the first holder found of a hostname is its best.
+    Claims must arrive in order of rank, so that the first owner of a hostname is the one that ranks highest.
     """
 
     def __init__(self) -> None:
         self.owners: dict[str, RouteId] = {}
-        # by domain, then by namespace: the best claim below that domain
+        # by domain, then by namespace: the claim below that domain that ranks highest
         self._below: dict[str, dict[str, HostnameConflict]] = {}
 
     def grant(self, hostname: str, route: RouteId) -> HostnameConflict | None:
-        """None if the hostname is the route's, or its namespace's already."""
-        against = [each for each in self._overlapping(hostname) if each.winner.namespace != route.namespace]
-        if against:
-            best = min(against, key=lambda each: (rank(each.winner), each.winning_hostname))
+        """Grants the hostname and returns None, or returns the conflict with another namespace that ranks highest."""
+        conflicts = [each for each in self._overlapping(hostname) if each.winner.namespace != route.namespace]
+        if conflicts:
+            best = min(conflicts, key=lambda each: (rank(each.winner), each.winning_hostname))
             return best._replace(hostname=hostname)
         self.owners.setdefault(hostname, route)
         claim = HostnameConflict(hostname, route, hostname)
@@ -76,7 +78,7 @@ class _Granted:
 
 
 def _domains_above(hostname: str) -> Iterator[str]:
-    """Of `a.b.c`, and of `*.b.c`: `b.c` and `c`."""
+    """Yields `b.c` and `c` for `a.b.c` and for `*.b.c`."""
     labels = hostname.split(".")
     for start in range(1, len(labels)):
         yield ".".join(labels[start:])

@@ -1,4 +1,4 @@
-"""What there is, found by what it concerns: a change costs work for its own TenantGateway and no other (GW-19)."""
+"""Indexes of watched objects by TenantGateway, so that a change enqueues only the TenantGateways concerned (GW-19)."""
 
 from __future__ import annotations
 
@@ -21,65 +21,69 @@ EnqueueNamespace = Callable[[str], None]
 
 
 class TenantGatewayIndex:
-    """All TenantGatewayIndex: by key, by namespace, and by the namespaces that they ask to have attached.
+    """All TenantGateways by key, by namespace, and by the namespaces that they list in attachedNamespaces.
 
-    `enqueue_namespace` is told a namespace, once who asks for it has changed.
+    `enqueue_namespace` is called for a namespace when the TenantGateways that list it change.
     """
 
     def __init__(self, *, enqueue: Enqueue, enqueue_namespace: EnqueueNamespace) -> None:
         self._enqueue = enqueue
         self._enqueue_namespace = enqueue_namespace
         self._written: dict[Key, Object] = {}
-        self._asked: dict[Key, ParsedTenantGateway] = {}
+        self._by_key: dict[Key, ParsedTenantGateway] = {}
         self._in_namespace: Multimap[str, Key] = Multimap()
         self._claimants: Multimap[str, Key] = Multimap()
         self.handler = ProjectionStore[Object](project=lambda obj: obj, on_change=self._changed)
 
     def get(self, key: Key) -> Object | None:
-        """As the host had it last, or as this process has just written it. Not to be changed."""
-        held, written = self.handler.get(key), self._written.get(key)
-        return written if held is not None and written is not None else held
+        """The last observed object, or our own newer write of it. The caller must not modify it."""
+        observed, written = self.handler.get(key), self._written.get(key)
+        return written if observed is not None and written is not None else observed
 
     def record_write(self, obj: Object) -> None:
+        """Remembers the result of our own write until the informer delivers it."""
         self._written[Key(obj["metadata"]["namespace"], obj["metadata"]["name"])] = obj
 
     def parsed(self, key: Key) -> ParsedTenantGateway | None:
-        return self._asked.get(key)
+        return self._by_key.get(key)
 
     def is_active(self, key: Key) -> bool:
-        """Whether there is a TenantGateway that speaks for the Gateway of this name."""
-        parsed = self._asked.get(key)
+        """Whether a TenantGateway of this key exists and is not being deleted."""
+        parsed = self._by_key.get(key)
         return parsed is not None and not parsed.gateway.terminating
 
     def __iter__(self) -> Iterator[Key]:
-        return iter(tuple(self._asked))
+        return iter(tuple(self._by_key))
 
     def in_namespace(self, namespace: str) -> Collection[Key]:
         return self._in_namespace[namespace]
 
     def claimants(self, namespace: str) -> Sequence[TenantGateway]:
-        """Those that ask for a namespace to be attached."""
-        return [self._asked[key].gateway for key in sorted(self._claimants[namespace])]
+        """The TenantGateways that list a namespace in attachedNamespaces, in the order of their keys."""
+        return [self._by_key[key].gateway for key in sorted(self._claimants[namespace])]
 
     def listed_namespaces(self) -> Iterable[str]:
+        """All namespaces that some TenantGateway lists in attachedNamespaces."""
         return iter(self._claimants)
 
     def _changed(self, key: Key, before: Object | None, now: Object | None) -> None:
         written = self._written.get(key)
         if written is not None and (now is None or _version(now) >= _version(written)):
             del self._written[key]
-        former = self._asked.pop(key, None)
+        former = self._by_key.pop(key, None)
         parsed = parse.tenantgateway(now) if now is not None else None
         if parsed is not None:
-            self._asked[key] = parsed
+            self._by_key[key] = parsed
             self._in_namespace.add(key.namespace, key)
         else:
             self._in_namespace.discard(key.namespace, key)
-        self._claim(key, former, parsed)
+        self._update_claimants(key, former, parsed)
         self._enqueue(key)
 
-    def _claim(self, key: Key, former: ParsedTenantGateway | None, parsed: ParsedTenantGateway | None) -> None:
-        before, now = _claims(former), _claims(parsed)
+    def _update_claimants(
+        self, key: Key, former: ParsedTenantGateway | None, parsed: ParsedTenantGateway | None
+    ) -> None:
+        before, now = _attached_namespaces(former), _attached_namespaces(parsed)
         for namespace in before - now:
             self._claimants.discard(namespace, key)
         for namespace in now - before:
@@ -88,15 +92,16 @@ class TenantGatewayIndex:
             self._enqueue_namespace(namespace)
 
 
-def _claims(parsed: ParsedTenantGateway | None) -> frozenset[str]:
+def _attached_namespaces(parsed: ParsedTenantGateway | None) -> frozenset[str]:
     return frozenset(parsed.gateway.attached) if parsed is not None and not parsed.gateway.terminating else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class _RouteReferences:
-    """What matters of a route: what it is to each Gateway that it refers to, and what its status says in our name.
+    """The indexed part of a route: its references by Gateway, and the Gateways that our entries in its status name.
 
-    `version` counts where the object as a whole does: that of a redirect, and of what we have written to.
+    `version` is the resourceVersion of redirects and of routes that have our entries, so that every change of these
+    counts as a change; it is empty for all other routes.
     """
 
     routes: Mapping[Key, Route]
@@ -108,29 +113,29 @@ _NO_REFERENCES = _RouteReferences({}, frozenset(), "")
 
 
 class RouteIndex:
-    """HTTPRoutes and TLSRoutes, by the Gateways that they refer to or that their status names."""
+    """HTTPRoutes and TLSRoutes by the Gateways that they refer to, and by those that our status entries name."""
 
     def __init__(self, *, tenantgateways: TenantGatewayIndex, enqueue: Enqueue) -> None:
         self._tenantgateways = tenantgateways
         self._enqueue = enqueue
         self._routes: dict[Key, dict[RouteId, Route]] = {}
         self._with_status: Multimap[Key, RouteId] = Multimap()
-        self.httproutes = self._follower("HTTPRoute")
-        self.tlsroutes = self._follower("TLSRoute")
+        self.httproutes = self._new_handler("HTTPRoute")
+        self.tlsroutes = self._new_handler("TLSRoute")
 
     def referring_to(self, gateway: Key) -> Sequence[Route]:
         """The routes that refer to a Gateway."""
         return tuple(self._routes.get(gateway, {}).values())
 
     def with_status_of(self, gateway: Key) -> Collection[RouteId]:
-        """The routes whose status says something of a Gateway that this controller wrote."""
+        """The routes with a status entry of this controller about a Gateway."""
         return self._with_status[gateway]
 
     def gateways_with_status(self) -> Iterable[Key]:
-        """All Gateways of which something is said: nobody may speak for them any more."""
+        """All Gateways that our status entries name, including those whose TenantGateway no longer exists."""
         return iter(self._with_status)
 
-    def _follower(self, kind: RouteKind) -> ProjectionStore[_RouteReferences]:
+    def _new_handler(self, kind: RouteKind) -> ProjectionStore[_RouteReferences]:
         return ProjectionStore(project=partial(_route_references, kind=kind), on_change=partial(self._changed, kind))
 
     def _changed(
@@ -154,24 +159,23 @@ class RouteIndex:
             enqueue_related(self._tenantgateways, self._enqueue, key)
 
     def _drop(self, gateway: Key, route: RouteId) -> None:
-        held = self._routes[gateway]
-        del held[route]
-        if not held:
+        routes = self._routes[gateway]
+        del routes[route]
+        if not routes:
             del self._routes[gateway]
 
 
 def _route_references(obj: Object, *, kind: RouteKind) -> _RouteReferences | None:
     metadata = obj["metadata"]
     status_gateways = frozenset(parse.gateways_in_status(obj))
-    whole = status_gateways or metadata["name"].endswith(redirect_name(""))
-    found = _RouteReferences(
-        parse.routes_by_gateway(obj, kind), status_gateways, str(metadata["resourceVersion"]) if whole else ""
-    )
-    return found if found.routes or whole else None
+    follow_every_change = status_gateways or metadata["name"].endswith(redirect_name(""))
+    version = str(metadata["resourceVersion"]) if follow_every_change else ""
+    references = _RouteReferences(parse.routes_by_gateway(obj, kind), status_gateways, version)
+    return references if references.routes or follow_every_change else None
 
 
 class _NamespaceLabels(NamedTuple):
-    """What matters of a Namespace: whose heir it is, and the marks of an attachment."""
+    """The indexed part of a Namespace: the gateway owner that it inherits from, and the label and annotation."""
 
     owner: str
     inheriting_namespace: InheritingNamespace | None
@@ -183,7 +187,7 @@ _NO_LABELS = _NamespaceLabels("", None, "", "")
 
 
 class NamespaceIndex:
-    """Namespaces by the owner of the Gateway that their label names (R-104, R-105, GW-1)."""
+    """Namespaces by the gateway owner that their label names (R-104, R-105, GW-1)."""
 
     def __init__(
         self, *, tenantgateways: TenantGatewayIndex, enqueue: Enqueue, enqueue_namespace: EnqueueNamespace
@@ -198,28 +202,28 @@ class NamespaceIndex:
         return [inheriting_namespace for _, inheriting_namespace in sorted(self._inheriting.get(owner, {}).items())]
 
     def attached(self) -> Iterable[str]:
-        """The Namespaces that say that this controller attached them."""
-        return [key.name for key, place in self.handler.items() if place.attached_by]
+        """The Namespaces with the annotation that this controller sets on attached ones."""
+        return [key.name for key, labels in self.handler.items() if labels.attached_by]
 
     def _changed(self, key: Key, before: _NamespaceLabels | None, now: _NamespaceLabels | None) -> None:
         if _inheritance(before) != _inheritance(now):
-            for place in (before, now):
-                self._enqueue_owners(place)
+            for labels in (before, now):
+                self._enqueue_owners(labels)
             if before is not None and before.inheriting_namespace is not None:
                 self._drop(before.owner, key.name)
             if now is not None and now.inheriting_namespace is not None:
                 self._inheriting.setdefault(now.owner, {})[key.name] = now.inheriting_namespace
         self._enqueue_namespace(key.name)
 
-    def _enqueue_owners(self, place: _NamespaceLabels | None) -> None:
-        if place is not None and place.inheriting_namespace is not None:
-            for gateway in self._tenantgateways.in_namespace(place.owner):
+    def _enqueue_owners(self, labels: _NamespaceLabels | None) -> None:
+        if labels is not None and labels.inheriting_namespace is not None:
+            for gateway in self._tenantgateways.in_namespace(labels.owner):
                 self._enqueue(gateway)
 
     def _drop(self, owner: str, namespace: str) -> None:
-        held = self._inheriting[owner]
-        del held[namespace]
-        if not held:
+        namespaces = self._inheriting[owner]
+        del namespaces[namespace]
+        if not namespaces:
             del self._inheriting[owner]
 
 
@@ -228,18 +232,18 @@ def _namespace_labels(namespace: Object) -> _NamespaceLabels:
     metadata = namespace["metadata"]
     label = (metadata.get("labels") or {}).get(GATEWAY_LABEL)
     annotation = (metadata.get("annotations") or {}).get(GATEWAY_ATTACHED_BY_ANNOTATION)
-    place = _NamespaceLabels(owner, inheriting_namespace, str(label or ""), str(annotation or ""))
-    # most of ten thousand Namespaces have nothing of a Gateway: one value for all of them
-    return place if place != _NO_LABELS else _NO_LABELS
+    labels = _NamespaceLabels(owner, inheriting_namespace, str(label or ""), str(annotation or ""))
+    # most Namespaces, of thousands, have none of these labels and share one value
+    return labels if labels != _NO_LABELS else _NO_LABELS
 
 
-def _inheritance(place: _NamespaceLabels | None) -> tuple[str, InheritingNamespace | None]:
-    return (place.owner, place.inheriting_namespace) if place is not None else ("", None)
+def _inheritance(labels: _NamespaceLabels | None) -> tuple[str, InheritingNamespace | None]:
+    return (labels.owner, labels.inheriting_namespace) if labels is not None else ("", None)
 
 
 @dataclass(slots=True)
 class OwnedObjectIndex:
-    """Of a kind that is made from TenantGatewayIndex: what each of them owns, by uid."""
+    """Objects of one kind by the uids of their owners; a change enqueues the TenantGateway that the name belongs to."""
 
     tenantgateways: TenantGatewayIndex
     enqueue: Enqueue
@@ -270,7 +274,7 @@ def _owners(obj: Object) -> tuple[str, frozenset[str]]:
 
 
 def enqueue_related(tenantgateways: TenantGatewayIndex, enqueue: Enqueue, key: Key) -> None:
-    """Whose object it is, or would be if it were not somebody else's: its name begins with the TenantGateway's."""
+    """Enqueues the TenantGateway whose name the object's name begins with, whether or not it owns the object."""
     for gateway in tenantgateways.in_namespace(key.namespace):
         if key.name == gateway.name or key.name.startswith(f"{gateway.name}-"):
             enqueue(gateway)

@@ -1,4 +1,4 @@
-"""How the listeners of a Gateway fare, from what its controller and cert-manager say of them. Pure."""
+"""Readiness of the listeners and Certificates of a Gateway, from their conditions. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CERTIFICATE_NOT_READY = "CertificateNotReady"
 
 
 class ConditionState(NamedTuple):
-    """`reason` is CamelCase, and like `message` empty for what is ready."""
+    """Whether something is ready; `reason` (CamelCase) and `message` are empty if it is."""
 
     ready: bool
     reason: str = ""
@@ -25,34 +25,38 @@ READY = ConditionState(True)
 
 
 def condition_state(obj: Object | None, type_: str) -> ConditionState:
-    """One condition of an object: what is missing, or was said of a former generation, is pending."""
+    """The state of one condition; a condition that is missing or of an earlier generation is pending."""
     if obj is None:
         return ConditionState(False, PENDING, "does not exist yet")
     found = find_condition((obj.get("status") or {}).get("conditions"), type_)
     if found is not None and is_stale(found, obj):
-        return ConditionState(False, PENDING, f"has a condition {type_} of a former generation")
+        return ConditionState(False, PENDING, f"has a condition {type_} of an earlier generation")
     return _condition_state(found, type_)
 
 
 def listener_states(plan: Plan, current: Object | None) -> Mapping[str, ConditionState]:
-    """What the Gateway's controller says of each planned listener, by name."""
-    found = {each.get("name"): each for each in ((current or {}).get("status") or {}).get("listeners") or ()}
-    return {each.name: _listener_state(found.get(each.name)) for each in plan.listeners}
+    """The state that the Gateway's controller reports for each planned listener, by name."""
+    statuses = {each.get("name"): each for each in ((current or {}).get("status") or {}).get("listeners") or ()}
+    return {each.name: _listener_state(statuses.get(each.name)) for each in plan.listeners}
 
 
 def certificate_states(plan: Plan, certificates: Mapping[str, Object]) -> Mapping[str, ConditionState]:
-    """What cert-manager says of each planned Certificate, by name."""
+    """The state that cert-manager reports for each planned Certificate, by name."""
     return {each.name: condition_state(certificates.get(each.name), "Ready") for each in plan.certificates}
 
 
-def listeners(
+def render_listeners(
     plan: Plan, states: Mapping[str, ConditionState], certificates: Mapping[str, ConditionState]
 ) -> Sequence[Mapping[str, object]]:
-    """The status of each listener as the TenantGateway shows it; a certificate that is not ready comes first."""
-    return [_shown(each, states[each.name], certificates.get(each.certificate, READY)) for each in plan.listeners]
+    """status.listeners of the TenantGateway; the reason of a certificate that is not ready takes precedence."""
+    return [
+        _render_listener(each, states[each.name], certificates.get(each.certificate, READY)) for each in plan.listeners
+    ]
 
 
-def _shown(listener: PlannedListener, state: ConditionState, certificate: ConditionState) -> Mapping[str, object]:
+def _render_listener(
+    listener: PlannedListener, state: ConditionState, certificate: ConditionState
+) -> Mapping[str, object]:
     ready = state.ready and certificate.ready
     fields = {
         "name": listener.name,
@@ -64,13 +68,13 @@ def _shown(listener: PlannedListener, state: ConditionState, certificate: Condit
 
 
 def _listener_state(status: Mapping[str, Any] | None) -> ConditionState:
-    """Programmed, and nothing that speaks against it. Some controllers leave out what is as it should be."""
+    """Ready means Programmed and no negative condition; some controllers omit conditions that are fine."""
     if status is None:
         return ConditionState(False, PENDING, "has no status yet")
-    return next((each for each in _objections(status.get("conditions")) if not each.ready), READY)
+    return next((each for each in _relevant_states(status.get("conditions")) if not each.ready), READY)
 
 
-def _objections(conditions: object) -> Iterator[ConditionState]:
+def _relevant_states(conditions: object) -> Iterator[ConditionState]:
     for type_ in ("Accepted", "ResolvedRefs", "Programmed"):
         found = find_condition(conditions, type_)
         if found is not None or type_ == "Programmed":

@@ -1,6 +1,6 @@
-"""The listeners and certificates of a Gateway, within what Gateway API and certificate authorities admit. Pure.
+"""Lays out the listeners and certificates of a Gateway within the limits of Gateway API and certificate authorities.
 
-Where not everything fits, what the Gateway serves already stays, and the rest has its place in a fixed order.
+If not everything fits, hostnames that the Gateway already serves stay, and the rest is admitted in a fixed order. Pure.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from controller.tenantgateway.hostname_validation import (
 )
 from controller.tenantgateway.model import PlannedCertificate, PlannedListener, RouteId, TenantGateway
 
-# FACT-7
+# of a Gateway (FACT-7)
 MAX_LISTENERS = 64
-# of Let's Encrypt, and of most others
+# in one certificate, at Let's Encrypt and most other authorities
 MAX_DNS_NAMES = 100
-# of the names of Certificates and Secrets
+# characters in the name of a Certificate or Secret
 MAX_NAME = 253
 
 HTTPS_PORT = 443
@@ -34,7 +34,7 @@ HTTPS_PORT = 443
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`dropped` is what did not fit, by the hostname that its listener would have had."""
+    """`dropped` are the listeners that could not be placed, by hostname, with the reason."""
 
     listeners: tuple[PlannedListener, ...]
     certificates: tuple[PlannedCertificate, ...]
@@ -42,25 +42,30 @@ class Layout:
 
 
 def served_hostnames(current: Object | None) -> frozenset[str]:
-    """What a Gateway has listeners for on port 443."""
+    """The hostnames of the listeners on port 443 of an existing Gateway."""
     listeners = ((current or {}).get("spec") or {}).get("listeners") or ()
     return frozenset(each["hostname"] for each in listeners if each.get("hostname") and each.get("port") == HTTPS_PORT)
 
 
 def per_hostname(
-    gateway: TenantGateway, passthrough: Mapping[str, str], holders: Mapping[str, RouteId], served: frozenset[str]
+    gateway: TenantGateway, passthrough: Mapping[str, str], owners: Mapping[str, RouteId], served: frozenset[str]
 ) -> Layout:
-    """HTTP-01: a listener and a certificate a hostname (R-109 to R-113, R-151).
+    """HTTP-01: one listener and one certificate for each hostname (R-109 to R-113, R-151).
 
-    `passthrough` are services by hostname, `holders` the best route of each hostname, `served` what works already.
+    `passthrough` are services by hostname, `owners` the highest ranking route of each hostname, `served` the hostnames
+    that the Gateway already serves.
     """
     builder = _LayoutBuilder()
     _place_passthrough(builder, passthrough, served)
     certificates = []
-    for hostname in _in_turn(holders, served):
+    for hostname in _in_admission_order(owners, served):
         certificate = names.certificate_name(gateway.key.name, hostname)
         if _too_long(certificate):
-            builder.drop(hostname, UNSUPPORTED_VALUE, f"would need a Certificate of the name {certificate}, too long")
+            builder.drop(
+                hostname,
+                UNSUPPORTED_VALUE,
+                f"needs a Certificate named {certificate}, which is longer than {MAX_NAME} characters",
+            )
         elif builder.place(_https(names.listener_name(hostname), hostname, certificate)):
             certificates.append(PlannedCertificate(certificate, (hostname,), per_listener=True))
     return builder.layout(certificates)
@@ -69,13 +74,14 @@ def per_hostname(
 def wildcards(
     gateway: TenantGateway, apex: str, passthrough: Mapping[str, str], children: Iterable[str], served: frozenset[str]
 ) -> Layout:
-    """DNS-01 and existingSecret: the domain, what is below it, and what is below each child (R-114, R-115, R-174)."""
+    """DNS-01 and existingSecret: listeners for the apex, `*.` below it, and `*.` below each child host (R-114, R-115,
+    R-174)."""
     builder = _LayoutBuilder()
     ours = gateway.cert_mode == "dns01"
     secret = names.wildcard_certificate_name(gateway.key.name) if ours else gateway.wildcard_secret
     if not secret or _too_long(secret):
-        field_name = "metadata.name is too long" if ours else "spec.wildcardSecretRef.name must name a Secret"
-        builder.drop(apex, SECRET_MISSING, f"has no certificate: {field_name}")
+        cause = "metadata.name is too long" if ours else "spec.wildcardSecretRef.name must name a Secret"
+        builder.drop(apex, SECRET_MISSING, f"has no certificate: {cause}")
         _place_passthrough(builder, passthrough, served)
         return builder.layout(())
     builder.place(_https(names.APEX_LISTENER, apex, secret))
@@ -85,19 +91,19 @@ def wildcards(
     placed: list[str] = []
     for child in sorted(set(children) - {apex}, key=lambda each: (WILDCARD + each not in served, each)):
         if ours and len(dns_names) + 2 * len(placed) + 2 > MAX_DNS_NAMES:
-            why = f"would have the certificate name more than {MAX_DNS_NAMES} hostnames"
-            builder.drop(WILDCARD + child, CERTIFICATE_FULL, f"{why}: give a tenant a gateway of its own")
+            why = f"does not fit: one certificate holds at most {MAX_DNS_NAMES} hostnames"
+            builder.drop(WILDCARD + child, CERTIFICATE_FULL, f"{why}; give one of the tenants a gateway of its own")
         elif builder.place(_https(names.child_listener_name(child), WILDCARD + child, secret)):
             placed.append(child)
     for child in sorted(placed):
         dns_names += [child, WILDCARD + child]
-    admitted = tuple(each for each in dns_names if not hostname_errors(each))
-    return builder.layout((PlannedCertificate(secret, admitted, per_listener=False),) if ours else ())
+    valid = tuple(each for each in dns_names if not hostname_errors(each))
+    return builder.layout((PlannedCertificate(secret, valid, per_listener=False),) if ours else ())
 
 
 @dataclass(slots=True)
 class _LayoutBuilder:
-    """Listeners as they find their place, beginning with that on port 80, and what finds none."""
+    """Collects listeners, starting with the one on port 80, and the hostnames that could not be placed."""
 
     listeners: dict[str, PlannedListener] = field(
         default_factory=lambda: {
@@ -107,16 +113,18 @@ class _LayoutBuilder:
     dropped: dict[str, HostnameRejection] = field(default_factory=dict)
 
     def place(self, listener: PlannedListener) -> bool:
-        """Whether there is room for it; otherwise its hostname is dropped."""
+        """Adds the listener and returns True, or drops its hostname with a reason."""
         hostname = listener.hostname
         if problems := hostname_errors(hostname):
             self.drop(hostname, UNSUPPORTED_VALUE, "; ".join(problems))
         elif (other := self.listeners.get(listener.name)) is not None:
-            why = f"would have a listener of the same name as {other.hostname}"
-            self.drop(hostname, HOSTNAME_CONFLICT, f"{why}, {listener.name}: take another hostname")
+            why = f"needs the listener name {listener.name}, which {other.hostname} already has"
+            self.drop(hostname, HOSTNAME_CONFLICT, f"{why}: choose another hostname")
         elif len(self.listeners) == MAX_LISTENERS:
-            why = f"has no place: a Gateway has no more than {MAX_LISTENERS} listeners"
-            self.drop(hostname, LISTENERS_TRUNCATED, f"{why}; use certMode dns01, or a gateway of a tenant's own")
+            why = f"does not fit: a Gateway has at most {MAX_LISTENERS} listeners"
+            self.drop(
+                hostname, LISTENERS_TRUNCATED, f"{why}; use certMode dns01, or give a tenant a gateway of its own"
+            )
         else:
             self.listeners[listener.name] = listener
             return True
@@ -126,7 +134,8 @@ class _LayoutBuilder:
         self.dropped[hostname] = HostnameRejection(reason, f'"{hostname}" {why}')
 
     def layout(self, certificates: Iterable[PlannedCertificate]) -> Layout:
-        """In an order that tells nothing of how it came about, so that a Gateway changes only where it must."""
+        """The result in an order that does not depend on the order of placement, so that no Gateway changes
+        needlessly."""
         return Layout(
             listeners=tuple(self.listeners[name] for name in sorted(self.listeners)),
             certificates=tuple(sorted(certificates, key=lambda each: each.name)),
@@ -140,19 +149,19 @@ def _place_passthrough(builder: _LayoutBuilder, passthrough: Mapping[str, str], 
         builder.place(PlannedListener(name=name, protocol="TLS", port=HTTPS_PORT, hostname=hostname))
 
 
-def _in_turn(holders: Mapping[str, RouteId], served: frozenset[str]) -> Iterator[str]:
-    """Hostnames as they get their places: those that are served, the platform's, then namespace by namespace one each,
-    so that nobody's thousand hostnames keep out everybody else's first."""
+def _in_admission_order(owners: Mapping[str, RouteId], served: frozenset[str]) -> Iterator[str]:
+    """Yields served hostnames first, then those of `cozy-*`, then one of each other namespace in turn, so that a
+    namespace with a thousand hostnames does not crowd out the first hostname of the others."""
     by_namespace: dict[str, list[str]] = {}
-    for hostname in sorted(holders, key=lambda each: (each not in served, each)):
-        by_namespace.setdefault(holders[hostname].namespace, []).append(hostname)
-    turns = {hostname: turn for own in by_namespace.values() for turn, hostname in enumerate(own)}
+    for hostname in sorted(owners, key=lambda each: (each not in served, each)):
+        by_namespace.setdefault(owners[hostname].namespace, []).append(hostname)
+    rounds = {hostname: number for own in by_namespace.values() for number, hostname in enumerate(own)}
 
     def order(hostname: str) -> tuple[bool, bool, int, str]:
-        others_first, _ = rank(holders[hostname])
-        return hostname not in served, others_first, turns[hostname], hostname
+        is_tenant, _ = rank(owners[hostname])
+        return hostname not in served, is_tenant, rounds[hostname], hostname
 
-    return iter(sorted(holders, key=order))
+    return iter(sorted(owners, key=order))
 
 
 def _https(name: str, hostname: str, certificate: str) -> PlannedListener:

@@ -1,6 +1,6 @@
-"""What the TenantGateway controller decides on: small frozen values, and where they come from. Pure.
+"""Frozen value types of the TenantGateway controller: the parsed input, and the plan that it results in. Pure.
 
-A hostname is kept in its one canonical form (FACT-5); as it was written it does not reach a decision.
+Decisions use hostnames in canonical form only, never as the user wrote them (FACT-5).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ RouteKind = Literal["HTTPRoute", "TLSRoute"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantGateway:
-    """A TenantGateway. `dns01` is the block as it was written; `wildcard_secret` is for existingSecret."""
+    """A TenantGateway. `dns01` is the block of the spec unchanged; `wildcard_secret` is used by existingSecret only."""
 
     key: Key
     uid: str
@@ -35,14 +35,15 @@ class TenantGateway:
 
 @dataclass(frozen=True, slots=True)
 class InheritingNamespace:
-    """A namespace whose gateway label names the owner, other than the owner itself, with its host label (R-175)."""
+    """A namespace that uses the Gateway of another namespace, which its gateway label names; with its host label
+    (R-175)."""
 
     namespace: str
     host: str
 
 
 class RouteId(NamedTuple):
-    """Ordered as ownership is decided inside a tier (R-200, CHOICE-11): namespace, then name, then kind."""
+    """Sorts by namespace, name and kind, as ownership is decided among platform or tenant routes (R-200, CHOICE-11)."""
 
     namespace: str
     name: str
@@ -54,7 +55,7 @@ class RouteId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParentRef:
-    """One reference of a route to the Gateway. `section` and `port` are empty and None where it names none."""
+    """One reference of a route to the Gateway; `section` is empty and `port` None if the reference has none."""
 
     section: str = ""
     port: int | None = None
@@ -62,7 +63,7 @@ class ParentRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A route as far as it concerns one Gateway: `parents` are its references to that Gateway alone, at least one."""
+    """A route as seen by one Gateway: `parents` holds its references to that Gateway only, at least one."""
 
     id: RouteId
     hostnames: tuple[str, ...]
@@ -70,7 +71,7 @@ class Route:
 
 
 class HostnameConflict(NamedTuple):
-    """A hostname that a route may not have: `held`, which is the same or overlaps it, is the winner's."""
+    """A hostname that a route may not use, because the winner owns `winning_hostname`, equal to it or overlapping."""
 
     hostname: str
     winner: RouteId
@@ -79,8 +80,7 @@ class HostnameConflict(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HostnameOwnership:
-    """Whose hostnames are: `owners` of those that are served, `refused` by loser. A route that claims nothing is in
-    neither."""
+    """The route that owns each claimed hostname, and the conflicts of each losing route."""
 
     owners: Mapping[str, RouteId] = field(default_factory=dict)
     conflicts: Mapping[RouteId, Sequence[HostnameConflict]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class HostnameOwnership:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedListener:
-    """`certificate` is the name of the Secret with the certificate, which is the name of its Certificate too."""
+    """`certificate` is the name of the Secret with the certificate; a Certificate of ours has the same name."""
 
     name: str
     protocol: Literal["HTTP", "HTTPS", "TLS"]
@@ -99,7 +99,7 @@ class PlannedListener:
 
 @dataclass(frozen=True, slots=True)
 class PlannedCertificate:
-    """`per_listener` marks a certificate of one hostname (R-153)."""
+    """`per_listener` is true for the certificate of a single hostname (R-153)."""
 
     name: str
     dns_names: tuple[str, ...]
@@ -108,9 +108,9 @@ class PlannedCertificate:
 
 @dataclass(frozen=True, slots=True)
 class OmittedHostname:
-    """What is not rendered, so that the rest can be: `reason` is a constant of plan.py, `message` says what to do.
+    """A hostname that is not rendered: `reason` is a constant of hostname_validation.py, `message` names the remedy.
 
-    `route` is the route that asked for it, `namespace` the heir; both are empty for what the TenantGateway itself asks.
+    `route` or `namespace` is the object that asked for it; both are empty if it is the TenantGateway itself.
     """
 
     hostname: str
@@ -122,9 +122,9 @@ class OmittedHostname:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a TenantGateway comes to. `listeners` never holds more than Gateway API admits (FACT-7).
+    """The desired state for a TenantGateway. `listeners` never exceeds the limit of Gateway API (FACT-7).
 
-    `plaintext` are the routes that port 80 serves without TLS, since they name neither section nor port (GW-12).
+    `plaintext` are routes that port 80 serves without TLS because they name neither section nor port (GW-12).
     """
 
     listeners: tuple[PlannedListener, ...]
@@ -136,7 +136,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class ParentRefVerdict:
-    """What one parentRef of a route comes to: `parent` is the reference as the route writes it."""
+    """The decision on one parentRef of a route; `parent` is the reference as the route has it."""
 
     parent: Object
     accepted: bool
@@ -146,8 +146,8 @@ class ParentRefVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Attachments:
-    """`owners` tells by namespace which gateway's namespace it is attached to, `lost` by TenantGateway the namespaces
-    that it lists and another one has, with that one's namespace."""
+    """`owners` maps an attached namespace to the namespace of its gateway; `attached_elsewhere` maps a TenantGateway to
+    the namespaces that it lists but another gateway has, each with the namespace of that gateway."""
 
     owners: Mapping[str, str] = field(default_factory=dict)
     attached_elsewhere: Mapping[Key, Mapping[str, str]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Names and labels of what is made from a TenantGateway, as other components spell them. Pure."""
+"""Names and labels of the objects that a TenantGateway owns; other components rely on them. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from registry.tenantgateway.types import GROUP, KIND, VERSION
 GATEWAY_API_GROUP = "gateway.networking.k8s.io"
 CERT_MANAGER_GROUP = "cert-manager.io"
 
-# What this controller signs the status of routes with (R-202).
+# controllerName of our entries in the status of routes (R-202).
 CONTROLLER_NAME = "gateway.cozystack.io/tenantgateway-controller"
 
 OWNER_LABEL = "cozystack.io/gateway"
@@ -32,52 +32,52 @@ CERT_MANAGER_NAMESPACE = "cozy-cert-manager"
 
 
 def listener_name(hostname: str) -> str:
-    """R-110: `https-<first label>-<8 hex>`."""
+    """`https-<first label>-<8 hex digits>` (R-110)."""
     return f"https-{_slug(hostname)}"
 
 
 def child_listener_name(host: str) -> str:
-    """R-115."""
+    """`https-child-<first label>-<8 hex digits>` (R-115)."""
     return f"https-child-{_slug(host)}"
 
 
 def passthrough_listener_name(service: str) -> str:
-    """R-118."""
+    """`tls-<service>` (R-118)."""
     return f"tls-{service}"
 
 
 def certificate_name(tenantgateway: str, hostname: str) -> str:
-    """R-112, R-152: of the Certificate of one hostname, and of its Secret."""
+    """The name of the Certificate of one hostname, and of its Secret (R-112, R-152)."""
     return f"{tenantgateway}-{_slug(hostname)}-tls"
 
 
 def wildcard_certificate_name(tenantgateway: str) -> str:
-    """R-159: of the Certificate, and of its Secret."""
+    """The name of the Certificate of the DNS-01 mode, and of its Secret (R-159)."""
     return f"{tenantgateway}-gateway-tls"
 
 
 def issuer_name(tenantgateway: str) -> str:
-    """R-141."""
+    """The name of the Issuer (R-141)."""
     return f"{tenantgateway}-gateway"
 
 
 def account_secret_name(tenantgateway: str) -> str:
-    """R-142."""
+    """The name of the Secret with the key of the ACME account (R-142)."""
     return f"{tenantgateway}-acme-account"
 
 
 def redirect_name(tenantgateway: str) -> str:
-    """R-183."""
+    """The name of the HTTPRoute that redirects to HTTPS (R-183)."""
     return f"{tenantgateway}-http-redirect"
 
 
 def owner(gateway: TenantGateway) -> ControllerOwner:
-    """The TenantGateway as the owner of what is made from it (R-103)."""
+    """The TenantGateway as the controller owner of its objects (R-103)."""
     return ControllerOwner(api_version=f"{GROUP}/{VERSION}", kind=KIND, name=gateway.key.name, uid=gateway.uid)
 
 
 def metadata(gateway: TenantGateway, name: str, labels: Mapping[str, str]) -> Object:
-    """Of an object that is made from the TenantGateway, in its namespace."""
+    """The metadata of an object that the TenantGateway owns, in the TenantGateway's namespace."""
     return {
         "name": name,
         "namespace": gateway.key.namespace,
@@ -91,14 +91,14 @@ def tenantgateway_labels(gateway: TenantGateway) -> dict[str, str]:
 
 
 def _label_value(name: str) -> str:
-    """A name as a label holds it: a long one is cut and told apart by its hash."""
+    """A name as a label value; one that is too long is truncated and made unique by a hash."""
     if len(name) <= MAX_LABEL_VALUE:
         return name
     return f"{name[: MAX_LABEL_VALUE - 9]}-{_hash(name)}"
 
 
 def _slug(hostname: str) -> str:
-    """The first label and the first 32 bits of the hash, since two hostnames may share a first label (R-111)."""
+    """The first label and 32 bits of a hash, because two hostnames may have the same first label (R-111)."""
     return f"{hostname.partition('.')[0]}-{_hash(hostname)}"
 
 

@@ -1,6 +1,6 @@
-"""Out of the host's objects, what the TenantGateway controller decides on. Pure.
+"""Parses the cluster's objects into the value types of model.py. Pure.
 
-Whatever an object holds, it gives facts: what is wrong with it is told in its status, and stops nothing else.
+Parsing never fails: an invalid TenantGateway has a `problem`, which is shown in its status and affects no other object.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _MODES: Mapping[object, CertMode] = {"http01": "http01", "dns01": "dns01", "exis
 
 
 class ParsedTenantGateway(NamedTuple):
-    """A TenantGateway. With a `problem`, a sentence, nothing is to be made from it."""
+    """A TenantGateway, and what is wrong with its spec; nothing is rendered from it unless `problem` is empty."""
 
     gateway: TenantGateway
     problem: str
 
 
 def tenantgateway(obj: Object) -> ParsedTenantGateway:
-    """A host validates by the CRD that it has; an older one may let pass what ours does not."""
+    """Parses and validates a TenantGateway. The cluster's CRD may be older than ours and admit invalid specs."""
     metadata, spec = obj["metadata"], _mapping(obj.get("spec"))
     gateway = TenantGateway(
         key=Key(metadata["namespace"], metadata["name"]),
@@ -56,7 +56,7 @@ def tenantgateway(obj: Object) -> ParsedTenantGateway:
 
 
 def _problem(spec: Mapping[str, Any]) -> str:
-    # in which case an apex is written makes no difference (FACT-5)
+    # the apex is case-insensitive (FACT-5)
     apex = {"apex": canonical_host(_string(spec, "apex"))} if _string(spec, "apex") else {}
     try:
         TenantGatewaySpec.model_validate({**spec, **apex})
@@ -71,7 +71,7 @@ def route_id(obj: Object, kind: RouteKind) -> RouteId:
 
 
 def routes_by_gateway(obj: Object, kind: RouteKind) -> Mapping[Key, Route]:
-    """The route as it concerns each Gateway that it refers to."""
+    """The route as seen by each Gateway that it refers to."""
     identity, hostnames = route_id(obj, kind), _strings(_mapping(obj.get("spec")), "hostnames")
     parents: dict[Key, list[ParentRef]] = {}
     for parent in parent_refs(obj):
@@ -90,7 +90,7 @@ def parent_refs(obj: Object) -> Iterator[Mapping[str, Any]]:
 
 
 def parent_gateway(parent: Mapping[str, Any], namespace: str) -> Key | None:
-    """The Gateway that a parentRef of a route in this namespace names, None if it names something else (R-100)."""
+    """The Gateway that a parentRef of a route in `namespace` refers to; None if it refers to another kind (R-100)."""
     if parent.get("group", GATEWAY_API_GROUP) != GATEWAY_API_GROUP or parent.get("kind", "Gateway") != "Gateway":
         return None
     name = _string(parent, "name")
@@ -98,14 +98,14 @@ def parent_gateway(parent: Mapping[str, Any], namespace: str) -> Key | None:
 
 
 def own_status_entries(obj: Object) -> Iterator[Mapping[str, Any]]:
-    """What of a route's status.parents this controller wrote."""
+    """The entries of a route's status.parents that this controller wrote."""
     for entry in _mappings(_mapping(obj.get("status")).get("parents")):
         if entry.get("controllerName") == CONTROLLER_NAME:
             yield entry
 
 
 def gateways_in_status(obj: Object) -> Iterator[Key]:
-    """The Gateways in whose name the status of a route says something that this controller wrote."""
+    """The Gateways that our entries in the status of a route refer to."""
     namespace = obj["metadata"]["namespace"]
     for entry in own_status_entries(obj):
         gateway = parent_gateway(_mapping(entry.get("parentRef")), namespace)
@@ -114,8 +114,8 @@ def gateways_in_status(obj: Object) -> Iterator[Key]:
 
 
 def inheriting_namespace(namespace: Object) -> tuple[str, InheritingNamespace] | None:
-    """Whose Gateway the Namespace's label names, with what that means for it; None for an owner, or without a label
-    (R-104)."""
+    """The owner that the Namespace's gateway label names, and the Namespace; None without a label, and for the owner
+    itself (R-104)."""
     metadata = namespace["metadata"]
     labels = _mapping(metadata.get("labels"))
     owner = _string(labels, GATEWAY_LABEL)
@@ -125,7 +125,7 @@ def inheriting_namespace(namespace: Object) -> tuple[str, InheritingNamespace] |
 
 
 def slim_route(obj: Object) -> Object:
-    """A route without the rules that say where requests go: only those of a redirect are compared."""
+    """The route without its rules, which are needed of our redirects only; saves memory in the informer."""
     spec = _mapping(obj.get("spec"))
     if "rules" not in spec or obj["metadata"]["name"].endswith(redirect_name("")):
         return obj

@@ -1,6 +1,6 @@
-"""What a TenantGateway comes to: listeners, certificates, whose hostnames are, and what is left out. Pure.
+"""Plans the desired state of a TenantGateway: listeners, certificates, hostname ownership, omitted hostnames. Pure.
 
-One bad thing never stops the others: what Gateway API or cert-manager would refuse is left out, and named.
+Hostnames that Gateway API or cert-manager would reject are omitted and named; they never affect the others.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ def plan(
     *,
     current: Object | None,
 ) -> Plan:
-    """The same for any order of `inheriting` and `routes`, which are those of this gateway.
+    """Returns the same plan for any order of `inheriting` and `routes`, which are those of this gateway only.
 
-    `current` is the Gateway as it is: where not everything fits, what it serves stays.
+    `current` is the existing Gateway: if not everything fits, the hostnames that it serves stay.
     """
     apex = canonical_host(gateway.apex)
     omitted: list[OmittedHostname] = []
     passthrough = _passthrough(gateway, apex, omitted)
-    claimed = _claiming_routes(gateway, apex, passthrough, routes, omitted)
-    ownership = _resolve_ownership(claimed, passthrough)
+    claiming = _claiming_routes(gateway, apex, passthrough, routes, omitted)
+    ownership = _resolve_ownership(claiming, passthrough)
     served = layout.served_hostnames(current)
     if problems := host_errors(apex):
         omitted.append(OmittedHostname(apex, UNSUPPORTED_VALUE, f'spec.apex "{apex}" {"; ".join(problems)}'))
         laid_out = layout.per_hostname(gateway, {}, {}, served)
     elif gateway.cert_mode == "http01":
-        owned = _owned_hostnames(claimed, ownership)
+        owned = _owned_hostnames(claiming, ownership)
         laid_out = layout.per_hostname(gateway, passthrough, _best_routes(owned), served)
         omitted += [
             OmittedHostname(each, *laid_out.dropped[each], route=route)
@@ -67,18 +67,18 @@ def plan(
         listeners=laid_out.listeners,
         certificates=laid_out.certificates,
         ownership=ownership,
-        omitted=tuple(sorted(set(omitted), key=_order)),
+        omitted=tuple(sorted(set(omitted), key=_sort_key)),
         plaintext=_plaintext(gateway, routes),
     )
 
 
 def _passthrough(gateway: TenantGateway, apex: str, omitted: list[OmittedHostname]) -> Mapping[str, str]:
-    """Services by hostname (R-118); an entry that makes no hostname is left out."""
+    """Services by hostname (R-118); an entry that does not form a valid hostname is omitted."""
     services = {}
     for service in sorted({each.lower() for each in gateway.passthrough}):
         hostname = f"{service}.{apex}"
         if problems := host_errors(hostname):
-            message = f'spec.tlsPassthroughServices: "{service}" makes no hostname: "{hostname}" {"; ".join(problems)}'
+            message = f'spec.tlsPassthroughServices: "{service}" is invalid: "{hostname}" {"; ".join(problems)}'
             omitted.append(OmittedHostname(hostname, UNSUPPORTED_VALUE, message))
         else:
             services[hostname] = service
@@ -92,8 +92,8 @@ def _claiming_routes(
     routes: Iterable[Route],
     omitted: list[OmittedHostname],
 ) -> list[Route]:
-    """The routes that claim hostnames, with those that this Gateway can serve."""
-    claimed = []
+    """The routes that claim hostnames, reduced to the hostnames that this Gateway can serve."""
+    claiming = []
     for route in filter(claims, routes):
         hostnames = []
         for hostname in sorted({canonical_host(each) for each in route.hostnames}):
@@ -102,30 +102,29 @@ def _claiming_routes(
                 hostnames.append(hostname)
             else:
                 omitted.append(OmittedHostname(hostname, *rejection, route=route.id))
-        claimed.append(replace(route, hostnames=tuple(hostnames)))
-    return claimed
+        claiming.append(replace(route, hostnames=tuple(hostnames)))
+    return claiming
 
 
-def _resolve_ownership(claimed: Sequence[Route], passthrough: Collection[str]) -> HostnameOwnership:
-    """What passthrough listeners serve is judged apart: a wildcard that covers it does not take it (PEER-08)."""
-    apart = resolve_ownership([_restricted(route, lambda each: each in passthrough) for route in claimed])
-    rest = resolve_ownership([_restricted(route, lambda each: each not in passthrough) for route in claimed])
+def _resolve_ownership(claiming: Sequence[Route], passthrough: Collection[str]) -> HostnameOwnership:
+    """Resolves passthrough hostnames separately, so that a wildcard that covers one does not win it (PEER-08)."""
+    tls = resolve_ownership([_with_hostnames(route, lambda each: each in passthrough) for route in claiming])
+    rest = resolve_ownership([_with_hostnames(route, lambda each: each not in passthrough) for route in claiming])
     conflicts = {
-        loser: (*apart.conflicts.get(loser, ()), *rest.conflicts.get(loser, ()))
-        for loser in {*apart.conflicts, *rest.conflicts}
+        loser: (*tls.conflicts.get(loser, ()), *rest.conflicts.get(loser, ()))
+        for loser in {*tls.conflicts, *rest.conflicts}
     }
-    return HostnameOwnership(owners={**apart.owners, **rest.owners}, conflicts=conflicts)
+    return HostnameOwnership(owners={**tls.owners, **rest.owners}, conflicts=conflicts)
 
 
-def _restricted(route: Route, wanted: Callable[[str], bool]) -> Route:
-    return replace(route, hostnames=tuple(filter(wanted, route.hostnames)))
+def _with_hostnames(route: Route, condition: Callable[[str], bool]) -> Route:
+    return replace(route, hostnames=tuple(filter(condition, route.hostnames)))
 
 
-def _owned_hostnames(claimed: Iterable[Route], ownership: HostnameOwnership) -> list[tuple[str, RouteId]]:
-    """Every hostname with every HTTPRoute that has it: a TLSRoute's alone makes no listener for HTTPS (PEER-08,
-    GW-2)."""
+def _owned_hostnames(claiming: Iterable[Route], ownership: HostnameOwnership) -> list[tuple[str, RouteId]]:
+    """All pairs of a hostname and an HTTPRoute that may use it. TLSRoutes need no HTTPS listener (PEER-08, GW-2)."""
     owned = []
-    for route in claimed:
+    for route in claiming:
         if route.id.kind == "HTTPRoute":
             lost = {each.hostname for each in ownership.conflicts.get(route.id, ())}
             owned += [(hostname, route.id) for hostname in route.hostnames if hostname not in lost]
@@ -142,15 +141,15 @@ def _best_routes(owned: Iterable[tuple[str, RouteId]]) -> Mapping[str, RouteId]:
 def _children(
     apex: str, inheriting: Iterable[InheritingNamespace], omitted: list[OmittedHostname]
 ) -> Mapping[str, Sequence[str]]:
-    """Namespaces by the host that they have (R-175 to R-178); one without a host is no child, but a system's."""
+    """Inheriting namespaces by host (R-175 to R-178); those without a host are system namespaces and are skipped."""
     children: dict[str, list[str]] = {}
-    for inheriting_namespace in inheriting:
-        host = canonical_host(inheriting_namespace.host)
+    for child in inheriting:
+        host = canonical_host(child.host)
         rejection = check_domain(host, apex)
         if rejection is not None and host:
-            omitted.append(OmittedHostname(host, *rejection, namespace=inheriting_namespace.namespace))
+            omitted.append(OmittedHostname(host, *rejection, namespace=child.namespace))
         elif host and host != apex:
-            children.setdefault(host, []).append(inheriting_namespace.namespace)
+            children.setdefault(host, []).append(child.namespace)
     return children
 
 
@@ -164,7 +163,8 @@ def _omitted_children(children: Mapping[str, Sequence[str]], laid_out: layout.La
 
 
 def _plaintext(gateway: TenantGateway, routes: Iterable[Route]) -> tuple[RouteId, ...]:
-    """Routes of the two namespaces that port 80 admits, which do not say that they mean port 443 (GW-12)."""
+    """HTTPRoutes that port 80 admits and that name neither a section nor a port, so that they serve plain HTTP
+    (GW-12)."""
     admitted = (gateway.key.namespace, CERT_MANAGER_NAMESPACE)
     return tuple(
         sorted(
@@ -177,6 +177,6 @@ def _plaintext(gateway: TenantGateway, routes: Iterable[Route]) -> tuple[RouteId
     )
 
 
-def _order(omitted: OmittedHostname) -> tuple[str, ...]:
+def _sort_key(omitted: OmittedHostname) -> tuple[str, ...]:
     route = omitted.route or ("", "", "")
     return omitted.hostname, *route, omitted.namespace, omitted.reason, omitted.message

@@ -1,4 +1,4 @@
-"""Brings the host to what a TenantGateway asks for: observe, judge and plan, make, tell the routes, tell the status."""
+"""Reconciles a TenantGateway: observe, plan, write the owned objects, the status of routes, and its own status."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EMPTY_PLAN = Plan(listeners=(), certificates=(), ownership=HostnameOwnership())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """Where what is observed comes from."""
+    """The observed state that a reconcile reads."""
 
     tenantgateways: TenantGatewayIndex
     routes: RouteIndex
@@ -34,7 +34,8 @@ class Stores:
 
 
 class TenantGatewayReconciler:
-    """The keys are those of TenantGatewayIndex, and of Gateways that routes say were judged for one that is gone."""
+    """Reconciles by the key of a TenantGateway, which may be deleted while routes still have status entries about
+    it."""
 
     def __init__(
         self, *, stores: Stores, ensurer: ObjectEnsurer, route_status: RouteStatusWriter, status: StatusWriter
@@ -45,40 +46,40 @@ class TenantGatewayReconciler:
         self._status = status
 
     def initial_keys(self) -> Iterable[Key]:
-        """The keys to begin with."""
+        """The keys to reconcile at the start."""
         return dict.fromkeys((*self._stores.tenantgateways, *self._stores.routes.gateways_with_status()))
 
     async def reconcile(self, key: Key) -> None:
-        """Raises one of the host's refusals, once everything else is done."""
+        """Raises one of the cluster's errors after everything that is possible has been done."""
         errors = CollectedErrors()
         obj, parsed = self._stores.tenantgateways.get(key), self._stores.tenantgateways.parsed(key)
         if obj is None or parsed is None or parsed.gateway.terminating:
-            # what was made from it is the garbage collector's (R-098)
+            # the garbage collector deletes the owned objects (R-098)
             await self._route_status.withdraw(key, errors)
-        elif not self._is_catching_up():
+        elif not self._is_syncing():
             await self._reconcile_parsed(obj, parsed, errors)
         errors.raise_most_retryable()
 
-    def _is_catching_up(self) -> bool:
-        """Whether a kind has just come whose objects are not all stores: without them listeners would be taken away.
-        Once they are, every TenantGateway is looked at again."""
+    def _is_syncing(self) -> bool:
+        """Whether the objects of a kind are still being listed. Reconciling now would remove listeners; when the list
+        is complete, all TenantGateways are enqueued."""
         return any(not kind.synced and not kind.unavailable_reason for kind in self._stores.kinds.all)
 
     def _required_kinds(self) -> Iterable[WatchedKind]:
-        """A TLSRoute may own a hostname that an HTTPRoute asks for: without them nobody knows whose it is. A host that
-        has no such kind has no such routes."""
+        """Kinds that planning cannot do without. TLSRoutes are among them, because one may own a hostname that an
+        HTTPRoute claims, unless the cluster does not serve the kind."""
         kinds = self._stores.kinds
         return (kinds.gateways, kinds.httproutes, *(() if kinds.tlsroutes.not_served else (kinds.tlsroutes,)))
 
     async def _reconcile_parsed(self, obj: Object, parsed: ParsedTenantGateway, errors: CollectedErrors) -> None:
         gateway, stores = parsed.gateway, self._stores
-        lacking = [each.unavailable_reason for each in self._required_kinds() if not each.synced]
+        unavailable = [each.unavailable_reason for each in self._required_kinds() if not each.synced]
         planned = EMPTY_PLAN
         if parsed.problem:
             errors.add(parsed.problem)
-        elif lacking:
-            for sentence in lacking:
-                errors.add(sentence)
+        elif unavailable:
+            for reason in unavailable:
+                errors.add(reason)
         else:
             planned = plan(
                 gateway,
@@ -89,7 +90,7 @@ class TenantGatewayReconciler:
             await self._ensurer.ensure(gateway, planned, errors)
             await self._route_status.write(gateway.key, rejections_by_route(planned), errors)
         if not errors.transient:
-            # otherwise what is there is not yet what was just decided, and the next try is soon
+            # after a transient error the objects do not match the plan yet, and the retry comes soon
             await self._status.write(obj, self._result(parsed, planned, errors.messages, obj))
 
     def _result(

@@ -1,4 +1,4 @@
-"""What a route's status says in this controller's name: which hostnames it may not have, and why. Pure."""
+"""Computes this controller's entries in the status of routes: rejected hostnames and the reasons. Pure."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _Parent = tuple[object, ...]
 
 
 def rejections_by_route(plan: Plan) -> Mapping[RouteId, HostnameRejection]:
-    """Every route that may not have one of its hostnames; one that is not in it is accepted.
+    """The routes with at least one rejected hostname, each with one merged rejection.
 
-    Of several reasons a conflict is the one that is named, and the message has all of them.
+    Its reason is HostnameConflict if any hostname is in conflict; its message lists all hostnames.
     """
-    found: dict[RouteId, list[HostnameRejection]] = {}
-    for loser, api_errors in plan.ownership.conflicts.items():
-        found[loser] = [HostnameRejection(HOSTNAME_CONFLICT, _conflict(each)) for each in api_errors]
+    rejections: dict[RouteId, list[HostnameRejection]] = {}
+    for loser, conflicts in plan.ownership.conflicts.items():
+        rejections[loser] = [HostnameRejection(HOSTNAME_CONFLICT, _conflict_message(each)) for each in conflicts]
     for omitted in plan.omitted:
         if omitted.route is not None:
-            found.setdefault(omitted.route, []).append(HostnameRejection(omitted.reason, omitted.message))
-    return {route: _merge(each) for route, each in found.items()}
+            rejections.setdefault(omitted.route, []).append(HostnameRejection(omitted.reason, omitted.message))
+    return {route: _merge(each) for route, each in rejections.items()}
 
 
 def evaluate_parent_ref(parent: Object, rejection: HostnameRejection | None) -> ParentRefVerdict:
-    """On one parentRef, as the route writes it, that names this Gateway; `rejection` is the route's, if it has one.
+    """Decides on one parentRef of a route that refers to this Gateway; `rejection` is that of the route, if any.
 
-    On port 80 a route claims nothing, so that there is nothing to refuse.
+    A parentRef to port 80 claims no hostname and is always accepted.
     """
     on_http = binds_plain_http(ParentRef(section=parent.get("sectionName") or "", port=parent.get("port")))
     if rejection is None or on_http:
         return ParentRefVerdict(
-            parent, accepted=True, reason="Accepted", message="the hostnames are the route's to use"
+            parent, accepted=True, reason="Accepted", message="the route may use all of its hostnames"
         )
     return ParentRefVerdict(parent, accepted=False, reason=rejection.reason, message=rejection.message[:_MAX_MESSAGE])
 
@@ -48,23 +48,24 @@ def evaluate_parent_ref(parent: Object, rejection: HostnameRejection | None) -> 
 def route_parents(
     route: Object, attached: Sequence[ParentRefVerdict], *, served_by_other: Callable[[Object], bool], now: str
 ) -> list[Object] | None:
-    """The whole new status.parents of a route, None if nothing changes. `now` is RFC 3339.
+    """Returns the complete new status.parents of a route, or None if nothing changes. `now` is RFC 3339.
 
-    `attached` are verdicts on parentRefs of this route. `served_by_other` tells of a parentRef that is not in
-    `attached` whether another TenantGateway speaks for it: such an entry of ours stays while the route has that
-    parentRef, all others of ours go. Entries of other controllers are never touched (R-203). An accepted parentRef gets
-    an entry only where it had one: a claim that was lost and is won (R-206). Others would read it as the acceptance of
-    the Gateway's own controller, which may not have come to one.
+    `attached` are the verdicts on parentRefs of this route. Our entry for any other parentRef is removed, unless the
+    route still has that parentRef and `served_by_other` says that another TenantGateway is responsible for it. Entries
+    of other controllers are never changed (R-203).
+
+    An accepted parentRef gets an entry only to replace an earlier rejection (R-206): clients would mistake a new entry
+    for acceptance by the Gateway's own controller, which may not have decided yet.
     """
     namespace = route["metadata"].get("namespace", "")
     generation = route["metadata"].get("generation", 0)
-    held: list[Object] = (route.get("status") or {}).get("parents") or []
+    existing: list[Object] = (route.get("status") or {}).get("parents") or []
     verdicts = {_identity(each.parent, namespace): each for each in attached}
-    wanted = {_identity(each, namespace) for each in (route.get("spec") or {}).get("parentRefs") or ()}
+    referenced = {_identity(each, namespace) for each in (route.get("spec") or {}).get("parentRefs") or ()}
 
     parents: list[Object] = []
     written: set[_Parent] = set()
-    for entry in held:
+    for entry in existing:
         parent = _identity(entry.get("parentRef") or {}, namespace)
         if entry.get("controllerName") != CONTROLLER_NAME:
             parents.append(entry)
@@ -73,18 +74,23 @@ def route_parents(
         elif (each := verdicts.get(parent)) is not None:
             parents.append(_entry(each, entry, generation, now))
             written.add(parent)
-        elif parent in wanted and served_by_other(entry["parentRef"]):
+        elif parent in referenced and served_by_other(entry["parentRef"]):
             parents.append(entry)
-    lost = (each for parent, each in verdicts.items() if not each.accepted and parent not in written)
-    parents += [_entry(each, {}, generation, now) for each in lost]
+    rejected = (each for parent, each in verdicts.items() if not each.accepted and parent not in written)
+    parents += [_entry(each, {}, generation, now) for each in rejected]
     parents = _within_limit(parents)
-    return None if covers(held, parents) else parents
+    return None if covers(existing, parents) else parents
 
 
 def _entry(verdict: ParentRefVerdict, before: Object, generation: int, now: str) -> Object:
     findings = (
         Finding("Accepted", "True" if verdict.accepted else "False", verdict.reason, verdict.message),
-        Finding("ResolvedRefs", "True", "ResolvedRefs", "this controller judges hostnames, and resolves no references"),
+        Finding(
+            "ResolvedRefs",
+            "True",
+            "ResolvedRefs",
+            "this controller checks hostnames only, it does not resolve references",
+        ),
     )
     return {
         "parentRef": verdict.parent,
@@ -94,7 +100,7 @@ def _entry(verdict: ParentRefVerdict, before: Object, generation: int, now: str)
 
 
 def _within_limit(parents: Sequence[Object]) -> list[Object]:
-    """One entry too many would have the host refuse them all, so that ours give way."""
+    """Drops entries of ours beyond the limit, because the cluster rejects the whole status if there are too many."""
     excess = max(len(parents) - MAX_PARENTS, 0)
     ours = [index for index, each in enumerate(parents) if each.get("controllerName") == CONTROLLER_NAME]
     surplus = set(ours[len(ours) - excess :]) if excess else set()
@@ -102,7 +108,7 @@ def _within_limit(parents: Sequence[Object]) -> list[Object]:
 
 
 def _identity(parent: Object, namespace: str) -> _Parent:
-    """A parentRef with what is left out of it filled in."""
+    """The fields that identify a parentRef, with defaults filled in."""
     return (
         parent.get("group", GATEWAY_API_GROUP),
         parent.get("kind", "Gateway"),
@@ -113,7 +119,7 @@ def _identity(parent: Object, namespace: str) -> _Parent:
     )
 
 
-def _conflict(conflict: HostnameConflict) -> str:
+def _conflict_message(conflict: HostnameConflict) -> str:
     owner = f"{conflict.winner.kind} {conflict.winner}"
     if conflict.winning_hostname == conflict.hostname:
         return f'"{conflict.hostname}" belongs to {owner}'

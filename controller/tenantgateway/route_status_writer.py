@@ -1,4 +1,4 @@
-"""Writes into the status of routes which hostnames they may not have, and takes that away again."""
+"""Writes rejected hostnames to the status of routes, and removes entries that no longer apply."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from controller.tenantgateway.watched_kinds import WatchedKind, WatchedKinds
 
 
 class RouteStatusWriter:
-    """Reads what it writes from the host's last word, and writes for that only: others write there as well (R-203)."""
+    """Writes status.parents of routes, conditional on the observed resourceVersion, because other controllers write
+    there too (R-203)."""
 
     def __init__(
         self,
@@ -36,17 +37,19 @@ class RouteStatusWriter:
         self._recorder = recorder
         self._now = now
 
-    async def write(self, gateway: Key, found: Mapping[RouteId, HostnameRejection], errors: CollectedErrors) -> None:
-        """On the routes that may not have what they claim, which are `found`, and on those that were told something."""
-        for route in sorted({*found, *self._routes.with_status_of(gateway)}):
+    async def write(
+        self, gateway: Key, rejections: Mapping[RouteId, HostnameRejection], errors: CollectedErrors
+    ) -> None:
+        """Updates the routes in `rejections`, and those that have an entry about this Gateway already."""
+        for route in sorted({*rejections, *self._routes.with_status_of(gateway)}):
             kind = self._kinds.httproutes if route.kind == "HTTPRoute" else self._kinds.tlsroutes
             obj = kind.get(Key(route.namespace, route.name))
             if obj is not None:
                 with errors.collecting(f"status of {route.kind.lower()} {route}"):
-                    await self._write(kind, obj, gateway, found.get(route))
+                    await self._write(kind, obj, gateway, rejections.get(route))
 
     async def withdraw(self, gateway: Key, errors: CollectedErrors) -> None:
-        """Nobody speaks for the Gateway any more."""
+        """Removes our entries about a Gateway whose TenantGateway is deleted."""
         await self.write(gateway, {}, errors)
 
     async def _write(self, kind: WatchedKind, obj: Object, gateway: Key, rejection: HostnameRejection | None) -> None:
@@ -69,9 +72,9 @@ class RouteStatusWriter:
         written = await self._writer.write_status(kind.resource, obj, {"parents": parents})
         if written is not None:
             kind.record_write(written)
-            self._tell(kind, obj, attached)
+            self._record_events(kind, obj, attached)
 
-    def _tell(self, kind: WatchedKind, obj: Object, attached: Sequence[ParentRefVerdict]) -> None:
+    def _record_events(self, kind: WatchedKind, obj: Object, attached: Sequence[ParentRefVerdict]) -> None:
         regarding = Regarding.of(kind.resource, obj)
         for reason, message in dict.fromkeys((each.reason, each.message) for each in attached if not each.accepted):
             self._recorder.record(regarding, Event("Warning", reason, "Judge", message))

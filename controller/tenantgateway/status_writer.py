@@ -1,4 +1,4 @@
-"""Writes the status of TenantGatewayIndex, where it differs, and tells people what became of it."""
+"""Writes the status of TenantGateways if it changes, and records events for its conditions."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from controller.tenantgateway.status import READY, ReconcileResult, render_statu
 from registry.tenantgateway.types import TENANTGATEWAYS
 
 _RECONCILE = "Reconcile"
-# That another gateway has a namespace is as it should be.
-_INFORMATION = frozenset(("AttachedElsewhere",))
-# What a Gateway goes through before it serves.
+# Conditions that do not call for action.
+_INFORMATIONAL = frozenset(("AttachedElsewhere",))
+# Reasons that a Gateway passes through before it serves.
 _WAITING = frozenset(("GatewayNotAccepted", "GatewayNotProgrammed", "ListenersNotReady", "CertificatesNotReady"))
 
 
@@ -29,9 +29,9 @@ class StatusWriter:
         self._recorder = recorder
         self._now = now
 
-    async def write(self, obj: Object, found: ReconcileResult) -> None:
-        """`obj` is the TenantGateway as it is. Raises the host's StatusError."""
-        status = render_status(found, now=self._now())
+    async def write(self, obj: Object, result: ReconcileResult) -> None:
+        """`obj` is the observed TenantGateway. Raises the cluster's StatusError."""
+        status = render_status(result, now=self._now())
         before = obj.get("status")
         if status == before:
             return
@@ -40,21 +40,21 @@ class StatusWriter:
             return
         self._tenantgateways.record_write(written)
         regarding = Regarding.of(TENANTGATEWAYS, obj)
-        for occurrence in events_for_conditions((before or {}).get("conditions"), status["conditions"]):
-            self._recorder.record(regarding, occurrence)
+        for event in events_for_conditions((before or {}).get("conditions"), status["conditions"]):
+            self._recorder.record(regarding, event)
 
 
 def events_for_conditions(before: object, after: Sequence[Mapping[str, Any]]) -> Iterator[Event]:
-    """What of the conditions is news. `before` are those that were there, whatever that may be."""
+    """Yields an event for each condition that changed. `before` is the former value, which may be malformed."""
     for each in after:
         type_, status, reason, message = (str(each[field]) for field in ("type", "status", "reason", "message"))
         former = find_condition(before, type_)
-        # while it waits, what it waits for changes all the time
-        news = ("status", "reason") if reason in _WAITING else ("status", "reason", "message")
-        if former is not None and all(former.get(field) == each[field] for field in news):
+        # the message of a waiting condition changes all the time
+        compared = ("status", "reason") if reason in _WAITING else ("status", "reason", "message")
+        if former is not None and all(former.get(field) == each[field] for field in compared):
             continue
         if type_ == READY:
             normal = status == "True" or reason in _WAITING
             yield Event("Normal" if normal else "Warning", reason, _RECONCILE, message)
         else:
-            yield Event("Normal" if type_ in _INFORMATION else "Warning", type_, _RECONCILE, message)
+            yield Event("Normal" if type_ in _INFORMATIONAL else "Warning", type_, _RECONCILE, message)

@@ -1,4 +1,4 @@
-"""The kinds of the host that the TenantGateway controller reads and writes, each of which may be missing."""
+"""The kinds that the TenantGateway controller reads and writes; the cluster may serve any of them later, or never."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from registry.cluster.object_store import key_of
 
 
 class WatchedKind:
-    """Its objects, as the host had them last; what this process has just written is seen at once."""
+    """The objects of one kind as last observed, or newer as this process wrote them."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class WatchedKind:
         *,
         slim: Callable[[Object], Object] = lambda obj: obj,
     ) -> None:
-        """`resources` are the versions of the kind, the one to prefer first."""
+        """`resources` are the versions of the kind, the preferred one first."""
         first = resources[0]
         self.name = f"{first.plural}.{first.group}"
         self.kind = first.kind
@@ -37,44 +37,44 @@ class WatchedKind:
         self._informer: Informer | None = None
         self._written: dict[Key, Object] = {}
         self._available = informers.watch_availability(first.group, first.kind, [each.version for each in resources])
-        self._refusal: StatusError | None = None
-        self._refused = asyncio.Event()
-        self._available.subscribe(self._follow, on_error=self._refuse)
+        self._error: StatusError | None = None
+        self._failed = asyncio.Event()
+        self._available.subscribe(self._follow, on_error=self._set_error)
 
     @property
     def resource(self) -> ClusterResource:
-        """Only to be asked for a kind that is `synced`."""
+        """The served version. Raises LookupError if there is none, so check `synced` before."""
         if self._informer is None:
-            raise LookupError(f"the host does not serve {self.name}")
+            raise LookupError(f"the cluster does not serve {self.name}")
         return self._informer.resource
 
     @property
     def synced(self) -> bool:
-        """Whether the host serves the kind, and everything that there is of it has been seen."""
+        """Whether the cluster serves the kind and its objects have been listed completely."""
         return self._informer is not None and self._informer.synced.is_set()
 
     @property
     def unavailable_reason(self) -> str:
-        """Why its objects cannot be known, a sentence; empty if they are, or are just being read."""
+        """The message that explains why the objects are unknown; empty if they are known or being listed."""
         if self.synced:
             return ""
         if self.not_served:
-            return f"the host has no CustomResourceDefinition of {self.kind} ({self.name})"
-        return f"the host does not show {self.name}: {self._refusal.message}" if self._refusal is not None else ""
+            return f"the cluster has no CustomResourceDefinition of {self.kind} ({self.name})"
+        return f"{self.name} cannot be listed and watched: {self._error.message}" if self._error is not None else ""
 
     @property
     def not_served(self) -> bool:
-        """Whether the host has said that it does not serve the kind."""
+        """Whether discovery has shown that the cluster does not serve the kind."""
         return self._available.checked.is_set() and self._informer is None
 
     async def wait_until_known(self) -> None:
-        """Wait until the kind is `synced`, or it is known why it cannot be."""
-        await _first(self._available.checked, self._refused)
+        """Waits until the kind is `synced` or there is an `unavailable_reason`."""
+        await _wait_for_any(self._available.checked, self._failed)
         if self._informer is not None:
-            await _first(self._informer.synced, self._refused)
+            await _wait_for_any(self._informer.synced, self._failed)
 
     def add_handler(self, handler: EventHandler) -> None:
-        """Before the informers run."""
+        """To be called before the informers run."""
         self._handlers.append(handler)
 
     def get(self, key: Key) -> Object | None:
@@ -88,38 +88,38 @@ class WatchedKind:
         return self._informer.store.get(key)
 
     def record_write(self, obj: Object) -> None:
-        """The host's answer to a write of ours, which will take a moment to come back."""
+        """Remembers the result of our own write until the informer delivers it."""
         self._written[key_of(obj)] = obj
 
     def _follow(self, found: ClusterResource) -> None:
         self._informer = self._informers.get(found, transform=self._slim)
-        self._informer.add_handler(_AvailabilityHandler(self._refuse))
+        self._informer.add_handler(_ErrorListener(self._set_error))
         for handler in self._handlers:
             self._informer.add_handler(handler)
 
-    def _refuse(self, error: StatusError | None) -> None:
-        """A host that is away has refused nothing."""
-        self._refusal = error if error is not None and not is_transient(error) else None
-        if self._refusal is not None:
-            self._refused.set()
+    def _set_error(self, error: StatusError | None) -> None:
+        """Ignores transient errors: an unreachable cluster says nothing about the kind."""
+        self._error = error if error is not None and not is_transient(error) else None
+        if self._error is not None:
+            self._failed.set()
         else:
-            self._refused.clear()
+            self._failed.clear()
 
 
-class _AvailabilityHandler(NoOpEventHandler):
-    """Only tells why the host does not show what there is of a kind."""
+class _ErrorListener(NoOpEventHandler):
+    """Reports the error that keeps a kind from being listed and watched, and None once it is listed."""
 
-    def __init__(self, tell: Callable[[StatusError | None], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[StatusError | None], None]) -> None:
+        self._report = report
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        self._tell(None)
+        self._report(None)
 
     def set_cluster_error(self, error: StatusError | None) -> None:
-        self._tell(error)
+        self._report(error)
 
 
-async def _first(*events: asyncio.Event) -> None:
+async def _wait_for_any(*events: asyncio.Event) -> None:
     waits = [asyncio.ensure_future(each.wait()) for each in events]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -129,7 +129,8 @@ async def _first(*events: asyncio.Event) -> None:
 
 
 class WatchedKinds:
-    """TLSRoute may be missing without anything being wrong: the standard channel of Gateway API had none for long."""
+    """All kinds of the controller. A missing TLSRoute is no error: Gateway API's standard channel lacked it for
+    long."""
 
     def __init__(self, informers: InformerFactory) -> None:
         def kind(
@@ -147,6 +148,6 @@ class WatchedKinds:
         self.all = (self.gateways, self.httproutes, self.tlsroutes, self.issuers, self.certificates)
 
     async def wait_until_known(self) -> None:
-        """Wait until everything that there is of each kind has been seen, or it is known why it cannot be."""
+        """Waits until each kind is listed completely or has a reason why it cannot be."""
         for kind in self.all:
             await kind.wait_until_known()

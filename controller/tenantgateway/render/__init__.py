@@ -1,0 +1,1 @@
+"""Desired objects of a TenantGateway, one module for each kind."""

@@ -1,6 +1,6 @@
-"""The Certificates of a TenantGateway. Pure: desired objects as controller.runtime.apply takes them.
+"""Renders the Certificates of a TenantGateway as desired objects for `ClusterWriter`. Pure.
 
-None has a common name: that holds 64 characters, and a hostname has up to 253.
+They have no common name, which is limited to 64 characters while a hostname may have 253.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from controller.tenantgateway.names import (
 
 
 def render_certificates(gateway: TenantGateway, plan: Plan) -> Sequence[Object]:
-    """R-143, R-151 to R-154, R-159; none in the mode existingSecret."""
+    """One object for each planned certificate; none in the mode existingSecret (R-143, R-151 to R-154, R-159)."""
     return [_certificate(gateway, each) for each in plan.certificates]
 
 
 def _certificate(gateway: TenantGateway, certificate: PlannedCertificate) -> Object:
-    # `kubectl wait --selector` picks the certificates of hostnames by it, and the wildcard one must not have it (R-229)
+    # `kubectl wait --selector` selects the certificates of single hostnames by this label (R-229)
     labels = {**tenantgateway_labels(gateway), **({PER_LISTENER_LABEL: "true"} if certificate.per_listener else {})}
     return {
         "metadata": metadata(gateway, certificate.name, labels),

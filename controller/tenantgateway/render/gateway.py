@@ -1,7 +1,7 @@
-"""The Gateway of a TenantGateway. Pure: a desired object as controller.runtime.apply takes it.
+"""Renders the Gateway of a TenantGateway as a desired object for `ClusterWriter`. Pure.
 
-`addresses` and `infrastructure` are the operator's (GW-20); None is what a listener must not have, whoever put it
-there.
+`addresses` and `infrastructure` are left to the operator (GW-20). A field of a listener that is None is removed, even
+if somebody else has set it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from controller.tenantgateway.names import (
 from registry.names import GATEWAY_LABEL
 
 Port443Kinds = Literal["separate", "shared"]
-"""Whether listeners on port 443 admit one kind of route each, or all of them the same two (PEER-01)."""
+"""Whether a listener on port 443 admits only the kind of route for its protocol, or both kinds (PEER-01)."""
 
 NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 def render_gateway(gateway: TenantGateway, plan: Plan, *, port443_kinds: Port443Kinds = "separate") -> Object:
-    """R-106, R-108 to R-125, R-130 to R-137."""
+    """The Gateway with all planned listeners (R-106, R-108 to R-125, R-130 to R-137)."""
     labels = {OWNER_LABEL: gateway.key.namespace, MANAGED_BY_LABEL: MANAGED_BY}
     return {
         "metadata": metadata(gateway, gateway.key.name, labels),
@@ -64,19 +64,19 @@ def _tls(listener: PlannedListener) -> Object | None:
 
 
 def _selector(gateway: TenantGateway, listener: PlannedListener) -> dict[str, Any]:
-    """The two selectors of Layer 1: who publishes through this Gateway, and who may answer without TLS."""
+    """Namespaces whose routes may attach (layer 1): those labelled for this Gateway; on port 80 only two by name."""
     if listener.protocol != "HTTP":
         return {"matchLabels": {GATEWAY_LABEL: gateway.key.namespace}, "matchExpressions": None}
-    may_answer = {
+    by_name = {
         "key": NAMESPACE_NAME_LABEL,
         "operator": "In",
         "values": [gateway.key.namespace, CERT_MANAGER_NAMESPACE],
     }
-    return {"matchLabels": None, "matchExpressions": [may_answer]}
+    return {"matchLabels": None, "matchExpressions": [by_name]}
 
 
 def _kinds(listener: PlannedListener, port443_kinds: Port443Kinds) -> tuple[str, ...]:
-    """Never empty: that would admit GRPCRoute too, which no policy covers (R-136, FACT-8)."""
+    """Never empty, because an empty list admits GRPCRoute too, which no admission policy covers (R-136, FACT-8)."""
     if listener.protocol == "HTTP":
         return ("HTTPRoute",)
     if port443_kinds == "shared":

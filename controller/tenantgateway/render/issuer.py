@@ -1,6 +1,6 @@
-"""The Issuer of a TenantGateway: its own ACME account. Pure: a desired object as controller.runtime.apply takes it.
+"""Renders the Issuer of a TenantGateway, an ACME account of its own, as a desired object for `ClusterWriter`. Pure.
 
-What the settings do not name is None, so that a field of the former settings does not stay.
+Fields that the settings leave out are None, so that values of earlier settings are removed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PEM = "-----BEGIN"
 
 
 class AcmeServer(Protocol):
-    """Where certificates are ordered. `ca_bundle` is PEM, or base64 of it; `email` and `ca_bundle` may be empty."""
+    """An ACME server. `ca_bundle` is PEM or base64 of PEM; `email` and `ca_bundle` may be empty."""
 
     @property
     def server(self) -> str: ...
@@ -30,11 +30,11 @@ class AcmeServer(Protocol):
 
 
 class IssuerNotRenderable(ValueError):
-    """The TenantGateway lacks what an Issuer needs; the text names the field."""
+    """The TenantGateway lacks a value that the Issuer needs; the message names the field."""
 
 
 def render_issuer(gateway: TenantGateway, acme: AcmeServer) -> Object:
-    """R-141 to R-148, R-160 to R-173, PEER-16, PEER-17. The mode existingSecret needs no Issuer.
+    """The Issuer for the modes http01 and dns01 (R-141 to R-148, R-160 to R-173, PEER-16, PEER-17).
 
     Raises IssuerNotRenderable.
     """
@@ -71,11 +71,11 @@ def _cloudflare(settings: Mapping[str, object]) -> Object:
 
 
 def _route53(settings: Mapping[str, object]) -> Object:
-    """Without a Secret the credentials are cert-manager's own: IRSA, or the instance's profile (R-163)."""
+    """Without a Secret cert-manager uses its ambient credentials: IRSA or the instance profile (R-163)."""
     secret = settings.get("secretAccessKeySecretRef")
     return {
         "region": _required(settings, "route53", "region"),
-        "accessKeyID": _text(settings, "accessKeyID") or None,
+        "accessKeyID": _string(settings, "accessKeyID") or None,
         "secretAccessKeySecretRef": _optional_secret(secret, "secret-access-key"),
     }
 
@@ -86,11 +86,11 @@ def _digitalocean(settings: Mapping[str, object]) -> Object:
 
 
 def _rfc2136(settings: Mapping[str, object]) -> Object:
-    """Only the name server is needed to render (R-166 to R-168)."""
+    """Only the name server is required (R-166 to R-168)."""
     return {
         "nameserver": _required(settings, "rfc2136", "nameserver"),
-        "tsigKeyName": _text(settings, "tsigKeyName") or None,
-        "tsigAlgorithm": _text(settings, "tsigAlgorithm") or "HMACSHA256",
+        "tsigKeyName": _string(settings, "tsigKeyName") or None,
+        "tsigAlgorithm": _string(settings, "tsigAlgorithm") or "HMACSHA256",
         "tsigSecretSecretRef": _optional_secret(settings.get("tsigSecretSecretRef"), "tsig-secret-key"),
     }
 
@@ -104,26 +104,26 @@ _PROVIDERS: Mapping[str, Callable[[Mapping[str, object]], Object]] = {
 
 
 def _secret(reference: object, default: Mapping[str, str]) -> Object:
-    given = reference if isinstance(reference, Mapping) else {}
-    return {"name": _text(given, "name") or default["name"], "key": _text(given, "key") or default["key"]}
+    fields = reference if isinstance(reference, Mapping) else {}
+    return {"name": _string(fields, "name") or default["name"], "key": _string(fields, "key") or default["key"]}
 
 
 def _optional_secret(reference: object, key: str) -> Object | None:
-    given = reference if isinstance(reference, Mapping) else {}
-    return {"name": name, "key": _text(given, "key") or key} if (name := _text(given, "name")) else None
+    fields = reference if isinstance(reference, Mapping) else {}
+    return {"name": name, "key": _string(fields, "key") or key} if (name := _string(fields, "name")) else None
 
 
 def _required(settings: Mapping[str, object], provider: str, field: str) -> str:
-    if not (value := _text(settings, field)):
+    if not (value := _string(settings, field)):
         raise IssuerNotRenderable(f"spec.dns01.{provider}.{field} must not be empty")
     return value
 
 
-def _text(settings: Mapping[str, object], field: str) -> str:
+def _string(settings: Mapping[str, object], field: str) -> str:
     value = settings.get(field)
     return value if isinstance(value, str) else ""
 
 
 def _base64(ca_bundle: str) -> str:
-    """As JSON has the bytes of a PEM file."""
+    """The base64 form of a bundle that may be PEM or base64 already."""
     return base64.b64encode(ca_bundle.encode()).decode() if _PEM in ca_bundle else ca_bundle

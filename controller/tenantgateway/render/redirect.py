@@ -1,5 +1,4 @@
-"""The HTTPRoute that sends what arrives on port 80 to HTTPS. Pure: a desired object as controller.runtime.apply takes
-it."""
+"""Renders the HTTPRoute that redirects port 80 to HTTPS as a desired object for `ClusterWriter`. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from controller.tenantgateway.names import (
 
 
 def render_redirect(gateway: TenantGateway) -> Object:
-    """R-183 to R-187: in every mode, and for every hostname and path, so that any other route comes before it."""
+    """Matches every hostname and path in every mode, so that any more specific route wins (R-183 to R-187)."""
     return {
         "metadata": metadata(gateway, redirect_name(gateway.key.name), tenantgateway_labels(gateway)),
         "spec": {

@@ -173,7 +173,7 @@ def test_of_routes_only_a_redirect_keeps_its_rules(name: str, kept: bool) -> Non
         pytest.param(refusal(409), [], id="changed meanwhile"),
         pytest.param(refusal(429), [], id="too busy"),
         pytest.param(ClusterUnreachable(), [], id="away"),
-        pytest.param(NotServed(), ["x: the host does not serve the kind"], id="a kind that is gone"),
+        pytest.param(NotServed(), ["x: kube-apiserver does not serve the kind"], id="a kind that is gone"),
     ],
 )
 def test_what_passes_is_not_told_and_everything_is_tried_again(error: Any, told: list[str]) -> None:

@@ -96,7 +96,8 @@ def test_a_kind_that_the_host_does_not_show_is_named_and_stops_nothing_else(
             await world.settle()
             status, reason, message = world.ready()
             assert (status, reason) == ("False", "ReconcileError")
-            assert f"the host does not show {plural}." in message
+            assert f"{plural}." in message
+            assert " cannot be listed and watched: " in message
             assert f"may not list {plural}" in message
             assert (world.cluster.peek(GATEWAYS, "tenant-foo", "cozystack") is not None) == made
             refused = False

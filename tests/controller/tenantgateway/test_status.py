@@ -142,7 +142,7 @@ def _with_condition(found: ReconcileResult, given: Object) -> ReconcileResult:
         pytest.param(
             _with_condition(all_well(HTTP01), said("Accepted", generation=1)),
             "GatewayNotAccepted",
-            "former generation",
+            "earlier generation",
             id="accepted as it was before",
         ),
         pytest.param(
