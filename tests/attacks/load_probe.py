@@ -116,7 +116,7 @@ def _seconds(attack: Callable[[], int]) -> float:
 
 def resident_bytes(cluster: E2eCluster) -> int:
     """Of our server's process; 0 where it is not ours to look at."""
-    if cluster.kind == "given":
+    if cluster.kind == "external":
         return 0
     status = Path(f"/proc/{cluster.server.pid}/status").read_text()
     [line] = [line for line in status.splitlines() if line.startswith("VmRSS:")]

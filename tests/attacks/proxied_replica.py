@@ -62,12 +62,12 @@ class Between(RecordingProxy):
         self.asked: list[Asked] = []
         self.liar: Liar | None = None
 
-    async def _pass(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
+    async def _forward(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
         asked = Asked(request.method, request.raw_path, tuple(request.headers.items()), body)
         self.asked.append(asked)
         lie = self.liar(asked) if self.liar is not None else None
         if lie is None:
-            return await super()._pass(name, request, body)
+            return await super()._forward(name, request, body)
         await asyncio.sleep(lie.seconds)
         return web.json_response(lie.body, status=lie.status)
 
@@ -105,7 +105,7 @@ class Replica:
 @contextmanager
 def replica_of(cluster: E2eCluster, directory: Path, *flags: str) -> Iterator[Replica]:
     """It runs no controllers, so that it writes nothing but what it is asked to."""
-    if cluster.kind == "given":
+    if cluster.kind == "external":
         pytest.skip("nobody can stand between a server that runs already and its host")
     between, port = Between(cluster), free_port()
     where = [f"--kubeconfig={between.add_server(_NAME, directory)}", f"--cert-dir={directory / 'certs'}"]

@@ -1,4 +1,4 @@
-"""The hosts of tests/server_fixtures.py are the hosts of these tests."""
+"""Fixtures of the end-to-end tests, on the clusters of tests/server_fixtures.py."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cluster(running_cluster: E2eCluster) -> E2eCluster:
 
 @pytest.fixture
 def hook_server(tmp_path: Path) -> Iterator[WebhookServer]:
-    """A server of webhooks, in this process."""
+    """A webhook server in this process."""
     running = WebhookServer(tmp_path)
     yield running
     running.stop()
@@ -27,7 +27,7 @@ def hook_server(tmp_path: Path) -> Iterator[WebhookServer]:
 
 @pytest.fixture(params=[configmap_resource("default"), tenant_resource()], ids=lambda admitted: admitted.plural)
 def admitted(request: pytest.FixtureRequest) -> AdmittedResource:
-    """What webhooks are about: a kube-apiserver calls them for one, and this server for the other."""
+    """The resource that webhooks admit: a kube-apiserver calls them for ConfigMaps, our server for Tenants."""
     found: AdmittedResource = request.param
     return found
 

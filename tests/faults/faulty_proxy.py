@@ -99,9 +99,9 @@ class SpoilingProxy(RecordingProxy):
         finally:
             self.reconnect(name)
 
-    async def _pass(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
+    async def _forward(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
         instead = await self._fault(request) if self._fault is not None else None
-        return instead if instead is not None else await super()._pass(name, request, body)
+        return instead if instead is not None else await super()._forward(name, request, body)
 
     async def _copy(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
         if not self._truncates:

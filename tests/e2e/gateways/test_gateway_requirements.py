@@ -183,4 +183,4 @@ def test_a_condition_says_why_an_invalid_host_has_no_tenantgateway(
         *("get", "tenant", name, "-n", ROOT, "-o"),
         "jsonpath={.status.conditions[?(@.type=='TenantGatewayMissing')].message}",
     ).stdout
-    assert shown == "no Gateway for *.example: it is no domain"
+    assert shown == "no Gateway for *.example: it is not a valid domain"

@@ -1,4 +1,4 @@
-"""`--tls-transport asyncio`: TLS by the standard library, when TLS by OpenSSL itself is not wanted."""
+"""`--tls-transport=asyncio`: TLS by the standard library instead of our own OpenSSL transport."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from tests.e2e.support.clusters import ROOT, E2eCluster, tenants_path
 IN_ROOT = f"--namespace={ROOT}"
 
 
-def test_kubectl_works_over_asyncio_s_tls(own_cluster: E2eCluster, unique: str) -> None:
-    """Requests, a watch, a large list, and users known by their client certificates."""
+def test_kubectl_works_over_tls_of_asyncio(own_cluster: E2eCluster, unique: str) -> None:
+    """Requests, a watch, and users authenticated by their client certificates."""
     own_cluster.flags = ["--tls-transport=asyncio"]
     own_cluster.restart()
     document = {

@@ -1,4 +1,4 @@
-"""What a host was asked for, as it counts that itself."""
+"""Requests to a cluster, counted by its own metrics."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _REQUEST = re.compile(r"^apiserver_request_total\{([^}]*)\} (\S+)$", re.MULTILIN
 
 
 def count_requests(cluster: E2eCluster, resources: Collection[str]) -> Counter[tuple[str, str, str]]:
-    """Requests for these resources: (verb, resource, code)."""
+    """Counts the requests for these resources by (verb, resource, code)."""
     text = cluster.client().get("/metrics").content.decode()
-    counted: Counter[tuple[str, str, str]] = Counter()
+    counts: Counter[tuple[str, str, str]] = Counter()
     for labels, value in _REQUEST.findall(text):
-        named = dict(re.findall(r'(\w+)="([^"]*)"', labels))
-        if named.get("resource") in resources:
-            counted[named["verb"].upper(), named["resource"], named["code"]] += int(float(value))
-    return counted
+        values = dict(re.findall(r'(\w+)="([^"]*)"', labels))
+        if values.get("resource") in resources:
+            counts[values["verb"].upper(), values["resource"], values["code"]] += int(float(value))
+    return counts
 
 
 def wait_until_quiet(cluster: E2eCluster, writes: Callable[[E2eCluster], Counter[Any]]) -> None:
-    """Until there was no write for QUIET_SECONDS."""
+    """Waits until there has been no write for QUIET_SECONDS."""
     seen, since = writes(cluster), time.monotonic()
 
-    def quiet() -> bool:
+    def is_quiet() -> bool:
         nonlocal seen, since
         now = writes(cluster)
         if now != seen:
             seen, since = now, time.monotonic()
         return time.monotonic() - since > QUIET_SECONDS
 
-    wait_until("nothing is written any more", quiet, seconds=2 * PATIENCE, processes=cluster.processes)
+    wait_until("there are no more writes", is_quiet, seconds=2 * PATIENCE, processes=cluster.processes)

@@ -1,4 +1,4 @@
-"""Server-side apply of Tenants in the root, and what it leaves in managedFields."""
+"""Server-side apply of Tenants in the root namespace, and the resulting managedFields."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ API_VERSION = "apps.cozystack.io/v1alpha1"
 
 
 def configuration(name: str, **fields: Any) -> Object:
-    """What is applied; `metadata` is added to the name."""
+    """A Tenant to apply; `metadata` is merged with the name."""
     metadata = {"name": name, **fields.pop("metadata", {})}
     return {"apiVersion": API_VERSION, "kind": "Tenant", "metadata": metadata, **fields}
 
 
 def apply(cluster: E2eCluster, name: str, manager: str, config: Object | str, **query: str) -> Response:
     path = tenants_path(ROOT, name)
-    asked = {"fieldManager": manager, **query}
-    return cluster.client().request("PATCH", path, config, query=asked, content_type=APPLY)
+    parameters = {"fieldManager": manager, **query}
+    return cluster.client().request("PATCH", path, config, query=parameters, content_type=APPLY)
 
 
 def managed_fields(tenant: Object) -> dict[tuple[str, str], Object]:
-    """The entries of managedFields by manager and operation."""
+    """The entries of managedFields, keyed by manager and operation."""
     managed = tenant["metadata"].get("managedFields", [])
     return {(entry["manager"], entry["operation"]): entry for entry in managed}

@@ -1,4 +1,4 @@
-"""The two hosts that the end-to-end tests run on, behind one face."""
+"""The two clusters that the end-to-end tests run on, behind one interface."""
 
 from __future__ import annotations
 
@@ -30,30 +30,33 @@ CORE_API_SERVICE = "v1alpha1.core.cozystack.io"
 RBAC = "rbac.authorization.k8s.io"
 ROOT = "tenant-root"
 ROOT_HOST = "example.org"
-# of the control plane's controllers: how long a chain of theirs may take on a small machine
+# how long a chain of the control plane's controllers may take on a small machine
 PATIENCE = 60.0
 
 
 def tenants_path(namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """The path of Tenants: of all namespaces, of one, or one Tenant and its subresource."""
+    """The path of the Tenants of all namespaces or of one namespace, or of one Tenant or its subresource."""
     parts = [GROUP_VERSION, *(["namespaces", namespace] if namespace else []), "tenants", name, subresource]
     return "/".join(part for part in parts if part)
 
 
 class E2eCluster(ABC):
-    """A running server with its host, for the whole session. `processes` are what to blame if it does not answer."""
+    """A running cluster with our server, for the whole session.
+
+    A failed wait shows the output of `processes`.
+    """
 
     kind: str
     url: str
-    """What kubectl talks to."""
+    """The server address that kubectl uses."""
     direct_url: str
-    """Our own server; the same as `url` where nothing stands in between."""
+    """The address of our own server; the same as `url` without an aggregator."""
     admin: Identity
     processes: Sequence[Process]
     server: Process
     has_controllers = True
     flags: Sequence[str] = ()
-    """More flags of our server, from its next start on."""
+    """Additional flags of our server, used from its next start on."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -65,21 +68,21 @@ class E2eCluster(ABC):
 
     @abstractmethod
     def restart(self) -> None:
-        """Our server anew, on the same host."""
+        """Restarts our server on the same cluster."""
 
     @abstractmethod
     def stop(self) -> int:
-        """End everything; our server's exit status."""
+        """Stops everything and returns the exit status of our server."""
 
     def identity(self, name: str, groups: Sequence[str] = ()) -> Identity:
-        """A user with credentials of their own, made once."""
+        """The credentials of a user, created once."""
         key = name, tuple(groups)
         if key not in self._identities:
             self._identities[key] = self.create_user(*key)
         return self._identities[key]
 
     def client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
-        """Raw HTTPS to `url`; the administrator's if no user is named."""
+        """A raw HTTPS client for `url` as this user, or as the administrator by default."""
         identity = self.identity(user, groups) if user else self.admin
         return Client(self.url, identity.tls, identity.headers)
 
@@ -92,7 +95,7 @@ class E2eCluster(ABC):
         status: int | None = 0,
         environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run the real kubectl with a user's own credentials; fails unless it exits with `status` (None: any)."""
+        """Runs the real kubectl with the credentials of a user; fails unless it exits with `status` (None: any)."""
         identity = self.identity(as_user, groups) if as_user else self.admin
         done = subprocess.run(
             self._kubectl(identity, arguments),
@@ -102,22 +105,22 @@ class E2eCluster(ABC):
             timeout=120,
             env=self._environment(environment),
         )
-        said = f"kubectl {' '.join(arguments)} exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
-        assert status is None or done.returncode == status, f"{said}\n{self.tail()}"
+        report = f"kubectl {' '.join(arguments)} exited with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert status is None or done.returncode == status, f"{report}\n{self.tail()}"
         return done
 
     def tail(self) -> str:
-        """What our server printed last, if it is a process of ours."""
+        """The last lines of our server's log, empty if it is not a process of the test."""
         return "\n".join(each.tail() for each in self.processes[:1])
 
     def start_kubectl(self, *arguments: str) -> Process:
-        """A kubectl that goes on running, such as `get -w`; whoever starts it stops it."""
+        """Starts a kubectl that keeps running, such as `get -w`; the caller stops it."""
         log = self.directory / f"kubectl-{next(self._numbers)}.log"
         command = self._kubectl(self.admin, arguments)
         return Process(f"kubectl {arguments[0]}", command, log=log, environment=self._environment(None))
 
     def grant(self, user: str, role: str, namespace: str) -> None:
-        """Bind a user to a ClusterRole in one namespace, and wait until that is in effect."""
+        """Binds a user to a ClusterRole in one namespace and waits until the binding is in effect."""
         client = self.client()
         binding = {
             "apiVersion": f"{RBAC}/v1",
@@ -129,18 +132,18 @@ class E2eCluster(ABC):
         path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"
         client.request("POST", path, binding).expect(201)
         rule = client.get(f"/apis/{RBAC}/v1/clusterroles/{role}").expect(200)["rules"][0]
-        asked = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
+        attributes = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": rule["resources"][0]}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
-            "spec": {"user": user, "resourceAttributes": {"namespace": namespace, **asked}},
+            "spec": {"user": user, "resourceAttributes": {"namespace": namespace, **attributes}},
         }
 
         def allowed() -> bool:
             answer = client.request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", review).expect(201)
             return bool(answer["status"]["allowed"])
 
-        wait_until(f"{user} may {asked} in {namespace}", allowed, processes=self.processes)
+        wait_until(f"{user} may {attributes} in {namespace}", allowed, processes=self.processes)
 
     def _kubectl(self, identity: Identity, arguments: Sequence[str]) -> list[str]:
         return [str(KUBECTL), f"--kubeconfig={identity.kubeconfig}", *arguments]
@@ -150,20 +153,20 @@ class E2eCluster(ABC):
         return {**os.environ, **home, **(more or {})}
 
     def _wait_for_root_tenant(self, ours: Client) -> None:
-        """And for our own server's readiness: before that, a Service would lead nobody to it."""
+        """Also waits until our own server is ready; a Service sends it no requests before that."""
         client, path = self.client(), tenants_path(ROOT)
 
-        def there() -> bool:
+        def is_served() -> bool:
             try:
                 answer = client.get(path)
             except OSError:
                 return False
             return answer.status == 200 and bool(answer.json()["items"])
 
-        wait_until("the root tenant is served", there, seconds=PATIENCE, processes=self.processes)
+        wait_until("the root tenant is served", is_served, seconds=PATIENCE, processes=self.processes)
         namespace = f"/api/v1/namespaces/{ROOT}"
         wait_until(
-            "the root tenant's namespace is there",
+            "the root tenant's namespace exists",
             lambda: client.get(namespace).status == 200,
             seconds=PATIENCE,
             processes=self.processes,
@@ -192,7 +195,7 @@ class EmbeddedCluster(E2eCluster):
         return run_command(*arguments, log=log)
 
     def start(self) -> None:
-        """Start, or start again, on the same data and port."""
+        """Starts the server, each time with the same data and port."""
         self.server = self.run(
             "standalone",
             f"--data-dir={self.data}",
@@ -236,7 +239,7 @@ class EmbeddedCluster(E2eCluster):
 
 
 class KubeCluster(E2eCluster):
-    """`tenant-apiserver serve` behind a real kube-apiserver: installed from our manifests, under its own account."""
+    """`tenant-apiserver serve` behind a real kube-apiserver, installed from our manifests under its own account."""
 
     kind = "kube"
 
@@ -257,7 +260,7 @@ class KubeCluster(E2eCluster):
         self.processes = [self.server, *control_plane.processes]
         try:
             self._wait_until_available()
-            # only now, so that they find every kind at once instead of on their next look around
+            # started last, so that they discover every kind at once instead of at their next resync
             control_plane.start_controllers()
             self.processes = [self.server, *control_plane.processes]
             self._wait_for_root_tenant(self.anonymous_client())
@@ -281,12 +284,12 @@ class KubeCluster(E2eCluster):
         return status
 
     def compact(self) -> None:
-        """Have the host forget every version but the present one, as it does by itself from time to time."""
+        """Compacts etcd to the current revision, as kube-apiserver does periodically."""
         self._control_plane.compact()
         self.kube_apiserver.restart()
 
     def start(self) -> Process:
-        """Our server, with the rights of the ServiceAccount that the manifests make and no others."""
+        """Starts our server with the permissions of the ServiceAccount of the manifests and no others."""
         return run_command(
             "serve",
             f"--kubeconfig={self.account.kubeconfig}",
@@ -298,18 +301,18 @@ class KubeCluster(E2eCluster):
         )
 
     def direct_client(self, user: str = "", groups: Sequence[str] = ()) -> Client:
-        """Raw HTTPS to our server, past the aggregator, with a client certificate of the cluster."""
+        """A client that bypasses the aggregator, with a client certificate of the cluster."""
         identity = self.identity(user, groups) if user else self.admin
         tls = self._direct_tls()
         tls.load_cert_chain(identity.kubeconfig.with_suffix(".crt"), identity.kubeconfig.with_suffix(".key"))
         return Client(self.direct_url, tls, {})
 
     def anonymous_client(self) -> Client:
-        """Raw HTTPS to our server as nobody."""
+        """A client for our server without credentials."""
         return Client(self.direct_url, self._direct_tls(), {})
 
     def front_proxy_client(self, name: str = FRONT_PROXY) -> Client:
-        """Raw HTTPS to our server with the certificate that the aggregator shows, or one of its CA by another name."""
+        """A client with the aggregator's certificate, or with one of the same CA and another name."""
         tls, control_plane = self._direct_tls(), self._control_plane
         pair = control_plane.front_proxy if name == FRONT_PROXY else control_plane.proxy_certificate(name)
         _load(tls_directory=self.directory, tls=tls, pair=pair, name=f"test-{name}")
@@ -329,7 +332,7 @@ class KubeCluster(E2eCluster):
             self.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
 
     def _kustomization(self, overlay: Path) -> dict[str, object]:
-        """The manifests as they are, but for the Service: it leads to the test's process instead of Pods."""
+        """The unchanged manifests, except that the Service leads to the process of the test instead of Pods."""
         manifests = REPOSITORY / "manifests"
         bases = [manifests / "base", manifests / "overlays" / "cozy-tenant-roles"]
         spec = {"type": "ExternalName", "externalName": "localhost"}
@@ -344,21 +347,21 @@ class KubeCluster(E2eCluster):
     def _wait_until_available(self) -> None:
         client = self.client()
 
-        def available(name: str) -> bool:
+        def is_available(name: str) -> bool:
             found = client.get(f"/apis/apiregistration.k8s.io/v1/apiservices/{name}").json()
             conditions = found.get("status", {}).get("conditions", [])
             return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
 
-        def documented() -> bool:
+        def has_openapi_documents() -> bool:
             paths = client.get("/openapi/v3").expect(200)["paths"]
             return GROUP_VERSION.removeprefix("/") in paths and CORE_GROUP_VERSION.removeprefix("/") in paths
 
         for name in (API_SERVICE, CORE_API_SERVICE):
-            wait_until(f"{name} is Available", partial(available, name), seconds=PATIENCE, processes=self.processes)
-        # explain, diff and validation need the documents, which the aggregator fetches a while later
+            wait_until(f"{name} is Available", partial(is_available, name), seconds=PATIENCE, processes=self.processes)
+        # explain, diff and validation need the OpenAPI documents, which the aggregator fetches a while later
         wait_until(
             "the aggregator has our OpenAPI documents",
-            documented,
+            has_openapi_documents,
             seconds=2 * PATIENCE,
             processes=self.processes,
         )
@@ -370,7 +373,7 @@ def _patch(kind: str, path: str, value: object) -> dict[str, object]:
 
 
 def _load(*, tls_directory: Path, tls: ssl.SSLContext, pair: KeyPair, name: str) -> None:
-    # by names of their own: kube-apiserver reads its certificate again when the file changes
+    # under other file names, because kube-apiserver reloads its own certificate files
     certificate, key = tls_directory / f"{name}.crt", tls_directory / f"{name}.key"
     certificate.write_bytes(pair.certificate)
     key.write_bytes(pair.key)

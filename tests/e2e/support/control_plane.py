@@ -1,4 +1,4 @@
-"""A real control plane on loopback: etcd, kube-apiserver and, if it is there, kube-controller-manager."""
+"""A real control plane on loopback: etcd, kube-apiserver and, if installed, kube-controller-manager."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Binaries:
 
 
 def find_binaries() -> Binaries | str:
-    """The binaries, or a line that says what to set to have them found."""
+    """Returns the binaries, or a line that says which variable to set if one is missing."""
     folder = Path(os.environ.get("KUBEBUILDER_ASSETS") or _ASSETS)
     apiserver, manager = folder / "kube-apiserver", folder / "kube-controller-manager"
     etcd = folder / "etcd" if (folder / "etcd").is_file() else Path(shutil.which("etcd") or "")
@@ -55,7 +55,7 @@ def find_binaries() -> Binaries | str:
 
 
 class ControlPlane:
-    """Runs from construction to `stop`. `front_proxy` is the certificate that the aggregator shows to us."""
+    """Runs from construction to `stop`. `front_proxy` is the certificate that the aggregator presents to our server."""
 
     def __init__(self, directory: Path, binaries: Binaries) -> None:
         self._directory = directory
@@ -64,7 +64,7 @@ class ControlPlane:
         self._proxy_ca = certificates.make_ca("e2e-front-proxy-ca")
         self.front_proxy = self.proxy_certificate(FRONT_PROXY)
         self.processes: list[Process] = []
-        self._pki(self._proxy_ca)
+        self._write_pki(self._proxy_ca)
         self.url = f"https://127.0.0.1:{free_port()}"
         self.admin = self.identity("admin", ("system:masters",))
         try:
@@ -78,13 +78,13 @@ class ControlPlane:
         return self._binaries.kube_controller_manager is not None
 
     def identity(self, user: str, groups: tuple[str, ...] = ()) -> Identity:
-        """A user by client certificate."""
+        """A user with a client certificate."""
         directory = self._directory / "users" / "-".join([user, *groups]).replace(":", "_")
         pair = certificates.make_client(self._ca, user, groups)
         return credentials.with_certificate(directory, user, server=self.url, ca=self._file("ca.crt"), pair=pair)
 
     def proxy_certificate(self, name: str) -> KeyPair:
-        """A certificate of the CA of front proxies; only FRONT_PROXY is an allowed name."""
+        """A certificate of the front-proxy CA; kube-apiserver allows only the name FRONT_PROXY."""
         return certificates.make_client(self._proxy_ca, name)
 
     def token_identity(self, user: str, token: str) -> Identity:
@@ -96,18 +96,18 @@ class ControlPlane:
             process.stop()
 
     def compact(self) -> None:
-        """Have etcd forget everything but the present."""
-        revision = _ask_etcd(f"{self._etcd_url}/v3/kv/range", {"key": "AA=="})["header"]["revision"]
-        _ask_etcd(f"{self._etcd_url}/v3/kv/compaction", {"revision": revision, "physical": True})
+        """Compacts etcd to its current revision."""
+        revision = _call_etcd(f"{self._etcd_url}/v3/kv/range", {"key": "AA=="})["header"]["revision"]
+        _call_etcd(f"{self._etcd_url}/v3/kv/compaction", {"revision": revision, "physical": True})
 
     def _start(self) -> None:
         self._etcd_url = self._start_etcd()
         self._run("kube-apiserver", self._binaries.kube_apiserver, *self._apiserver_flags(self._etcd_url))
         admin = Client(self.url, self.admin.tls, {})
-        wait_until("kube-apiserver ready", lambda: _answers(admin), seconds=90, processes=self.processes)
+        wait_until("kube-apiserver is ready", lambda: _is_ready(admin), seconds=90, processes=self.processes)
 
     def start_controllers(self) -> None:
-        """Without kube-controller-manager there are none."""
+        """Does nothing if kube-controller-manager is not installed."""
         if self._binaries.kube_controller_manager is not None:
             self._run("kube-controller-manager", self._binaries.kube_controller_manager, *self._manager_flags())
 
@@ -124,7 +124,7 @@ class ControlPlane:
             "--log-level": "warn",
         }
         self._run("etcd", self._binaries.etcd, *_flags(flags))
-        wait_until("etcd healthy", lambda: _healthy(f"{client}/health"), processes=self.processes)
+        wait_until("etcd is healthy", lambda: _is_healthy(f"{client}/health"), processes=self.processes)
         return client
 
     def _apiserver_flags(self, etcd: str) -> list[str]:
@@ -166,12 +166,12 @@ class ControlPlane:
                 "--cert-dir": self._directory / "manager",
                 "--leader-elect": "false",
                 "--controllers": ",".join(_CONTROLLERS),
-                # How long after its registration a new kind is noticed by quota and by the garbage collector.
+                # quota and the garbage collector discover a new kind at their next resync
                 "--resource-quota-sync-period": "10s",
             }
         )
 
-    def _pki(self, proxy_ca: KeyPair) -> None:
+    def _write_pki(self, proxy_ca: KeyPair) -> None:
         serving = certificates.make_serving(self._ca, ["127.0.0.1", "localhost", "kubernetes.default.svc"])
         pairs = {"ca": self._ca, "front-proxy-ca": proxy_ca, "front-proxy": self.front_proxy, "apiserver": serving}
         for name, pair in pairs.items():
@@ -191,14 +191,14 @@ def _flags(values: dict[str, object]) -> list[str]:
     return [f"{name}={value}" for name, value in values.items()]
 
 
-def _answers(admin: Client) -> bool:
+def _is_ready(admin: Client) -> bool:
     try:
         return admin.get("/readyz").status == 200
     except OSError:
         return False
 
 
-def _healthy(url: str) -> bool:
+def _is_healthy(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=2) as response:
             return bool(response.status == 200)
@@ -206,9 +206,9 @@ def _healthy(url: str) -> bool:
         return False
 
 
-def _ask_etcd(url: str, question: dict[str, object]) -> Any:
-    asked = urllib.request.Request(url, json.dumps(question).encode(), {"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=30) as response:
+def _call_etcd(url: str, body: dict[str, object]) -> Any:
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as response:
         return json.load(response)
 
 

@@ -1,4 +1,4 @@
-"""Who a test is: kubeconfig files, and what raw HTTPS needs of them."""
+"""Identities of a test: kubeconfig files, and what raw HTTPS needs from them."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Identity:
     tls: ssl.SSLContext
     token: str = ""
     impersonated: tuple[str, tuple[str, ...]] | None = None
-    """User and groups that its requests are made as."""
+    """The user and groups that its requests impersonate."""
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """A header can be there more than once."""
+        """A multi-dict, since a header may occur more than once."""
         headers = CIMultiDict({"Authorization": f"Bearer {self.token}"} if self.token else {})
         if self.impersonated is not None:
             user, groups = self.impersonated
@@ -40,18 +40,18 @@ class Identity:
 
 
 def with_certificate(directory: Path, user: str, *, server: str, ca: Path, pair: KeyPair) -> Identity:
-    """An identity made of a client certificate; its files go into `directory`."""
+    """An identity with a client certificate; its files are written into `directory`."""
     credential = {"client-certificate-data": _base64(pair.certificate), "client-key-data": _base64(pair.key)}
     return from_kubeconfig(_write(directory, user, server, ca, credential))
 
 
 def with_token(directory: Path, user: str, *, server: str, ca: Path, token: str) -> Identity:
-    """An identity made of a bearer token."""
+    """An identity with a bearer token."""
     return from_kubeconfig(_write(directory, user, server, ca, {"token": token}))
 
 
 def from_kubeconfig(path: Path) -> Identity:
-    """The identity of a kubeconfig with one cluster and one user, credentials inside."""
+    """The identity in a kubeconfig with one cluster and one user with inline credentials."""
     document = yaml.safe_load(path.read_text())
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
     tls = tls_context(base64.b64decode(cluster["certificate-authority-data"]).decode())
@@ -61,12 +61,12 @@ def from_kubeconfig(path: Path) -> Identity:
         certificate.write_bytes(base64.b64decode(credential["client-certificate-data"]))
         key.write_bytes(base64.b64decode(credential["client-key-data"]))
         tls.load_cert_chain(certificate, key)
-    acts_as = (credential["as"], tuple(credential.get("as-groups", ()))) if "as" in credential else None
-    return Identity(user["name"], cluster["server"], path, tls, credential.get("token", ""), acts_as)
+    impersonated = (credential["as"], tuple(credential.get("as-groups", ()))) if "as" in credential else None
+    return Identity(user["name"], cluster["server"], path, tls, credential.get("token", ""), impersonated)
 
 
 def client_certificate_context(pair: KeyPair, directory: Path) -> ssl.SSLContext:
-    """Shows this certificate, whoever issued it, and trusts everybody."""
+    """A context that presents this certificate, whatever its issuer, and verifies no server certificate."""
     files = directory / "client.crt", directory / "client.key"
     for path, content in zip(files, (pair.certificate, pair.key), strict=True):
         path.write_bytes(content)
@@ -76,7 +76,7 @@ def client_certificate_context(pair: KeyPair, directory: Path) -> ssl.SSLContext
 
 
 def tls_context(ca: str) -> ssl.SSLContext:
-    """Trusts one CA, given as PEM, and shows no certificate."""
+    """A context that trusts one CA (PEM) and presents no certificate."""
     return ssl.create_default_context(cadata=ca)
 
 

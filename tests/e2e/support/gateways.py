@@ -1,5 +1,7 @@
-"""TenantGateways and routes for a test: in namespaces of its own, which go after it; and the words of the controllers
-that no test host has, Cilium's and cert-manager's, as they would write them."""
+"""TenantGateways and routes for a test, in namespaces of its own that are deleted after it.
+
+The status that Cilium and cert-manager would write is written here, since no test cluster runs them.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ COLLECTIONS = {
 }
 LABEL, HOST_LABEL = "namespace.cozystack.io/gateway", "namespace.cozystack.io/host"
 LABEL_PATH = r"jsonpath={.metadata.labels.namespace\.cozystack\.io/gateway}{'\n'}"
-"""For kubectl, as the seed writes it."""
+"""For kubectl, as in the issue that describes the feature."""
 ANNOTATION = "cozystack.io/gateway-attached-by"
 DNS01 = {
     "certMode": "dns01",
@@ -43,7 +45,7 @@ def path(plural: str, namespace: str, name: str = "", subresource: str = "") -> 
 
 
 class Gateways:
-    """Works as the administrator."""
+    """Creates and reads objects as the administrator."""
 
     def __init__(self, cluster: E2eCluster) -> None:
         self.cluster = cluster
@@ -51,7 +53,7 @@ class Gateways:
         self._namespaces: list[str] = []
 
     def create_namespace(self, prefix: str = "gw", *, labels: Mapping[str, str] | None = None) -> str:
-        """A fresh one, whose name begins so."""
+        """Creates a namespace with this prefix and returns its name."""
         name = f"{prefix}-{uuid.uuid4().hex[:8]}"
         self.create_named_namespace(name, labels=labels)
         return name
@@ -62,7 +64,7 @@ class Gateways:
         self._namespaces.append(name)
 
     def create_tenantgateway(self, namespace: str, apex: str, **spec: Any) -> Object:
-        """A TenantGateway `cozystack`."""
+        """Creates the TenantGateway `cozystack` of a namespace."""
         return self.create("tenantgateways", namespace, "cozystack", {"apex": apex, **spec})
 
     def create(self, plural: str, namespace: str, name: str, spec: Object) -> Object:
@@ -74,7 +76,7 @@ class Gateways:
     def create_route(
         self, namespace: str, name: str, *hostnames: str, to: str, plural: str = "httproutes", **parent: Any
     ) -> None:
-        """To the Gateway `cozystack` of another namespace, or of its own."""
+        """Creates a route to the Gateway `cozystack` of the namespace `to`."""
         spec: Object = {"parentRefs": [{"namespace": to, "name": "cozystack", **parent}], "hostnames": list(hostnames)}
         if plural == "tlsroutes":
             spec["rules"] = [{"backendRefs": [{"name": "backend", "port": 443}]}]
@@ -101,12 +103,12 @@ class Gateways:
         self.client.request("PATCH", f"/api/v1/namespaces/{namespace}", body, content_type=MERGE).expect(200)
 
     def attachment(self, namespace: str) -> tuple[str | None, str | None]:
-        """Label and annotation of an attached namespace."""
+        """The label and the annotation that an attached namespace has."""
         metadata = self.client.get(f"/api/v1/namespaces/{namespace}").expect(200)["metadata"]
         return metadata.get("labels", {}).get(LABEL), metadata.get("annotations", {}).get(ANNOTATION)
 
     def listener_hostnames(self, namespace: str) -> list[str]:
-        """Hostnames on port 443, once there is a Gateway."""
+        """The sorted hostnames of the listeners on port 443, empty without a Gateway."""
         answer = self.client.get(path("gateways", namespace, "cozystack"))
         found = answer.json()["spec"]["listeners"] if answer.status == 200 else ()
         return sorted(each["hostname"] for each in found if each["port"] == 443)
@@ -120,17 +122,17 @@ class Gateways:
         return {each["type"]: each for each in status.get("conditions", ())}
 
     def ready_reason(self, namespace: str) -> str:
-        """Of the condition Ready."""
+        """The reason of the condition Ready."""
         reason: str = self.conditions(namespace).get("Ready", {}).get("reason", "")
         return reason
 
     def parent_statuses(self, namespace: str, name: str, plural: str = "httproutes") -> list[Object]:
-        """Our entries of a route's status.parents."""
+        """The entries of our controller in the status.parents of a route."""
         parents = self.get(plural, namespace, name).get("status", {}).get("parents", ())
         return [each for each in parents if each["controllerName"] == OURS]
 
     def conflict_message(self, namespace: str, name: str, plural: str = "httproutes") -> str:
-        """The message of the HostnameConflict that a route was told, empty if it was not."""
+        """The message of the HostnameConflict in the status of a route, empty if it is accepted."""
         for entry in self.parent_statuses(namespace, name, plural):
             for condition in entry["conditions"]:
                 if (condition["type"], condition["status"]) == ("Accepted", "False"):
@@ -140,7 +142,7 @@ class Gateways:
         return ""
 
     def mark_gateway_programmed(self, namespace: str) -> None:
-        """The Gateway is programmed, with all its listeners."""
+        """Marks the Gateway and all its listeners as programmed, as Cilium does."""
         gateway = self.get("gateways", namespace)
         generation = gateway["metadata"]["generation"]
         listeners = [
@@ -156,7 +158,7 @@ class Gateways:
         self.patch("gateways", namespace, "cozystack", {"status": status}, "status")
 
     def mark_certificates_ready(self, namespace: str, *names: str) -> None:
-        """These Certificates are issued; all there are, if none is named."""
+        """Marks these Certificates, by default all of the namespace, as ready, as cert-manager does."""
         for name in names or self.names("certificates", namespace):
             generation = self.get("certificates", namespace, name)["metadata"]["generation"]
             self.patch(

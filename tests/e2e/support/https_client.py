@@ -1,4 +1,4 @@
-"""Raw HTTPS, one connection a request, so that a test sees and says every header."""
+"""Raw HTTPS with one connection per request, so that a test controls and sees every header."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Body = bytes | str | dict[str, Any] | list[Any] | None
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """A whole response. `headers` is case-insensitive."""
+    """A complete response; `headers` is case-insensitive."""
 
     status: int
     headers: http.client.HTTPMessage
@@ -38,14 +38,14 @@ class Response:
         return self.headers.get_all("Warning") or []
 
     def expect(self, status: int) -> Any:
-        """The JSON body, if the status is this one."""
-        assert self.status == status, f"{self.status}, not {status}: {self.content[:2000]!r}"
+        """Returns the JSON body; fails unless the response has this status."""
+        assert self.status == status, f"status {self.status}, expected {status}: {self.content[:2000]!r}"
         return self.json()
 
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Requests to one server as one user; `headers` go with each of them."""
+    """Sends requests to one server as one user, each with `headers`."""
 
     url: str
     tls: ssl.SSLContext
@@ -62,7 +62,7 @@ class Client:
         content_type: str = "application/json",
         seconds: float = _SECONDS,
     ) -> Response:
-        """`body` is sent as it is if it is bytes or text, and as JSON otherwise."""
+        """Sends bytes and text unchanged, and any other body as JSON."""
         connection = self.connect(seconds)
         try:
             connection.request(method, _target(path, query), _encode(body), self._headers(headers, body, content_type))
@@ -85,7 +85,7 @@ class Client:
         headers: Mapping[str, str] | None = None,
         seconds: float = _SECONDS,
     ) -> Iterator[Iterator[dict[str, Any]]]:
-        """The frames of a watch as they come; waiting longer than `seconds` for one raises TimeoutError."""
+        """Yields the frames of a watch as they arrive; waiting longer than `seconds` for one raises TimeoutError."""
         connection = self.connect(seconds)
         try:
             connection.request("GET", _target(path, query), headers=self._headers(headers, None, ""))
@@ -96,7 +96,7 @@ class Client:
             connection.close()
 
     def connect(self, seconds: float = _SECONDS) -> http.client.HTTPSConnection:
-        """A connection that is good for many requests; `headers` are to be sent with each."""
+        """A connection for several requests; the caller sends `headers` with each."""
         parts = urlsplit(self.url)
         assert parts.hostname is not None
         return http.client.HTTPSConnection(parts.hostname, parts.port, context=self.tls, timeout=seconds)
@@ -110,7 +110,7 @@ class Client:
 
 
 def read_frames_until(frames: Iterator[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-    """Events up to and with the first of this type, bookmarks aside."""
+    """Returns the events up to and including the first of this type, without bookmarks."""
     seen = []
     for frame in frames:
         if frame["type"] != "BOOKMARK":

@@ -1,4 +1,4 @@
-"""Requests of an administrator as somebody else, over one connection."""
+"""Requests that an administrator sends as another user, over one connection."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SECONDS = 60.0
 
 
 class ImpersonatingClient:
-    """`Impersonate-Group` is one header a group, for which a mapping of headers has no room."""
+    """Sends one `Impersonate-Group` header per group, which a mapping of headers cannot express."""
 
     def __init__(self, client: Client) -> None:
         parts = urlsplit(client.url)
@@ -25,7 +25,7 @@ class ImpersonatingClient:
     def send(
         self, method: str, path: str, body: Mapping[str, Any], *, content_type: str, user: str, groups: Sequence[str]
     ) -> tuple[int, Any]:
-        """The status and the JSON body."""
+        """Returns the status and the JSON body."""
         content = json.dumps(body).encode()
         headers = {**self._headers, "Content-Type": content_type, "Content-Length": str(len(content))}
         connection = self._connection

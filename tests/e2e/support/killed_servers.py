@@ -1,4 +1,4 @@
-"""A host without controllers of ours, and one server after the other that works on it through a proxy that kills it."""
+"""A cluster without controllers of ours, and a sequence of servers that work on it through a proxy that kills them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ GROUP = "/apis/helm.toolkit.fluxcd.io/v2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadSize:
-    """How many Tenants, and up to which of its requests each server may live: the last one of all lives on."""
+    """The number of Tenants, and for each server the highest request number at which it is killed.
+
+    The server after the last listed one is not killed.
+    """
 
     parents: int
     children: int
@@ -39,7 +42,7 @@ class WorkloadSize:
 
 
 class KillTestbed(ABC):
-    """`admin` is who its servers are, and the test."""
+    """`admin` is the identity of the servers and of the test."""
 
     size: WorkloadSize
 
@@ -67,16 +70,16 @@ class KillTestbed(ABC):
         return RecordingProxy(self.admin.server, self.admin)
 
     @contextmanager
-    def run_server(self, *, kill_at: int = 0, after: bool = False) -> Iterator[Process]:
-        """A server that is killed at this request, before or after it reaches the host."""
+    def run_server(self, *, kill_at: int = 0, after_response: bool = False) -> Iterator[Process]:
+        """Runs a server that is killed at this request, before or after the cluster has answered it."""
         self._servers += 1
         name, running = f"server{self._servers}", list[Process]()
 
-        def watch(number: int, passed: bool) -> None:
-            if number == kill_at and passed == after and running:
+        def kill(number: int, answered: bool) -> None:
+            if number == kill_at and answered == after_response and running:
                 os.kill(running[0].pid, signal.SIGKILL)
 
-        kubeconfig = self.proxy.add_server(name, self.directory, watch=watch)
+        kubeconfig = self.proxy.add_server(name, self.directory, observer=kill)
         flags = [f"--kubeconfig={kubeconfig}", f"--cert-dir={self.directory / 'certs'}", "--leader-elect=false"]
         address = ["--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
         running.append(run_command("serve", *flags, *address, log=self.directory / f"{name}.log"))
@@ -101,7 +104,7 @@ class KillTestbed(ABC):
                     "apps.cozystack.io/application.name": name,
                 },
             },
-            # a real host wants to know how often Flux looks, and which chart it installs
+            # the CRD requires an interval and a chart
             "spec": {"interval": "5m", "chartRef": {"kind": "ExternalArtifact", "name": "tenant"}, "values": {}},
         }
         self.client.request("POST", f"{GROUP}/namespaces/{namespace}/helmreleases", body).expect(201)
@@ -112,17 +115,17 @@ class KillTestbed(ABC):
 
 
 class EmbeddedKillTestbed(KillTestbed):
-    # Making all takes over 2,000 requests, so that the first kill always comes.
+    # Creating all Tenants takes over 2,000 requests, so the first kill always happens.
     size = WorkloadSize(parents=20, children=9, kills_while_creating=(1600, 400, 400), kills_while_deleting=(600, 200))
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
         data = directory / "data"
         flags = ["--bind-address=127.0.0.1", f"--secure-port={free_port()}", "--controllers=none"]
-        self._cluster = run_command("standalone", f"--data-dir={data}", *flags, log=directory / "host.log")
+        self._cluster = run_command("standalone", f"--data-dir={data}", *flags, log=directory / "cluster.log")
         wait_until("the kubeconfig is written", (data / "kubeconfig").is_file, processes=self.processes)
         self._admin = credentials.from_kubeconfig(data / "kubeconfig")
-        wait_until("the host is ready", lambda: self.client.get("/readyz").status == 200, processes=self.processes)
+        wait_until("the cluster is ready", lambda: self.client.get("/readyz").status == 200, processes=self.processes)
 
     @property
     def admin(self) -> Identity:
@@ -137,10 +140,12 @@ class EmbeddedKillTestbed(KillTestbed):
 
 
 class KubeKillTestbed(KillTestbed):
-    """A real kube-apiserver, which knows Tenants by their HelmReleases only: no APIService, so that a server of ours
-    that is killed stands in nobody's way."""
+    """A real kube-apiserver that stores Tenants as HelmReleases only.
 
-    # Making all takes over 400 requests; and a namespace of a real host takes its controller a while to end.
+    There is no APIService, so a killed server of ours does not disturb discovery.
+    """
+
+    # Creating all Tenants takes over 400 requests, and the namespace controller needs a while for each namespace.
     size = WorkloadSize(parents=5, children=7, kills_while_creating=(300, 120, 120), kills_while_deleting=(150,))
 
     def __init__(self, directory: Path, binaries: Binaries, crds: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the tests of the peer's lessons share: writes to the root's Tenants, watches, and metrics."""
+"""Shared by the tests of the peer's bugs: writes to Tenants of the root namespace, watches and metrics."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def helmrelease_path(name: str, subresource: str = "") -> str:
 
 
 def create_settled_tenant(tenants: Tenants, **fields: Any) -> Object:
-    """A new Tenant of the root, about which the reconciler has said its say."""
+    """Creates a Tenant in the root namespace and returns it once the reconciler has written its status."""
     return tenants.wait_until_settled(tenants.create(**fields)["metadata"]["name"])
 
 
@@ -35,7 +35,7 @@ def watch(cluster: E2eCluster, namespace: str = ROOT, **query: object) -> Any:
 
 
 def next_event(frames: Iterator[Object], *types: str) -> Object:
-    """The next event of one of these types; an ERROR fails unless it is among them."""
+    """Returns the next event of one of these types; any other ERROR event fails the test."""
     for frame in frames:
         assert frame["type"] != "ERROR" or "ERROR" in types, frame
         if frame["type"] in types:
@@ -44,12 +44,12 @@ def next_event(frames: Iterator[Object], *types: str) -> Object:
 
 
 def metric_value(client: Client, name: str, *labels: str) -> float:
-    """The sum of the samples of `name` that have these labels, each written `key="value"`."""
+    """Sums the samples of a metric that have these labels, each written `key="value"`."""
     lines = client.get("/metrics").content.decode().splitlines()
     samples = [line for line in lines if line.startswith((f"{name}{{", f"{name} "))]
     return sum(float(line.rsplit(" ", 1)[1]) for line in samples if all(label in line for label in labels))
 
 
 def direct_client(cluster: E2eCluster) -> Client:
-    """The administrator at our own server."""
+    """A client for our own server as the administrator."""
     return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies for a test: made, in force, and removed with it."""
+"""ValidatingAdmissionPolicies for a test: created, waited for until enforced, and deleted after it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def configmap(name: str, data: Mapping[str, str] | None = None, **metadata: Any)
 
 
 class Policies:
-    """In one namespace, of which the label `kubernetes.io/metadata.name` is what bindings select by."""
+    """Policies for one namespace, which bindings select by its label `kubernetes.io/metadata.name`."""
 
     def __init__(self, cluster: E2eCluster, namespace: str) -> None:
         self.cluster = cluster
@@ -52,8 +52,10 @@ class Policies:
         binding: Mapping[str, Any] | None = None,
         wait: bool = True,
     ) -> Iterator[str]:
-        """A policy of this spec, with a binding for the namespace; its name, and the binding's, is given. With
-        `settled`, it gets one more validation, and is waited for until that is seen."""
+        """Creates a policy with this spec and a binding for the namespace, and yields the name of both.
+
+        With `wait`, the policy gets one more validation, and the block starts once that validation is enforced.
+        """
         name = f"p{uuid.uuid4().hex[:8]}"
         validations = [*spec.get("validations", ()), *([_PROBE_VALIDATION] if wait else ())]
         whole = {"matchConstraints": {"resourceRules": [dict(CONFIGMAPS)]}, **spec, "validations": validations}
@@ -68,7 +70,9 @@ class Policies:
         self._create(BINDINGS, "ValidatingAdmissionPolicyBinding", name, bound)
         try:
             if wait:
-                wait_until(f"policy {name} in force", lambda: self._is_enforced(name), processes=self.cluster.processes)
+                wait_until(
+                    f"policy {name} is enforced", lambda: self._is_enforced(name), processes=self.cluster.processes
+                )
             yield name
         finally:
             self.client.request("DELETE", f"{BINDINGS}/{name}")

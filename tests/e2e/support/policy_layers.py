@@ -1,7 +1,7 @@
-"""The five layers' policies in force on a host, and the cases of their table as requests to it.
+"""Installs the policies of the five layers in a cluster and sends the cases of their table as requests.
 
-Kubernetes runs no policy for aggregated resources, and our server's own check comes before them. So layer 3 is tried on
-a stand-in, whose objects are like Tenants: a CRD of the same schema, or a kind of the embedded host with a free spec.
+kube-apiserver evaluates no policy for aggregated resources, and our server checks Tenants before any policy. So layer 3
+is tested on a stand-in kind: a CRD with the schema of Tenants, or a kind of the embedded cluster with a free-form spec.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _MERGE = "application/merge-patch+json"
 _JSON = "application/json"
 _TENANT = "Tenant"
 Outcome = tuple[int, str]
-"""Status and message; the message of a write that passes is empty."""
+"""Status code and message; the message of an admitted write is empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class StandIn:
-    """The kind that is written instead of Tenants."""
+    """The kind that is used instead of Tenants."""
 
     group: str
     version: str
@@ -66,7 +66,7 @@ def layers_in_force(cluster: E2eCluster) -> Iterator[PolicyLayers]:
 
 
 class PolicyLayers:
-    """What cases change is made before anything is refused; creates are dry runs, and so are changes."""
+    """Creates the objects that the cases change before it installs the policies; the cases themselves are dry runs."""
 
     def __init__(self, cluster: E2eCluster) -> None:
         self._cluster = cluster
@@ -86,28 +86,28 @@ class PolicyLayers:
             if case.old is not None:
                 self._prepare(case, case.old)
         for policy in POLICIES.values():
-            self._create(POLICIES_PATH, self._redirected(policy))
+            self._create(POLICIES_PATH, self._for_stand_in(policy))
         for binding in BINDINGS.values():
             self._create(BINDINGS_PATH, binding)
         probes = {case.policy: case for case in reversed(CLUSTER_CASES) if case.denial}
         for case in probes.values():
-            wait_until(f"{case.policy} is in force", self._refusing(case), processes=self._cluster.processes)
+            wait_until(f"{case.policy} is enforced", self._is_rejected(case), processes=self._cluster.processes)
 
     def remove(self) -> None:
-        """The newest first, so that no policy is in the way."""
+        """Deletes everything in reverse order of creation, so that no policy rejects a deletion."""
         for path in reversed(self._created):
             self._client.request("DELETE", path)
         self._sender.close()
 
     def try_case(self, case: Case) -> Outcome:
-        """What the host says to the case."""
+        """Sends the case and returns the outcome."""
         name = self._name(case)
         path = f"{self._collection(case)}?dryRun=All"
         if case.old is not None:
             path = f"{self._collection(case)}/{name}{case.subresource and '/'}{case.subresource}?dryRun=All"
         method, content_type, body = "POST", _JSON, self._document(case, name, case.new)
         if case.subresource == "finalize":
-            # which can be replaced, and not patched
+            # this subresource supports PUT but not PATCH
             live = self._client.get(f"{self._collection(case)}/{name}").expect(200)
             method, body = "PUT", merge_patch(live, case.new)
         elif case.old is not None:
@@ -117,19 +117,19 @@ class PolicyLayers:
         return status, "" if status < 400 else answer["message"]
 
     def expected_outcome(self, case: Case) -> Outcome:
-        """What the table says."""
+        """The outcome that the table names."""
         group, _, plural = self._resource(case)
         message = cases.rejection_message(case, self._name(case), f"{plural}.{group}" if group else plural)
         return (403, message) if message else (201 if case.old is None else 200, "")
 
-    def _refusing(self, case: Case) -> Callable[[], bool]:
+    def _is_rejected(self, case: Case) -> Callable[[], bool]:
         return lambda: self.try_case(case)[0] == 403
 
     def _name(self, case: Case) -> str:
         return _NEW if case.old is None else self._prepared[_key(case)]
 
     def _resource(self, case: Case) -> tuple[str, str, str]:
-        """Group, version and plural."""
+        """The group, version and plural of the resource."""
         if case.kind == _TENANT:
             return self._stand_in.group, self._stand_in.version, self._stand_in.plural
         return case.group, case.version, case.plural
@@ -167,13 +167,13 @@ class PolicyLayers:
         binding = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": _WRITERS}}
         self._create(_BINDINGS_OF_ROLES, {**binding, "roleRef": role, "subjects": [subject]})
 
-    def _redirected(self, policy: Mapping[str, Any]) -> dict[str, Any]:
-        """The policy as it is, but for the kind of layer 3."""
-        redirected: dict[str, Any] = json.loads(json.dumps(policy))
+    def _for_stand_in(self, policy: Mapping[str, Any]) -> dict[str, Any]:
+        """The policy, with the stand-in kind if it is that of layer 3."""
+        copy: dict[str, Any] = json.loads(json.dumps(policy))
         if policy["metadata"]["name"] == cases.TENANT_POLICY:
-            [rule] = redirected["spec"]["matchConstraints"]["resourceRules"]
+            [rule] = copy["spec"]["matchConstraints"]["resourceRules"]
             rule.update(apiGroups=[self._stand_in.group], resources=[self._stand_in.plural])
-        return redirected
+        return copy
 
 
 def _namespace(name: str, content: Mapping[str, Any]) -> dict[str, Any]:

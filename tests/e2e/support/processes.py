@@ -1,4 +1,4 @@
-"""Child processes of the end-to-end tests: started with a log, waited for, ended by their id."""
+"""Child processes of the end-to-end tests: started with a log file, awaited and stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TAIL_LINES = 60
 
 
 class Process:
-    """A running program; everything it prints goes to `log`."""
+    """A running program that prints into the file `log`."""
 
     def __init__(
         self, name: str, arguments: Sequence[str | Path], *, log: Path, environment: Mapping[str, str] | None = None
@@ -49,9 +49,9 @@ class Process:
         return self._child.poll() is not None
 
     def tail(self) -> str:
-        """The last lines that it printed, under its name."""
+        """The name and the state of the process, and the last lines of its log."""
         lines = self._log.read_text(errors="replace").splitlines()[-_TAIL_LINES:]
-        state = f"ended with {self._child.returncode}" if self.ended else "runs"
+        state = f"ended with status {self._child.returncode}" if self.ended else "running"
         return "\n".join([f"--- {self.name} ({state})", *lines])
 
     def log(self) -> str:
@@ -61,21 +61,21 @@ class Process:
         self._child.send_signal(number)
 
     def wait(self, *, seconds: float) -> int:
-        """The exit status, once it has ended. Raises subprocess.TimeoutExpired."""
+        """Waits for the process to end and returns its exit status. Raises subprocess.TimeoutExpired."""
         return self._child.wait(timeout=seconds)
 
     def restart(self) -> None:
-        """Start it anew, in the place of the one that was stopped."""
+        """Stops the process and starts it again."""
         self.stop()
         self._child = self._start()
 
     def kill(self) -> None:
-        """SIGKILL: no chance to tidy up."""
+        """Sends SIGKILL, which gives the process no chance to clean up."""
         self._child.kill()
         self._child.wait()
 
     def stop(self, *, seconds: float = 15.0) -> int:
-        """SIGTERM, then SIGKILL if it does not end in time; the exit status."""
+        """Sends SIGTERM, then SIGKILL if the process does not end in time, and returns the exit status."""
         if not self.ended:
             self._child.send_signal(signal.SIGTERM)
         try:
@@ -86,25 +86,28 @@ class Process:
 
 
 class WaitTimeout(AssertionError):
-    """What was waited for did not happen, or a process that should bring it about has ended."""
+    """The condition did not become true in time, or one of the processes has ended."""
 
 
 def wait_until(
     what: str, check: Callable[[], T | None], *, seconds: float = 30.0, processes: Sequence[Process] = ()
 ) -> T:
-    """The first true result of `check`. Raises NotInTime with what the processes printed, at once if one has ended."""
+    """Polls `check` and returns its first true result.
+
+    Raises WaitTimeout with the output of the processes, at once if one of them has ended.
+    """
     deadline = time.monotonic() + seconds
     while not (result := check()):
         ended = [process for process in processes if process.ended]
         if ended or time.monotonic() > deadline:
             logs = "\n".join(process.tail() for process in ended or processes)
-            raise WaitTimeout(f"waited for: {what}\n{logs}")
+            raise WaitTimeout(f"waited in vain until {what}\n{logs}")
         time.sleep(_POLL_SECONDS)
     return result
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on now."""
+    """A port of the loopback interface that is not in use."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -112,7 +115,7 @@ def free_port() -> int:
 
 
 def run_command(*arguments: str, log: Path) -> Process:
-    """Our command as a process of its own, from this checkout."""
+    """Starts our command from this checkout as a process of its own."""
     search = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
     command = [sys.executable, "-m", "tenant_apiserver", *arguments]
     return Process(f"tenant-apiserver {arguments[0]}", command, log=log, environment={"PYTHONPATH": search})

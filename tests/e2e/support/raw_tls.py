@@ -1,4 +1,4 @@
-"""A TLS connection on which a test says every byte itself, and hears how it ends."""
+"""A TLS connection on which a test sends every byte itself and sees how the connection ends."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SECONDS = 20.0
 
 
 class RawTls:
-    """An end without TLS's goodbye, or a reset, raises OSError."""
+    """An end without a TLS close_notify, or a reset, raises OSError."""
 
     def __init__(self, client: Client, *, seconds: float = SECONDS) -> None:
         parts = urlsplit(client.url)
@@ -41,7 +41,7 @@ class RawTls:
     def send_request_head(
         self, method: str, target: str, headers: Mapping[str, str] | None = None, version: str = "1.1"
     ) -> None:
-        """Send the head of a request."""
+        """Sends the request line and the headers."""
         fields = CIMultiDict(self._headers)
         fields["Host"] = "localhost"
         fields.update(headers or {})
@@ -49,30 +49,30 @@ class RawTls:
         self.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
     def send_request_lines(self, method: str, target: str, *lines: str) -> None:
-        """Send the head of a request with these lines as they are, behind those of the client's own."""
+        """Sends the request line, the headers of the client and then these lines unchanged."""
         own = [f"{name}: {value}" for name, value in self._headers.items()]
         head = [f"{method} {target} HTTP/1.1", "Host: localhost", *own, *lines]
         self.send("\r\n".join([*head, "", ""]).encode("latin-1"))
 
     def read_response(self) -> Response:
-        """The whole of the next response."""
+        """Returns the next response."""
         response = http.client.HTTPResponse(self._tls)
         response.begin()
         return Response(response.status, response.headers, response.read())
 
     def read_until(self, end: bytes) -> bytes:
-        """What comes up to and with `end`, and what came behind it at once."""
-        heard = b""
-        while end not in heard:
-            heard += self._receive()
-        return heard
+        """Returns everything up to and including `end`, and any bytes that arrived with it."""
+        received = b""
+        while end not in received:
+            received += self._receive()
+        return received
 
     def read_to_end(self) -> bytes:
-        """Everything up to the end of the connection."""
-        heard = b""
+        """Returns everything up to the end of the connection."""
+        received = b""
         while more := self._tls.recv(65536):
-            heard += more
-        return heard
+            received += more
+        return received
 
     def _receive(self) -> bytes:
         data = self._tls.recv(65536)

@@ -1,6 +1,6 @@
-"""A proxy between servers and their host that writes down who asked for what, and ends a server at a chosen request.
+"""A proxy between servers and their cluster that records every request and can cut off single servers.
 
-Servers speak plain HTTP to it, each on a port of its own; it speaks to the host with one identity.
+Each server speaks plain HTTP to a port of its own; the proxy speaks to the cluster with one identity.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.e2e.support.credentials import Identity
 from tests.e2e.support.processes import free_port
 
 _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
-# what is asked of a host without anything being stored
+# created at the cluster without being stored
 _REVIEWS = ("tokenreviews", "subjectaccessreviews")
 _HOP_BY_HOP = frozenset(
     ("connection", "keep-alive", "transfer-encoding", "te", "trailer", "upgrade", "host", "content-length")
@@ -32,7 +32,7 @@ _HOP_BY_HOP = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ForwardedRequest:
-    """A request that came through: `at` is when it was passed on, on the monotonic clock."""
+    """A forwarded request; `at` is the monotonic time of forwarding."""
 
     server: str
     at: float
@@ -41,17 +41,18 @@ class ForwardedRequest:
 
     @property
     def is_write(self) -> bool:
-        """A write of a controller: not that of who leads, and no review."""
+        """Whether a controller wrote an object; leases and reviews do not count."""
         resource = self.path.rpartition("/")[2]
         return self.method in _WRITES and "/leases" not in self.path and resource not in _REVIEWS
 
 
 RequestObserver = Callable[[int, bool], None]
-"""Called around each request of one server with its number, from 1, and whether it was passed on already."""
+"""Called before and after each request of one server is forwarded, with its number (from 1) and whether the cluster
+has answered."""
 
 
 class RecordingProxy:
-    """`door` opens a port for one server; `passed` is what came through, in its order."""
+    """`add_server` opens a port for one server; `forwarded` lists the forwarded requests in order."""
 
     def __init__(self, upstream: str, identity: Identity) -> None:
         self._upstream = upstream
@@ -59,7 +60,7 @@ class RecordingProxy:
         self._cut: set[str] = set()
         self._live: dict[str, set[asyncio.Task[Any]]] = {}
         self._counts: dict[str, int] = {}
-        self._watchers: dict[str, RequestObserver] = {}
+        self._observers: dict[str, RequestObserver] = {}
         self._runners: list[web.AppRunner] = []
         self.forwarded: list[ForwardedRequest] = []
         self._loop = asyncio.new_event_loop()
@@ -67,16 +68,16 @@ class RecordingProxy:
         self._thread.start()
         self._session = self._call(self._open_session())
 
-    def add_server(self, name: str, directory: Path, *, watch: RequestObserver | None = None) -> Path:
-        """The kubeconfig of a server of that name."""
+    def add_server(self, name: str, directory: Path, *, observer: RequestObserver | None = None) -> Path:
+        """Opens a port for a server of this name and returns its kubeconfig."""
         port = free_port()
-        if watch is not None:
-            self._watchers[name] = watch
+        if observer is not None:
+            self._observers[name] = observer
         self._call(self._listen(name, port))
         return _kubeconfig(directory / f"{name}.kubeconfig", f"http://127.0.0.1:{port}")
 
     def disconnect(self, name: str) -> None:
-        """End what this server has under way, and answer it nothing until `mend`."""
+        """Ends the requests of this server in flight, and answers it with nothing until `reconnect`."""
         self._cut.add(name)
         self._loop.call_soon_threadsafe(self._end, name)
 
@@ -118,7 +119,7 @@ class RecordingProxy:
         for runner in self._runners:
             await runner.cleanup()
         await self._session.close()
-        # the end of TLS takes a few turns of the loop
+        # closing TLS connections takes a few iterations of the event loop
         await asyncio.sleep(0.3)
 
     def _end(self, name: str) -> None:
@@ -135,29 +136,29 @@ class RecordingProxy:
         live = self._live.setdefault(name, set())
         live.add(task)
         try:
-            return await self._pass(name, request, body)
+            return await self._forward(name, request, body)
         except (aiohttp.ClientError, ConnectionError) as error:
             _drop(request)
             raise web.HTTPBadGateway from error
         finally:
             live.discard(task)
 
-    async def _pass(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
+    async def _forward(self, name: str, request: web.Request, body: bytes) -> web.StreamResponse:
         number = self._counts[name] = self._counts.get(name, 0) + 1
-        watch = self._watchers.get(name, _nobody)
-        watch(number, False)
+        observe = self._observers.get(name, _ignore_request)
+        observe(number, False)
         self.forwarded.append(ForwardedRequest(name, time.monotonic(), request.method, request.path))
         headers = {key: value for key, value in request.headers.items() if key.lower() not in _HOP_BY_HOP}
         url = self._upstream + request.raw_path
         async with self._session.request(
             request.method, url, data=body or None, headers={**headers, **self._identity.headers}
         ) as answer:
-            watch(number, True)
+            observe(number, True)
             return await self._copy(request, answer)
 
     async def _copy(self, request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
-        kept = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
-        response = web.StreamResponse(status=answer.status, headers=kept)
+        headers = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
+        response = web.StreamResponse(status=answer.status, headers=headers)
         await response.prepare(request)
         async for chunk in answer.content.iter_any():
             await response.write(chunk)
@@ -165,12 +166,12 @@ class RecordingProxy:
         return response
 
 
-def _nobody(number: int, passed: bool) -> None:
-    """Nothing to do."""
+def _ignore_request(number: int, answered: bool) -> None:
+    """The observer of a server without one."""
 
 
 def _drop(request: web.Request) -> None:
-    """End the connection, as if the network had."""
+    """Aborts the connection as a network failure would."""
     with contextlib.suppress(Exception):
         if request.transport is not None:
             request.transport.abort()

@@ -1,4 +1,4 @@
-"""A TCP relay that can be cut: how a test takes the host away from a server and gives it back."""
+"""A TCP relay that can be cut, so that a test can take the cluster away from a server and restore it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 
 
 class Relay:
-    """Listens on a port of its own and passes bytes on to another of the loopback interface."""
+    """Listens on a port of its own and forwards to another port of the loopback interface."""
 
     def __init__(self, target_port: int) -> None:
         self._target = "127.0.0.1", target_port
@@ -20,7 +20,7 @@ class Relay:
         threading.Thread(target=self._accept, daemon=True).start()
 
     def disconnect(self) -> None:
-        """End every connection, and refuse new ones until `mend`."""
+        """Ends every connection and closes new ones until `reconnect`."""
         with self._lock:
             self._is_cut = True
             self._end_all()
@@ -55,9 +55,9 @@ class Relay:
                 return
             self._open |= {client, server}
         for source, sink in ((client, server), (server, client)):
-            threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+            threading.Thread(target=self._forward, args=(source, sink), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+    def _forward(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 sink.sendall(data)

@@ -1,4 +1,4 @@
-"""Tenants for a test: made under names of its own, and deleted after it."""
+"""Tenants for a test, created under unique names and deleted after it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Object = dict[str, Any]
 
 
 def manifest(name: str, namespace: str = ROOT, *, spec: Object | None = None, **metadata: Any) -> Object:
-    """A Tenant to send."""
+    """A Tenant as a request body."""
     return {
         "apiVersion": "apps.cozystack.io/v1alpha1",
         "kind": "Tenant",
@@ -23,7 +23,7 @@ def manifest(name: str, namespace: str = ROOT, *, spec: Object | None = None, **
 
 
 class Tenants:
-    """Works as the administrator."""
+    """Creates and reads Tenants as the administrator."""
 
     def __init__(self, cluster: E2eCluster) -> None:
         self._cluster = cluster
@@ -34,19 +34,19 @@ class Tenants:
         return self._cluster.client()
 
     def new_name(self, namespace: str = ROOT) -> str:
-        """A fresh name; a Tenant that comes to have it is deleted after the test."""
+        """A unique name; a Tenant created under it is deleted after the test."""
         name = f"t{uuid.uuid4().hex[:8]}"
         self._created.append((namespace, name))
         return name
 
     def create(self, namespace: str = ROOT, *, spec: Object | None = None, **metadata: Any) -> Object:
-        """A new Tenant under a fresh name, as the server answered."""
+        """Creates a Tenant under a unique name and returns it as the server answered."""
         body = manifest(self.new_name(namespace), namespace, spec=spec, **metadata)
         created: Object = self.client.request("POST", tenants_path(namespace), body).expect(201)
         return created
 
     def create_with_namespace(self, namespace: str = ROOT, *, spec: Object | None = None) -> str:
-        """The workload namespace of a new Tenant, once it is there."""
+        """Creates a Tenant and returns the name of its workload namespace once that exists."""
         tenant = self.create(namespace, spec=spec)
         workload: str = tenant["status"]["namespace"]
         self.wait_for_namespace(workload)
@@ -60,20 +60,20 @@ class Tenants:
         return self.client.get(tenants_path(namespace, name)).status == 200
 
     def patch(self, name: str, body: Object, namespace: str = ROOT) -> Object:
-        """A merge patch."""
+        """Sends a merge patch and returns the patched Tenant."""
         path, kind = tenants_path(namespace, name), "application/merge-patch+json"
         patched: Object = self.client.request("PATCH", path, body, content_type=kind).expect(200)
         return patched
 
     def wait_for_namespace(self, namespace: str) -> Object:
-        """The Namespace, once the reconciler has made it."""
+        """Returns the Namespace once the reconciler has created it."""
         path = f"/api/v1/namespaces/{namespace}"
-        self.wait(f"namespace {namespace}", lambda: self.client.get(path).status == 200)
+        self.wait(f"namespace {namespace} exists", lambda: self.client.get(path).status == 200)
         found: Object = self.client.get(path).expect(200)
         return found
 
     def wait_until_settled(self, name: str) -> Object:
-        """The Tenant of that name in the root, once the reconciler has nothing more to say of it."""
+        """Returns a Tenant of the root namespace once the reconciler has written its conditions."""
         self.wait_for_namespace(self.get(name)["status"]["namespace"])
         self.wait(f"{name} has its conditions", lambda: self.get(name)["status"].get("conditions"))
         return self.get(name)
@@ -85,7 +85,7 @@ class Tenants:
         return wait_until(what, check, seconds=PATIENCE, processes=self._cluster.processes)
 
     def clean_up(self) -> None:
-        """Children before parents; who waits for a Namespace to end does so for themselves."""
+        """Requests the deletion of all Tenants, children before parents, without waiting for it to finish."""
         for namespace, name in reversed(self._created):
             query = {"propagationPolicy": "Foreground"}
             self.client.request("DELETE", tenants_path(namespace, name), query=query)

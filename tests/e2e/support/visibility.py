@@ -1,4 +1,4 @@
-"""What people may see, for tests: their roles and bindings, what lists show, and what watches tell."""
+"""Helpers for tests of visibility: RBAC objects, filtered lists and the events of watches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rbac_path(kind: str, namespace: str = "", name: str = "") -> str:
 
 
 class RbacObjects:
-    """Roles and bindings of a test; those of the whole cluster are taken away after it."""
+    """Creates the Roles and bindings of a test and deletes them after it."""
 
     def __init__(self, cluster: E2eCluster) -> None:
         self._client = cluster.client()
@@ -69,7 +69,7 @@ def list_names(client: Client, path: str, **query: object) -> list[str]:
 
 
 def wait_until_listed(client: Client, path: str, expected: Sequence[str]) -> None:
-    """The roles take a moment to arrive."""
+    """The list changes only after the new roles have reached the server."""
     wait_until(f"{path} shows {expected}", lambda: list_names(client, path) == sorted(expected), seconds=10)
 
 
@@ -79,20 +79,20 @@ def create_child(tenants: Tenants, namespace: str) -> str:
 
 
 class WatchReader:
-    """A watch's frames, read until what is waited for has come."""
+    """Reads the frames of a watch until an expected event arrives."""
 
     def __init__(self, frames: Iterator[Object]) -> None:
         self._frames = frames
         self.version = "0"
 
     def wait_for_event(self, type_: str, name: str) -> Object:
-        """The object of that event. A bookmark has to follow, which tells how far the watch is."""
+        """Returns the object of the first event of this type and name; an ERROR event fails the test."""
         for frame in self._frames:
             assert frame["type"] != "ERROR", frame
             if (frame["type"], frame["object"]["metadata"].get("name")) == (type_, name):
                 found: Object = frame["object"]
                 return found
-        raise AssertionError(f"the watch ended without {type_} {name}")
+        raise AssertionError(f"the watch ended without {type_} of {name}")
 
     def wait_for_bookmark(self) -> str:
         for frame in self._frames:

@@ -1,4 +1,4 @@
-"""What a webhook may answer, and what its caller is told then: the words of a kube-apiserver 1.36."""
+"""Responses of webhooks, and the Status that kube-apiserver 1.36 returns to its caller for each."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from tests.e2e.support.webhooks import Kind, json_patch_response
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookCase:
-    """`status` is what the caller gets, without kind and apiVersion; {hook} stands for the webhook's name, UID for
-    that of the request."""
+    """`status` is returned to the caller, without kind and apiVersion.
+
+    In it {hook} stands for the name of the webhook and UID for the uid of the request.
+    """
 
     id: str
     kind: Kind = "Validating"
@@ -25,8 +27,8 @@ class WebhookCase:
 
 
 def _denied(message: str, *, code: int = 400, **more: Any) -> dict[str, Any]:
-    said = f'admission webhook "{{hook}}" denied the request{message}'
-    return {"metadata": {}, "status": "Failure", "message": said, **more, "code": code}
+    text = f'admission webhook "{{hook}}" denied the request{message}'
+    return {"metadata": {}, "status": "Failure", "message": text, **more, "code": code}
 
 
 def _internal(message: str) -> dict[str, Any]:
@@ -40,19 +42,19 @@ def _internal(message: str) -> dict[str, Any]:
     }
 
 
-def _failed(why: str) -> dict[str, Any]:
+def _failed_call(why: str) -> dict[str, Any]:
     return _internal(f'failed calling webhook "{{hook}}": {why}')
 
 
-def _uncalled(why: str) -> dict[str, Any]:
-    return _failed(f"failed to call webhook: {why}")
+def _failed_to_call(why: str) -> dict[str, Any]:
+    return _failed_call(f"failed to call webhook: {why}")
 
 
-def _invalid(why: str) -> dict[str, Any]:
-    return _failed(f"received invalid webhook response: {why}")
+def _invalid_response(why: str) -> dict[str, Any]:
+    return _failed_call(f"received invalid webhook response: {why}")
 
 
-def _no_object(kind: str) -> str:
+def _not_an_object(kind: str) -> str:
     return f"{_FIRST}json: cannot unmarshal {kind} into Go value of type {_TYPE_META}"
 
 
@@ -106,15 +108,15 @@ DENIALS = (
         answer={"allowed": False, "status": {"reason": "Because"}},
         status=_denied(": Because", reason="Because"),
     ),
-    WebhookCase(id="no explanation", answer={"allowed": False}, status=_denied(" without explanation")),
+    WebhookCase(id="without explanation", answer={"allowed": False}, status=_denied(" without explanation")),
     WebhookCase(id="allowed is null", answer={"allowed": None}, status=_denied(" without explanation")),
     WebhookCase(
-        id="a code of success",
+        id="a success code",
         answer={"allowed": False, "status": {"code": 200, "status": "Success", "message": "x"}},
         status=_denied(": x"),
     ),
     WebhookCase(
-        id="a code that is none",
+        id="an invalid code",
         answer={"allowed": False, "status": {"code": 999, "message": "x"}},
         status=_denied(": x", code=999),
     ),
@@ -130,127 +132,127 @@ ANSWERS = (
     WebhookCase(
         id="another uid",
         answer={"uid": "other", "allowed": True},
-        status=_invalid('expected response.uid="UID", got "other"'),
+        status=_invalid_response('expected response.uid="UID", got "other"'),
     ),
     WebhookCase(
-        id="neither kind nor version",
+        id="without kind and version",
         answer=lambda request: _json({"response": {"uid": request["uid"], "allowed": True}}),
-        status=_invalid(
+        status=_invalid_response(
             "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
         ),
     ),
     WebhookCase(
         id="another version",
         answer=lambda request: _review({"uid": request["uid"]}, apiVersion="admission.k8s.io/v1beta1"),
-        status=_uncalled("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"),
+        status=_failed_to_call("converting (v1beta1.AdmissionReview) to (v1.AdmissionReview): unknown conversion"),
     ),
     WebhookCase(
         id="another kind",
         answer=_json({"apiVersion": "a.b/v1", "kind": "Pod"}),
-        status=_uncalled(f'no kind "Pod" is registered for version "a.b/v1" in scheme "{_SCHEME}"'),
+        status=_failed_to_call(f'no kind "Pod" is registered for version "a.b/v1" in scheme "{_SCHEME}"'),
     ),
     WebhookCase(
         id="a Status",
         answer=_json({"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "hm"}),
-        status=_uncalled("converting (v1.Status) to (v1.AdmissionReview): unknown conversion"),
+        status=_failed_to_call("converting (v1.Status) to (v1.AdmissionReview): unknown conversion"),
     ),
-    WebhookCase(id="no response", answer=_review(None), status=_invalid("webhook response was absent")),
+    WebhookCase(id="no response", answer=_review(None), status=_invalid_response("webhook response was absent")),
     WebhookCase(
         id="allowed is a string",
         answer={"allowed": "yes"},
-        status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.allowed", "bool")),
+        status=_failed_to_call(_GO_FIELD.format("string", "AdmissionResponse.response.allowed", "bool")),
     ),
     WebhookCase(
         id="the message is a number",
         answer={"allowed": False, "status": {"message": 5}},
-        status=_uncalled(_GO_FIELD.format("number", "Status.response.status.message", "string")),
+        status=_failed_to_call(_GO_FIELD.format("number", "Status.response.status.message", "string")),
     ),
     WebhookCase(
         id="the code is a fraction",
         answer={"allowed": False, "status": {"code": 5.5}},
-        status=_uncalled(_GO_FIELD.format("number 5.5", "Status.response.status.code", "int32")),
+        status=_failed_to_call(_GO_FIELD.format("number 5.5", "Status.response.status.code", "int32")),
     ),
     WebhookCase(
         id="the status is a string",
         answer={"allowed": False, "status": "no"},
-        status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.status", "v1.Status")),
+        status=_failed_to_call(_GO_FIELD.format("string", "AdmissionResponse.response.status", "v1.Status")),
     ),
     WebhookCase(
         id="warnings are a string",
         answer={"allowed": True, "warnings": "x"},
-        status=_uncalled(_GO_FIELD.format("string", "AdmissionResponse.response.warnings", "[]string")),
+        status=_failed_to_call(_GO_FIELD.format("string", "AdmissionResponse.response.warnings", "[]string")),
     ),
     WebhookCase(
         id="an annotation is a number",
         answer={"allowed": True, "auditAnnotations": {"a": 1}},
-        status=_uncalled(_GO_FIELD.format("number", "AdmissionResponse.response.auditAnnotations", "string")),
+        status=_failed_to_call(_GO_FIELD.format("number", "AdmissionResponse.response.auditAnnotations", "string")),
     ),
     WebhookCase(
         id="the response is a string",
         answer=_review("x"),
-        status=_uncalled(_GO_FIELD.format("string", "AdmissionReview.response", "v1.AdmissionResponse")),
+        status=_failed_to_call(_GO_FIELD.format("string", "AdmissionReview.response", "v1.AdmissionResponse")),
     ),
     WebhookCase(
-        id="nothing",
+        id="an empty body",
         answer=RawReply(),
-        status=_uncalled("0-length response with status code: 200 and content type: application/json"),
+        status=_failed_to_call("0-length response with status code: 200 and content type: application/json"),
     ),
-    WebhookCase(id="a text", answer=RawReply(b"hello"), status=_uncalled(_no_object("string"))),
-    WebhookCase(id="a list", answer=RawReply(b"[]"), status=_uncalled(_no_object("array"))),
-    WebhookCase(id="a number", answer=RawReply(b"5"), status=_uncalled(_no_object("number"))),
+    WebhookCase(id="a string", answer=RawReply(b"hello"), status=_failed_to_call(_not_an_object("string"))),
+    WebhookCase(id="a list", answer=RawReply(b"[]"), status=_failed_to_call(_not_an_object("array"))),
+    WebhookCase(id="a number", answer=RawReply(b"5"), status=_failed_to_call(_not_an_object("number"))),
     WebhookCase(
-        id="half an object",
+        id="truncated JSON",
         answer=RawReply(b'{"kind":'),
-        status=_uncalled(f"{_FIRST}unexpected end of JSON input"),
+        status=_failed_to_call(f"{_FIRST}unexpected end of JSON input"),
     ),
     WebhookCase(
         id="a patch of a validating webhook",
         answer=json_patch_response(),
-        status=_invalid("validating webhook may not return response.patch"),
+        status=_invalid_response("validating webhook may not return response.patch"),
     ),
     WebhookCase(
         id="a patchType of a validating webhook",
         answer={"allowed": True, "patchType": "JSONPatch"},
-        status=_invalid("validating webhook may not return response.patchType"),
+        status=_invalid_response("validating webhook may not return response.patchType"),
     ),
     WebhookCase(
         id="a patch without its type",
         kind="Mutating",
         answer={"allowed": True, "patch": _base64(b"[]")},
-        status=_invalid("webhook returned response.patch but not response.patchType"),
+        status=_invalid_response("webhook returned response.patch but not response.patchType"),
     ),
     WebhookCase(
-        id="a type without a patch",
+        id="a patchType without a patch",
         kind="Mutating",
         answer={"allowed": True, "patchType": "JSONPatch"},
-        status=_invalid("webhook returned response.patchType but not response.patch"),
+        status=_invalid_response("webhook returned response.patchType but not response.patch"),
     ),
     WebhookCase(
-        id="an empty type",
+        id="an empty patchType",
         kind="Mutating",
         answer={**json_patch_response(), "patchType": ""},
-        status=_invalid('webhook returned invalid response.patchType of ""'),
+        status=_invalid_response('webhook returned invalid response.patchType of ""'),
     ),
     WebhookCase(
-        id="another type",
+        id="another patchType",
         kind="Mutating",
         answer={**json_patch_response({"op": "add", "path": "/x", "value": 1}), "patchType": "Merge"},
-        status=_failed('unsupported patch type "Merge"'),
+        status=_failed_call('unsupported patch type "Merge"'),
     ),
     WebhookCase(
-        id="a patch that is no list",
+        id="a patch that is not a list",
         kind="Mutating",
         answer={**json_patch_response(), "patch": _base64(b"{}")},
-        status=_failed(
+        status=_failed_call(
             "received undecodable patch in webhook response: "
             "json: cannot unmarshal object into Go value of type jsonpatch.Patch"
         ),
     ),
     WebhookCase(
-        id="an operation that is none",
+        id="an operation that is not an object",
         kind="Mutating",
         answer={**json_patch_response(), "patch": _base64(b'["a"]')},
-        status=_failed(
+        status=_failed_call(
             "received undecodable patch in webhook response: "
             "json: cannot unmarshal string into Go value of type jsonpatch.Operation"
         ),
@@ -275,21 +277,24 @@ _CODES = {
 }
 
 CODES = (
-    *(WebhookCase(id=f"code {code}", answer=_text(code), status=_uncalled(said)) for code, said in _CODES.items()),
-    WebhookCase(
-        id="code 500 without a text",
-        answer=RawReply(b'{"a": 1}', 500),
-        status=_uncalled('an error on the server ("unknown") has prevented the request from succeeding'),
+    *(
+        WebhookCase(id=f"code {code}", answer=_text(code), status=_failed_to_call(text))
+        for code, text in _CODES.items()
     ),
     WebhookCase(
-        id="code 500 with lines",
+        id="code 500 without text",
+        answer=RawReply(b'{"a": 1}', 500),
+        status=_failed_to_call('an error on the server ("unknown") has prevented the request from succeeding'),
+    ),
+    WebhookCase(
+        id="code 500 with several lines",
         answer=_text(500, 'a\n"b"'),
-        status=_uncalled('an error on the server ("a\\n\\"b\\"") has prevented the request from succeeding'),
+        status=_failed_to_call('an error on the server ("a\\n\\"b\\"") has prevented the request from succeeding'),
     ),
     WebhookCase(
         id="code 500 with a Status",
         answer=_json({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "from it"}, 500),
-        status=_uncalled("from it"),
+        status=_failed_to_call("from it"),
     ),
 )
 
@@ -300,40 +305,42 @@ def _patched(id: str, operation: Mapping[str, Any], why: str) -> WebhookCase:
 
 PATCHES = (
     _patched(
-        "add below nothing",
+        "add below a missing path",
         {"op": "add", "path": "/x/y", "value": 1},
         'add operation does not apply: doc is missing path: "/x/y": missing value',
     ),
     _patched(
-        "remove nothing",
+        "remove a missing key",
         {"op": "remove", "path": "/nope"},
         "error in remove for path: '/nope': Unable to remove nonexistent key: nope: missing value",
     ),
     _patched(
-        "remove below nothing",
+        "remove below a missing path",
         {"op": "remove", "path": "/nope/x"},
         'remove operation does not apply: doc is missing path: "/nope/x": missing value',
     ),
     _patched(
-        "replace below nothing",
+        "replace below a missing path",
         {"op": "replace", "path": "/nope/x", "value": 1},
         "replace operation does not apply: doc is missing path: /nope/x: missing value",
     ),
     _patched(
-        "a test that fails",
+        "a failing test",
         {"op": "test", "path": "/metadata/name", "value": "c"},
         "testing value /metadata/name failed: test failed",
     ),
     _patched(
-        "a test of nothing", {"op": "test", "path": "/nope", "value": "c"}, "testing value /nope failed: test failed"
+        "a test of a missing key",
+        {"op": "test", "path": "/nope", "value": "c"},
+        "testing value /nope failed: test failed",
     ),
     _patched(
-        "a test below nothing",
+        "a test below a missing path",
         {"op": "test", "path": "/x/q", "value": "c"},
         "test operation does not apply: is missing path: /x/q: missing value",
     ),
     _patched(
-        "move nothing",
+        "move a missing key",
         {"op": "move", "from": "/nope", "path": "/y"},
         "error in move for path: 'nope': Unable to remove nonexistent key: nope: missing value",
     ),

@@ -22,7 +22,7 @@ NAMES = ("127.0.0.1", "localhost", "hook.webhooks.svc")
 
 @dataclass(frozen=True, slots=True)
 class RawReply:
-    """What is answered as it is; a connection that is `cut` gets no answer at all."""
+    """A response that is sent unchanged; with `cut`, the connection is closed instead."""
 
     body: bytes = b""
     status: int = 200
@@ -32,14 +32,14 @@ class RawReply:
 
 @dataclass(frozen=True, slots=True)
 class WebhookCall:
-    """A request that came; `target` is its path with the query, `connection` is its other end."""
+    """A received request; `target` is its path with the query, `connection` the address of the client."""
 
     target: str
     headers: Mapping[str, str]
     review: dict[str, Any]
     connection: tuple[str, int]
     number: int
-    """Counts all requests of the server."""
+    """The position among all requests of the server."""
 
     @property
     def request(self) -> dict[str, Any]:
@@ -48,15 +48,15 @@ class WebhookCall:
 
 
 AdmissionResponse = Mapping[str, Any]
-"""An AdmissionResponse; the uid is filled in where it is missing."""
+"""An AdmissionResponse; a missing uid is filled in."""
 
 ResponderResult = AdmissionResponse | RawReply
 Responder = Callable[[dict[str, Any]], ResponderResult]
-"""From the AdmissionRequest."""
+"""Computes the result from the AdmissionRequest."""
 
 
 class WebhookServer:
-    """Serves from construction to `stop`, each path by its responder."""
+    """Serves from construction to `stop`; each path has a responder."""
 
     def __init__(self, directory: Path) -> None:
         ca = certificates.make_ca("webhooks-ca")
@@ -72,7 +72,7 @@ class WebhookServer:
         self._lock = threading.Lock()
         self.numbers = itertools.count()
         self.open_connections = 0
-        """Connections that are."""
+        """The number of open connections."""
         self._server = _Server(self, tls)
         self.port: int = self._server.server_address[1]
         self.url = f"https://127.0.0.1:{self.port}"
@@ -80,11 +80,11 @@ class WebhookServer:
         self._thread.start()
 
     def respond_with(self, path: str, responder: Responder | ResponderResult) -> None:
-        """`path` is answered so from now on."""
+        """Sets the responder of a path, or the result that it always returns."""
         self._responders[path] = responder if callable(responder) else lambda _: responder
 
     def calls(self, path: str) -> list[WebhookCall]:
-        """In the order in which they came."""
+        """The requests to a path, in order of arrival."""
         with self._lock:
             return list(self._calls.get(path, ()))
 
@@ -94,7 +94,7 @@ class WebhookServer:
 
     @contextmanager
     def serve_plain_http(self) -> Iterator[int]:
-        """The port of a server of HTTP without TLS."""
+        """Yields the port of an HTTP server without TLS."""
         server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
         thread = threading.Thread(target=server.serve_forever, name="plain")
         thread.start()
@@ -142,12 +142,12 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """In the connection's own thread: who does not shake hands keeps nobody waiting."""
+        """Runs in the thread of the connection, so that a stalled handshake blocks no other client."""
         try:
             with self.hooks.count_connection(), self._tls.wrap_socket(request, server_side=True) as connection:
                 super().finish_request(connection, client_address)
         except OSError:
-            # clients that do not trust the certificate, and those that do not wait for the answer
+            # the client does not trust the certificate or did not wait for the response
             pass
 
 
@@ -174,4 +174,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(reply.body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Nobody reads it."""
+        """Writes no access log."""

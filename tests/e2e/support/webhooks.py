@@ -1,4 +1,4 @@
-"""Webhook configurations for a test: made, in force, and removed with it; and objects that they are about."""
+"""Webhook configurations for a test, and the resources that they admit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MERGE, JSON = "application/merge-patch+json", "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 HOOK = "hook.example.com"
-"""The name of a webhook where there is one."""
+"""The name of the webhook in tests with a single one."""
 ALLOWED: Mapping[str, Any] = {"allowed": True}
 DENIED: Mapping[str, Any] = {"allowed": False, "status": {"message": "no"}}
 DENIAL_MESSAGE = f'admission webhook "{HOOK}" denied the request: no'
@@ -32,7 +32,7 @@ Kind = Literal["Validating", "Mutating"]
 
 @dataclass(frozen=True, slots=True)
 class AdmittedResource:
-    """A resource that webhooks judge, in one namespace."""
+    """A resource in one namespace whose requests are sent to webhooks."""
 
     group: str
     version: str
@@ -65,17 +65,17 @@ class AdmittedResource:
 
 
 def tenant_resource() -> AdmittedResource:
-    """What a kube-apiserver never judges: on both hosts it is this server that does."""
+    """Tenants: on both clusters our server calls the webhooks, since kube-apiserver only proxies the requests."""
     return AdmittedResource("apps.cozystack.io", "v1alpha1", "Tenant", "tenants", ROOT)
 
 
 def configmap_resource(namespace: str) -> AdmittedResource:
-    """What a kube-apiserver judges itself."""
+    """ConfigMaps: a kube-apiserver calls the webhooks itself."""
     return AdmittedResource("", "v1", "ConfigMap", "configmaps", namespace)
 
 
 def json_patch_response(*operations: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of an AdmissionResponse that change the object."""
+    """An AdmissionResponse that allows the request and patches its object."""
     text = base64.b64encode(json.dumps(operations).encode()).decode()
     return {"allowed": True, "patchType": "JSONPatch", "patch": text}
 
@@ -86,18 +86,18 @@ def status_message(answer: Response) -> str:
 
 
 def call_failure_message(name: str, why: str) -> str:
-    """What is said of a webhook that cannot be called."""
+    """The error message for a webhook that cannot be called."""
     return f'Internal error occurred: failed calling webhook "{name}": failed to call webhook: {why}'
 
 
 class Webhooks:
-    """In force for objects of `subjects` with one label."""
+    """Creates webhooks for those objects of some resources that have a label of their own."""
 
-    def __init__(self, cluster: E2eCluster, server: WebhookServer, *subjects: AdmittedResource) -> None:
+    def __init__(self, cluster: E2eCluster, server: WebhookServer, *resources: AdmittedResource) -> None:
         self.cluster = cluster
         self.client: Client = cluster.client()
         self._server = server
-        self._resources = subjects
+        self._resources = resources
         self._value = uuid.uuid4().hex[:8]
         self._ca = base64.b64encode(server.ca).decode()
 
@@ -106,7 +106,7 @@ class Webhooks:
         return {_LABEL: self._value}
 
     def hook(self, name: str, path: str = "", **more: Any) -> dict[str, Any]:
-        """One webhook, which `path` of the server answers; None in `more` leaves a field out."""
+        """A webhook that the server answers at `path`; a None in `more` omits the field."""
         hook = {
             "name": name,
             "clientConfig": {"url": f"{self._server.url}{path or f'/{name}'}", "caBundle": self._ca},
@@ -119,7 +119,7 @@ class Webhooks:
         return {name: value for name, value in hook.items() if value is not None}
 
     def service(self, name: str, namespace: str, **more: Any) -> dict[str, Any]:
-        """A clientConfig by Service."""
+        """A clientConfig that names a Service."""
         return {"service": {"name": name, "namespace": namespace, **more}, "caBundle": self._ca}
 
     def url(self, url: str) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Webhooks:
 
     @contextmanager
     def in_force(self, kind: Kind, *hooks: Mapping[str, Any]) -> Iterator[str]:
-        """A configuration of these; its name is given. It is waited for until each subject is judged by it."""
+        """Creates a configuration with these webhooks, and yields its name once they are called for each resource."""
         name = f"c{uuid.uuid4().hex[:8]}"
         probe = self.hook(_PROBE, f"/probe-{name}", objectSelector={"matchLabels": {"probe": name}})
         self._server.respond_with(f"/probe-{name}", {"allowed": False, "status": {"message": "probe"}})
@@ -142,35 +142,37 @@ class Webhooks:
         try:
             for each in self._resources:
                 wait_until(
-                    f"{kind} webhooks in force for {each.plural}",
-                    lambda each=each: self._probed(each, name),  # type: ignore[misc]
+                    f"{kind} webhooks are called for {each.plural}",
+                    lambda each=each: self._is_called(each, name),  # type: ignore[misc]
                     processes=self.cluster.processes,
                 )
             yield name
         finally:
             self.client.request("DELETE", f"{path}/{name}").expect(200)
 
-    def create(self, subject: AdmittedResource, name: str = "judged", *, dry: bool = True, **metadata: Any) -> Response:
+    def create(
+        self, resource: AdmittedResource, name: str = "judged", *, dry: bool = True, **metadata: Any
+    ) -> Response:
         query = {"dryRun": "All"} if dry else {}
-        return self.client.request("POST", subject.path, self.body(subject, name, **metadata), query=query)
+        return self.client.request("POST", resource.path, self.body(resource, name, **metadata), query=query)
 
-    def body(self, subject: AdmittedResource, name: str = "judged", **metadata: Any) -> dict[str, Any]:
-        """An object that the webhooks are about."""
+    def body(self, resource: AdmittedResource, name: str = "judged", **metadata: Any) -> dict[str, Any]:
+        """An object that the webhooks match."""
         labels = {**self.labels, **metadata.pop("labels", {})}
-        return subject.body(name, labels=labels, **metadata)
+        return resource.body(name, labels=labels, **metadata)
 
     def send(
         self, method: str, path: str, body: Body = None, *, content_type: str = "application/json", **query: str
     ) -> Response:
         return self.client.request(method, path, body, content_type=content_type, query=query)
 
-    def _probed(self, subject: AdmittedResource, name: str) -> bool:
-        body = subject.body("webhookprobe", labels={"probe": name})
-        answer = self.client.request("POST", subject.path, body, query={"dryRun": "All"})
+    def _is_called(self, resource: AdmittedResource, name: str) -> bool:
+        body = resource.body("webhookprobe", labels={"probe": name})
+        answer = self.client.request("POST", resource.path, body, query={"dryRun": "All"})
         return _PROBE in answer.content.decode()
 
 
 def in_call_order(server: WebhookServer, paths: Sequence[str]) -> list[str]:
-    """These paths in the order in which they were called."""
+    """The paths in the order of their calls, once per call."""
     found = [(call, path) for path in paths for call in server.calls(path)]
     return [path for call, path in sorted(found, key=lambda each: each[0].number)]

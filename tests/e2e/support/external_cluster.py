@@ -1,4 +1,4 @@
-"""A server that runs already, known by a kubeconfig of its administrator."""
+"""A cluster that is already running, accessed with the kubeconfig of its administrator."""
 
 from __future__ import annotations
 
@@ -17,10 +17,13 @@ from tests.e2e.support.processes import Process
 
 
 class ExternalCluster(E2eCluster):
-    """The kubeconfig has one cluster, and one user with a token or certificate inside, who may impersonate: that is how
-    everybody else is played. `server` is the address of our server behind an aggregator, empty if it is not known."""
+    """Other users are impersonated by the administrator.
 
-    kind = "given"
+    The kubeconfig has one cluster and one user with an inline token or certificate. `server` is the address of our
+    server behind an aggregator, empty if unknown.
+    """
+
+    kind = "external"
     processes: Sequence[Process] = ()
 
     def __init__(self, directory: Path, kubeconfig: Path, server: str) -> None:
@@ -40,7 +43,7 @@ class ExternalCluster(E2eCluster):
         return credentials.from_kubeconfig(path)
 
     def restart(self) -> None:
-        pytest.skip("a server that was running already is not stopped")
+        pytest.skip("a server that was already running is not restarted")
 
     def stop(self) -> int:
         return 0
