@@ -22,7 +22,7 @@ _RECHECK_SECONDS = 0.05
 
 
 class NamespaceLifecycle:
-    """A mutating plugin that changes nothing: as one, it runs before every plugin that needs the namespace."""
+    """A mutating plugin, although it changes nothing, so that it runs before every plugin that needs the namespace."""
 
     name = "NamespaceLifecycle"
 

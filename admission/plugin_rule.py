@@ -1,4 +1,4 @@
-"""Which requests a built-in plugin applies to, and the object's name in its error messages. Pure."""
+"""Rules that select the requests of a built-in plugin, and the object's name in its error messages. Pure."""
 
 from __future__ import annotations
 

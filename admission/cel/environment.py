@@ -92,7 +92,7 @@ class Program:
 
     @property
     def reads_authorizer(self) -> bool:
-        """Whether the expression uses `authorizer`."""
+        """Reports whether the expression uses `authorizer`."""
         return "authorizer" in self.reads
 
 
@@ -164,7 +164,7 @@ def flatten_typed_fields(values: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(values)
     for root, fields in _TYPED.items():
         for path in fields:
-            if (value := _at(values.get(root), path)) is not None:
+            if (value := _value_at(values.get(root), path)) is not None:
                 found[f"{root}.{path}"] = value
     return found
 
@@ -258,7 +258,7 @@ def _reads(expression: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def _at(value: Any, path: str) -> Any:
+def _value_at(value: Any, path: str) -> Any:
     for name in path.split("."):
         value = value.get(name) if isinstance(value, dict) else None
     return value

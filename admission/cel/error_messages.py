@@ -105,7 +105,7 @@ def to_kubernetes_message(error: str) -> str:
 
 
 def is_field_selection_error(error: str) -> bool:
-    """Whether a field of a value without fields was selected; the library does not say which field."""
+    """Reports whether a field of a value without fields was selected; the library does not say which field."""
     return "Applying SELECT to non-message type" in error
 
 

@@ -70,9 +70,11 @@ class ExpressionEvaluator:
         for name in expression.program.variables:
             self._prepare(name)
         try:
-            return self._evaluated(expression)
+            return self._evaluate_program(expression)
         except EvaluationError as error:
-            raise EvaluationError(f"expression '{expression.text}' resulted in error: {self._cause(error)}") from error
+            raise EvaluationError(
+                f"expression '{expression.text}' resulted in error: {self._error_text(error)}"
+            ) from error
 
     def check_match_conditions(self, conditions: Sequence[Expression]) -> str | None:
         """Returns None if a condition is false, even if others fail; otherwise the errors, '' if all hold (WIRE-H12).
@@ -87,7 +89,7 @@ class ExpressionEvaluator:
         distinct = list(dict.fromkeys(errors))
         return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]" if distinct else ""
 
-    def _evaluated(self, expression: Expression) -> Any:
+    def _evaluate_program(self, expression: Expression) -> Any:
         assert expression.program is not None
         try:
             return evaluate(expression.program, self._activation)
@@ -107,10 +109,10 @@ class ExpressionEvaluator:
         for each in variable.program.variables:
             self._prepare(each)
         try:
-            self._activation.set_variable(name, self._evaluated(variable))
+            self._activation.set_variable(name, self._evaluate_program(variable))
         except EvaluationError as error:
-            self._failed[name] = f'composited variable "{name}" fails to evaluate: {self._cause(error)}'
+            self._failed[name] = f'composited variable "{name}" fails to evaluate: {self._error_text(error)}'
 
-    def _cause(self, error: EvaluationError) -> str:
+    def _error_text(self, error: EvaluationError) -> str:
         unset = error.unset_variable
         return self._failed.get(unset, str(error)) if unset else str(error)

@@ -72,7 +72,7 @@ def select_chains(expression: str) -> list[tuple[str, list[str]]]:
 
 
 def mentions(word: str, expression: str) -> bool:
-    """Whether the expression has the name anywhere but after a dot."""
+    """Reports whether the expression has the name anywhere but after a dot."""
     found = _significant_tokens(expression)
     return any(
         token == Token("word", word) and (index == 0 or found[index - 1].kind != "dot")
@@ -81,7 +81,7 @@ def mentions(word: str, expression: str) -> bool:
 
 
 def calls(method: str, expression: str) -> bool:
-    """Whether there is a call `….method(…)`."""
+    """Reports whether there is a call `….method(…)`."""
     found = _significant_tokens(expression)
     return any(
         found[index].kind == "dot" and found[index + 1] == Token("word", method) and found[index + 2].text == "("
@@ -103,7 +103,7 @@ def rewrite_unsupported_calls(expression: str) -> str:
     texts = [token.text for token in found]
     before, after = [""] * len(found), [""] * len(found)
     for position, index in enumerate(code[:-1]):
-        call = _rewritten(called, position)
+        call = _rewrite_call(called, position)
         if call is None:
             continue
         before[code[call.start]] = call.opening + before[code[call.start]]
@@ -151,7 +151,7 @@ class _Call:
     name: str
 
 
-def _rewritten(code: Sequence[Token], position: int) -> _Call | None:
+def _rewrite_call(code: Sequence[Token], position: int) -> _Call | None:
     token = code[position]
     if token.kind != "word" or position < 2 or code[position + 1].text != "(" or code[position - 1].text != ".":
         return None

@@ -1,1 +1,1 @@
-"""Which requests a policy or a webhook applies to (pkg/admission/plugin/policy/matching)."""
+"""Decides which requests a policy or a webhook applies to (pkg/admission/plugin/policy/matching)."""

@@ -79,8 +79,8 @@ class MatchCriteria:
     error: str = ""
 
     def matching_target(self, attributes: Attributes, equivalents: Sequence[Target]) -> Target | None:
-        """The first of `equivalents` that matches, the namespaceSelector left aside; None if there is none.
-        `equivalents` begins with the request's own resource."""
+        """Returns the first of `equivalents` that matches, ignoring the namespaceSelector, or None. `equivalents`
+        begins with the request's own resource."""
         if not self.objects.empty and not _any_labels(self.objects, attributes):
             return None
         if self._first(self.excluded, attributes, equivalents) is not None:

@@ -55,8 +55,8 @@ class RequestMatcher:
             return error
 
     async def target(self, match: MatchCriteria) -> Target | None:
-        """The resource as which the request matches, or None. If only the namespaceSelector is left to check, it raises
-        the errors of `namespace`."""
+        """Returns the resource as which the request matches, or None. The Namespace is read last, and only if the
+        criteria have a namespaceSelector; its errors are those of `namespace`."""
         target = match.matching_target(self.attributes, self.equivalents)
         if target is None or match.namespaces.empty:
             return target

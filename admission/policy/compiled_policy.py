@@ -67,7 +67,7 @@ class CompiledPolicy:
 
     @property
     def reads_authorizer(self) -> bool:
-        """Whether an expression uses `authorizer`, so that evaluation may block on it."""
+        """Reports whether an expression uses `authorizer`, so that evaluation may block on it."""
         return "authorizer" in self.reads
 
     def _expressions(self) -> Iterator[Expression]:
@@ -158,7 +158,7 @@ def _variables(
 
 
 def _is_plain_value(found: Type) -> bool:
-    """Whether values of the type can be passed to a later expression; the library exports no optionals and no types."""
+    """Reports whether values of the type can be passed to a later expression: all but optionals and types can."""
     return not str(found.name()).startswith(("optional_type", "TYPE"))
 
 

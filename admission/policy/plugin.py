@@ -116,7 +116,8 @@ class ValidatingPolicies:
 
 
 async def _matching_target(matcher: RequestMatcher, match: MatchCriteria) -> Target | None:
-    """Raises ConfigurationError if the criteria are invalid or the namespace that they need cannot be read."""
+    """The resource as which the request matches, or None. Raises ConfigurationError if the criteria are invalid or the
+    namespace that they need cannot be read."""
     if match.error:
         raise ConfigurationError(match.error)
     try:

@@ -25,7 +25,8 @@ _NAMED_CHILDREN = 10
 
 
 def belongs_to_running_deletion(user: str, parent: TenantSummary | None) -> bool:
-    """Whether the deletion is part of the deletion of a namespace or a parent Tenant that is already in progress."""
+    """Reports whether the deletion is part of the deletion of a namespace or a parent Tenant that is already in
+    progress."""
     return user in _CONTROLLERS or (parent is not None and parent.terminating)
 
 
@@ -76,8 +77,8 @@ class TenantDeletion:
             raise error
 
     async def _is_namespace_being_deleted(self, name: str) -> bool:
-        """Whether the namespace is being deleted or deleted already. The cache may lag behind, so the cluster is read
-        before a request is rejected."""
+        """Reports whether the namespace is being deleted or deleted already. The cache may lag behind, so the cluster
+        is read before a request is rejected."""
         cached = self._namespaces.get(name)
         if cached is not None and is_terminating(cached):
             return True

@@ -1,4 +1,4 @@
-"""A lock that members of one group share while all others wait."""
+"""A lock that requests of one group share while requests of other groups wait."""
 
 from __future__ import annotations
 

@@ -35,4 +35,4 @@ class TenantSpecValidation(ABC):
 
     @abstractmethod
     def _field_errors(self, new: TenantSummary, old: TenantSummary | None) -> Sequence[FieldError]:
-        """What the write makes invalid; `old` is None on create."""
+        """The errors that the write introduces; `old` is None on create."""

@@ -23,7 +23,7 @@ class TreeCache(Protocol):
 
 
 class TreeEffect(Enum):
-    """What a request may change of the state that other requests are validated against."""
+    """The effect of a write on the state that other writes are validated against."""
 
     NONE = "none"
     ADDS = "adds"

@@ -24,7 +24,7 @@ NO_SIDE_EFFECTS = frozenset(("None", "NoneOnDryRun"))
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a webhook is called. With `service`, the URL's host names a Service. `error` is Kubernetes' message if the
+    """The address of a webhook. With `service`, the URL's host names a Service. `error` is Kubernetes' message if the
     clientConfig is unusable."""
 
     url: str = ""

@@ -79,13 +79,13 @@ class WebhookClient:
         if not endpoint.service and not _is_local(target) and (proxy := self._proxy(target)):
             options["proxy"] = proxy
         async with session.post(target, data=body, headers=_HEADERS, **options) as response:
-            answer = await _read(response)
+            content = await _read(response)
             if not 200 <= response.status <= 206:
-                raise _status_error(response, answer)
-            if not answer:
+                raise _status_error(response, content)
+            if not content:
                 kind = response.headers.get("Content-Type", "application/json")
                 raise _failed(f"0-length response with status code: {response.status} and content type: {kind}")
-            return answer
+            return content
 
 
 def _session(**connecting: Any) -> ClientSession:
@@ -134,7 +134,7 @@ def _failed(why: str, *, code: int = 503) -> CallFailed:
 
 
 def _is_local(url: URL) -> bool:
-    """Whether the URL is on this machine; like Go, such a URL is called without a proxy."""
+    """Reports whether the URL is on this machine; like Go, such a URL is called without a proxy."""
     host = url.host or ""
     try:
         return ipaddress.ip_address(host).is_loopback

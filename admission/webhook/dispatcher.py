@@ -49,7 +49,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookDependencies:
-    """What both plugins need to match and call webhooks."""
+    """The dependencies that both webhook plugins share."""
 
     caller: WebhookCaller
     namespaces: NamespaceSource

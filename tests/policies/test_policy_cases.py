@@ -13,7 +13,7 @@ from registry.embedded.kinds.platform import PLATFORM_KINDS
 from tests.policies import cases
 from tests.policies.case_table import BINDINGS, CASES, CLUSTER_CASES, DIRECTORY, POLICIES
 from tests.policies.cases import GATEWAY_GROUP, Case
-from tests.policies.in_process_verdicts import NAME, attributes, plugin_for, rejection
+from tests.policies.in_process_evaluation import NAME, attributes, plugin_for, rejection
 
 _NAMES = {
     "cozystack-gateway-hostname-policy": ("gateway.networking.k8s.io", ["gateways"]),
@@ -51,7 +51,7 @@ def test_policies_and_bindings_have_the_documented_names() -> None:
 
 @pytest.mark.parametrize("name", _NAMES)
 def test_a_policy_is_fail_closed_in_every_version(name: str) -> None:
-    """VAP-4."""
+    """VAP-4: an evaluation error denies, and versions of the future are covered."""
     group, resources = _NAMES[name]
     spec = POLICIES[name]["spec"]
     rule = {"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources}
@@ -82,13 +82,13 @@ def _expressions_of(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("suffix", ["-tls", "-grpc"])
 def test_the_policies_of_routes_have_the_same_expressions(suffix: str) -> None:
-    """R-260."""
+    """R-260: the policies of routes differ only in kind and messages."""
     assert _expressions_of(cases.ROUTE_POLICY + suffix) == _expressions_of(cases.ROUTE_POLICY)
 
 
 @pytest.mark.parametrize("name", [cases.TENANT_POLICY, cases.NAMESPACE_POLICY])
 def test_the_trusted_groups_are_those_of_the_built_in_plugin(name: str) -> None:
-    """R-257."""
+    """R-257: the policies and the plugin trust the same groups."""
     [expression] = [each["expression"] for each in POLICIES[name]["spec"]["variables"] if each["name"] == "trusted"]
     assert _listed(expression) == list(TRUSTED_GROUPS)
 

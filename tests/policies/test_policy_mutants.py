@@ -9,7 +9,7 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from tests.policies.case_table import BINDINGS, CASES, POLICIES
 from tests.policies.cases import Case, rejection_message
-from tests.policies.in_process_verdicts import NAME, attributes, plugin_for, rejection
+from tests.policies.in_process_evaluation import NAME, attributes, plugin_for, rejection
 from tests.policies.mutants import mutants, shortened
 
 _MUTANTS = [

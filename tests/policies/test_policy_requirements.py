@@ -8,7 +8,7 @@ import pytest
 
 from tests.policies.case_table import BINDINGS, CASES, POLICIES
 from tests.policies.cases import Case, rejection_message
-from tests.policies.in_process_verdicts import NAME, attributes, plugin_for, rejection
+from tests.policies.in_process_evaluation import NAME, attributes, plugin_for, rejection
 
 _BY_ID = {case.id: case for case in CASES}
 _TRUSTED = (

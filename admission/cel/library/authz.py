@@ -152,7 +152,7 @@ def _setter(name: str) -> cel.FunctionDecl:
     return method(name, Type.MAP, Type.STRING, impl=impl)
 
 
-def _decided(value: object, name: str) -> Any:
+def _decision_field(value: object, name: str) -> Any:
     if kind_of(value) != _DECISION:
         raise FunctionError(NO_OVERLOAD)
     return expect(value, _DECISION)[name]
@@ -167,8 +167,8 @@ def functions() -> Functions:
         method("resource", opaque, text, impl=_resource),
         *(_setter(name) for name in ("subresource", "namespace", "name", "fieldSelector", "labelSelector")),
         function("check", overload(opaque, opaque, text, impl=None, member=True)),
-        method("allowed", Type.BOOL, impl=lambda value: _decided(value, "allowed")),
-        method("reason", text, impl=lambda value: _decided(value, "reason")),
-        method("errored", Type.BOOL, impl=lambda value: bool(_decided(value, "error"))),
-        method("error", text, impl=lambda value: _decided(value, "error")),
+        method("allowed", Type.BOOL, impl=lambda value: _decision_field(value, "allowed")),
+        method("reason", text, impl=lambda value: _decision_field(value, "reason")),
+        method("errored", Type.BOOL, impl=lambda value: bool(_decision_field(value, "error"))),
+        method("error", text, impl=lambda value: _decision_field(value, "error")),
     )

@@ -78,7 +78,7 @@ def _without_last_dash(errors: Callable[[str], list[str]], text: str) -> list[st
     return errors(f"{text[:-1]}a" if len(text) > 1 and text.endswith("-") else text)
 
 
-def _unless(holds: Callable[[str], bool], error: str, text: str) -> list[str]:
+def _error_unless(holds: Callable[[str], bool], error: str, text: str) -> list[str]:
     return [] if holds(text) else [error]
 
 
@@ -92,10 +92,10 @@ FORMATS: Mapping[str, Callable[[str], list[str]]] = {
     "dns1035LabelPrefix": partial(_without_last_dash, dns1035_label_errors),
     "labelValue": label_value_errors,
     "uri": uri_errors,
-    "uuid": partial(_unless, _is_uuid, "does not match the UUID format"),
-    "byte": partial(_unless, _is_base64, "invalid base64"),
-    "date": partial(_unless, _is_date, "invalid date"),
-    "datetime": partial(_unless, _is_datetime, "invalid datetime"),
+    "uuid": partial(_error_unless, _is_uuid, "does not match the UUID format"),
+    "byte": partial(_error_unless, _is_base64, "invalid base64"),
+    "date": partial(_error_unless, _is_date, "invalid date"),
+    "datetime": partial(_error_unless, _is_datetime, "invalid datetime"),
 }
 
 

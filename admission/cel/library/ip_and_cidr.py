@@ -34,7 +34,7 @@ def parse_ip(text: str) -> Address:
         address = ipaddress.ip_address(text)
     except ValueError as error:
         why = f"IP Address {_quoted(text)} parse error during conversion from string: ParseAddr({_quoted(text)})"
-        raise FunctionError(f"{why}: {_why_no_ip(text)}") from error
+        raise FunctionError(f"{why}: {_ip_error(text)}") from error
     if isinstance(address, IPv6Address):
         if address.scope_id is not None:
             raise FunctionError(f"IP address {_quoted(text)} with zone value is not allowed")
@@ -53,7 +53,7 @@ def parse_cidr(text: str) -> tuple[Address, int]:
     try:
         address = ipaddress.ip_address(name)
     except ValueError as error:
-        why = f"ParseAddr({_quoted(name)}): {_why_no_ip(name)}"
+        why = f"ParseAddr({_quoted(name)}): {_ip_error(name)}"
         raise FunctionError(f"{failed}{failed}netip.ParsePrefix({quoted}): {why}") from error
     if isinstance(address, IPv6Address) and address.scope_id is not None:
         raise FunctionError(f"{failed}{failed}netip.ParsePrefix({quoted}): IPv6 zones cannot be present in a prefix")
@@ -66,11 +66,11 @@ def parse_cidr(text: str) -> tuple[Address, int]:
     return address, int(bits)
 
 
-def _why_no_ip(text: str) -> str:
+def _ip_error(text: str) -> str:
     if not text:
         return "unable to parse IP"
     if ":" in text:
-        return _why_no_ipv6(text)
+        return _ipv6_error(text)
     if "." not in text:
         return "unable to parse IP"
     fields = text.split(".")
@@ -86,7 +86,7 @@ def _why_no_ip(text: str) -> str:
     return "IPv4 address too long" if len(fields) > 4 else "IPv4 address too short"
 
 
-def _why_no_ipv6(text: str) -> str:
+def _ipv6_error(text: str) -> str:
     if text.count("::") > 1 or ":::" in text:
         rest = text[text.index("::") + 2 :]
         at = rest if rest.startswith(":") else rest[rest.index("::") + 1 :]

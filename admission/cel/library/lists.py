@@ -17,13 +17,13 @@ _COMPARED = (bool, int, float, str, bytes, bytearray, datetime.datetime, datetim
 
 
 def is_sorted(items: Sequence[Any]) -> bool:
-    _check(items, _COMPARED)
+    _check_element_types(items, _COMPARED)
     return all(not later < earlier for earlier, later in itertools.pairwise(items))
 
 
 def total(items: Sequence[Any]) -> Any:
     """0 for an empty list, whose element type is unknown."""
-    _check(items, _NUMBERS)
+    _check_element_types(items, _NUMBERS)
     if any(isinstance(item, bool) for item in items):
         raise FunctionError(NO_OVERLOAD)
     if not items:
@@ -35,11 +35,11 @@ def total(items: Sequence[Any]) -> Any:
 
 
 def smallest(items: Sequence[Any]) -> Any:
-    return min(_some(items, "min"))
+    return min(_require_non_empty(items, "min"))
 
 
 def largest(items: Sequence[Any]) -> Any:
-    return max(_some(items, "max"))
+    return max(_require_non_empty(items, "max"))
 
 
 def index_of(items: Sequence[Any], item: Any) -> int:
@@ -56,14 +56,14 @@ def includes(target: Any, item: Any) -> bool:
     return _equal(target, item)
 
 
-def _some(items: Sequence[Any], name: str) -> Sequence[Any]:
+def _require_non_empty(items: Sequence[Any], name: str) -> Sequence[Any]:
     if not items:
         raise FunctionError(f"{name} called on empty list")
-    _check(items, _COMPARED)
+    _check_element_types(items, _COMPARED)
     return items
 
 
-def _check(items: Sequence[Any], types: tuple[type, ...]) -> None:
+def _check_element_types(items: Sequence[Any], types: tuple[type, ...]) -> None:
     kinds = {"number" if type(item) in (int, float) else type(item).__name__ for item in items}
     if len(kinds) > 1 or any(not isinstance(item, types) for item in items):
         raise FunctionError(NO_OVERLOAD)

@@ -117,22 +117,22 @@ def _identifiers(text: str | None, name: str) -> list[str]:
     return parts
 
 
-def _order(value: object) -> tuple[Any, ...]:
+def _sort_key(value: object) -> tuple[Any, ...]:
     """The sort key of a version; build metadata does not count."""
     found = expect(value, SEMVER)
     pre = [(0, int(each), "") if _NUMBER.fullmatch(each) else (1, 0, each) for each in found["pre"]]
     return found["major"], found["minor"], found["patch"], not pre, pre
 
 
-def _compared(left: Any, right: Any) -> int:
+def _compare_values(left: Any, right: Any) -> int:
     return int(left > right) - int(left < right)
 
 
 def compare(left: object, right: object) -> int:
     impl: Callable[..., int] = by_kind(
         **{
-            QUANTITY: lambda one, other: _compared(_fraction(one), _fraction(other)),
-            SEMVER: lambda one, other: _compared(_order(one), _order(other)),
+            QUANTITY: lambda one, other: _compare_values(_fraction(one), _fraction(other)),
+            SEMVER: lambda one, other: _compare_values(_sort_key(one), _sort_key(other)),
         }
     )
     return impl(left, right)
@@ -168,7 +168,7 @@ def functions() -> Functions:
         method("isInteger", truth, impl=lambda value: _succeeds(lambda each: make("", value=as_integer(each)), value)),
         method("asInteger", number, impl=as_integer),
         method("asApproximateFloat", Type.DOUBLE, impl=lambda value: float(_fraction(value))),
-        function("sign", overload(number, opaque, impl=lambda value: _compared(_fraction(value), 0))),
+        function("sign", overload(number, opaque, impl=lambda value: _compare_values(_fraction(value), 0))),
         arithmetic("add", lambda left, right: left + right),
         arithmetic("sub", lambda left, right: left - right),
         function(

@@ -32,7 +32,7 @@ def test_trusted_groups_may_set_change_and_clear_a_host(group: str) -> None:
 
 @pytest.mark.parametrize("group", NEAR_MISSES)
 def test_near_misses_are_not_trusted(group: str) -> None:
-    """R-249."""
+    """R-249: only the exact names of the groups are trusted."""
     assert host_change_denial("", "a.example", (group,))
 
 
@@ -46,7 +46,7 @@ def test_near_misses_are_not_trusted(group: str) -> None:
     ],
 )
 def test_other_groups_may_not_set_change_or_clear_a_host(old: str, new: str) -> None:
-    """R-242, R-243."""
+    """R-242, R-243: neither to set nor to change or clear it."""
     why = host_change_denial(old, new, ("tenant-root-super-admin",))
 
     assert why.startswith("tenant.spec.host can only be set or changed by")

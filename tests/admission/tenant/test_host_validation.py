@@ -30,7 +30,7 @@ def problems(tree: TenantTree, new: TenantSummary, old: TenantSummary | None = N
     ],
 )
 def test_setting_a_host_that_is_not_canonical_is_rejected(host: str) -> None:
-    """ATTACK-08."""
+    """ATTACK-08: two spellings of one host would pass as two hosts."""
     found = problems(tree_of(), facts("alpha", spec={"host": host}))
 
     assert found
@@ -48,7 +48,7 @@ def test_a_punycode_host_is_valid() -> None:
 
 
 def test_an_inherited_host_that_is_too_long_for_a_label_is_rejected() -> None:
-    """FACT-6."""
+    """FACT-6: the host is a label of the namespace."""
     name = "a" * 46
     parent = facts(name)
 
@@ -103,7 +103,7 @@ def test_a_host_change_that_makes_the_host_of_a_descendant_too_long_is_admitted(
     ],
 )
 def test_two_tenants_may_not_have_the_same_host(tree: TenantTree, new: TenantSummary, duplicate: str) -> None:
-    """VAP-7."""
+    """VAP-7: no matter whether the hosts are set or inherited."""
     assert problems(tree, new) == [f'spec.host: Duplicate value: "{duplicate}": another tenant has this host']
 
 

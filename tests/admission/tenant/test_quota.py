@@ -200,7 +200,7 @@ def test_the_errors_of_all_keys_are_reported_together() -> None:
 
 
 def test_a_tenant_with_an_irregular_namespace_name_limits_its_children() -> None:
-    """R-050, PEER-21."""
+    """R-050, PEER-21: the parent is found by status.namespace, not by the name of the namespace."""
     irregular = tenant("alpha", spec={"resourceQuotas": {"cpu": 1}})
     irregular["status"]["namespace"] = "somewhere"
 
@@ -234,7 +234,7 @@ async def test_an_exceeded_quota_is_a_422_with_a_cause_for_each_key() -> None:
 
 
 async def test_parallel_creates_are_admitted_until_the_quota_is_used_up() -> None:
-    """API-18."""
+    """API-18: validation and write are one step under the lock."""
     tree = tree_of(root(resourceQuotas={"cpu": 17}))
 
     class Cache:

@@ -28,12 +28,14 @@ PORTS = [{"port": 443}, {"port": 8443}]
             {"type": "ClusterIP", "clusterIP": "fd::1", "ports": PORTS}, ServiceAddress("fd::1", 8443), id="IPv6"
         ),
         pytest.param(
-            {"type": "NodePort", "clusterIP": "10.0.0.1", "ports": PORTS}, ServiceAddress("10.0.0.1", 8443), id="node"
+            {"type": "NodePort", "clusterIP": "10.0.0.1", "ports": PORTS},
+            ServiceAddress("10.0.0.1", 8443),
+            id="a NodePort",
         ),
         pytest.param(
             {"type": "LoadBalancer", "clusterIP": "10.0.0.1", "ports": PORTS},
             ServiceAddress("10.0.0.1", 8443),
-            id="balancer",
+            id="a LoadBalancer",
         ),
         pytest.param(
             {"type": "ExternalName", "externalName": "a.example"}, ServiceAddress("a.example", 8443), id="a name"
