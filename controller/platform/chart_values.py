@@ -1,4 +1,4 @@
-"""What the platform's settings come to: values that charts read, and the spec of TenantGateways. Pure."""
+"""Renders the platform's settings: the values that charts read, and the spec of TenantGateways. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from controller.platform.settings import Dns01, PlatformSettings
 
 
 def cluster_values(settings: PlatformSettings, root_host: str) -> dict[str, str]:
-    """The keys of `_cluster` that charts read (R-171)."""
+    """The keys of the settings in `_cluster`, which charts read (R-171)."""
     publishing, gateway = settings.publishing, settings.gateway
     certificates = publishing.certificates
     return {
@@ -44,7 +44,8 @@ def _dns01_values(dns01: Dns01) -> dict[str, str]:
 
 
 def tenantgateway_spec(settings: PlatformSettings, apex: str) -> Object:
-    """The spec of a TenantGateway: of the DNS-01 providers, the chosen one alone (R-088 to R-092, R-160 to R-168)."""
+    """The spec of a TenantGateway, with the block of the chosen DNS-01 provider only (R-088 to R-092, R-160 to
+    R-168)."""
     certificates, gateway = settings.publishing.certificates, settings.gateway
     spec: Object = {
         "apex": apex,
@@ -63,30 +64,30 @@ def tenantgateway_spec(settings: PlatformSettings, apex: str) -> Object:
 
 
 def _cloudflare(dns01: Dns01) -> Object:
-    return {"apiTokenSecretRef": _key(dns01.cloudflare.secret_name, dns01.cloudflare.secret_key)}
+    return {"apiTokenSecretRef": _key_ref(dns01.cloudflare.secret_name, dns01.cloudflare.secret_key)}
 
 
 def _route53(dns01: Dns01) -> Object:
-    given = dns01.route53
-    block: Object = {"region": given.region}
-    if given.access_key_id:
-        block["accessKeyID"] = given.access_key_id
-    if given.secret_name:
-        block["secretAccessKeySecretRef"] = _key(given.secret_name, given.secret_key)
+    route53 = dns01.route53
+    block: Object = {"region": route53.region}
+    if route53.access_key_id:
+        block["accessKeyID"] = route53.access_key_id
+    if route53.secret_name:
+        block["secretAccessKeySecretRef"] = _key_ref(route53.secret_name, route53.secret_key)
     return block
 
 
 def _digitalocean(dns01: Dns01) -> Object:
-    return {"tokenSecretRef": _key(dns01.digitalocean.secret_name, dns01.digitalocean.secret_key)}
+    return {"tokenSecretRef": _key_ref(dns01.digitalocean.secret_name, dns01.digitalocean.secret_key)}
 
 
 def _rfc2136(dns01: Dns01) -> Object:
-    given = dns01.rfc2136
-    block: Object = {"nameserver": given.nameserver, "tsigAlgorithm": given.tsig_algorithm}
-    if given.tsig_key_name:
-        block["tsigKeyName"] = given.tsig_key_name
-    if given.secret_name:
-        block["tsigSecretSecretRef"] = _key(given.secret_name, given.secret_key)
+    rfc2136 = dns01.rfc2136
+    block: Object = {"nameserver": rfc2136.nameserver, "tsigAlgorithm": rfc2136.tsig_algorithm}
+    if rfc2136.tsig_key_name:
+        block["tsigKeyName"] = rfc2136.tsig_key_name
+    if rfc2136.secret_name:
+        block["tsigSecretSecretRef"] = _key_ref(rfc2136.secret_name, rfc2136.secret_key)
     return block
 
 
@@ -98,5 +99,5 @@ _PROVIDERS: Mapping[str, Callable[[Dns01], Object]] = {
 }
 
 
-def _key(name: str, key: str) -> Object:
+def _key_ref(name: str, key: str) -> Object:
     return {"name": name, "key": key}

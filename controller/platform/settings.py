@@ -1,4 +1,4 @@
-"""The platform's settings, as its one YAML file holds them: the seed's platform Package, and what is ours besides."""
+"""The platform's settings, as its YAML file has them: the keys of Cozystack's platform Package, and our own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ATTACHED_NAMESPACES = (
     "default",
 )
 WRONG_KEY = "wrong_key"
-"""The type of an error of validation whose message begins with a key."""
+"""The type of a validation error whose message begins with the key that is wrong."""
 PASSTHROUGH_SERVICES = ("api", "vm-exportproxy", "cdi-uploadproxy")
 _RELEASE = ReleaseSettings()
 
@@ -39,25 +39,25 @@ class _Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _may_be_empty(cls, given: Any) -> Any:
-        """A key with nothing, or only comments, below it is null in YAML."""
-        return {} if given is None else given
+    def _null_is_empty(cls, value: Any) -> Any:
+        """In YAML, the value of a key with nothing but comments below it is null."""
+        return {} if value is None else value
 
 
 def _names(default: Sequence[str] = ()) -> Any:
-    """A list of names; YAML knows no tuples."""
+    """A field of names. It is not strict, because YAML has lists and no tuples."""
     return Field(tuple(default), strict=False)
 
 
 class AcmeServer(_Section):
-    """An ACME server: the URL of its directory, whom it may write to, and the CA of its certificate, PEM or base64."""
+    """An ACME server: the URL of its directory, the contact address, and the CAs of its certificate, PEM or base64."""
 
     server: Url
     email: str = ""
     ca_bundle: CaBundle = ""
 
 
-# A further one is an entry of publishing.certificates.acmeServers, and needs no code (R-145 to R-148).
+# Further servers are entries of publishing.certificates.acmeServers and need no code (R-145 to R-148).
 ACME_SERVERS: Mapping[str, AcmeServer] = {
     "letsencrypt-prod": AcmeServer(server="https://acme-v02.api.letsencrypt.org/directory"),
     "letsencrypt-stage": AcmeServer(server="https://acme-staging-v02.api.letsencrypt.org/directory"),
@@ -70,7 +70,7 @@ class Cloudflare(_Section):
 
 
 class Route53(_Section):
-    """Without `secret_name`, the cloud's own roles are used (R-163)."""
+    """Without `secret_name`, the cloud provider's own roles are used (R-163)."""
 
     region: str = ""
     access_key_id: str = Field("", alias="accessKeyID")
@@ -92,7 +92,7 @@ class RFC2136(_Section):
 
 
 class Dns01(_Section):
-    """How DNS-01 challenges are answered: one provider at a time, for everything (R-160, R-170)."""
+    """The provider that answers DNS-01 challenges: one for the whole platform (R-160, R-170)."""
 
     provider: Literal["cloudflare", "route53", "digitalocean", "rfc2136"] = "cloudflare"
     cloudflare: Cloudflare = Cloudflare()
@@ -102,7 +102,7 @@ class Dns01(_Section):
 
 
 class Certificates(_Section):
-    """With `wildcard_secret_name`, certificates are not asked for: that Secret has them."""
+    """With `wildcard_secret_name`, no certificates are requested: that Secret holds them."""
 
     solver: Literal["http01", "dns01"] = "http01"
     issuer_name: str = "letsencrypt-prod"
@@ -111,26 +111,29 @@ class Certificates(_Section):
     dns01: Dns01 = Dns01()
 
     @model_validator(mode="after")
-    def _is_complete(self) -> Certificates:
-        """Of what a provider needs, only this is checked here: the rest shows at the challenge (R-162, R-166)."""
+    def _check_issuer_and_provider(self) -> Certificates:
+        """Checks only the keys that a provider cannot work without: other mistakes show at the challenge (R-162,
+        R-166)."""
         if self.issuer_name not in {*ACME_SERVERS, *self.acme_servers}:
             known = ", ".join(sorted({*ACME_SERVERS, *self.acme_servers}))
-            raise _wrong("issuerName", f"{self.issuer_name!r} is not known: must be one of {known}, or of acmeServers")
+            raise _key_error(
+                "issuerName", f"{self.issuer_name!r} is not known: must be one of {known}, or of acmeServers"
+            )
         if self.solver == "dns01":
             if self.dns01.provider == "route53" and not self.dns01.route53.region:
-                raise _wrong("dns01.route53.region", "must be set for the provider route53")
+                raise _key_error("dns01.route53.region", "must be set for the provider route53")
             if self.dns01.provider == "rfc2136" and not self.dns01.rfc2136.nameserver:
-                raise _wrong("dns01.rfc2136.nameserver", "must be set for the provider rfc2136")
+                raise _key_error("dns01.rfc2136.nameserver", "must be set for the provider rfc2136")
         return self
 
 
-def _wrong(key: str, why: str) -> PydanticCustomError:
-    """A rule about several keys that names the one that is wrong, below the section that it is about."""
-    return PydanticCustomError(WRONG_KEY, "{key}: {why}", {"key": key, "why": why})
+def _key_error(key: str, reason: str) -> PydanticCustomError:
+    """The error of a rule about several keys of a section. It names the wrong one, relative to the section."""
+    return PydanticCustomError(WRONG_KEY, "{key}: {reason}", {"key": key, "reason": reason})
 
 
 class Publishing(_Section):
-    """`host` is the domain of the root tenant; --root-host where it is absent."""
+    """`host` is the domain of the root tenant; without it, --root-host is used."""
 
     host: str | None = None
     exposed_services: Names = _names()
@@ -138,14 +141,14 @@ class Publishing(_Section):
 
     @field_validator("host")
     @classmethod
-    def _is_a_host(cls, value: str | None) -> str | None:
+    def _check_host(cls, value: str | None) -> str | None:
         if value is not None and (problems := host_errors(value)):
             raise ValueError(problems[0])
         return value
 
 
 class GatewaySettings(_Section):
-    """`port443_kinds` is `shared` where the Gateway's controller wants equal kinds on one port (PEER-01)."""
+    """`port443_kinds` is `shared` if the Gateway's controller requires the same route kinds on one port (PEER-01)."""
 
     enabled: bool = False
     gateway_class_name: ObjectName = "cilium"
@@ -155,7 +158,7 @@ class GatewaySettings(_Section):
 
 
 class LimitRangeSettings(_Section):
-    """What a container in a tenant with quotas gets that does not say what it wants."""
+    """Limits and requests of containers that declare none, in tenants with quotas."""
 
     default: Quantities = Field(default_factory=lambda: {"cpu": "250m", "memory": "128Mi", "ephemeral-storage": "2Gi"})
     default_request: Quantities = Field(
@@ -163,24 +166,24 @@ class LimitRangeSettings(_Section):
     )
 
     @model_validator(mode="after")
-    def _fit(self) -> LimitRangeSettings:
-        """The host refuses limits that are below the requests."""
+    def _check_requests_fit(self) -> LimitRangeSettings:
+        """kube-apiserver rejects limits that are below the requests."""
         for name, request in self.default_request.items():
             limit = self.default.get(name)
             if limit is not None and quantity.parse(request) > quantity.parse(limit):
-                raise _wrong(f"defaultRequest.{name}", f"{request} is more than the limit {limit}")
+                raise _key_error(f"defaultRequest.{name}", f"{request} is more than the limit {limit}")
         return self
 
 
 class TenantSettings(_Section):
-    """`chart` is flux where Cozystack's chart makes the same objects as we do."""
+    """`chart` is `flux` if Flux installs Cozystack's chart, which creates the same objects as we do."""
 
     chart: Literal["none", "flux"] = "none"
     limit_range: LimitRangeSettings = LimitRangeSettings()
 
 
 class ChartRef(_Section):
-    """Without `namespace`, the chart is in that of the HelmRelease."""
+    """Without `namespace`, the chart is in the namespace of the HelmRelease."""
 
     kind: Literal["OCIRepository", "HelmChart", "ExternalArtifact"] = "ExternalArtifact"
     name: ObjectName = _RELEASE.chart_name
@@ -188,7 +191,7 @@ class ChartRef(_Section):
 
 
 class Release(_Section):
-    """What a new Tenant's HelmRelease is made of."""
+    """The fields of a new Tenant's HelmRelease."""
 
     chart_ref: ChartRef = ChartRef()
     interval: Duration = _RELEASE.interval
@@ -201,9 +204,9 @@ class Release(_Section):
     shard: str = _RELEASE.shard
 
     def to_release_settings(self) -> ReleaseSettings:
-        given = self.model_dump(exclude={"chart_ref"})
+        fields = self.model_dump(exclude={"chart_ref"})
         chart = {f"chart_{field}": value for field, value in self.chart_ref.model_dump().items()}
-        return ReleaseSettings(**given, **chart)
+        return ReleaseSettings(**fields, **chart)
 
 
 class PlatformSettings(_Section):
@@ -214,17 +217,19 @@ class PlatformSettings(_Section):
 
 
 class SettingsSource(Protocol):
-    """The settings of now."""
+    """The current settings, and a way to learn of changes."""
 
     @property
     def current(self) -> PlatformSettings: ...
 
     def subscribe(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called after every change."""
+        """Call `callback` after every change."""
         ...
 
 
 class ReloadableSettings:
+    """Settings that are replaced when their file changes. Subscribers are called only if the new ones differ."""
+
     def __init__(self, current: PlatformSettings) -> None:
         self._current = current
         self._callbacks: list[Callable[[], None]] = []
@@ -245,5 +250,5 @@ class ReloadableSettings:
 
 
 def acme_server(settings: PlatformSettings, issuer_name: str) -> AcmeServer | None:
-    """None for a name that nobody knows (R-147). An entry of the settings goes before what is built in."""
+    """None for an unknown name (R-147). Entries of the settings take precedence over the built-in servers."""
     return settings.publishing.certificates.acme_servers.get(issuer_name) or ACME_SERVERS.get(issuer_name)

@@ -1,6 +1,7 @@
-"""The only code by which controllers write to the host: through the gate, counted, and only what differs.
+"""The writes of all controllers: every one passes the gate, is counted, and sends only the fields that differ.
 
-A desired object is a merge patch: it names what it wants, and what must not be there, as None; all else stays.
+A desired object is a JSON merge patch: None means that a field must be absent, and fields that it does not name are
+left as they are.
 """
 
 from __future__ import annotations
@@ -17,26 +18,25 @@ from registry.cluster.interface import MERGE_PATCH, ClusterClient, ClusterResour
 
 FIELD_MANAGER = "tenant-controller"
 
-
 Renderer = Callable[[Object | None], Object]
-"""What is desired, given what is there; pure."""
+"""Returns the desired object, given the current one, or None if there is none; pure."""
 
 
 class ForeignObject(Exception):
-    """An object of the wanted name is somebody else's. The text says so, and what to do about it."""
+    """An object of the desired name belongs to somebody else. The message says so and names the remedy."""
 
 
 class Owner(Protocol):
-    """For whom an object is made."""
+    """Decides whether an existing object may be written to."""
 
     def refusal(self, current: Object) -> str:
-        """Why `current` may not be written to, and the remedy; empty if it is the owner's."""
+        """The reason why `current` must not be written to, and the remedy; empty if it belongs to the owner."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOwner:
-    """An owner that its objects name by uid in a controller ownerReference."""
+    """An owner whose objects carry a controller ownerReference with its uid."""
 
     api_version: str
     kind: str
@@ -64,9 +64,9 @@ class ControllerOwner:
 
 
 class ClusterWriter:
-    """Every method raises the host's StatusError, and NotLeading when the gate is closed.
+    """Every method raises the cluster's StatusError, and NotLeading if the gate is closed.
 
-    `writes` counts the requests that were made.
+    `writes` counts the requests that were sent.
     """
 
     def __init__(self, *, cluster: ClusterClient, gate: WriteGate) -> None:
@@ -74,13 +74,13 @@ class ClusterWriter:
         self._gate = gate
         self.writes = 0
 
-    async def ensure(self, res: ClusterResource, desire: Renderer, *, observed: Object | None, owner: Owner) -> Object:
-        """Make what is desired true, from the state that was `observed`, and give the object as it then is.
+    async def ensure(self, res: ClusterResource, render: Renderer, *, observed: Object | None, owner: Owner) -> Object:
+        """Create the object or patch it from the `observed` state, and return it as it is stored afterwards.
 
-        Nothing is written if nothing differs. Raises ForeignObject, Conflict if the object changed since.
+        Nothing is written if nothing differs. Raises ForeignObject, and Conflict if the object has changed since.
         """
         if observed is None:
-            desired = desire(None)
+            desired = render(None)
             try:
                 return await self.create(res, desired)
             except StatusError as e:
@@ -88,9 +88,9 @@ class ClusterWriter:
                     raise
                 metadata = desired["metadata"]
                 observed = await self._cluster.get(res, metadata.get("namespace", ""), metadata["name"])
-        if why := owner.refusal(observed):
-            raise ForeignObject(why)
-        changes = merge_patch(observed, desire(observed))
+        if reason := owner.refusal(observed):
+            raise ForeignObject(reason)
+        changes = merge_patch(observed, render(observed))
         return await self.patch(res, observed, changes) if changes else observed
 
     async def create(self, res: ClusterResource, desired: Object) -> Object:
@@ -104,7 +104,7 @@ class ClusterWriter:
             )
 
     async def patch(self, res: ClusterResource, observed: Object, changes: Object, *, subresource: str = "") -> Object:
-        """A merge patch that holds for the observed state only."""
+        """Send a merge patch that the cluster rejects with Conflict if the object is no longer the observed one."""
         metadata = observed["metadata"]
         version = {"resourceVersion": metadata["resourceVersion"]}
         body = {**changes, "metadata": {**changes.get("metadata", {}), **version}}
@@ -121,7 +121,7 @@ class ClusterWriter:
             )
 
     async def write_status(self, res: ClusterResource, observed: Object, status: Object) -> Object | None:
-        """Replace fields of the status, for the observed state only; None if the object is gone."""
+        """Patch fields of the status, with the same precondition as `patch`; None if the object does not exist."""
         try:
             return await self.patch(res, observed, {"status": status}, subresource="status")
         except StatusError as e:
@@ -130,7 +130,7 @@ class ClusterWriter:
             return None
 
     async def delete(self, res: ClusterResource, observed: Object, *, propagation: str = "Background") -> None:
-        """Delete the object, if it still is the observed one in the observed state; gone is as good."""
+        """Delete the object if it is still in the observed state; an object that does not exist is no error."""
         metadata = observed["metadata"]
         preconditions = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
         async with self._gate.writing():
@@ -148,37 +148,39 @@ class ClusterWriter:
 
 
 def merge_patch(current: Object, desired: Object) -> Object:
-    """The smallest merge patch that makes `desired` true of `current`; empty if it is."""
-    wanted = dict(desired)
+    """The smallest merge patch that brings `current` to `desired`; empty if nothing differs."""
+    desired_object = dict(desired)
     references = (desired.get("metadata") or {}).get("ownerReferences")
     if references:
-        held = (current.get("metadata") or {}).get("ownerReferences") or []
-        wanted["metadata"] = {**desired["metadata"], "ownerReferences": merge_owner_references(held, references)}
-    return _patch(current, wanted)
+        present = (current.get("metadata") or {}).get("ownerReferences") or []
+        merged = merge_owner_references(present, references)
+        desired_object["metadata"] = {**desired["metadata"], "ownerReferences": merged}
+    return _merge_patch(current, desired_object)
 
 
-def _patch(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
+def _merge_patch(current: Mapping[str, Any], desired: Mapping[str, Any]) -> Object:
     changes: Object = {}
-    for field, wanted in desired.items():
-        held = current.get(field)
-        if wanted is None:
+    for field, value in desired.items():
+        present = current.get(field)
+        if value is None:
             if field in current:
                 changes[field] = None
-        elif isinstance(wanted, dict) and isinstance(held, dict):
-            if inner := _patch(held, wanted):
+        elif isinstance(value, dict) and isinstance(present, dict):
+            if inner := _merge_patch(present, value):
                 changes[field] = inner
-        elif not covers(held, wanted) and not (held is None and _is_without(wanted)):
-            changes[field] = drop_nulls(wanted)
+        elif not covers(present, value) and not (present is None and _only_removes(value)):
+            changes[field] = drop_nulls(value)
     return changes
 
 
-def _is_without(desired: Any) -> bool:
-    """Whether all that is desired of an object is what must not be in it."""
+def _only_removes(desired: Any) -> bool:
+    """Whether `desired` is a map of nulls: it names fields that must be absent and nothing else."""
     return isinstance(desired, dict) and bool(desired) and not drop_nulls(desired)
 
 
 def covers(current: Any, desired: Any) -> bool:
-    """Whether `current` has all that is desired. The host may have added defaults, in items of lists too."""
+    """Whether `current` has everything of `desired`. It may have more: kube-apiserver fills in defaults, in list items
+    too."""
     if desired is None:
         return current is None
     if isinstance(desired, dict):
@@ -187,18 +189,19 @@ def covers(current: Any, desired: Any) -> bool:
         return (
             isinstance(current, list)
             and len(current) == len(desired)
-            and all(covers(held, wanted) for held, wanted in zip(current, desired, strict=True))
+            and all(covers(present, value) for present, value in zip(current, desired, strict=True))
         )
     return type(current) is type(desired) and bool(current == desired)
 
 
-def merge_owner_references(held: list[Object], wanted: list[Object]) -> list[Object]:
-    """`held` with `wanted`: foreign ones stay, a former owner of a wanted one's name goes."""
-    names = {_owner_name(reference) for reference in wanted}
-    uids = {reference["uid"] for reference in wanted}
-    kept = [each for each in held if each.get("uid") in uids or _owner_name(each) not in names]
-    present = {each.get("uid") for each in kept}
-    return [*kept, *(reference for reference in wanted if reference["uid"] not in present)]
+def merge_owner_references(present: list[Object], desired: list[Object]) -> list[Object]:
+    """`present` and `desired` together: other owners stay; an owner of a desired one's name but another uid is
+    dropped."""
+    names = {_owner_name(reference) for reference in desired}
+    uids = {reference["uid"] for reference in desired}
+    remaining = [each for each in present if each.get("uid") in uids or _owner_name(each) not in names]
+    remaining_uids = {each.get("uid") for each in remaining}
+    return [*remaining, *(reference for reference in desired if reference["uid"] not in remaining_uids)]
 
 
 def _owner_name(reference: Object) -> tuple[object, ...]:
@@ -206,21 +209,21 @@ def _owner_name(reference: Object) -> tuple[object, ...]:
 
 
 def missing_fields(desired: Object, current: Object) -> Object:
-    """What of `desired` names something that `current` lacks: for an object that somebody else manages."""
+    """The fields of `desired` that `current` lacks, as a merge patch: for objects that somebody else manages."""
     added: Object = {}
-    for field, wanted in desired.items():
-        held = current.get(field)
-        if isinstance(wanted, dict) and isinstance(held, dict):
-            if inner := missing_fields(wanted, held):
+    for field, value in desired.items():
+        present = current.get(field)
+        if isinstance(value, dict) and isinstance(present, dict):
+            if inner := missing_fields(value, present):
                 added[field] = inner
-        elif wanted is not None and held in (None, [], {}):
-            # an empty text is a value that was given
-            added[field] = wanted
+        elif value is not None and present in (None, [], {}):
+            # an empty string counts as a value
+            added[field] = value
     return added
 
 
 def drop_nulls(desired: Any) -> Any:
-    """`desired` as a new object has it."""
+    """A copy of `desired` without its nulls: the object to create."""
     if isinstance(desired, dict):
         return {field: drop_nulls(value) for field, value in desired.items() if value is not None}
     if isinstance(desired, list):

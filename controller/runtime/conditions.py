@@ -1,4 +1,4 @@
-"""Conditions: what was found, in the shape of metav1.Condition. Pure."""
+"""Conditions of a status, in the shape of metav1.Condition. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Literal
 
 from apiserver.meta.resource import Object
 
-# A condition shows what is wrong, and not all of it.
-_SHOWN = 10
+# A message names this many items of a list.
+_MAX_ITEMS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One condition, without the times."""
+    """One condition as a reconciler found it: without observedGeneration and lastTransitionTime."""
 
     type: str
     status: Literal["True", "False", "Unknown"]
@@ -23,9 +23,9 @@ class Finding:
 
 
 def build_conditions(findings: Iterable[Finding], previous: object, *, generation: int, now: str) -> list[Object]:
-    """The conditions of `findings`, by type. `now` is RFC 3339; lastTransitionTime moves only with the status.
+    """The conditions of `findings`, sorted by type. `now` is RFC 3339; lastTransitionTime changes only with the status.
 
-    `previous` is what was written before, whatever that may be.
+    `previous` is the list that was written before; malformed entries are ignored.
     """
     before = _by_type(previous)
     return [
@@ -42,20 +42,20 @@ def build_conditions(findings: Iterable[Finding], previous: object, *, generatio
 
 
 def find_condition(conditions_: object, type_: str) -> Mapping[str, Any] | None:
-    """The condition of this type among those of an object's status."""
+    """The condition of this type, or None. `conditions_` is `status.conditions` of an object, possibly malformed."""
     return _by_type(conditions_).get(type_)
 
 
 def is_stale(condition_: Mapping[str, Any], obj: Object) -> bool:
-    """Whether that was said of a former generation of the object."""
-    seen, generation = condition_.get("observedGeneration"), obj["metadata"].get("generation")
-    return isinstance(seen, int) and isinstance(generation, int) and seen < generation
+    """Whether the condition is about an older generation of the object."""
+    observed, generation = condition_.get("observedGeneration"), obj["metadata"].get("generation")
+    return isinstance(observed, int) and isinstance(generation, int) and observed < generation
 
 
 def join_limited(items: Sequence[str]) -> str:
-    """The first of them, and how many more there are."""
-    more = f" and {len(items) - _SHOWN} more" if len(items) > _SHOWN else ""
-    return ", ".join(items[:_SHOWN]) + more
+    """The first ten items, and the number of those that are left out."""
+    more = f" and {len(items) - _MAX_ITEMS} more" if len(items) > _MAX_ITEMS else ""
+    return ", ".join(items[:_MAX_ITEMS]) + more
 
 
 def _transition(finding: Finding, before: Mapping[str, Any] | None, now: str) -> str:

@@ -1,7 +1,7 @@
-"""Events (events.k8s.io/v1): what a person wants to see in `kubectl describe`. Best effort, through the gate.
+"""Events (events.k8s.io/v1) as `kubectl describe` shows them, written on a best-effort basis and through the gate.
 
-What is told again within six minutes is counted in the series of one Event, written at most once a minute; of one
-object no more are told than its share. So a loop that runs hot writes next to nothing.
+An event that is repeated within six minutes is counted in the series of one Event, which is written at most once a
+minute. New events of one object are rate-limited. So a hot loop writes next to nothing.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ V = TypeVar("V")
 _logger = logging.getLogger(__name__)
 _SERIES_SECONDS = 360.0
 _REFRESH_SECONDS = 60.0
-_MOST_SERIES = 4096
+_MAX_SERIES = 4096
 _BURST = 25.0
 _TOKEN_SECONDS = 30.0
-# Limits of the kind.
+# Validation of events.k8s.io/v1 rejects anything longer.
 _MAX_REASON = 128
 _MAX_NOTE = 1024
 _MAX_NAME = 253
@@ -41,7 +41,7 @@ _MAX_NAME = 253
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regarding:
-    """What an Event is about; the Event lives in its namespace."""
+    """The object that an Event is about. The Event is created in its namespace."""
 
     api_version: str
     kind: str
@@ -72,7 +72,7 @@ class Regarding:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happened: `reason` and `action` are CamelCase words, `note` is a sentence."""
+    """One occurrence: `reason` and `action` are CamelCase words, `note` is a message for people."""
 
     type: Literal["Normal", "Warning"]
     reason: str
@@ -81,7 +81,7 @@ class Event:
 
 
 class Recorder:
-    """Whoever has nobody to tell uses this one."""
+    """The interface of event recorders. This one discards every event."""
 
     def record(self, regarding: Regarding, event: Event) -> None:
         """Never blocks or raises."""
@@ -92,22 +92,27 @@ _SeriesKey = tuple[Regarding, Event]
 
 @dataclass(slots=True)
 class _Series:
+    """`seen` and `written` are times of the monotonic clock, `last` is the same moment as `seen` by the wall clock.
+
+    `written_count` is the count that the stored Event has, 0 if none has been written.
+    """
+
     count: int
     seen: float
     last: datetime
     event: Object | None = None
-    told: int = 0
+    written_count: int = 0
     written: float = 0.0
 
 
 @dataclass(slots=True)
-class _Share:
+class _TokenBucket:
     tokens: float
-    filled: float
+    refilled: float
 
 
 class EventRecorder(Recorder):
-    """A Runnable beside the controllers: what was recorded is written while `run` runs. `clock` is monotonic."""
+    """A Runnable beside the controllers: recorded events are written while `run` runs. `clock` is monotonic."""
 
     name = "events"
 
@@ -127,24 +132,24 @@ class EventRecorder(Recorder):
         self._clock = clock
         self._queue = WorkQueue[_SeriesKey]()
         self._series: OrderedDict[_SeriesKey, _Series] = OrderedDict()
-        self._shares: OrderedDict[str, _Share] = OrderedDict()
+        self._buckets: OrderedDict[str, _TokenBucket] = OrderedDict()
 
     def record(self, regarding: Regarding, event: Event) -> None:
         key, seen = (regarding, event), self._clock()
-        held = self._series.get(key)
-        if held is not None and seen - held.seen <= _SERIES_SECONDS:
-            held.count, held.seen, held.last = held.count + 1, seen, self._now()
+        series = self._series.get(key)
+        if series is not None and seen - series.seen <= _SERIES_SECONDS:
+            series.count, series.seen, series.last = series.count + 1, seen, self._now()
             self._series.move_to_end(key)
-            if held.told:
-                self._queue.add_after(key, held.written + _REFRESH_SECONDS - seen)
+            if series.written_count:
+                self._queue.add_after(key, series.written + _REFRESH_SECONDS - seen)
             return
-        if not self._may_tell(regarding.uid, seen):
+        if not self._take_token(regarding.uid, seen):
             return
-        _keep(self._series, key, _Series(count=1, seen=seen, last=self._now()))
+        _put_bounded(self._series, key, _Series(count=1, seen=seen, last=self._now()))
         self._queue.add(key)
 
     async def run(self) -> None:
-        """Writes until it is cancelled."""
+        """Write events until cancelled."""
         while True:
             key = await self._queue.get()
             try:
@@ -158,21 +163,21 @@ class EventRecorder(Recorder):
 
     async def _write(self, key: _SeriesKey) -> None:
         series = self._series.get(key)
-        if series is None or series.count == series.told:
+        if series is None or series.count == series.written_count:
             return
-        told, last = series.count, series.last
+        count, last = series.count, series.last
         if series.event is None:
-            series.event = await self._writer.create(EVENTS, self._new(*key, series))
+            series.event = await self._writer.create(EVENTS, self._render(*key, series))
         else:
-            changes = {"series": {"count": told, "lastObservedTime": format_micro_time(last)}}
+            changes = {"series": {"count": count, "lastObservedTime": format_micro_time(last)}}
             series.event = await self._writer.patch(EVENTS, series.event, changes)
-        series.told, series.written = told, self._clock()
-        if series.count > told:
+        series.written_count, series.written = count, self._clock()
+        if series.count > count:
             self._queue.add_after(key, _REFRESH_SECONDS)
 
-    def _new(self, regarding: Regarding, occurrence: Event, series: _Series) -> Object:
+    def _render(self, regarding: Regarding, event: Event, series: _Series) -> Object:
         suffix = uuid.uuid4().hex[:16]
-        event: Object = {
+        rendered: Object = {
             "metadata": {
                 "name": f"{regarding.name[: _MAX_NAME - len(suffix) - 1]}.{suffix}",
                 "namespace": regarding.namespace,
@@ -180,37 +185,37 @@ class EventRecorder(Recorder):
             "eventTime": format_micro_time(series.last),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
-            "action": occurrence.action[:_MAX_REASON],
-            "reason": occurrence.reason[:_MAX_REASON],
+            "action": event.action[:_MAX_REASON],
+            "reason": event.reason[:_MAX_REASON],
             "regarding": regarding.reference(),
-            "note": _shortened(occurrence.note),
-            "type": occurrence.type,
+            "note": _truncated(event.note),
+            "type": event.type,
         }
         if series.count > 1:
-            event["series"] = {"count": series.count, "lastObservedTime": format_micro_time(series.last)}
-        return event
+            rendered["series"] = {"count": series.count, "lastObservedTime": format_micro_time(series.last)}
+        return rendered
 
-    def _may_tell(self, uid: str, now: float) -> bool:
-        share = self._shares.get(uid)
-        if share is None:
-            share = _Share(_BURST, now)
-        share.tokens = min(_BURST, share.tokens + (now - share.filled) / _TOKEN_SECONDS)
-        share.filled = now
-        _keep(self._shares, uid, share)
-        if share.tokens < 1:
+    def _take_token(self, uid: str, now: float) -> bool:
+        bucket = self._buckets.get(uid)
+        if bucket is None:
+            bucket = _TokenBucket(_BURST, now)
+        bucket.tokens = min(_BURST, bucket.tokens + (now - bucket.refilled) / _TOKEN_SECONDS)
+        bucket.refilled = now
+        _put_bounded(self._buckets, uid, bucket)
+        if bucket.tokens < 1:
             return False
-        share.tokens -= 1
+        bucket.tokens -= 1
         return True
 
 
-def _keep(held: OrderedDict[K, V], key: K, value: V) -> None:
-    held[key] = value
-    held.move_to_end(key)
-    if len(held) > _MOST_SERIES:
-        held.popitem(last=False)
+def _put_bounded(cache: OrderedDict[K, V], key: K, value: V) -> None:
+    cache[key] = value
+    cache.move_to_end(key)
+    if len(cache) > _MAX_SERIES:
+        cache.popitem(last=False)
 
 
-def _shortened(note: str) -> str:
+def _truncated(note: str) -> str:
     encoded = note.encode()
     if len(encoded) <= _MAX_NOTE:
         return note

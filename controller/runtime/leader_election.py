@@ -1,7 +1,8 @@
-"""Leader election by a Lease, by the rules of k8s.io/client-go/tools/leaderelection.
+"""Leader election with a Lease, by the rules of k8s.io/client-go/tools/leaderelection.
 
-Times of other replicas are never compared with ours: a lease has run out if it did not change for its duration by
-our own clock. Losing it, or failing to renew it in time, ends the leading task before another replica may lead.
+Times written by other replicas are never compared with ours: a lease has expired if it has not changed for its
+duration by our own clock. A replica that loses the lease, or cannot renew it in time, stops its work before another
+replica may lead.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _RELEASE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseTimes:
-    """In seconds. Waits between tries to acquire are up to `jitter` times longer, by chance."""
+    """In seconds. Each wait between attempts to acquire the lease is prolonged at random by up to `jitter` times."""
 
     duration: float = 15.0
     renew_deadline: float = 10.0
@@ -35,12 +36,13 @@ class LeaseTimes:
 
     def __post_init__(self) -> None:
         if not self.duration > self.renew_deadline > self.retry_period * self.jitter > 0:
-            raise ValueError("lease duration, renew deadline and retry period must be in this order, each shorter")
+            raise ValueError("the lease duration must exceed the renew deadline, and it the retry period with jitter")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Who wants to lead, and by which Lease. `identity` must differ between replicas and restarts."""
+    """A replica that takes part in the election, and its Lease. `identity` must be unique to the replica and its
+    start."""
 
     identity: str
     namespace: str
@@ -70,7 +72,7 @@ class LeaderElector:
         self._lease: Object | None = None
         self._observed = 0.0
         self._renewed = 0.0
-        self._refused = False
+        self._failing = False
 
     @property
     def is_leader(self) -> bool:
@@ -78,15 +80,16 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """The identity of the holder, as last seen; empty if there is none."""
+        """The identity of the holder as last observed; empty if there is none."""
         return _holder(self._lease) if self._lease is not None else ""
 
     async def run(self, lead: Callable[[], Awaitable[Any]]) -> None:
-        """Call `lead` each time that the lease is won, and cancel it when it is lost. Raises what `lead` raises."""
+        """Run `lead` whenever the lease is acquired, and cancel it when the lease is lost. Raises what `lead`
+        raises."""
         try:
             while True:
                 await self._acquire()
-                _logger.info("%s leads", self._candidate.identity)
+                _logger.info("%s is the leader", self._candidate.identity)
                 await self._lead(lead)
         finally:
             self._gate.close()
@@ -94,7 +97,7 @@ class LeaderElector:
 
     async def _acquire(self) -> None:
         while True:
-            if await self._attempt(self._times.renew_deadline):
+            if await self._try_acquire_or_renew(self._times.renew_deadline):
                 return
             await asyncio.sleep(self._times.retry_period * (1 + self._times.jitter * self._jitter()))
 
@@ -102,12 +105,13 @@ class LeaderElector:
         leading = asyncio.ensure_future(_call(lead))
         try:
             while self._clock() < self._deadline:
-                # a try that failed is repeated sooner than a whole period before the deadline
+                # after a failure, less than a whole retry period may be left before the deadline
                 wait = min(self._times.retry_period, max(0.0, self._deadline - self._clock()))
                 await asyncio.wait([leading], timeout=wait)
                 if leading.done():
                     break
-                if not await self._attempt(self._deadline - self._clock()) and self.leader != self._candidate.identity:
+                renewed = await self._try_acquire_or_renew(self._deadline - self._clock())
+                if not renewed and self.leader != self._candidate.identity:
                     break
         finally:
             self._gate.close()
@@ -115,54 +119,54 @@ class LeaderElector:
             await asyncio.wait([leading])
         if not leading.cancelled():
             leading.result()
-            raise RuntimeError("the leading task ended by itself")
-        _logger.warning("%s no longer leads", self._candidate.identity)
+            raise RuntimeError("the task of the leader has ended by itself")
+        _logger.warning("%s is no longer the leader", self._candidate.identity)
 
     @property
     def _deadline(self) -> float:
         return self._renewed + self._times.renew_deadline
 
-    async def _attempt(self, seconds: float) -> bool:
-        """Take or renew the lease; False if it is another's, or if the host does not let us within `seconds`."""
+    async def _try_acquire_or_renew(self, seconds: float) -> bool:
+        """False if another replica holds the lease, or the cluster does not confirm the write within `seconds`."""
         if seconds <= 0:
             return False
         started = self._clock()
         try:
             async with asyncio.timeout(seconds):
-                held = await self._take()
+                acquired = await self._acquire_or_renew()
         except (StatusError, TimeoutError) as e:
-            self._tell_refusal(e)
+            self._log_failure(e)
             if isinstance(e, StatusError) and e.code in (404, 409):
-                # the lease is not as we saw it; what we know of its time stays, so that a change restarts it
-                await self._look(seconds - (self._clock() - started))
+                # the lease is not in the observed state: reading it restarts the expiry clock only if its spec changed
+                await self._refresh(seconds - (self._clock() - started))
             return False
-        self._refused = False
-        if held:
-            # from before the request: the others' clocks run from when the host stored it, or later
+        self._failing = False
+        if acquired:
+            # counted from before the request: other replicas see the lease change when it is stored, or later
             self._renewed = started
             self._gate.open_until(self._deadline)
-        return held
+        return acquired
 
-    async def _take(self) -> bool:
+    async def _acquire_or_renew(self) -> bool:
         if self._lease is None or self.leader != self._candidate.identity:
             await self._read()
         if self._lease is None:
-            self._lease = await self._cluster.create(LEASES, self._new(), namespace=self._candidate.namespace)
+            self._lease = await self._cluster.create(LEASES, self._new_lease(), namespace=self._candidate.namespace)
             self._observed = self._clock()
             return True
         mine = self.leader == self._candidate.identity
         if self.leader and not mine and self._clock() < self._observed + _duration(self._lease, self._times.duration):
             return False
-        self._lease = await self._cluster.update(LEASES, self._with(self._lease, taken=not mine))
+        self._lease = await self._cluster.update(LEASES, self._renewed_lease(self._lease, acquired=not mine))
         self._observed = self._clock()
         return True
 
-    async def _look(self, seconds: float) -> None:
+    async def _refresh(self, seconds: float) -> None:
         try:
             async with asyncio.timeout(max(0.0, seconds)):
                 await self._read()
         except (StatusError, TimeoutError) as e:
-            self._tell_refusal(e)
+            self._log_failure(e)
 
     async def _read(self) -> None:
         try:
@@ -177,24 +181,24 @@ class LeaderElector:
         self._lease = lease
 
     async def _release(self) -> None:
-        """Let another one lead at once."""
+        """Empty the holder, so that another replica can lead at once."""
         if self._lease is None or self.leader != self._candidate.identity:
             return
-        released = self._with(self._lease, taken=False)
+        released = self._renewed_lease(self._lease, acquired=False)
         released["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
         try:
             async with asyncio.timeout(_RELEASE_SECONDS):
                 self._lease = await self._cluster.update(LEASES, released)
         except (StatusError, TimeoutError) as e:
-            _logger.info("the lease was not released, and will run out: %s", e)
+            _logger.info("cannot release the lease, which will expire: %s", e)
 
-    def _new(self) -> Object:
+    def _new_lease(self) -> Object:
         metadata = {"name": self._candidate.name, "namespace": self._candidate.namespace}
         empty: Object = {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": {}}
-        return self._with(empty, taken=True, transitions=0)
+        return self._renewed_lease(empty, acquired=True, transitions=0)
 
-    def _with(self, lease: Object, *, taken: bool, transitions: int = 1) -> Object:
-        """`lease` as we renew it; `taken` from somebody else, or from nobody, that is a transition."""
+    def _renewed_lease(self, lease: Object, *, acquired: bool, transitions: int = 1) -> Object:
+        """`lease` with us as its holder and a new renewTime; a lease that is `acquired` counts as a transition."""
         now = format_micro_time(self._now())
         spec = dict(lease.get("spec") or {})
         spec |= {
@@ -202,14 +206,15 @@ class LeaderElector:
             "leaseDurationSeconds": int(self._times.duration),
             "renewTime": now,
         }
-        if taken:
+        if acquired:
             spec |= {"acquireTime": now, "leaseTransitions": (spec.get("leaseTransitions") or 0) + transitions}
         return {**lease, "spec": spec}
 
-    def _tell_refusal(self, error: Exception) -> None:
-        if not self._refused:
-            _logger.warning("the lease cannot be had or renewed: %s", str(error) or type(error).__name__)
-        self._refused = True
+    def _log_failure(self, error: Exception) -> None:
+        """Only the first of a series of failures is logged."""
+        if not self._failing:
+            _logger.warning("cannot acquire or renew the lease: %s", str(error) or type(error).__name__)
+        self._failing = True
 
 
 async def _call(lead: Callable[[], Awaitable[Any]]) -> Any:
@@ -226,5 +231,5 @@ def _duration(lease: Object, default: float) -> float:
 
 
 def format_micro_time(time_: datetime) -> str:
-    """A metav1.MicroTime."""
+    """The time as a metav1.MicroTime."""
     return time_.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

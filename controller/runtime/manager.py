@@ -1,4 +1,4 @@
-"""Controllers: a queue of keys, a reconciler, and workers; they run on the replica that leads."""
+"""Controllers, each a queue of keys with a reconciler and workers, and the manager that runs them on the leader."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
 class Reconciler(Protocol[K_contra]):
     async def reconcile(self, key: K_contra) -> None:
-        """Bring what belongs to `key` to what was asked. Whatever it raises, the key is tried again, ever later; except
-        when the host says that the namespace ends, for then no try will help, and its end is an event."""
+        """Bring the objects that belong to `key` to the desired state.
+
+        If it raises, the key is retried with backoff. The exception is the cluster's error that the namespace is being
+        terminated: no retry can succeed before its deletion, which is an event."""
         ...
 
 
 class Controller(Generic[K]):
-    """`seed` gives every key there is: whoever comes to lead does not know what its predecessor left undone."""
+    """`initial_keys` gives every key there is: a new leader does not know what its predecessor left undone."""
 
     def __init__(
         self,
@@ -41,12 +43,12 @@ class Controller(Generic[K]):
         self.name = name
         self._queue = queue
         self._reconciler = reconciler
-        self._seed = initial_keys
+        self._initial_keys = initial_keys
         self._workers = workers
 
     async def run(self) -> None:
-        """Works until it is cancelled."""
-        for key in self._seed():
+        """Run the workers until cancelled."""
+        for key in self._initial_keys():
             self._queue.add(key)
         async with asyncio.TaskGroup() as group:
             for number in range(self._workers):
@@ -62,7 +64,7 @@ class Controller(Generic[K]):
                 raise
             finally:
                 self._queue.done(key)
-            # a full queue of keys with nothing to do must not keep requests waiting
+            # yields to the event loop: a long queue of keys that need no call must not delay requests
             await asyncio.sleep(0)
 
     async def _reconcile(self, key: K) -> None:
@@ -75,7 +77,7 @@ class Controller(Generic[K]):
                 _logger.debug("%s %s: %s", self.name, key, e.message)
                 self._queue.forget(key)
                 return
-            # what changed under our hands, or a host that is away: the next try will do
+            # the object has changed meanwhile, or the cluster is unreachable: a retry settles it
             level = logging.DEBUG if e.code == 409 else logging.WARNING
             _logger.log(level, "%s %s: %d %s", self.name, key, e.code, e.message)
         except ForeignObject as e:
@@ -97,15 +99,15 @@ class Runnable(Protocol):
 
 class Elector(Protocol):
     async def run(self, lead: Callable[[], Awaitable[Any]]) -> None:
-        """Call `lead` whenever this replica comes to lead, and cancel it when it no longer does."""
+        """Run `lead` whenever this replica becomes the leader, and cancel it when it no longer is."""
         ...
 
 
 class ControllerManager:
-    """All controllers in one TaskGroup: the first one to fail ends the process, loudly."""
+    """Runs all controllers in one TaskGroup: the first one that fails ends the process with its error."""
 
     def __init__(self, *, controllers: Sequence[Runnable], elector: Elector | None = None) -> None:
-        """Without an elector, this process is alone."""
+        """Without an elector, the controllers run at once: this is the only replica."""
         self._controllers = tuple(controllers)
         self._elector = elector
 

@@ -1,4 +1,4 @@
-"""Metrics of work queues under the names that Kubernetes gives them."""
+"""Metrics of work queues, with the names that Kubernetes uses."""
 
 from __future__ import annotations
 
@@ -15,36 +15,38 @@ _BUCKETS = tuple(10.0**power for power in range(-8, 4))
 
 
 class WorkQueueMetrics:
-    """The metric families; one for the process. `of` gives the metrics of one queue."""
+    """The metric families, once per process. `for_queue` returns the metrics of one queue."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         labels = ("name",)
-        self.depth = Gauge("workqueue_depth", "Keys that wait in the queue.", labels, registry=registry)
-        self.adds = Counter("workqueue_adds_total", "Keys that were added.", labels, registry=registry)
-        self.retries = Counter("workqueue_retries_total", "Keys that were added again.", labels, registry=registry)
+        self.depth = Gauge("workqueue_depth", "Keys waiting in the queue.", labels, registry=registry)
+        self.adds = Counter("workqueue_adds_total", "Keys added to the queue.", labels, registry=registry)
+        self.retries = Counter(
+            "workqueue_retries_total", "Keys added again after a failure.", labels, registry=registry
+        )
         self.queue_duration = Histogram(
             "workqueue_queue_duration_seconds",
-            "How long a key waits in the queue.",
+            "Time that a key waits in the queue before it is processed.",
             labels,
             registry=registry,
             buckets=_BUCKETS,
         )
         self.work_duration = Histogram(
             "workqueue_work_duration_seconds",
-            "How long the work on a key takes.",
+            "Time that processing a key takes.",
             labels,
             registry=registry,
             buckets=_BUCKETS,
         )
         self.unfinished = Gauge(
             "workqueue_unfinished_work_seconds",
-            "How long the keys that are worked on have been so, together.",
+            "Processing time so far of all keys in progress, added up.",
             labels,
             registry=registry,
         )
         self.longest_running = Gauge(
             "workqueue_longest_running_processor_seconds",
-            "How long the slowest worker has been at its key.",
+            "Processing time so far of the key that has been in progress longest.",
             labels,
             registry=registry,
         )
@@ -53,7 +55,7 @@ class WorkQueueMetrics:
         return NamedQueueMetrics(self, name)
 
     def track(self, name: str, queue: WorkQueue[K]) -> None:
-        """Read the gauges of work that is under way from `queue` at every scrape, on the event loop's thread."""
+        """Read the gauges of keys in progress from `queue` at every scrape, on the event loop's thread."""
         self.unfinished.labels(name).set_function(queue.unfinished_seconds)
         self.longest_running.labels(name).set_function(queue.longest_running_seconds)
 

@@ -1,6 +1,6 @@
-"""What every write of a controller passes: open while this replica leads, closed from the renew deadline on.
+"""The gate that every write of a controller passes: open while this replica leads, closed from the renew deadline on.
 
-A replica that was frozen, or cut off from the host, finds the gate closed before another one may lead.
+A replica that was frozen, or cut off from the cluster, finds the gate closed before another replica may lead.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ from typing import Protocol
 
 
 class NotLeading(Exception):
-    """The write was not made, or broken off: another replica may be leading."""
+    """The write was not sent, or was cancelled: another replica may be leading."""
 
 
 class WriteGate(Protocol):
     def writing(self) -> AbstractAsyncContextManager[None]:
-        """Held around one write. Raises NotLeading."""
+        """A context manager around one write. Raises NotLeading."""
         ...
 
 
 class OpenGate:
-    """For a process that is alone."""
+    """For a process without leader election."""
 
     def writing(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()
 
 
 class LeaseGate:
-    """`clock` has to go on while the process is stopped, and to be read anew each time: an event loop's own time is
-    neither with every loop."""
+    """`clock` must advance while the process is stopped, and must not be cached: the time of an event loop satisfies
+    neither with every loop implementation."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -43,7 +43,7 @@ class LeaseGate:
         return self._clock() < self._deadline
 
     def open_until(self, deadline: float) -> None:
-        """`deadline` is a time of the clock. Writes that are under way may take as long."""
+        """`deadline` is a time of the clock. It also becomes the deadline of writes in progress."""
         self._deadline = deadline
         for write in self._writes:
             if not write.expired():
@@ -55,7 +55,7 @@ class LeaseGate:
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
         if not self.is_open:
-            raise NotLeading("this replica does not lead")
+            raise NotLeading("this replica is not the leader")
         write = asyncio.timeout_at(self._loop_time())
         try:
             async with write:
@@ -65,7 +65,7 @@ class LeaseGate:
                 finally:
                     self._writes.discard(write)
         except TimeoutError as e:
-            raise NotLeading("the lease ran out during a write") from e
+            raise NotLeading("the lease expired during a write") from e
 
     def _loop_time(self) -> float:
         return asyncio.get_running_loop().time() + max(0.0, self._deadline - self._clock())

@@ -1,4 +1,4 @@
-"""What of a Tenant's conditions is told in Events: what became wrong, what came right, and what is waited for. Pure."""
+"""Turns changes of a Tenant's conditions into Events: new problems, recovery, and what a deletion waits for. Pure."""
 
 from __future__ import annotations
 
@@ -11,34 +11,35 @@ from controller.tenant.finalizer import TERMINATING
 
 _RECONCILE, _DELETE = "Reconcile", "Delete"
 _READY = "Ready"
-# A state, and no news: a tenant without a Gateway.
-_INFORMATION = frozenset(("NoGateway",))
+# Reasons that describe a state and are worth no Event, such as a tenant without a Gateway.
+_INFORMATIONAL = frozenset(("NoGateway",))
 
 
 def events_for_conditions(before: object, after: Sequence[Mapping[str, Any]]) -> Sequence[Event]:
-    """`before` are the conditions as they were, whatever that may be. The same sentence is told once."""
-    changed = [each for each in after if _is_news(find_condition(before, str(each["type"])), each)]
+    """`before` are the previous conditions, possibly malformed. Of several events with one note, the first is
+    returned."""
+    changed = [each for each in after if _is_change(find_condition(before, str(each["type"])), each)]
     found: dict[str, Event] = {}
-    # Ready repeats what another condition says in full
+    # Ready comes last: it repeats the message of another condition
     for each in sorted(changed, key=lambda each: each["type"] == _READY):
-        for occurrence in _told(each):
-            found.setdefault(occurrence.note, occurrence)
+        for event in _events(each):
+            found.setdefault(event.note, event)
     return tuple(found.values())
 
 
-def _is_news(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
+def _is_change(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> bool:
     if before is None:
         return True
     return (before.get("status"), before.get("reason")) != (after["status"], after["reason"])
 
 
-def _told(found: Mapping[str, Any]) -> Iterator[Event]:
-    type_, status, reason, message = (str(found[each]) for each in ("type", "status", "reason", "message"))
-    if reason in _INFORMATION:
+def _events(condition: Mapping[str, Any]) -> Iterator[Event]:
+    type_, status, reason, message = (str(condition[each]) for each in ("type", "status", "reason", "message"))
+    if reason in _INFORMATIONAL:
         return
     if type_ == TERMINATING:
         yield Event("Normal", reason, _DELETE, message)
-    elif _is_good(type_):
+    elif _is_positive(type_):
         if status == "False":
             yield Event("Warning", reason, _RECONCILE, message)
         elif status == "True" and type_ == _READY:
@@ -47,6 +48,6 @@ def _told(found: Mapping[str, Any]) -> Iterator[Event]:
         yield Event("Warning", type_, _RECONCILE, message)
 
 
-def _is_good(type_: str) -> bool:
-    """Whether True is how it should be. All other types are there only while something is wrong."""
+def _is_positive(type_: str) -> bool:
+    """Whether the condition is True in the normal case. All other types exist only while there is a problem."""
     return type_.endswith((_READY, "Applied"))

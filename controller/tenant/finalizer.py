@@ -1,7 +1,7 @@
-"""How a Tenant's life begins and ends: with our finalizer on its HelmRelease.
+"""The finalizer on a Tenant's HelmRelease: adds it, and deletes everything of the Tenant before removing it.
 
-It ends in order: child Tenants, then what Flux uninstalls, the TenantGateway with what hangs on it, the Namespace, and
-last the finalizer. What is waited for is told in the condition Terminating.
+The order of deletion is: child Tenants, what Flux uninstalls, the TenantGateway with all its dependents, the Namespace,
+and the finalizer. The condition Terminating says what the deletion is waiting for.
 """
 
 from __future__ import annotations
@@ -35,29 +35,29 @@ from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
 
 TERMINATING = "Terminating"
-# More names would make a condition of which each child that goes is a new one.
-_NAMED = 10
-_NAMESPACE_WAITS = ("NamespaceDeletionContentFailure", "NamespaceFinalizersRemaining", "NamespaceContentRemaining")
+# With more names, the deletion of every single child would change the condition.
+_MAX_NAMED = 10
+_NAMESPACE_CONDITIONS = ("NamespaceDeletionContentFailure", "NamespaceFinalizersRemaining", "NamespaceContentRemaining")
 
 _logger = logging.getLogger(__name__)
 
 
 class NamespaceDisposition(Enum):
-    """What becomes of a Namespace when its Tenant goes."""
+    """What is done with a Namespace when its Tenant is deleted."""
 
     DELETED = "deleted"
     PROTECTED = "protected"
-    """It would be deleted, and a label forbids it."""
-    RETAINED = "kept"
-    """It is somebody else's, Helm's, or was given to the Tenant."""
+    """It would be deleted, but a label protects it."""
+    RETAINED = "retained"
+    """It belongs to somebody else or to Helm, or was adopted by the Tenant."""
 
 
 def namespace_disposition(namespace: Object, tenant: TenantSummary) -> NamespaceDisposition:
-    """Only a Namespace that was made for this very Tenant goes with it (ATTACK-07); by then Helm has taken away its
-    own."""
+    """Only a Namespace that was created for this very Tenant is deleted with it (ATTACK-07). By the time of the call,
+    Helm has deleted its own."""
     metadata = namespace["metadata"]
-    ours = read_record(namespace) == TenantRecord(tenant.key, tenant.uid) and is_created_by_us(namespace)
-    if not ours or ADOPT_ANNOTATION in (metadata.get("annotations") or {}):
+    is_ours = read_record(namespace) == TenantRecord(tenant.key, tenant.uid) and is_created_by_us(namespace)
+    if not is_ours or ADOPT_ANNOTATION in (metadata.get("annotations") or {}):
         return NamespaceDisposition.RETAINED
     protected = (metadata.get("labels") or {}).get(NO_DELETE_LABEL) == "true"
     return NamespaceDisposition.PROTECTED if protected else NamespaceDisposition.DELETED
@@ -65,25 +65,26 @@ def namespace_disposition(namespace: Object, tenant: TenantSummary) -> Namespace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PendingDeletion:
-    """What the deletion waits for. `finding` is None where an event will soon tell more; `refusals` are the host's."""
+    """What the deletion is waiting for. `finding` is None if an event will soon enqueue the Tenant again. `rejections`
+    are the cluster's errors."""
 
     finding: Finding | None = None
-    refusals: Sequence[StatusError] = ()
+    rejections: Sequence[StatusError] = ()
 
 
 class TenantGatewayStore(Protocol):
     def tenantgateway(self, namespace: str) -> Object | None:
-        """The TenantGateway of a Tenant, by its workload namespace: its metadata at least."""
+        """The TenantGateway in a workload namespace, with its metadata at least, or None."""
         ...
 
     async def delete(self, tenantgateway: Object) -> None:
-        """Delete it, and with it what it owns. Raises the host's StatusError, NotLeading."""
+        """Delete it together with the objects that it owns. Raises the cluster's StatusError, and NotLeading."""
         ...
 
 
 class NamespaceCleanup(Protocol):
     async def clean_up(self, namespace: Object, tenant: TenantSummary) -> None:
-        """Take out of a Namespace that stays what was made in it, and of it, for the Tenant."""
+        """Remove from a Namespace that remains everything that was created or set there for the Tenant."""
         ...
 
 
@@ -92,8 +93,8 @@ class FindingWriter(Protocol):
 
 
 class TenantFinalizer:
-    """Every method raises the host's StatusError, NotLeading. The root has no finalizer: it is made anew instead, and
-    all other Tenants would go with it."""
+    """Every method raises the cluster's StatusError, and NotLeading. The root gets no finalizer: it is created anew
+    when it is deleted, and finalizing it would delete all other Tenants."""
 
     def __init__(
         self,
@@ -109,63 +110,65 @@ class TenantFinalizer:
         self._tree = tree
         self._releases = releases
         self._gateways = gateways
-        self._leavings = adopted_namespaces
+        self._adopted_namespaces = adopted_namespaces
         self._status = status
 
     async def ensure(self, observed: ObservedTenant) -> bool:
-        """Whether the finalizer is there. If it was missing, the event that tells of the new one leads back."""
-        held = _finalizers(observed.release)
-        if observed.tenant.is_root or TENANT_FINALIZER in held:
+        """Add the finalizer if it is missing. Returns whether it was there: otherwise, the event of the write enqueues
+        the Tenant again."""
+        present = _finalizers(observed.release)
+        if observed.tenant.is_root or TENANT_FINALIZER in present:
             return True
         await self._writer.patch(
-            HELMRELEASES, observed.release, {"metadata": {"finalizers": [*held, TENANT_FINALIZER]}}
+            HELMRELEASES, observed.release, {"metadata": {"finalizers": [*present, TENANT_FINALIZER]}}
         )
         return False
 
     async def finalize(self, observed: ObservedTenant) -> None:
-        """Take away what can be taken away now. Without our finalizer nothing is kept waiting, and clean-up follows."""
+        """Delete what can be deleted now, and remove the finalizer when nothing remains. A Tenant without our finalizer
+        is left to the cleanup of orphaned Namespaces."""
         if TENANT_FINALIZER not in _finalizers(observed.release):
             return
-        waiting = None if observed.tenant.is_root else await self._take_down(observed)
-        if waiting is None:
-            await self._let_go(observed)
+        pending = None if observed.tenant.is_root else await self._delete_in_order(observed)
+        if pending is None:
+            await self._remove_finalizer(observed)
             return
-        if waiting.finding is not None:
-            await self._status.write(observed, [waiting.finding])
-        if waiting.refusals:
-            raise waiting.refusals[0]
+        if pending.finding is not None:
+            await self._status.write(observed, [pending.finding])
+        if pending.rejections:
+            raise pending.rejections[0]
 
-    async def _take_down(self, observed: ObservedTenant) -> PendingDeletion | None:
-        if not observed.shares_namespace and (waiting := await self._children(observed.tenant)) is not None:
-            return waiting
+    async def _delete_in_order(self, observed: ObservedTenant) -> PendingDeletion | None:
+        if not observed.shares_namespace and (pending := await self._delete_children(observed.tenant)) is not None:
+            return pending
         if (found := _uninstalling(observed.release)) is not None:
             return PendingDeletion(finding=found)
         namespace = observed.namespace
         if namespace is None or observed.shares_namespace or ownership(namespace, observed.tenant) is Ownership.FOREIGN:
             return None
-        if (waiting := await self._gateway(namespace, observed.tenant)) is not None:
-            return waiting
-        return await self._namespace(namespace, observed.tenant)
+        if (pending := await self._delete_gateway(namespace, observed.tenant)) is not None:
+            return pending
+        return await self._delete_namespace(namespace, observed.tenant)
 
-    async def _children(self, tenant: TenantSummary) -> PendingDeletion | None:
+    async def _delete_children(self, tenant: TenantSummary) -> PendingDeletion | None:
         children = self._tree.children(tenant.namespace)
         if not children:
             return None
-        refusals = []
+        rejections = []
         for child in children:
             try:
                 await self._delete_child(child)
             except StatusError as e:
                 if e.code >= 500 or e.code == 429:
                     raise
-                refusals.append(e)
-        why = f"waits for {_named(children)} to go"
-        if told := [each.message for each in refusals if not _is_passing(each)]:
-            why += f"; the host refused: {told[0]}"
-        return PendingDeletion(finding=_terminating("ChildTenantsRemain", why), refusals=refusals)
+                rejections.append(e)
+        message = f"waiting for the deletion of {_list_children(children)}"
+        if lasting := [each.message for each in rejections if not _is_transient(each)]:
+            message += f"; the cluster rejected it: {lasting[0]}"
+        return PendingDeletion(finding=_terminating("ChildTenantsRemain", message), rejections=rejections)
 
     async def _delete_child(self, child: TenantSummary) -> None:
-        # every one that goes leads back here: those that are on their way cost no look into the store
+        # the deletion of every child enqueues the parent again: children that are being deleted already cost no lookup
         if child.terminating:
             return
         release = self._releases.get(Key(child.key.namespace, release_name(child.key.name)))
@@ -174,44 +177,44 @@ class TenantFinalizer:
         _logger.info("deleting tenant %s/%s: its parent is being deleted", *child.key)
         await self._writer.delete(HELMRELEASES, release)
 
-    async def _gateway(self, namespace: Object, tenant: TenantSummary) -> PendingDeletion | None:
-        held = self._gateways.tenantgateway(tenant.namespace)
-        if held is None:
+    async def _delete_gateway(self, namespace: Object, tenant: TenantSummary) -> PendingDeletion | None:
+        gateway = self._gateways.tenantgateway(tenant.namespace)
+        if gateway is None:
             return None
-        metadata = held["metadata"]
+        metadata = gateway["metadata"]
         if metadata.get("deletionTimestamp"):
-            keepers = ", ".join(metadata.get("finalizers") or ()) or "nothing any more"
-            why = f"TenantGateway {tenant.namespace}/{metadata['name']} is being deleted, and waits for: {keepers}"
-            return PendingDeletion(finding=_terminating("TenantGatewayRemains", why))
+            finalizers = ", ".join(metadata.get("finalizers") or ()) or "none"
+            message = f"TenantGateway {tenant.namespace}/{metadata['name']} is being deleted; finalizers: {finalizers}"
+            return PendingDeletion(finding=_terminating("TenantGatewayRemains", message))
         if (
             namespace_disposition(namespace, tenant) is NamespaceDisposition.RETAINED
-            and object_manager(held) is not ObjectManager.OURS
+            and object_manager(gateway) is not ObjectManager.OURS
         ):
             return None
         try:
-            await self._gateways.delete(held)
+            await self._gateways.delete(gateway)
         except StatusError as e:
-            return _refused(e, f"TenantGateway {tenant.namespace}/{metadata['name']}")
+            return _rejected(e, f"TenantGateway {tenant.namespace}/{metadata['name']}")
         return PendingDeletion()
 
-    async def _namespace(self, namespace: Object, tenant: TenantSummary) -> PendingDeletion | None:
+    async def _delete_namespace(self, namespace: Object, tenant: TenantSummary) -> PendingDeletion | None:
         if is_terminating(namespace):
-            return PendingDeletion(finding=_terminating("NamespaceRemains", _waits(namespace)))
+            return PendingDeletion(finding=_terminating("NamespaceRemains", _deletion_progress(namespace)))
         match namespace_disposition(namespace, tenant):
             case NamespaceDisposition.RETAINED:
                 if ownership(namespace, tenant) is Ownership.OURS:
-                    await self._leavings.clean_up(namespace, tenant)
+                    await self._adopted_namespaces.clean_up(namespace, tenant)
                 return None
             case NamespaceDisposition.PROTECTED:
-                why = f'namespace "{tenant.namespace}" is protected: remove its label {NO_DELETE_LABEL}'
-                return PendingDeletion(finding=_terminating("NamespaceProtected", why))
+                message = f'namespace "{tenant.namespace}" is protected: remove its label {NO_DELETE_LABEL}'
+                return PendingDeletion(finding=_terminating("NamespaceProtected", message))
         try:
             await self._writer.delete(NAMESPACES, namespace)
         except StatusError as e:
-            return _refused(e, f'namespace "{tenant.namespace}"')
+            return _rejected(e, f'namespace "{tenant.namespace}"')
         return PendingDeletion()
 
-    async def _let_go(self, observed: ObservedTenant) -> None:
+    async def _remove_finalizer(self, observed: ObservedTenant) -> None:
         rest = [each for each in _finalizers(observed.release) if each != TENANT_FINALIZER]
         try:
             await self._writer.patch(HELMRELEASES, observed.release, {"metadata": {"finalizers": rest or None}})
@@ -221,8 +224,8 @@ class TenantFinalizer:
 
 
 class ParentDeletionHandler:
-    """A listener of the Tenants' watch cache, after the tree: a Tenant on its way out looks again when a child came or
-    went. What else it waits for leads back to it by itself."""
+    """A listener of the Tenants' watch cache, subscribed after the tree. It enqueues a Tenant that is being deleted
+    when a child has been created or deleted. All else that the deletion waits for has events of its own."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
         self._tree = tree
@@ -241,42 +244,43 @@ def _finalizers(obj: Object) -> Sequence[str]:
 
 
 def _uninstalling(release: Object) -> Finding | None:
-    """Flux's uninstall works inside the Namespace, so that has to wait."""
+    """The finding that Flux is still uninstalling the chart, which needs the Namespace; None if it is not."""
     if FLUX_FINALIZER not in _finalizers(release):
         return None
     name = f"{release['metadata']['namespace']}/{release['metadata']['name']}"
-    why = f"Flux has not uninstalled the chart yet: {FLUX_FINALIZER} is on HelmRelease {name}"
-    said = find_condition((release.get("status") or {}).get("conditions"), "Ready")
-    if said is not None and said.get("status") == "False" and said.get("message"):
-        why += f"; it says: {said['message']}"
-    return _terminating("FluxUninstalls", why)
+    message = f"Flux has not uninstalled the chart yet: {FLUX_FINALIZER} is on HelmRelease {name}"
+    ready = find_condition((release.get("status") or {}).get("conditions"), "Ready")
+    if ready is not None and ready.get("status") == "False" and ready.get("message"):
+        message += f"; Flux reports: {ready['message']}"
+    return _terminating("FluxUninstalls", message)
 
 
-def _named(children: Sequence[TenantSummary]) -> str:
-    if len(children) > _NAMED:
-        return f"more than {_NAMED} child tenants"
+def _list_children(children: Sequence[TenantSummary]) -> str:
+    if len(children) > _MAX_NAMED:
+        return f"more than {_MAX_NAMED} child tenants"
     return f"the child tenants {', '.join(each.key.name for each in children)}"
 
 
-def _waits(namespace: Object) -> str:
-    """That the Namespace is being deleted, and what the host says that it waits for."""
-    held = (namespace.get("status") or {}).get("conditions")
-    told = [find_condition(held, type_) for type_ in _NAMESPACE_WAITS]
-    reasons = [str(each.get("message")) for each in told if each is not None and each.get("status") == "True"]
+def _deletion_progress(namespace: Object) -> str:
+    """A message that the Namespace is being deleted, with the reasons for the delay that its conditions give."""
+    conditions = (namespace.get("status") or {}).get("conditions")
+    found = [find_condition(conditions, type_) for type_ in _NAMESPACE_CONDITIONS]
+    reasons = [str(each.get("message")) for each in found if each is not None and each.get("status") == "True"]
     return "; ".join([f'namespace "{namespace["metadata"]["name"]}" is being deleted', *reasons])
 
 
-def _refused(error: StatusError, what: str) -> PendingDeletion:
-    if _is_passing(error):
+def _rejected(error: StatusError, what: str) -> PendingDeletion:
+    if _is_transient(error):
         raise error
-    finding = _terminating("Refused", f"the host refused to delete {what}: {error.message}")
-    return PendingDeletion(finding=finding, refusals=[error])
+    finding = _terminating("Refused", f"the cluster rejected the deletion of {what}: {error.message}")
+    return PendingDeletion(finding=finding, rejections=[error])
 
 
-def _is_passing(error: StatusError) -> bool:
-    """A refusal is told; a Conflict, or a host that is away, is only tried again."""
+def _is_transient(error: StatusError) -> bool:
+    """Whether the deletion is just retried, as after a Conflict or an outage; other rejections are shown in the
+    condition."""
     return error.code >= 500 or error.code in (401, 409, 410, 429)
 
 
-def _terminating(reason: str, why: str) -> Finding:
-    return Finding(TERMINATING, "True", reason, why)
+def _terminating(reason: str, message: str) -> Finding:
+    return Finding(TERMINATING, "True", reason, message)

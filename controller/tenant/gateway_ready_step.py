@@ -1,7 +1,8 @@
-"""How the Gateway that serves a Tenant fares: the condition GatewayReady, and what leads to it being looked at.
+"""The condition GatewayReady, from the state of the Gateway that serves a Tenant, and the index of that state.
 
-An heir asks whether the Gateway is accepted, and for the listeners of its own hostnames: a hostname is of the Tenant
-with the longest domain that it is under. One Tenant's fault never makes a neighbour not ready.
+For a Tenant that inherits its Gateway, the Gateway must be accepted and the listeners of the Tenant's own hostnames
+ready. A hostname belongs to the Tenant with the longest domain that contains it, so a listener that fails makes no
+other Tenant unready.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LISTENERS = "ListenersNotReady"
 
 
 class ConditionState(NamedTuple):
-    """What a condition says, or that it says nothing of the object as it is: Unknown."""
+    """A condition of an object; Unknown if it is about an older generation."""
 
     status: Literal["True", "False", "Unknown"]
     reason: str
@@ -45,8 +46,8 @@ class ListenerState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayState:
-    """Of the TenantGateway `cozystack` of a Namespace and its Gateway. `tenantgateway` holds metadata alone, None if
-    there is none; `accepted` is None where there is no Gateway."""
+    """The state of the TenantGateway `cozystack` of a Namespace and of its Gateway. `tenantgateway` has metadata only
+    and is None if it does not exist; `accepted` is None if there is no Gateway."""
 
     tenantgateway: Object | None = None
     ready: ConditionState | None = None
@@ -57,32 +58,36 @@ class GatewayState:
 NO_GATEWAY = GatewayState()
 
 
-def gateway_finding(observed: ObservedTenant, state: GatewayState, own: Callable[[str], bool]) -> Finding:
-    """`state` is that of the owner's Namespace; `own` tells whether a hostname is this Tenant's.
+def gateway_finding(observed: ObservedTenant, state: GatewayState, owns: Callable[[str], bool]) -> Finding:
+    """`state` is the state in the owner's Namespace; `owns` tells whether a hostname belongs to this Tenant.
 
-    NoGateway is information: nothing is made to wait for it.
+    NoGateway is informational: it does not affect Ready.
     """
     owner = observed.gateway.namespace
     if not owner:
         return Finding(GATEWAY_READY, "False", "NoGateway", "neither the tenant nor an ancestor has a Gateway")
-    shared = _of_owner(state) if owner == observed.tenant.namespace else _of_heir(state)
+    shared = _owner_state(state) if owner == observed.tenant.namespace else _heir_state(state)
     if shared.status != "True":
         return Finding(GATEWAY_READY, shared.status, shared.reason, f'the Gateway of "{owner}": {shared.message}')
-    late = [each for each in state.listeners if not each.ready and own(each.hostname)]
-    if late:
-        told = join_limited([f"{each.hostname} ({each.reason})" if each.reason else each.hostname for each in late])
-        return Finding(GATEWAY_READY, "False", _LISTENERS, f'at the Gateway of "{owner}": not ready yet: {told}')
+    not_ready = [each for each in state.listeners if not each.ready and owns(each.hostname)]
+    if not_ready:
+        listeners = join_limited(
+            [f"{each.hostname} ({each.reason})" if each.reason else each.hostname for each in not_ready]
+        )
+        return Finding(
+            GATEWAY_READY, "False", _LISTENERS, f'the Gateway of "{owner}": listeners not ready: {listeners}'
+        )
     return Finding(GATEWAY_READY, "True", "Reconciled", f'the Gateway of "{owner}" serves the tenant')
 
 
-def _of_owner(state: GatewayState) -> ConditionState:
+def _owner_state(state: GatewayState) -> ConditionState:
     if state.ready is None:
-        return ConditionState("Unknown", "Pending", "its TenantGateway is not there yet, or has no status")
-    # which of the listeners are its own, and which an heir's, is looked at apart
+        return ConditionState("Unknown", "Pending", "its TenantGateway does not exist yet or has no status")
+    # its own listeners and those of its heirs are told apart by the caller
     return ConditionState("True", "", "") if state.ready.reason == _LISTENERS else state.ready
 
 
-def _of_heir(state: GatewayState) -> ConditionState:
+def _heir_state(state: GatewayState) -> ConditionState:
     if state.accepted is None:
         return ConditionState("Unknown", "Pending", "it does not exist yet")
     if state.accepted.status == "True":
@@ -93,7 +98,7 @@ def _of_heir(state: GatewayState) -> ConditionState:
 
 
 def hostname_owners(tree: TenantTree, hostname: str) -> Sequence[TenantSummary]:
-    """Whose hostname it is: several Tenants only if they share a domain. A wildcard is its domain's."""
+    """The Tenants to whom a hostname belongs: several only if they share a domain. A wildcard belongs to its domain."""
     name = canonical_host(hostname).removeprefix("*.")
     while name:
         if found := tree.tenants_with_host(name):
@@ -103,17 +108,17 @@ def hostname_owners(tree: TenantTree, hostname: str) -> Sequence[TenantSummary]:
 
 
 class GatewayIndex:
-    """What is known of Gateways and TenantGateways, by Namespace, and how they are deleted.
+    """The index of the state of Gateways and TenantGateways by Namespace. It also deletes TenantGateways.
 
-    A change leads to the Tenants that it concerns: of one listener to its hostname's, of the Gateway to all heirs.
+    A change of a listener enqueues the owners of its hostname, a change of the Gateway all Tenants that inherit it.
     """
 
     def __init__(self, *, writer: ClusterWriter, tree: TenantTree, enqueue: Enqueue) -> None:
         self._writer = writer
         self._tree = tree
         self._enqueue = enqueue
-        self.tenantgateways = ProjectionStore(project=_asked, on_change=self._asked_changed)
-        self.gateways = ProjectionStore(project=_accepted, on_change=self._accepted_changed)
+        self.tenantgateways = ProjectionStore(project=_tenantgateway_state, on_change=self._on_tenantgateway_change)
+        self.gateways = ProjectionStore(project=_accepted_state, on_change=self._on_gateway_change)
 
     def get(self, namespace: str) -> GatewayState:
         key = Key(namespace, TENANTGATEWAY_NAME)
@@ -123,23 +128,23 @@ class GatewayIndex:
         return self.get(namespace).tenantgateway
 
     async def delete(self, tenantgateway: Object) -> None:
-        # in the foreground it stays until what it owns is gone
+        # with foreground deletion it exists until all its dependents are deleted
         await self._writer.delete(TENANTGATEWAYS, tenantgateway, propagation="Foreground")
 
     def owns_hostname(self, tenant: TenantSummary, hostname: str) -> bool:
         return any(each.key == tenant.key for each in hostname_owners(self._tree, hostname))
 
-    def _asked_changed(self, key: Key, before: GatewayState | None, now: GatewayState | None) -> None:
+    def _on_tenantgateway_change(self, key: Key, before: GatewayState | None, now: GatewayState | None) -> None:
         old, new = before or NO_GATEWAY, now or NO_GATEWAY
         owner = self._tree.by_namespace(key.namespace)
-        if owner is not None and (old.ready, _lasting(old)) != (new.ready, _lasting(new)):
+        if owner is not None and (old.ready, _deletion_state(old)) != (new.ready, _deletion_state(new)):
             self._enqueue(owner.key)
         changed = set(old.listeners) ^ set(new.listeners)
         for hostname in {each.hostname for each in changed}:
             for tenant in hostname_owners(self._tree, hostname):
                 self._enqueue(tenant.key)
 
-    def _accepted_changed(self, key: Key, before: ConditionState | None, now: ConditionState | None) -> None:
+    def _on_gateway_change(self, key: Key, before: ConditionState | None, now: ConditionState | None) -> None:
         owner = self._tree.by_namespace(key.namespace)
         for each in self._tree.descendants(owner) if owner is not None else ():
             if effective_gateway(self._tree, each).namespace == key.namespace:
@@ -147,7 +152,7 @@ class GatewayIndex:
 
 
 class GatewayReadyStep:
-    """Finding: GatewayReady. It writes nothing."""
+    """Finding: GatewayReady. The step writes no objects."""
 
     name = "Gateway"
     condition = GATEWAY_READY
@@ -160,54 +165,54 @@ class GatewayReadyStep:
         return [gateway_finding(observed, state, lambda name: self._gateways.owns_hostname(observed.tenant, name))]
 
 
-def _asked(tenantgateway: Object) -> GatewayState | None:
+def _tenantgateway_state(tenantgateway: Object) -> GatewayState | None:
     if tenantgateway["metadata"]["name"] != TENANTGATEWAY_NAME:
         return None
     return GatewayState(
-        tenantgateway=_identity(tenantgateway),
-        ready=_state(tenantgateway, "Ready"),
+        tenantgateway=_deletion_metadata(tenantgateway),
+        ready=_condition_state(tenantgateway, "Ready"),
         listeners=_listeners(tenantgateway),
     )
 
 
-def _accepted(gateway: Object) -> ConditionState | None:
-    return _state(gateway, "Accepted") if gateway["metadata"]["name"] == TENANTGATEWAY_NAME else None
+def _accepted_state(gateway: Object) -> ConditionState | None:
+    return _condition_state(gateway, "Accepted") if gateway["metadata"]["name"] == TENANTGATEWAY_NAME else None
 
 
-def _identity(obj: Object) -> Object:
-    """What a deletion has to know, and no more."""
+def _deletion_metadata(obj: Object) -> Object:
+    """Only the metadata that a deletion needs."""
     metadata = obj["metadata"]
-    kept = ("namespace", "name", "uid", "resourceVersion", "labels", "finalizers", "deletionTimestamp")
-    return {"metadata": {each: metadata[each] for each in kept if each in metadata}}
+    fields = ("namespace", "name", "uid", "resourceVersion", "labels", "finalizers", "deletionTimestamp")
+    return {"metadata": {each: metadata[each] for each in fields if each in metadata}}
 
 
-def _lasting(state: GatewayState) -> tuple[object, ...]:
-    """Of a TenantGateway, what a deletion waits for."""
+def _deletion_state(state: GatewayState) -> tuple[object, ...]:
+    """The parts of a TenantGateway that a pending deletion depends on, for comparison."""
     metadata = state.tenantgateway["metadata"] if state.tenantgateway is not None else {}
     return state.tenantgateway is None, metadata.get("deletionTimestamp"), metadata.get("finalizers")
 
 
-def _state(obj: Object, type_: str) -> ConditionState | None:
+def _condition_state(obj: Object, type_: str) -> ConditionState | None:
     found = find_condition((obj.get("status") or {}).get("conditions"), type_)
     if found is None:
         return None
     if is_stale(found, obj):
-        return ConditionState("Unknown", "Pending", f"its condition {type_} is of a former generation")
+        return ConditionState("Unknown", "Pending", f"its condition {type_} is about an older generation")
     status = found.get("status")
-    known: Literal["True", "False", "Unknown"] = (
+    known_status: Literal["True", "False", "Unknown"] = (
         "True" if status == "True" else "False" if status == "False" else "Unknown"
     )
-    return ConditionState(known, str(found.get("reason") or type_), str(found.get("message") or ""))
+    return ConditionState(known_status, str(found.get("reason") or type_), str(found.get("message") or ""))
 
 
 def _listeners(obj: Object) -> Sequence[ListenerState]:
-    held = (obj.get("status") or {}).get("listeners")
-    return tuple(_hostnames(held if isinstance(held, list) else ()))
+    listeners = (obj.get("status") or {}).get("listeners")
+    return tuple(_hostnames(listeners if isinstance(listeners, list) else ()))
 
 
-def _hostnames(held: Iterable[object]) -> Iterable[ListenerState]:
-    """Those that have a hostname; the one for HTTP is everybody's."""
-    for each in held:
+def _hostnames(listeners: Iterable[object]) -> Iterable[ListenerState]:
+    """The listeners with a hostname. The one for HTTP has none: it serves all Tenants."""
+    for each in listeners:
         if isinstance(each, dict) and isinstance(each.get("hostname"), str):
             yield ListenerState(
                 hostname=each["hostname"], ready=each.get("ready") is True, reason=str(each.get("reason") or "")

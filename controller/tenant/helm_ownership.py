@@ -1,4 +1,4 @@
-"""Whose the objects in a Tenant's Namespace are where Cozystack's chart makes the same ones. Pure."""
+"""Decides who manages the objects in a Tenant's Namespace: Cozystack's chart creates the same ones. Pure."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ OURS = "tenant-controller"
 
 
 class ObjectManager(Enum):
-    """Who keeps an object as it is."""
+    """The manager of an object, by its label app.kubernetes.io/managed-by."""
 
     OURS = "ours"
-    """Made by us, so it goes when it is no longer wanted."""
+    """We created it, and we delete it when it is no longer needed."""
     HELM = "helm"
-    """We write only what Helm does not."""
+    """We only add fields that Helm does not set."""
     OTHER = "other"
-    """It has the name of an object of ours: we keep it as wanted, and never delete it."""
+    """It has the name of an object of ours: we update it, but never delete it."""
 
 
 def object_manager(obj: Object) -> ObjectManager:
-    held = (obj["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL)
-    return ObjectManager.HELM if held == "Helm" else ObjectManager.OURS if held == OURS else ObjectManager.OTHER
+    label = (obj["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL)
+    return ObjectManager.HELM if label == "Helm" else ObjectManager.OURS if label == OURS else ObjectManager.OTHER
 
 
 def tenant_release(tenant: TenantSummary) -> Key:
@@ -43,24 +43,25 @@ def tenant_release(tenant: TenantSummary) -> Key:
 
 
 def with_manager_labels(desired: Object, release: Key | None) -> Object:
-    """`desired` as a new object has it: so that Helm takes it over as part of `release`, or as our own."""
+    """`desired` with the labels and annotations by which Helm takes it over as part of `release`; without one, as our
+    own."""
     metadata = desired["metadata"]
     labels = {**(metadata.get("labels") or {}), MANAGED_BY_LABEL: "Helm" if release is not None else OURS}
-    marked = {**metadata, "labels": labels}
+    labelled = {**metadata, "labels": labels}
     if release is not None:
         names = {RELEASE_NAME_ANNOTATION: release.name, RELEASE_NAMESPACE_ANNOTATION: release.namespace}
-        marked["annotations"] = {**(metadata.get("annotations") or {}), **names}
-    return {**desired, "metadata": marked}
+        labelled["annotations"] = {**(metadata.get("annotations") or {}), **names}
+    return {**desired, "metadata": labelled}
 
 
 def chart_conflict(what: str) -> Finding:
-    """The finding of an object that Helm manages otherwise than we would."""
-    why = f"the tenant's chart has {what} otherwise than the tenant asks for, and keeps it so"
-    return Finding(CHART_CONFLICT, "True", "ObjectsDiffer", why)
+    """The finding that an object of Helm's differs from ours."""
+    message = f"the tenant's chart manages {what}, which differs from what the tenant declares and is left as it is"
+    return Finding(CHART_CONFLICT, "True", "ObjectsDiffer", message)
 
 
 def merge_chart_conflicts(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """One condition a type: several objects may differ from the chart's."""
+    """Merge the chart conflicts of several objects into one finding, because a condition type occurs once."""
     conflicts = [each for each in findings if each.type == CHART_CONFLICT]
     others = [each for each in findings if each.type != CHART_CONFLICT]
     if len(conflicts) < 2:

@@ -1,4 +1,4 @@
-"""The step that tells what is wrong with a Tenant's host though every write was admitted. It writes nothing."""
+"""The step that reports problems of a Tenant's host that admission could not prevent. It writes no objects."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from registry.names import MAX_LABEL_VALUE, host_errors
 
 
 def host_conflict_findings(observed: ObservedTenant) -> list[Finding]:
-    """HostTooLongForLabel, HostInvalid and HostConflict, while they hold. Other Tenants are not named (ATTACK-15)."""
+    """HostTooLongForLabel, HostInvalid and HostConflict while they hold. Messages do not name other Tenants
+    (ATTACK-15)."""
     host = observed.host
     if host is None:
         return []
     findings = []
     if len(host.value) > MAX_LABEL_VALUE:
-        why = f"{host.value} has {len(host.value)} characters; a label holds {MAX_LABEL_VALUE}"
-        findings.append(Finding("HostTooLongForLabel", "True", "TooLong", why))
+        message = f"{host.value} has {len(host.value)} characters; a label value has at most {MAX_LABEL_VALUE}"
+        findings.append(Finding("HostTooLongForLabel", "True", "TooLong", message))
     if problems := host_errors(host.value):
         findings.append(Finding("HostInvalid", "True", "NotADomain", f"{host.value}: {'; '.join(problems)}"))
     if observed.shares_host:
-        findings.append(Finding("HostConflict", "True", "Duplicate", f"another tenant has the host {host.value}, too"))
+        findings.append(
+            Finding("HostConflict", "True", "Duplicate", f"another tenant has the host {host.value} as well")
+        )
     return findings
 
 

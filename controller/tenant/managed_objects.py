@@ -1,6 +1,6 @@
-"""What Tenants' Namespaces hold of our kinds: a mark an object, and how an object comes to be as wanted.
+"""The objects that we manage in Tenants' Namespaces: a digest of each, and the writer that creates and updates them.
 
-A mark tells all that has to be known to write nothing. Only an object that is not as wanted is read, from the host.
+The digest suffices to decide that nothing has to be written. An object is read from the cluster only if it differs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ _MANAGERS: Final = tuple(ObjectManager)
 
 
 class ObjectDigest(NamedTuple):
-    """`digest` is equal for objects with the same essence, in one process."""
+    """`digest` is equal for objects that normalize to the same value, within one process."""
 
     manager: ObjectManager
     digest: int
 
     @property
     def packed(self) -> int:
-        """The mark as a number: there are nine for each Tenant, and the garbage collector passes numbers by."""
+        """The digest as one integer. There are nine of them for each Tenant, and the garbage collector skips
+        integers."""
         return self.digest * len(_MANAGERS) + _MANAGERS.index(self.manager)
 
     @classmethod
@@ -48,11 +49,11 @@ class ObjectDigest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManagedKind:
-    """A kind of object that a Tenant's Namespace holds.
+    """A kind of object that we manage in Tenants' Namespaces.
 
-    `essence` gives what of an object is decided here, as JSON that is the same for what the host takes as the same:
-    defaults filled in, quantities as numbers. `belongs` tells by namespace and name which objects are looked at.
-    `must_be_replaced` tells, of an object and the wanted one, whether the host forbids to make the one the other.
+    `normalize` returns the fields that we decide on, as JSON that is equal for equivalent objects: defaults filled in,
+    quantities as numbers. `selects` tells by namespace and name whether an object is ours to manage.
+    `must_be_replaced` tells whether kube-apiserver forbids updating the current object to the desired one.
     """
 
     resource: ClusterResource
@@ -68,13 +69,13 @@ class ManagedKind:
 
 
 class ObjectDigests(ProjectionByNamespace[int]):
-    """A handler of an informer, and the index that it keeps: ten thousand Tenants have ninety thousand objects.
+    """A handler of an informer that stores digests, not objects: ten thousand Tenants have ninety thousand objects.
 
-    `concern` is told the Namespace of an object that is not as it was known to be.
+    `on_change` is called with the Namespace of an object whose digest has changed.
     """
 
-    def __init__(self, kind: ManagedKind, *, concern: Callable[[str], None]) -> None:
-        super().__init__(self._mark, on_change=concern)
+    def __init__(self, kind: ManagedKind, *, on_change: Callable[[str], None]) -> None:
+        super().__init__(self._packed_digest, on_change=on_change)
         self.kind = kind
 
     def get(self, namespace: str, name: str) -> ObjectDigest | None:
@@ -85,96 +86,97 @@ class ObjectDigests(ProjectionByNamespace[int]):
         return tuple(self.values(namespace))
 
     def record_written(self, obj: Object) -> None:
-        """What a write of ours came to: the event that tells the same is no news then."""
+        """Record the result of our own write: its event then changes no digest and enqueues nothing."""
         self.put(key_of(obj), self.kind.digest_of(obj).packed)
 
     def record_deleted(self, namespace: str, name: str) -> None:
         self.put(Key(namespace, name), None)
 
-    def _mark(self, obj: Object) -> int | None:
+    def _packed_digest(self, obj: Object) -> int | None:
         return self.kind.digest_of(obj).packed if self.kind.selects(*key_of(obj)) else None
 
 
-class _NobodysElse:
-    """The names in a Tenant's own Namespace are ours to use."""
+class _AnyOwner:
+    """Lets every object be written to: in a Tenant's own Namespace, the names are ours to use."""
 
     def refusal(self, current: Object) -> str:
         return ""
 
 
 class ContentWriter:
-    """Every method raises the host's StatusError, NotLeading. `chart` is the setting at present."""
+    """Every method raises the cluster's StatusError, and NotLeading. `chart` returns the current setting."""
 
     def __init__(self, *, writer: ClusterWriter, cluster: ClusterClient, chart: Callable[[], ChartMode]) -> None:
         self._writer = writer
         self._cluster = cluster
         self._chart = chart
 
-    async def ensure(self, digests: ObjectDigests, desire: Renderer, release: Key | None) -> Sequence[Finding]:
-        """Make an object as `desire` says; what Helm has otherwise is found, and left.
+    async def ensure(self, digests: ObjectDigests, render: Renderer, release: Key | None) -> Sequence[Finding]:
+        """Create or update the object that `render` returns. A differing object of Helm's is reported and left as it
+        is.
 
-        `release` is Helm's for it, None for what no chart of a Tenant makes.
+        `release` is the Helm release that the object is part of, None if no chart of a Tenant creates it.
         """
-        wanted = desire(None)
-        metadata = wanted["metadata"]
-        mark, digest = digests.get(metadata["namespace"], metadata["name"]), digests.kind.digest(wanted)
-        if mark is not None and mark.digest == digest and not self._is_to_hand_over(mark.manager, release):
+        desired = render(None)
+        metadata = desired["metadata"]
+        known, digest = digests.get(metadata["namespace"], metadata["name"]), digests.kind.digest(desired)
+        if known is not None and known.digest == digest and not self._should_hand_over(known.manager, release):
             return []
-        current = None if mark is None else await self._read(digests, wanted)
+        current = None if known is None else await self._read(digests, metadata["namespace"], metadata["name"])
         if (
             current is not None
             and object_manager(current) is not ObjectManager.HELM
-            and digests.kind.must_be_replaced(current, wanted)
+            and digests.kind.must_be_replaced(current, desired)
         ):
             await self._writer.delete(digests.kind.resource, current)
             current = None
         written = await self._writer.ensure(
             digests.kind.resource,
-            lambda held: self._desire(desire, held, release),
+            lambda stored: self._render(render, stored, release),
             observed=current,
-            owner=_NobodysElse(),
+            owner=_AnyOwner(),
         )
         digests.record_written(written)
         if object_manager(written) is ObjectManager.HELM and digests.kind.digest(written) != digest:
-            return [chart_conflict(_named(digests.kind.resource, metadata["name"]))]
+            return [chart_conflict(_quoted(digests.kind.resource, metadata["name"]))]
         return []
 
     async def remove(self, digests: ObjectDigests, namespace: str, name: str) -> Sequence[Finding]:
-        """Delete an object of our making; what Helm keeps is found, and what others made stays."""
-        mark = digests.get(namespace, name)
-        if mark is None or mark.manager is ObjectManager.OTHER:
+        """Delete an object that we created. An object of Helm's is reported and left, any other is left."""
+        known = digests.get(namespace, name)
+        if known is None or known.manager is ObjectManager.OTHER:
             return []
-        if mark.manager is ObjectManager.HELM:
-            return [chart_conflict(_named(digests.kind.resource, name))]
-        current = await self._read(digests, {"metadata": {"namespace": namespace, "name": name}})
+        if known.manager is ObjectManager.HELM:
+            return [chart_conflict(_quoted(digests.kind.resource, name))]
+        current = await self._read(digests, namespace, name)
         if current is None or object_manager(current) is not ObjectManager.OURS or is_terminating(current):
             return []
         await self._writer.delete(digests.kind.resource, current)
         digests.record_deleted(namespace, name)
         return []
 
-    def _desire(self, desire: Renderer, current: Object | None, release: Key | None) -> Object:
-        desired = desire(current)
-        held = object_manager(current) if current is not None else None
-        if current is not None and held is ObjectManager.HELM:
+    def _render(self, render: Renderer, current: Object | None, release: Key | None) -> Object:
+        desired = render(current)
+        manager = object_manager(current) if current is not None else None
+        if current is not None and manager is ObjectManager.HELM:
             return missing_fields(desired, current)
-        if held is None or self._is_to_hand_over(held, release):
+        if manager is None or self._should_hand_over(manager, release):
             return with_manager_labels(desired, release if self._chart() == "flux" else None)
         return desired
 
-    def _is_to_hand_over(self, held: ObjectManager, release: Key | None) -> bool:
-        return held is ObjectManager.OURS and release is not None and self._chart() == "flux"
+    def _should_hand_over(self, manager: ObjectManager, release: Key | None) -> bool:
+        """Whether Helm is to take over the object from us."""
+        return manager is ObjectManager.OURS and release is not None and self._chart() == "flux"
 
-    async def _read(self, marks: ObjectDigests, wanted: Object) -> Object | None:
-        metadata = wanted["metadata"]
+    async def _read(self, digests: ObjectDigests, namespace: str, name: str) -> Object | None:
         try:
-            return await self._cluster.get(marks.kind.resource, metadata["namespace"], metadata["name"])
+            return await self._cluster.get(digests.kind.resource, namespace, name)
         except StatusError as e:
             if e.reason != "NotFound":
                 raise
-            marks.record_deleted(metadata["namespace"], metadata["name"])
+            digests.record_deleted(namespace, name)
             return None
 
 
-def _named(resource: ClusterResource, name: str) -> str:
+def _quoted(resource: ClusterResource, name: str) -> str:
     return f'the {resource.kind} "{name}"'

@@ -1,4 +1,4 @@
-"""The steps that write into a Tenant's Namespace, put together with what they watch."""
+"""Constructs the steps that write into a Tenant's Namespace, with the handlers that watch what they write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 from apiserver.meta.resource import Object
 from controller.tenant import quota_step as quota
-from controller.tenant import rbac_step as access
+from controller.tenant import rbac_step as rbac
 from controller.tenant import tenantgateway_step as tenantgateway
 from controller.tenant import values_secret_step as values
 from controller.tenant.helm_ownership import ChartMode
@@ -25,8 +25,8 @@ from registry.cluster.interface import ClusterResource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContentSettings:
-    """What the platform says of the contents, each as it is at present. `tenantgateway` gives the spec for an apex,
-    `served` whether the host has TenantGateways."""
+    """The current settings of the contents, each read on demand. `tenantgateway` returns the spec for an apex domain,
+    `served` whether the cluster serves TenantGateways."""
 
     chart: Callable[[], ChartMode]
     cluster: Callable[[], Mapping[str, str]]
@@ -37,46 +37,44 @@ class ContentSettings:
 
 class AddHandler(Protocol):
     def __call__(self, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
-        """Tell the handler of the objects of a kind, in all namespaces; with `name`, of those of that name alone."""
+        """Add the handler to an informer of the kind in all namespaces; with `name`, of objects of that name only."""
         ...
 
 
 def content_steps(
     *, contents: ContentWriter, enqueuer: TenantEnqueuer, add_handler: AddHandler, settings: ContentSettings
 ) -> Sequence[Step]:
-    """The steps in their order; their handlers are added with `listen`."""
+    """The steps in run order. Their event handlers are registered with `add_handler`."""
 
-    def marks(part: ManagedKind, name: str = "") -> ObjectDigests:
-        made = ObjectDigests(part, concern=enqueuer.enqueue_owner)
-        add_handler(part.resource, made, name=name)
-        return made
+    def digests_of(kind: ManagedKind, name: str = "") -> ObjectDigests:
+        digests = ObjectDigests(kind, on_change=enqueuer.enqueue_owner)
+        add_handler(kind.resource, digests, name=name)
+        return digests
 
     add_handler(
         tenantgateway.MANAGED_TENANTGATEWAY.resource,
         TenantGatewayServedHandler(tree=enqueuer.tree, enqueue=enqueuer.add),
     )
-    secrets, inherited = (
-        marks(values.MANAGED_VALUES_SECRET, values.SECRET_NAME),
-        InheritedValues(enqueue_heirs=enqueuer.enqueue_heirs),
-    )
+    secrets = digests_of(values.MANAGED_VALUES_SECRET, values.SECRET_NAME)
+    inherited = InheritedValues(enqueue_heirs=enqueuer.enqueue_heirs)
     add_handler(values.MANAGED_VALUES_SECRET.resource, inherited, name=values.SECRET_NAME)
     return (
         ValuesStep(contents=contents, digests=secrets, inherited=inherited, cluster=settings.cluster),
         RbacStep(
             contents=contents,
-            accounts=marks(access.MANAGED_SERVICE_ACCOUNT),
-            bindings=marks(access.MANAGED_ROLE_BINDING),
+            accounts=digests_of(rbac.MANAGED_SERVICE_ACCOUNT),
+            bindings=digests_of(rbac.MANAGED_ROLE_BINDING),
         ),
         TenantGatewayStep(
             contents=contents,
-            digests=marks(tenantgateway.MANAGED_TENANTGATEWAY),
+            digests=digests_of(tenantgateway.MANAGED_TENANTGATEWAY),
             spec=settings.tenantgateway,
             served=settings.served,
         ),
         QuotaStep(
             contents=contents,
-            quotas=marks(quota.MANAGED_QUOTA, quota.QUOTA),
-            ranges=marks(quota.MANAGED_LIMIT_RANGE, quota.LIMITS),
+            quotas=digests_of(quota.MANAGED_QUOTA, quota.QUOTA_NAME),
+            ranges=digests_of(quota.MANAGED_LIMIT_RANGE, quota.LIMIT_RANGE_NAME),
             limits=settings.limits,
         ),
     )

@@ -1,7 +1,7 @@
-"""Whose a Namespace is. Pure.
+"""Decides to whom a Namespace belongs. Pure.
 
-A Namespace that the reconciler makes carries a record: the Tenant, its uid, and when it was made. Only a Namespace
-whose record is its own, and not copied from another one, is ever deleted by us (ATTACK-07).
+A Namespace that the reconciler creates carries a record: the Tenant, its uid, and the time of creation. We delete a
+Namespace only if its record is its own, not copied from another Namespace (ATTACK-07).
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ UID_ANNOTATION = "apps.cozystack.io/tenant-uid"
 MADE_ANNOTATION = "apps.cozystack.io/tenant-namespace-made"
 ADOPT_ANNOTATION = "apps.cozystack.io/adopt"
 
-# Between our clock and the host's. A backup that is restored, or a manifest that is copied, is older than that.
+# Between our clock and the cluster's. The record of a restored backup or of a copied manifest is older than that.
 _CLOCK_SKEW_SECONDS = 60.0
 
 
 class Ownership(Enum):
     OURS = "ours"
-    """Made by us for this Tenant, adopted for it, or the root's."""
+    """Created by us for this Tenant, adopted by it, or the root's."""
     HELM = "helm"
-    """Made by the chart of this Tenant's HelmRelease."""
+    """Created by the chart of this Tenant's HelmRelease."""
     FOREIGN = "foreign"
 
 
 @dataclass(frozen=True, slots=True)
 class TenantRecord:
-    """What a Namespace says of the Tenant that it was made for."""
+    """The Tenant for which a Namespace was created, as its annotations name it."""
 
     tenant: Key
     uid: str
 
 
 def ownership(namespace: Object, tenant: TenantSummary) -> Ownership:
-    """Whose the Namespace with the name of the Tenant's workload namespace is.
+    """Tells to whom a Namespace belongs that has the name of the Tenant's workload namespace.
 
-    tenant-root is the root's, whoever made it: no other Tenant can have it, and it is there before the root is.
+    tenant-root belongs to the root, no matter who created it: no other Tenant can have it, and it exists before the
+    root does.
     """
     metadata = namespace["metadata"]
     labels, annotations = _strings(metadata, "labels"), _strings(metadata, "annotations")
@@ -53,18 +54,19 @@ def ownership(namespace: Object, tenant: TenantSummary) -> Ownership:
         release = annotations.get(RELEASE_NAMESPACE_ANNOTATION), annotations.get(RELEASE_NAME_ANNOTATION)
         if tenant.is_root or release == (tenant.key.namespace, release_name(tenant.key.name)):
             return Ownership.HELM
-    adopted = annotations.get(ADOPT_ANNOTATION) == _text(tenant.key)
-    recorded = read_record(namespace) == TenantRecord(tenant.key, tenant.uid)
-    return Ownership.OURS if tenant.is_root or adopted or recorded else Ownership.FOREIGN
+    is_adopted = annotations.get(ADOPT_ANNOTATION) == _format_key(tenant.key)
+    is_recorded = read_record(namespace) == TenantRecord(tenant.key, tenant.uid)
+    return Ownership.OURS if tenant.is_root or is_adopted or is_recorded else Ownership.FOREIGN
 
 
 def record_annotations(tenant: TenantSummary, now: datetime) -> dict[str, str]:
-    """The record, for a Namespace that is made at `now`."""
+    """The annotations that record the Tenant on a Namespace created at `now`."""
     made = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return {TENANT_ANNOTATION: _text(tenant.key), UID_ANNOTATION: tenant.uid, MADE_ANNOTATION: made}
+    return {TENANT_ANNOTATION: _format_key(tenant.key), UID_ANNOTATION: tenant.uid, MADE_ANNOTATION: made}
 
 
 def read_record(namespace: Object) -> TenantRecord | None:
+    """None if the annotations are missing or incomplete."""
     annotations = _strings(namespace["metadata"], "annotations")
     home, slash, name = annotations.get(TENANT_ANNOTATION, "").partition("/")
     uid = annotations.get(UID_ANNOTATION, "")
@@ -72,8 +74,8 @@ def read_record(namespace: Object) -> TenantRecord | None:
 
 
 def may_be_deleted(namespace: Object) -> bool:
-    """Whether the Namespace is of our making, so that it goes with its Tenant: it was not adopted, Helm does not
-    manage it, nothing forbids it, and its record was written when it was made."""
+    """Whether the Namespace is deleted with its Tenant: we created it, it was not adopted, Helm does not manage it, and
+    no label protects it."""
     metadata = namespace["metadata"]
     labels, annotations = _strings(metadata, "labels"), _strings(metadata, "annotations")
     if labels.get(MANAGED_BY_LABEL) == "Helm" or ADOPT_ANNOTATION in annotations:
@@ -82,7 +84,7 @@ def may_be_deleted(namespace: Object) -> bool:
 
 
 def is_created_by_us(namespace: Object) -> bool:
-    """Whether there is a record, and it was written when the Namespace was made."""
+    """Whether there is a record, and it was written when the Namespace was created."""
     metadata = namespace["metadata"]
     if read_record(namespace) is None:
         return False
@@ -94,22 +96,22 @@ def is_created_by_us(namespace: Object) -> bool:
 
 
 def is_of_former_tenant(namespace: Object | None, tenant: TenantSummary) -> bool:
-    """Whether we made the Namespace for a Tenant of the same name that is gone: clean-up will take it away."""
-    written = read_record(namespace) if namespace is not None else None
-    if namespace is None or written is None or written.tenant != tenant.key or written.uid == tenant.uid:
+    """Whether we created the Namespace for a deleted Tenant of the same name: it is about to be deleted."""
+    record = read_record(namespace) if namespace is not None else None
+    if namespace is None or record is None or record.tenant != tenant.key or record.uid == tenant.uid:
         return False
     return may_be_deleted(namespace)
 
 
 def conflict_message(tenant: TenantSummary) -> str:
-    """What to say of a foreign Namespace, with the remedy."""
+    """The message about a Namespace that belongs to somebody else, with the remedy."""
     return (
         f'Namespace "{tenant.namespace}" exists and was not made for this tenant; delete it, or give it to the tenant '
-        f"with the annotation {ADOPT_ANNOTATION}: {_text(tenant.key)}"
+        f"with the annotation {ADOPT_ANNOTATION}: {_format_key(tenant.key)}"
     )
 
 
-def _text(key: Key) -> str:
+def _format_key(key: Key) -> str:
     return f"{key.namespace}/{key.name}"
 
 

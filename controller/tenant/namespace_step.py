@@ -1,4 +1,4 @@
-"""The step that makes a Tenant's Namespace, labels it, and keeps it so (R-054 to R-056, ATTACK-07)."""
+"""The step that creates a Tenant's Namespace, labels it, and reverts drift (R-054 to R-056, ATTACK-07)."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from registry.tenant.summary import TenantSummary
 from registry.tenant.types import EffectiveHost
 
 NAMESPACE_READY = "NamespaceReady"
-# A condition shows what is wrong, and not all of it.
-_SHOWN = 100
+# A message shows this many characters of a wrong name.
+_MAX_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InheritedSettings:
-    """What the labels of a Namespace say besides its place: of the Tenant, or of an ancestor.
+    """Settings of the Tenant or of an ancestor that the labels of its Namespace show, besides its place in the tree.
 
-    `gateway` is the workload namespace of the Gateway's owner, empty if the tree gives none.
+    `gateway` is the workload namespace of the Gateway's owner, empty if the Tenant and its ancestors have no Gateway.
     """
 
     host: EffectiveHost | None = None
@@ -63,18 +63,18 @@ def render_namespace(
     parent: Object | None = None,
     current: Object | None = None,
 ) -> Object:
-    """The Namespace of a Tenant, as a merge patch: None is what must not be there (R-054 to R-074).
+    """The Namespace of a Tenant as a merge patch, with None for labels that must be absent (R-054 to R-074).
 
-    `parent` is the Namespace of the parent, `current` the Namespace as it is. All ancestor labels are ours: one that
-    names somebody else would open the tenant to them, and goes.
+    `parent` is the parent's Namespace, `current` the stored Namespace. All ancestor labels are ours: one that names
+    another tenant would let that tenant in through network policies, and is removed.
     """
-    held = _strings(current, "labels")
+    current_labels = _strings(current, "labels")
     labels: dict[str, str | None] = {
         HOST_LABEL: host_label(inherited.host),
         SCHEDULING_CLASS_LABEL: scheduling_class_label(inherited.scheduling_class),
     }
     labels |= {NAMESPACE_LABEL_PREFIX + name: owner or None for name, owner in inherited.services.by_name().items()}
-    labels |= {key: None for key in held if key.startswith(ANCESTOR_LABEL_PREFIX)}
+    labels |= {key: None for key in current_labels if key.startswith(ANCESTOR_LABEL_PREFIX)}
     labels |= {ANCESTOR_LABEL_PREFIX + each.namespace: "" for each in (tenant, *ancestors)}
     if tenant.is_root:
         labels[NO_DELETE_LABEL] = "true"
@@ -94,19 +94,20 @@ def render_namespace(
 
 
 def host_label(host: EffectiveHost | None) -> str | None:
-    """None for a host that no label can hold, or that is no domain (FACT-6)."""
+    """None for a host that is too long for a label value or not a valid domain (FACT-6)."""
     if host is None or len(host.value) > MAX_LABEL_VALUE or host_errors(host.value):
         return None
     return host.value
 
 
 def scheduling_class_label(name: str) -> str | None:
-    """None for a name that no label can hold."""
+    """None for a name that is not a valid label value."""
     return name if name and not label_value_errors(name) else None
 
 
 def _is_attached(namespace: Object | None) -> bool:
-    """Whether the gateway label is the gateway part's: where the tree gives no owner, it stays as it is."""
+    """Whether the TenantGateway controller has set the gateway label. It stays as it is if no ancestor has a
+    Gateway."""
     return GATEWAY_ATTACHED_BY_ANNOTATION in _strings(namespace, "annotations")
 
 
@@ -115,18 +116,21 @@ def _strings(namespace: Object | None, field: str) -> Mapping[str, str]:
 
 
 def conflicting_labels(desired: Object, current: Object) -> list[str]:
-    """The labels of a Namespace that somebody else manages whose values are not ours. The chart writes empty ones."""
-    held, wanted = _strings(current, "labels"), desired["metadata"]["labels"]
-    return sorted(key for key in wanted.keys() & held.keys() if _said(key, held[key]) != _said(key, wanted[key]))
+    """The labels with other values than ours on a Namespace that somebody else manages."""
+    present, wanted = _strings(current, "labels"), desired["metadata"]["labels"]
+    return sorted(
+        key for key in wanted.keys() & present.keys() if _comparable(key, present[key]) != _comparable(key, wanted[key])
+    )
 
 
-def _said(key: str, value: str | None) -> str | None:
+def _comparable(key: str, value: str | None) -> str | None:
+    """The chart writes every service label, empty if there is no owner: that equals an absent label."""
     return (value or None) if key.startswith(NAMESPACE_LABEL_PREFIX) else value
 
 
 def helm_patch(desired: Object, current: Object) -> Object:
-    """What we write on a Namespace that Helm manages: what is missing, and the gateway label that is not Helm's but the
-    gateway part's."""
+    """The patch of a Namespace that Helm manages: the missing fields, and the gateway label if the TenantGateway
+    controller has set it, because then it is not Helm's."""
     added = missing_fields(desired, current)
     if desired["metadata"]["labels"].get(GATEWAY_LABEL) and _is_attached(current):
         metadata = added.setdefault("metadata", {})
@@ -136,27 +140,27 @@ def helm_patch(desired: Object, current: Object) -> Object:
 
 
 def blocking_finding(observed: ObservedTenant) -> Finding | None:
-    """What keeps us from writing the Namespace at present. Its end is an event that leads back here."""
+    """The reason why the Namespace must not be written now. When it no longer holds, an event enqueues the Tenant."""
     tenant = observed.tenant
     if observed.shares_namespace:
         return Finding(
-            NAMESPACE_READY, "False", "NamespaceConflict", f'namespace "{tenant.namespace}" is an older tenant\'s'
+            NAMESPACE_READY, "False", "NamespaceConflict", f'namespace "{tenant.namespace}" belongs to an older tenant'
         )
     if observed.namespace is not None and is_terminating(observed.namespace):
         return Finding(
             NAMESPACE_READY, "False", "NamespaceTerminating", f'namespace "{tenant.namespace}" is being deleted'
         )
     if is_of_former_tenant(observed.namespace, tenant):
-        why = f'namespace "{tenant.namespace}" is a former tenant\'s, and is about to be deleted'
-        return Finding(NAMESPACE_READY, "False", "NamespaceOfFormerTenant", why)
+        message = f'namespace "{tenant.namespace}" belongs to a deleted tenant and is about to be deleted'
+        return Finding(NAMESPACE_READY, "False", "NamespaceOfFormerTenant", message)
     if tenant.is_root:
         return None
     if not observed.ancestors:
-        why = f'namespace "{tenant.key.namespace}" is not the workload namespace of a tenant'
-        return Finding(NAMESPACE_READY, "False", "ParentNotFound", why)
+        message = f'namespace "{tenant.key.namespace}" is not the workload namespace of a tenant'
+        return Finding(NAMESPACE_READY, "False", "ParentNotFound", message)
     if observed.parent_namespace is None or is_terminating(observed.parent_namespace):
-        why = f'namespace "{tenant.key.namespace}" does not exist, or is being deleted'
-        return Finding(NAMESPACE_READY, "False", "ParentNamespaceNotReady", why)
+        message = f'namespace "{tenant.key.namespace}" does not exist or is being deleted'
+        return Finding(NAMESPACE_READY, "False", "ParentNamespaceNotReady", message)
     return None
 
 
@@ -169,7 +173,7 @@ class _NamespaceOwner:
 
 
 class NamespaceStep:
-    """Findings: NamespaceReady, and while they hold, NamespaceConflict and ChartConflict."""
+    """Findings: NamespaceReady always, NamespaceConflict, ChartConflict and SchedulingClassInvalid while they hold."""
 
     name = "namespace"
     condition = NAMESPACE_READY
@@ -183,26 +187,26 @@ class NamespaceStep:
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         if (found := blocking_finding(observed)) is not None:
-            return _refused(found)
+            return _with_conflict(found)
         tenant = observed.tenant
         owner = _NamespaceOwner(tenant)
         try:
             await self._writer.ensure(
-                NAMESPACES, partial(self._desire, observed), observed=observed.namespace, owner=owner
+                NAMESPACES, partial(self._render_for, observed), observed=observed.namespace, owner=owner
             )
         except ForeignObject as e:
-            return _refused(Finding(NAMESPACE_READY, "False", "NamespaceConflict", str(e)))
-        ready = Finding(NAMESPACE_READY, "True", "Reconciled", f'namespace "{tenant.namespace}" is as wanted')
-        return [ready, *_scheduling(observed), *_chart(observed)]
+            return _with_conflict(Finding(NAMESPACE_READY, "False", "NamespaceConflict", str(e)))
+        ready = Finding(NAMESPACE_READY, "True", "Reconciled", f'namespace "{tenant.namespace}" is up to date')
+        return [ready, *_scheduling_class_findings(observed), *_chart_conflicts(observed)]
 
-    def _desire(self, observed: ObservedTenant, current: Object | None) -> Object:
+    def _render_for(self, observed: ObservedTenant, current: Object | None) -> Object:
         tenant, desired = observed.tenant, _render(observed, current)
         if current is not None and ownership(current, tenant) is Ownership.HELM:
             return helm_patch(desired, current)
         if current is None and not tenant.is_root:
             annotations = desired["metadata"].get("annotations", {})
             desired["metadata"]["annotations"] = {**annotations, **record_annotations(tenant, self._now())}
-        # what was adopted, and the root, must not go with a release
+        # an adopted Namespace and the root's must not be deleted with a release
         if self._chart() == "flux" and not tenant.is_root and (current is None or may_be_deleted(current)):
             return with_manager_labels(desired, tenant_release(tenant))
         return desired
@@ -220,26 +224,26 @@ def _render(observed: ObservedTenant, current: Object | None) -> Object:
     )
 
 
-def _refused(finding: Finding) -> Sequence[Finding]:
+def _with_conflict(finding: Finding) -> Sequence[Finding]:
     if finding.reason != "NamespaceConflict":
         return [finding]
     return [finding, Finding("NamespaceConflict", "True", "NotOwned", finding.message)]
 
 
-def _scheduling(observed: ObservedTenant) -> Sequence[Finding]:
+def _scheduling_class_findings(observed: ObservedTenant) -> Sequence[Finding]:
     if not observed.scheduling_class or scheduling_class_label(observed.scheduling_class):
         return []
-    why = f"the name of the scheduling class in effect is no value of a label: {observed.scheduling_class[:_SHOWN]}"
-    return [Finding("SchedulingClassInvalid", "True", "NotALabel", why)]
+    message = f"the effective scheduling class is not a valid label value: {observed.scheduling_class[:_MAX_SHOWN]}"
+    return [Finding("SchedulingClassInvalid", "True", "NotALabel", message)]
 
 
-def _chart(observed: ObservedTenant) -> Sequence[Finding]:
-    """Of a Namespace that Helm manages we write only what Helm does not: a difference is told, not fought over."""
+def _chart_conflicts(observed: ObservedTenant) -> Sequence[Finding]:
+    """Differing labels of a Namespace that Helm manages are reported, not overwritten: Helm would write them again."""
     current = observed.namespace
     if current is None or ownership(current, observed.tenant) is not Ownership.HELM:
         return []
     labels = conflicting_labels(_render(observed, current), current)
     if not labels:
         return []
-    why = f"the tenant's chart gives the namespace other values of these labels, and keeps them: {', '.join(labels)}"
-    return [Finding(CHART_CONFLICT, "True", "LabelsDiffer", why)]
+    message = f"the tenant's chart sets other values for labels of the namespace, which are kept: {', '.join(labels)}"
+    return [Finding(CHART_CONFLICT, "True", "LabelsDiffer", message)]

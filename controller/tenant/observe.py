@@ -1,4 +1,4 @@
-"""What the reconciler of Tenants knows when it decides: one frozen value, and where the parts of it come from."""
+"""The state of a Tenant and its surroundings as the reconciler observes it: one frozen value, read from the caches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from registry.tenant.types import EffectiveGateway, EffectiveHost
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedTenant:
-    """`ancestors` are nearest first. `shares_host` tells whether another Tenant has the same effective host,
-    `shares_namespace` whether an older one has the same workload namespace."""
+    """`ancestors` are nearest first. `shares_host` is true if another Tenant has the same effective host,
+    `shares_namespace` if an older Tenant has the same workload namespace."""
 
     tenant: TenantSummary
     release: Object
@@ -34,13 +34,13 @@ class ObservedTenant:
 
 class TenantObserver:
     def __init__(self, *, tree: TenantTree, releases: ObjectLister, namespaces: ObjectLister) -> None:
-        """`releases` are HelmReleases by their own keys, status included; `namespaces` are by ('', name)."""
+        """`releases` are HelmReleases by their own keys and with their status; `namespaces` have keys ('', name)."""
         self._tree = tree
         self._releases = releases
         self._namespaces = namespaces
 
     def observe(self, key: Key) -> ObservedTenant | None:
-        """None for a Tenant that does not exist."""
+        """None if the Tenant does not exist."""
         tenant = self._tree.get(key)
         release = self._releases.get(Key(key.namespace, release_name(key.name)))
         if tenant is None or release is None:

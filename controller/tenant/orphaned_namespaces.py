@@ -1,7 +1,8 @@
-"""Takes away the Namespaces of Tenants that are gone: the net under the finalizer.
+"""Deletes the Namespaces of Tenants that no longer exist: the safety net behind the finalizer.
 
-A Tenant may have gone without it: taken off by hand, never set where no controller ran, or let go before the new
-Namespace was seen. A Namespace that we made goes when the host, asked now, has no HelmRelease of the recorded uid.
+A Tenant can be deleted without its finalizer: removed by hand, never set while no controller ran, or released before
+the new Namespace was observed. A Namespace that we created is deleted once a read from the cluster confirms that no
+HelmRelease of the recorded uid exists.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class RecordedNamespaces(Protocol):
 
 
 class OrphanedNamespaceCleanup:
+    """Methods raise the cluster's StatusError, and NotLeading."""
+
     def __init__(
         self, *, writer: ClusterWriter, cluster: ClusterClient, tree: TenantTree, namespaces: RecordedNamespaces
     ) -> None:
@@ -37,13 +40,13 @@ class OrphanedNamespaceCleanup:
         self._namespaces = namespaces
 
     async def run(self, key: Key) -> None:
-        """Raises the host's StatusError, NotLeading."""
+        """Delete the orphaned Namespaces whose record names the Tenant `key`."""
         for namespace in self._namespaces.recorded(key):
-            written = read_record(namespace)
-            if written is None or is_terminating(namespace) or not may_be_deleted(namespace):
+            record = read_record(namespace)
+            if record is None or is_terminating(namespace) or not may_be_deleted(namespace):
                 continue
             tenant = self._tree.get(key)
-            if (tenant is not None and tenant.uid == written.uid) or await self._exists(key, written.uid):
+            if (tenant is not None and tenant.uid == record.uid) or await self._exists(key, record.uid):
                 continue
             _logger.info("deleting namespace %s: its tenant %s/%s is gone", namespace["metadata"]["name"], *key)
             await self._writer.delete(NAMESPACES, namespace)
@@ -52,7 +55,7 @@ class OrphanedNamespaceCleanup:
         try:
             release = await self._cluster.get(HELMRELEASES, key.namespace, release_name(key.name))
         except StatusError as e:
-            # any other 404 says that HelmReleases are not served at all, and nothing about this one
+            # any other 404 means that HelmReleases are not served at all; it says nothing about this one
             if e.code == 404 and e.reason == "NotFound" and (e.details or {}).get("name"):
                 return False
             raise

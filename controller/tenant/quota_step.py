@@ -1,6 +1,7 @@
-"""The step of what a Tenant may use: ResourceQuota `tenant-quota` with exactly the declared keys (R-313, PEER-13).
+"""The step of a Tenant's ResourceQuota `tenant-quota`, which has exactly the declared keys (R-313, PEER-13).
 
-With it goes LimitRange `tenant-range-limits`, without which no container could start under the quota.
+With a quota, the step also creates LimitRange `tenant-range-limits`: without its defaults, containers that declare no
+requests and limits could not start.
 """
 
 from __future__ import annotations
@@ -17,34 +18,34 @@ from registry import quantity
 from registry.cluster.interface import LIMITRANGES, RESOURCEQUOTAS
 from registry.tenant.summary import TenantSummary
 
-QUOTA, LIMITS = "tenant-quota", "tenant-range-limits"
+QUOTA_NAME, LIMIT_RANGE_NAME = "tenant-quota", "tenant-range-limits"
 
 ContainerLimits = Mapping[str, Mapping[str, str]]
 """`default` and `defaultRequest` of containers, by resource."""
 
 
 def render_quota(tenant: TenantSummary, current: Object | None = None) -> Object:
-    """The ResourceQuota as a merge patch. The host writes quantities in a form of its own, and keeps that."""
-    held = _hard(current) if current is not None else {}
-    hard: Object = {key: None for key in held if key not in tenant.quotas}
+    """The ResourceQuota as a merge patch. Quantities that kube-apiserver has stored in canonical form are kept."""
+    present = _hard(current) if current is not None else {}
+    hard: Object = {key: None for key in present if key not in tenant.quotas}
     for key, value in sorted(tenant.quotas.items()):
-        same = key in held and _amount(held[key]) == _amount(value)
-        hard[key] = held[key] if same else str(value)
-    return {"metadata": {"name": QUOTA, "namespace": tenant.namespace}, "spec": {"hard": hard}}
+        is_equal = key in present and _canonical_quantity(present[key]) == _canonical_quantity(value)
+        hard[key] = present[key] if is_equal else str(value)
+    return {"metadata": {"name": QUOTA_NAME, "namespace": tenant.namespace}, "spec": {"hard": hard}}
 
 
 def render_limit_range(tenant: TenantSummary, limits: ContainerLimits, current: Object | None = None) -> Object:
-    """The LimitRange. A list is written whole or not at all."""
+    """The LimitRange as a merge patch, which replaces the list of limits as a whole or leaves it."""
     desired: Object = {
-        "metadata": {"name": LIMITS, "namespace": tenant.namespace},
+        "metadata": {"name": LIMIT_RANGE_NAME, "namespace": tenant.namespace},
         "spec": {"limits": [{"type": "Container", **{kind: dict(values) for kind, values in limits.items()}}]},
     }
-    if current is not None and _limits(current) == _limits(desired):
+    if current is not None and _normalize_limits(current) == _normalize_limits(desired):
         return {**desired, "spec": {}}
-    held = (current.get("spec") or {}).get("limits") if current is not None else None
-    # items that have all that is wanted, and more, are taken for wanted: what is not is named
+    present = (current.get("spec") or {}).get("limits") if current is not None else None
+    # an item with additional fields would count as up to date: they are removed explicitly
     [limit] = desired["spec"]["limits"]
-    limit |= {field: None for each in held or () for field in each if field not in limit}
+    limit |= {field: None for each in present or () for field in each if field not in limit}
     return desired
 
 
@@ -52,37 +53,39 @@ def _hard(quota: Object) -> Mapping[str, Any]:
     return (quota.get("spec") or {}).get("hard") or {}
 
 
-def _amount(value: Any) -> str:
-    """The same text for the same quantity; damage is only like itself."""
+def _canonical_quantity(value: Any) -> str:
+    """A string that is equal for equal quantities; a malformed value equals only itself."""
     try:
         return str(quantity.parse(value))
     except (ValueError, TypeError):
         return f"{value!r}"
 
 
-def _quota(obj: Object) -> object:
-    return {key: _amount(value) for key, value in _hard(obj).items()}
+def _normalize_quota(obj: Object) -> object:
+    return {key: _canonical_quantity(value) for key, value in _hard(obj).items()}
 
 
-def _limits(obj: Object) -> object:
-    return [_limit(each) for each in (obj.get("spec") or {}).get("limits") or ()]
+def _normalize_limits(obj: Object) -> object:
+    return [_normalize_limit(each) for each in (obj.get("spec") or {}).get("limits") or ()]
 
 
-def _limit(limit: Mapping[str, Any]) -> object:
+def _normalize_limit(limit: Mapping[str, Any]) -> object:
     return {
-        field: {key: _amount(each) for key, each in value.items()} if isinstance(value, dict) else value
+        field: {key: _canonical_quantity(each) for key, each in value.items()} if isinstance(value, dict) else value
         for field, value in limit.items()
     }
 
 
-MANAGED_QUOTA = ManagedKind(resource=RESOURCEQUOTAS, normalize=_quota, selects=lambda namespace, name: name == QUOTA)
+MANAGED_QUOTA = ManagedKind(
+    resource=RESOURCEQUOTAS, normalize=_normalize_quota, selects=lambda namespace, name: name == QUOTA_NAME
+)
 MANAGED_LIMIT_RANGE = ManagedKind(
-    resource=LIMITRANGES, normalize=_limits, selects=lambda namespace, name: name == LIMITS
+    resource=LIMITRANGES, normalize=_normalize_limits, selects=lambda namespace, name: name == LIMIT_RANGE_NAME
 )
 
 
 class QuotaStep:
-    """Findings: ChartConflict. To be the last of the steps: a quota may count what the others write."""
+    """Findings: ChartConflict. It must be the last step: a quota may count objects that the other steps create."""
 
     name = "quota"
     condition = "QuotaReady"
@@ -95,7 +98,7 @@ class QuotaStep:
         ranges: ObjectDigests,
         limits: Callable[[], ContainerLimits],
     ) -> None:
-        self._writer = contents
+        self._contents = contents
         self._quotas = quotas
         self._ranges = ranges
         self._limits = limits
@@ -104,10 +107,12 @@ class QuotaStep:
         tenant, limits, release = observed.tenant, self._limits(), tenant_release(observed.tenant)
         if not tenant.quotas:
             return [
-                *await self._writer.remove(self._quotas, tenant.namespace, QUOTA),
-                *await self._writer.remove(self._ranges, tenant.namespace, LIMITS),
+                *await self._contents.remove(self._quotas, tenant.namespace, QUOTA_NAME),
+                *await self._contents.remove(self._ranges, tenant.namespace, LIMIT_RANGE_NAME),
             ]
         return [
-            *await self._writer.ensure(self._ranges, lambda held: render_limit_range(tenant, limits, held), release),
-            *await self._writer.ensure(self._quotas, lambda held: render_quota(tenant, held), release),
+            *await self._contents.ensure(
+                self._ranges, lambda current: render_limit_range(tenant, limits, current), release
+            ),
+            *await self._contents.ensure(self._quotas, lambda current: render_quota(tenant, current), release),
         ]

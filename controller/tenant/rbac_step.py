@@ -1,5 +1,6 @@
-"""The step of who may do what in a Tenant's Namespace: its ServiceAccount, and RoleBindings to the ClusterRoles
-cozy:tenant* for its people and for the service accounts of the Tenant and its ancestors (R-024 to R-026)."""
+"""The step of the permissions in a Tenant's Namespace: its ServiceAccount, and RoleBindings of the ClusterRoles
+cozy:tenant* to the Tenant's user groups and to the service accounts of the Tenant and its ancestors (R-024 to
+R-026)."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from registry.rbac import role_index as rbac
 from registry.tenant.summary import TenantSummary
 
 LEVELS = ("view", "use", "admin", "super-admin")
-"""Each may what those before it may."""
+"""Each level includes the permissions of the levels before it."""
 ROLE = "cozy:tenant"
 ROLES = (ROLE, *(f"{ROLE}:{level}" for level in LEVELS))
 
@@ -26,7 +27,7 @@ def render_service_account(tenant: TenantSummary) -> Object:
 
 
 def render_role_binding(role: str, tenant: TenantSummary, ancestors: Sequence[TenantSummary]) -> Object:
-    """The RoleBinding of one of ROLES, and of that name."""
+    """The RoleBinding of one of ROLES, which has the name of the role."""
     level = role.removeprefix(ROLE).removeprefix(":")
     levels = LEVELS[LEVELS.index(level) :] if level else LEVELS
     groups = [{"kind": "Group", "name": f"{tenant.namespace}-{each}", "apiGroup": rbac.GROUP} for each in levels]
@@ -40,8 +41,8 @@ def render_role_binding(role: str, tenant: TenantSummary, ancestors: Sequence[Te
     }
 
 
-def _binding(obj: Object) -> object:
-    # in which order they stand is nobody's business
+def _normalize_role_binding(obj: Object) -> object:
+    # the order of subjects has no meaning
     subjects = {
         (str(each.get("kind")), str(each.get("namespace") or ""), str(each.get("name")))
         for each in obj.get("subjects") or ()
@@ -59,7 +60,7 @@ MANAGED_SERVICE_ACCOUNT = ManagedKind(
 )
 MANAGED_ROLE_BINDING = ManagedKind(
     resource=ROLEBINDINGS,
-    normalize=_binding,
+    normalize=_normalize_role_binding,
     selects=lambda namespace, name: name in ROLES,
     must_be_replaced=lambda current, desired: _role(current) != _role(desired),
 )
@@ -72,19 +73,19 @@ class RbacStep:
     condition = "AccessReady"
 
     def __init__(self, *, contents: ContentWriter, accounts: ObjectDigests, bindings: ObjectDigests) -> None:
-        self._writer = contents
+        self._contents = contents
         self._accounts = accounts
         self._bindings = bindings
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
         tenant, release = observed.tenant, tenant_release(observed.tenant)
         account = render_service_account(tenant)
-        findings = [*await self._writer.ensure(self._accounts, lambda current: account, release)]
+        findings = [*await self._contents.ensure(self._accounts, lambda current: account, release)]
         for role in ROLES:
             binding = render_role_binding(role, tenant, observed.ancestors)
-            findings += await self._writer.ensure(self._bindings, partial(_whatever_is_there, binding), release)
+            findings += await self._contents.ensure(self._bindings, partial(_ignore_current, binding), release)
         return findings
 
 
-def _whatever_is_there(desired: Object, current: Object | None) -> Object:
+def _ignore_current(desired: Object, current: Object | None) -> Object:
     return desired

@@ -1,4 +1,4 @@
-"""Brings the host to what a Tenant asks for: clean up, observe, take each step, write what was found."""
+"""The reconciler of Tenants: delete orphaned Namespaces, observe the Tenant, run each step, write the conditions."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Step(Protocol):
 
     @property
     def condition(self) -> str:
-        """The type of the condition that says so when the host refuses what the step writes."""
+        """The type of the condition that reports that the cluster has rejected a write of the step."""
         ...
 
     async def run(self, observed: ObservedTenant) -> Sequence[Finding]:
-        """What was found. Raises StatusError, NotLeading."""
+        """Returns the conditions that the step found. Raises StatusError, NotLeading."""
         ...
 
 
 class TenantReconciler:
-    """A step that the host refuses stops no other step. Of a Tenant that is being deleted nothing is made any more.
+    """A step whose write is rejected does not stop the other steps. For a Tenant that is being deleted, no step runs.
 
-    The steps `inside` write into the Tenant's Namespace: they come after the others, and only if it is ready.
+    The `content_steps` write into the Tenant's Namespace: they run after the others, and only if it is ready.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TenantReconciler:
         self._observer = observer
         self._lifecycle = finalizer
         self._steps = tuple(steps)
-        self._inside = tuple(content_steps)
+        self._content_steps = tuple(content_steps)
         self._status = status
 
     async def reconcile(self, key: Key) -> None:
@@ -67,38 +67,38 @@ class TenantReconciler:
             return
         if not await self._lifecycle.ensure(observed):
             return
-        findings, refusals = await _take(self._steps, observed)
+        findings, rejections = await _run_steps(self._steps, observed)
         if any(each.type == NAMESPACE_READY and each.status == "True" for each in findings):
-            if observed.namespace is None and self._inside:
-                # just made: the event that tells so leads back here, after the others that wait for their Namespaces
+            if observed.namespace is None and self._content_steps:
+                # just created: its event enqueues the Tenant again, behind Tenants whose Namespaces are still missing
                 return
-            found, refused = await _take(self._inside, observed)
-            findings, refusals = [*findings, *found], [*refusals, *refused]
+            more_findings, more_rejections = await _run_steps(self._content_steps, observed)
+            findings, rejections = [*findings, *more_findings], [*rejections, *more_rejections]
         await self._status.write(observed, merge_chart_conflicts(findings))
-        if refusals:
-            raise min(refusals, key=is_namespace_terminating_error)
+        if rejections:
+            raise min(rejections, key=is_namespace_terminating_error)
 
 
-async def _take(steps: Sequence[Step], observed: ObservedTenant) -> tuple[list[Finding], list[StatusError]]:
-    """What the steps found, and what the host refused, which is among it."""
+async def _run_steps(steps: Sequence[Step], observed: ObservedTenant) -> tuple[list[Finding], list[StatusError]]:
+    """The findings of the steps, and the rejections of the cluster, each of which is also one of the findings."""
     findings: list[Finding] = []
-    refusals: list[StatusError] = []
+    rejections: list[StatusError] = []
     for step in steps:
         try:
             findings += await step.run(observed)
         except StatusError as e:
-            if not _is_refusal(e):
+            if not _is_rejection(e):
                 raise
-            refusals.append(e)
-            findings.append(Finding(step.condition, "False", "Refused", f"the host refused the {step.name}: {e}"))
-    return findings, refusals
+            rejections.append(e)
+            findings.append(Finding(step.condition, "False", "Refused", f"the cluster rejected the {step.name}: {e}"))
+    return findings, rejections
 
 
-def _is_refusal(error: StatusError) -> bool:
-    """Whether the host answered, and will answer the same until something is changed."""
+def _is_rejection(error: StatusError) -> bool:
+    """Whether a retry would fail with the same error until an object or a setting changes."""
     return 400 <= error.code < 500 and error.code not in (401, 404, 409, 410, 429)
 
 
 def all_tenant_keys(tree: TenantTree, namespaces: NamespaceEventHandler) -> Iterable[Key]:
-    """The keys to begin with: the Tenants that exist, and those whose Namespaces are left."""
+    """The initial keys: the Tenants that exist, and deleted ones whose Namespaces remain."""
     return dict.fromkeys(chain((tenant.key for tenant in tree), namespaces.tenants()))

@@ -1,5 +1,8 @@
-"""What a Tenant leaves in a Namespace that stays when it goes: one that was given to it. All that was ours is taken
-out again, so that nobody keeps rights in it, and nothing there follows the fate of another tenant."""
+"""Cleans up the Namespace that a deleted Tenant had adopted, and that therefore remains.
+
+Everything that we created in it is removed, so that nobody keeps permissions there, and no object in it is deleted
+with another tenant.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,22 @@ from registry.tenant.summary import TenantSummary
 
 
 def cleanup_patch(namespace: Object, tenant: TenantSummary) -> Object:
-    """The merge patch that takes our labels and our ownerReference off a Namespace; empty if there are none.
+    """The merge patch that removes our labels and our ownerReference from a Namespace; empty if it has none.
 
-    The gateway label stays where the gateway part wrote it.
+    The gateway label stays if the TenantGateway controller has set it.
     """
     metadata = namespace["metadata"]
     attached = GATEWAY_ATTACHED_BY_ANNOTATION in (metadata.get("annotations") or {})
     labels = {
         key: None for key in metadata.get("labels") or {} if _is_ours(key) and not (attached and key == GATEWAY_LABEL)
     }
-    held = metadata.get("ownerReferences") or []
-    kept = [each for each in held if (each.get("kind"), each.get("name")) != (NAMESPACES.kind, tenant.key.namespace)]
+    present = metadata.get("ownerReferences") or []
+    remaining = [
+        each for each in present if (each.get("kind"), each.get("name")) != (NAMESPACES.kind, tenant.key.namespace)
+    ]
     changes: Object = {"labels": labels} if labels else {}
-    if kept != held:
-        changes["ownerReferences"] = kept or None
+    if remaining != present:
+        changes["ownerReferences"] = remaining or None
     return {"metadata": changes} if changes else {}
 
 
@@ -42,24 +47,26 @@ def _is_ours(key: str) -> bool:
 
 
 class AdoptedNamespaceCleanup:
-    """To be given as `listen` to whoever keeps marks of what Namespaces hold. Methods raise the host's StatusError,
-    NotLeading."""
+    """Its `add_handler` is passed to `content_steps`, and so it learns of all objects that the steps create.
+
+    Methods raise the cluster's StatusError, and NotLeading.
+    """
 
     def __init__(self, *, writer: ClusterWriter, contents: ContentWriter, add_handler: AddHandler) -> None:
         self._writer = writer
-        self._writer = contents
-        self._listen = add_handler
-        self._marks: list[ObjectDigests] = []
+        self._contents = contents
+        self._add_handler = add_handler
+        self._digests: list[ObjectDigests] = []
 
     def add_handler(self, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
         if isinstance(handler, ObjectDigests):
-            self._marks.append(handler)
-        self._listen(resource, handler, name=name)
+            self._digests.append(handler)
+        self._add_handler(resource, handler, name=name)
 
     async def clean_up(self, namespace: Object, tenant: TenantSummary) -> None:
-        """What others made stays, and so does all that Helm manages."""
-        for marks in self._marks:
-            for name in marks.names(tenant.namespace):
-                await self._writer.remove(marks, tenant.namespace, name)
+        """Remove what we created. Objects of others and of Helm stay."""
+        for digests in self._digests:
+            for name in digests.names(tenant.namespace):
+                await self._contents.remove(digests, tenant.namespace, name)
         if changes := cleanup_patch(namespace, tenant):
             await self._writer.patch(NAMESPACES, namespace, changes)

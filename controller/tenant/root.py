@@ -1,6 +1,6 @@
-"""Makes the root Tenant where it is missing: Namespace tenant-root, and in it HelmRelease tenant-root (R-057).
+"""Creates the root Tenant if it is missing: Namespace tenant-root, and in it HelmRelease tenant-root (R-057).
 
-Its domain is the process's root host; its own `spec.host` stays empty.
+Its domain is the root host of the settings; its own `spec.host` stays empty.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def render_root_release(settings: ReleaseSettings) -> Object:
 
 
 class RootReconciler:
-    """The reconciler of the one key ROOT. Nothing is made anew while the old one is being deleted."""
+    """The reconciler of the one key ROOT. Nothing is created while the old Namespace is still being deleted."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class RootReconciler:
     async def reconcile(self, key: Key) -> None:
         namespace = self._namespaces.get(Key("", ROOT_NAMESPACE))
         if namespace is None:
-            namespace = await self._make_namespace()
+            namespace = await self._create_namespace()
         if not is_terminating(namespace) and self._tree.get(ROOT) is None:
-            await self._make_release()
+            await self._create_release()
 
-    async def _make_namespace(self) -> Object:
+    async def _create_namespace(self) -> Object:
         try:
             return await self._writer.create(NAMESPACES, render_root_namespace(self._tree.root_host))
         except StatusError as e:
@@ -71,7 +71,7 @@ class RootReconciler:
                 raise
             return await self._cluster.get(NAMESPACES, "", ROOT_NAMESPACE)
 
-    async def _make_release(self) -> None:
+    async def _create_release(self) -> None:
         try:
             await self._writer.create(HELMRELEASES, render_root_release(self._settings()))
         except StatusError as e:
@@ -80,18 +80,21 @@ class RootReconciler:
             await self._check_existing()
 
     async def _check_existing(self) -> None:
-        """The cache may not have it yet. Raises ForeignObject if it is no Tenant's."""
+        """A Tenant that the cache does not have yet is fine. Raises ForeignObject if the HelmRelease is not a
+        Tenant's."""
         name = release_name(ROOT_NAME)
         try:
             tenant_key(await self._cluster.get(HELMRELEASES, ROOT_NAMESPACE, name))
         except NotATenant as e:
-            why = f"HelmRelease {ROOT_NAMESPACE}/{name} exists without the labels of a tenant; add them, or delete it"
-            raise ForeignObject(why) from e
+            message = (
+                f"HelmRelease {ROOT_NAMESPACE}/{name} exists without the labels of a tenant; add them, or delete it"
+            )
+            raise ForeignObject(message) from e
 
 
 class RootEventHandler(NoOpEventHandler):
-    """What leads to the root being looked at: a listener of the Tenants' watch cache, and a handler of the informer of
-    Namespaces."""
+    """Enqueues the root Tenant when it or its Namespace is deleted: a listener of the Tenants' watch cache, and a
+    handler of the informer of Namespaces."""
 
     def __init__(self, *, enqueue: Enqueue) -> None:
         self._enqueue = enqueue

@@ -1,4 +1,4 @@
-"""What was found of a Tenant, in one annotation of its HelmRelease; registry.tenant.convert reads it."""
+"""Writes the status of a Tenant into one annotation of its HelmRelease, from which registry.tenant.convert reads it."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ def render_status(
     chart: ChartMode = "none",
     external_ips: int = 0,
 ) -> Object:
-    """The document: effective host and gateway with the namespaces that provide them, the number of external
-    addresses where there are any, and conditions."""
+    """The JSON document of the annotation: the effective host and gateway with the namespaces that provide them, the
+    number of external addresses if there are any, and the conditions."""
     release = observed.release
-    before = read_status(release)
+    previous = read_status(release)
     status: Object = {"gateway": observed.gateway.model_dump(by_alias=True)}
     if observed.host is not None:
         status["host"] = observed.host.model_dump(by_alias=True)
@@ -43,7 +43,7 @@ def render_status(
         status["externalIPsCount"] = external_ips
     status["conditions"] = build_conditions(
         [*findings, *_ready(findings, release, chart)],
-        before.get("conditions"),
+        previous.get("conditions"),
         generation=release["metadata"].get("generation", 0),
         now=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
@@ -51,27 +51,29 @@ def render_status(
 
 
 def _ready(findings: Sequence[Finding], release: Object, chart: ChartMode) -> list[Finding]:
-    """Not ready if the Namespace is not, or if the host refused something. With Flux, what is not our fault is Flux's
-    to say, in its own condition."""
+    """The condition Ready: False if the Namespace is not ready or the cluster has rejected a write. If Flux installs
+    the chart, there is no finding otherwise: Flux's own condition Ready is shown."""
     by_type = {each.type: each for each in findings}
-    if (ending := by_type.get(TERMINATING)) is not None:
-        return [Finding("Ready", "False", TERMINATING, ending.message)]
+    if (terminating := by_type.get(TERMINATING)) is not None:
+        return [Finding("Ready", "False", TERMINATING, terminating.message)]
     if (namespace := by_type.get(NAMESPACE_READY)) is not None and namespace.status != "True":
         return [Finding("Ready", namespace.status, namespace.reason, namespace.message)]
-    if refused := [each for each in findings if (each.status, each.reason) == ("False", REFUSED)]:
-        return [Finding("Ready", "False", REFUSED, "; ".join(each.message for each in refused))]
+    if rejected := [each for each in findings if (each.status, each.reason) == ("False", REFUSED)]:
+        return [Finding("Ready", "False", REFUSED, "; ".join(each.message for each in rejected))]
     if chart == "none":
-        return [Finding("Ready", "True", "Reconciled", "the tenant is as wanted")]
-    said = find_condition((release.get("status") or {}).get("conditions"), "Ready")
-    if said is None:
-        return [Finding("Ready", "Unknown", "Pending", "Flux has not said yet whether the chart is installed")]
-    if is_stale(said, release):
-        return [Finding("Ready", "Unknown", "Pending", "Flux has not yet seen the tenant as it is now")]
+        return [Finding("Ready", "True", "Reconciled", "the tenant is up to date")]
+    flux_ready = find_condition((release.get("status") or {}).get("conditions"), "Ready")
+    if flux_ready is None:
+        return [Finding("Ready", "Unknown", "Pending", "Flux has not reported yet whether the chart is installed")]
+    if is_stale(flux_ready, release):
+        return [
+            Finding("Ready", "Unknown", "Pending", "Flux has not observed the current generation of the tenant yet")
+        ]
     return []
 
 
 def read_status(release: Object) -> dict[str, Any]:
-    """What was written before; empty for what is damaged."""
+    """The document that was written before; empty if there is none or it is malformed."""
     text = (release["metadata"].get("annotations") or {}).get(FINDINGS_ANNOTATION)
     try:
         document = orjson.loads(text) if text else {}
@@ -81,8 +83,8 @@ def read_status(release: Object) -> dict[str, Any]:
 
 
 class TenantStatusWriter:
-    """`external_ips` counts the external addresses of a namespace. What became of the conditions is told to
-    `recorder`, once it is written."""
+    """`external_ips` counts the external addresses of a namespace. `recorder` gets the events of changed conditions,
+    after the status has been written."""
 
     def __init__(
         self,
@@ -100,21 +102,21 @@ class TenantStatusWriter:
         self._recorder = recorder or Recorder()
 
     async def write(self, observed: ObservedTenant, findings: Sequence[Finding]) -> None:
-        """Write what was found, if it is not what is there. Raises Conflict if the HelmRelease moved on."""
+        """Write the status if it differs from the stored one. Raises Conflict if the HelmRelease has changed since."""
         count = self._external_ips(observed.tenant.namespace)
         status = render_status(observed, findings, self._now(), chart=self._chart(), external_ips=count)
-        before = read_status(observed.release)
-        if status == before:
+        previous = read_status(observed.release)
+        if status == previous:
             return
         text = orjson.dumps(status, option=orjson.OPT_SORT_KEYS).decode()
         changes = {"metadata": {"annotations": {FINDINGS_ANNOTATION: text}}}
         await self._writer.patch(HELMRELEASES, observed.release, changes)
-        for occurrence in events_for_conditions(before.get("conditions"), status["conditions"]):
-            self._recorder.record(_regarding(observed), occurrence)
+        for event in events_for_conditions(previous.get("conditions"), status["conditions"]):
+            self._recorder.record(_regarding(observed), event)
 
 
 def _regarding(observed: ObservedTenant) -> Regarding:
-    """The Tenant, whose uid is its HelmRelease's."""
+    """The Tenant as the object of an Event. Its uid is that of its HelmRelease."""
     key = observed.tenant.key
     uid = observed.release["metadata"].get("uid", "")
     return Regarding(api_version=API_VERSION, kind=KIND, namespace=key.namespace, name=key.name, uid=uid)

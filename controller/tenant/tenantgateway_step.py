@@ -1,6 +1,6 @@
 """The step of the TenantGateway `cozystack` of a Tenant with a Gateway of its own (R-082 to R-093, R-096).
 
-What hangs on it is for the TenantGateway's own controller: no Gateway, Issuer or Certificate is written here.
+The Gateway, the Issuer and the Certificates are written by the controller of TenantGateways, not here.
 """
 
 from __future__ import annotations
@@ -19,30 +19,32 @@ from registry.tenantgateway.types import GROUP, KIND, TENANTGATEWAYS, TenantGate
 
 TENANTGATEWAY_NAME = "cozystack"
 MISSING = "TenantGatewayMissing"
-# Of the chart that makes it: a release of its own, in the Tenant's Namespace.
-_RELEASE = "gateway"
+# The Helm release of the chart that creates it: a release of its own, in the Tenant's Namespace.
+_RELEASE_NAME = "gateway"
 
 
 def render_tenantgateway(namespace: str, spec: Object, current: Object | None = None) -> Object:
-    """The TenantGateway as a merge patch: of its spec, nothing stays that is not wanted."""
-    held = (current.get("spec") or {}) if current is not None else {}
-    if current is not None and _essence(current) == _essence({"spec": spec}):
-        wanted: Object = {}
+    """The TenantGateway as a merge patch that also removes every other field of its spec."""
+    present = (current.get("spec") or {}) if current is not None else {}
+    if current is not None and _normalize_spec(current) == _normalize_spec({"spec": spec}):
+        changes: Object = {}
     else:
-        wanted = _exactly(spec, held)
-    return {"metadata": {"name": TENANTGATEWAY_NAME, "namespace": namespace}, "spec": wanted}
+        changes = _exact_patch(spec, present)
+    return {"metadata": {"name": TENANTGATEWAY_NAME, "namespace": namespace}, "spec": changes}
 
 
-def _exactly(wanted: Object, held: Object) -> Object:
-    patch: Object = {key: None for key in held if key not in wanted}
-    for key, value in wanted.items():
-        before = held.get(key)
-        patch[key] = _exactly(value, before) if isinstance(value, dict) and isinstance(before, dict) else value
+def _exact_patch(desired: Object, present: Object) -> Object:
+    """The merge patch from `present` to exactly `desired`, with None for all other fields."""
+    patch: Object = {key: None for key in present if key not in desired}
+    for key, value in desired.items():
+        before = present.get(key)
+        patch[key] = _exact_patch(value, before) if isinstance(value, dict) and isinstance(before, dict) else value
     return patch
 
 
 def missing_apex_finding(observed: ObservedTenant) -> Finding | None:
-    """Why a Tenant that asks for a Gateway of its own has none: its domain is that of the Gateway."""
+    """The reason why a Tenant with `spec.gateway` gets no Gateway: it has no domain that could be the Gateway's
+    apex."""
     host = observed.host
     if host_label(host):
         return None
@@ -51,12 +53,12 @@ def missing_apex_finding(observed: ObservedTenant) -> Finding | None:
             MISSING, "True", "NoApex", "no Gateway without a domain: neither the tenant nor an ancestor has one"
         )
     if len(host.value) > MAX_LABEL_VALUE:
-        why = f"no Gateway for {host.value}: it has more than the {MAX_LABEL_VALUE} characters that a label holds"
-        return Finding(MISSING, "True", "HostTooLongForLabel", why)
-    return Finding(MISSING, "True", "NoApex", f"no Gateway for {host.value}: it is no domain")
+        message = f"no Gateway for {host.value}: it has more than the {MAX_LABEL_VALUE} characters that a label holds"
+        return Finding(MISSING, "True", "HostTooLongForLabel", message)
+    return Finding(MISSING, "True", "NoApex", f"no Gateway for {host.value}: it is not a valid domain")
 
 
-def _essence(obj: Object) -> object:
+def _normalize_spec(obj: Object) -> object:
     spec = obj.get("spec")
     try:
         return TenantGatewaySpec.model_validate(spec).model_dump(by_alias=True)
@@ -65,14 +67,14 @@ def _essence(obj: Object) -> object:
 
 
 MANAGED_TENANTGATEWAY = ManagedKind(
-    resource=TENANTGATEWAYS, normalize=_essence, selects=lambda namespace, name: name == TENANTGATEWAY_NAME
+    resource=TENANTGATEWAYS, normalize=_normalize_spec, selects=lambda namespace, name: name == TENANTGATEWAY_NAME
 )
 
 
 class TenantGatewayStep:
-    """Findings: TenantGatewayMissing, while it is asked for and cannot be, and ChartConflict.
+    """Findings: TenantGatewayMissing while it is required and cannot be created, and ChartConflict.
 
-    `spec` gives the spec for an apex; `served` tells whether the host has the kind.
+    `spec` returns the spec for an apex domain; `served` tells whether the cluster serves the kind.
     """
 
     name = "TenantGateway"
@@ -86,8 +88,8 @@ class TenantGatewayStep:
         spec: Callable[[str], Object],
         served: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._writer = contents
-        self._marks = digests
+        self._contents = contents
+        self._digests = digests
         self._spec = spec
         self._served = served
 
@@ -96,14 +98,14 @@ class TenantGatewayStep:
         found = missing_apex_finding(observed) if tenant.gateway else None
         apex = host_label(observed.host)
         if not tenant.gateway or not apex:
-            removed = await self._writer.remove(self._marks, tenant.namespace, TENANTGATEWAY_NAME)
+            removed = await self._contents.remove(self._digests, tenant.namespace, TENANTGATEWAY_NAME)
             return [*removed, *([found] if found is not None else [])]
         if not self._served():
-            why = f"the host has no CustomResourceDefinition of {KIND} ({TENANTGATEWAYS.plural}.{GROUP})"
-            return [Finding(MISSING, "True", "NotServed", why)]
+            message = f"the cluster has no CustomResourceDefinition of {KIND} ({TENANTGATEWAYS.plural}.{GROUP})"
+            return [Finding(MISSING, "True", "NotServed", message)]
         spec = self._spec(apex)
-        return await self._writer.ensure(
-            self._marks,
+        return await self._contents.ensure(
+            self._digests,
             lambda current: render_tenantgateway(tenant.namespace, spec, current),
-            Key(tenant.namespace, _RELEASE),
+            Key(tenant.namespace, _RELEASE_NAME),
         )

@@ -1,5 +1,5 @@
-"""The step of the Secret `cozystack-values`: what charts in a Tenant's Namespace read of the platform and the Tenant
-(R-060, R-069). Keys of `_cluster` that we do not know are carried down from the parent's Secret."""
+"""The step of the Secret `cozystack-values`, from which the charts in a Tenant's Namespace read values of the platform
+and of the Tenant (R-060, R-069). Unknown keys of `_cluster` are inherited from the parent's Secret."""
 
 from __future__ import annotations
 
@@ -29,19 +29,20 @@ VALUES_READY = "ValuesReady"
 WATCH_LABEL = "reconcile.fluxcd.io/watch"
 
 _CLUSTER, _NAMESPACE = "_cluster", "_namespace"
-# What there is of these depends on the provider: one that is not of the settings is of former settings.
-_OURS = "dns01-"
+# Keys with this prefix depend on the DNS-01 provider: one that the settings do not have is left over from older
+# settings.
+_SETTINGS_PREFIX = "dns01-"
 _BLOCK = re.compile(rf"^{_CLUSTER}:.*?(?=^[^\s#]|\Z)", re.MULTILINE | re.DOTALL)
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class MalformedValues(ValueError):
-    """The text is no YAML document of the form that charts read."""
+    """The text is not a YAML document in the format that charts read."""
 
 
 def namespace_values(observed: ObservedTenant) -> Mapping[str, str]:
-    """`_namespace`: what the labels of the Namespace say."""
+    """`_namespace`: the values that the labels of the Namespace have."""
     values = {
         **observed.services.by_name(),
         "gateway": observed.gateway.namespace,
@@ -53,14 +54,14 @@ def namespace_values(observed: ObservedTenant) -> Mapping[str, str]:
 
 
 def render_values(cluster: Mapping[str, str], namespace: Mapping[str, str], inherited: str) -> str:
-    """values.yaml. `inherited` is YAML with a `_cluster`: its other keys are kept, and of the root's own text
-    everything else as well. Raises Malformed."""
+    """values.yaml. `inherited` is YAML with a mapping `_cluster`, whose unknown keys are carried over. Everything else
+    in it, which only the root's own text has, is carried over as well. Raises MalformedValues."""
     document = _parse(inherited)
     others = {key: value for key, value in document.items() if key not in (_CLUSTER, _NAMESPACE)}
-    held = document.get(_NAMESPACE)
+    previous = document.get(_NAMESPACE)
     return (
         _cluster_text(inherited, tuple(sorted(cluster.items())))
-        + _dump({_NAMESPACE: {**(held if isinstance(held, dict) else {}), **namespace}})
+        + _dump({_NAMESPACE: {**(previous if isinstance(previous, dict) else {}), **namespace}})
         + (_dump(others) if others else "")
     )
 
@@ -74,7 +75,7 @@ def render_secret(namespace: str, text: str) -> Object:
 
 
 def values_text(secret: Object) -> str:
-    """values.yaml of a Secret, empty if there is none, or it is damaged."""
+    """values.yaml of a Secret; empty if there is none or it is malformed."""
     encoded = (secret.get("data") or {}).get(KEY)
     try:
         return base64.b64decode(encoded, validate=True).decode() if isinstance(encoded, str) else ""
@@ -83,20 +84,20 @@ def values_text(secret: Object) -> str:
 
 
 def cluster_block(text: str) -> str:
-    """The part of the text that children take over; the whole text if it is not laid out in blocks."""
+    """The part of the text that children inherit; the whole text if it is not in YAML block style."""
     found = _BLOCK.search(text)
     return found.group() if found else text
 
 
-def _essence(secret: Object) -> object:
+def _normalize_secret(secret: Object) -> object:
     text = values_text(secret)
     if object_manager(secret) is ObjectManager.HELM:
-        # a chart lays out the same values in its own way; what we write has one layout
-        text = _in_our_layout(text)
+        # a chart may format the same values differently: ours always have the same format
+        text = _reformat(text)
     return [text, (secret["metadata"].get("labels") or {}).get(WATCH_LABEL)]
 
 
-def _in_our_layout(text: str) -> str:
+def _reformat(text: str) -> str:
     try:
         document = dict(_parse(text))
     except MalformedValues:
@@ -105,53 +106,53 @@ def _in_our_layout(text: str) -> str:
     return "".join(_dump(block) for block in (*blocks, document) if block)
 
 
-def _is_fixed(current: Object, desired: Object) -> bool:
+def _is_immutable(current: Object, desired: Object) -> bool:
     return bool(current.get("immutable")) or current.get("type") != desired["type"]
 
 
 MANAGED_VALUES_SECRET = ManagedKind(
     resource=SECRETS,
-    normalize=_essence,
+    normalize=_normalize_secret,
     selects=lambda namespace, name: name == SECRET_NAME,
-    must_be_replaced=_is_fixed,
+    must_be_replaced=_is_immutable,
 )
 
 
 class InheritedValues(SyncingHandler):
-    """A handler of the informer of these Secrets: what children inherit of each. All Secrets share one text.
+    """A handler of the informer of these Secrets, which stores the text that children inherit from each of them.
 
-    `heirs` is told the Namespace of a Secret whose children inherit something else from now on.
+    Equal texts are stored once. `enqueue_heirs` is called with the Namespace of a Secret whose text has changed.
     """
 
     def __init__(self, *, enqueue_heirs: Callable[[str], None]) -> None:
         self._heirs = enqueue_heirs
-        self._held: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def get(self, namespace: str) -> str | None:
-        """YAML: the block `_cluster` of a Secret, or the whole of the root's. None if there is no such Secret."""
-        return self._held.get(namespace)
+        """YAML: the block `_cluster` of a Secret, or the whole text of the root's. None if there is no such Secret."""
+        return self._texts.get(namespace)
 
     def record_written(self, secret: Object) -> None:
-        self._put(secret["metadata"]["namespace"], _held(secret))
+        self._put(secret["metadata"]["namespace"], _inherited_text(secret))
 
     def _known_keys(self) -> Iterable[Key]:
-        return (Key(namespace, SECRET_NAME) for namespace in self._held)
+        return (Key(namespace, SECRET_NAME) for namespace in self._texts)
 
     def _sync(self, key: Key, obj: Object | None) -> None:
-        self._put(key.namespace, None if obj is None else _held(obj))
+        self._put(key.namespace, None if obj is None else _inherited_text(obj))
 
     def _put(self, namespace: str, text: str | None) -> None:
-        if self._held.get(namespace) == text:
+        if self._texts.get(namespace) == text:
             return
         if text is None:
-            del self._held[namespace]
+            del self._texts[namespace]
         else:
-            self._held[namespace] = text
+            self._texts[namespace] = text
         self._heirs(namespace)
 
 
 class ValuesStep:
-    """Findings: ValuesReady, while it is False, and ChartConflict. `cluster` gives the keys of the settings."""
+    """Findings: ValuesReady while it is False, and ChartConflict. `cluster` returns the keys of the settings."""
 
     name = "values"
     condition = VALUES_READY
@@ -164,8 +165,8 @@ class ValuesStep:
         inherited: InheritedValues,
         cluster: Callable[[], Mapping[str, str]],
     ) -> None:
-        self._writer = contents
-        self._marks = digests
+        self._contents = contents
+        self._digests = digests
         self._inherited = inherited
         self._cluster = cluster
 
@@ -174,28 +175,28 @@ class ValuesStep:
         source = tenant.namespace if tenant.is_root else tenant.key.namespace
         inherited = self._inherited.get(source)
         if inherited is None and not tenant.is_root:
-            why = f'namespace "{source}" has no Secret {SECRET_NAME} yet'
-            return [Finding(VALUES_READY, "False", "ParentValuesMissing", why)]
+            message = f'namespace "{source}" has no Secret {SECRET_NAME} yet'
+            return [Finding(VALUES_READY, "False", "ParentValuesMissing", message)]
         try:
             text = render_values(self._cluster(), namespace_values(observed), inherited or "")
         except MalformedValues as e:
-            why = f'{KEY} of the Secret {SECRET_NAME} in namespace "{source}" cannot be read: {e}'
-            return [Finding(VALUES_READY, "False", "Malformed", why)]
+            message = f'{KEY} of the Secret {SECRET_NAME} in namespace "{source}" cannot be read: {e}'
+            return [Finding(VALUES_READY, "False", "Malformed", message)]
         desired = render_secret(tenant.namespace, text)
-        # the root's is no part of its chart
+        # no chart creates the Secret of the root
         release = None if tenant.is_root else tenant_release(tenant)
-        return await self._writer.ensure(self._marks, lambda current: desired, release)
+        return await self._contents.ensure(self._digests, lambda current: desired, release)
 
 
-def _held(secret: Object) -> str:
+def _inherited_text(secret: Object) -> str:
     text = values_text(secret)
     return text if secret["metadata"]["namespace"] == ROOT_NAMESPACE else sys.intern(cluster_block(text))
 
 
 @lru_cache(maxsize=64)
 def _cluster_text(inherited: str, cluster: tuple[tuple[str, str], ...]) -> str:
-    held = _parse(inherited).get(_CLUSTER) or {}
-    carried = {key: value for key, value in held.items() if not str(key).startswith(_OURS)}
+    previous = _parse(inherited).get(_CLUSTER) or {}
+    carried = {key: value for key, value in previous.items() if not str(key).startswith(_SETTINGS_PREFIX)}
     return _dump({_CLUSTER: {**carried, **dict(cluster)}})
 
 
@@ -204,9 +205,11 @@ def _parse(text: str) -> Mapping[str, Any]:
     try:
         document = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
-        # the text may hold what is nobody else's business; where it is damaged is enough
+        # the text may contain secrets: the message gives the position only
         mark = getattr(error, "problem_mark", None)
-        raise MalformedValues(f"no YAML at line {mark.line + 1}" if mark is not None else "no YAML") from error
+        raise MalformedValues(
+            f"invalid YAML at line {mark.line + 1}" if mark is not None else "invalid YAML"
+        ) from error
     cluster = document.get(_CLUSTER) if isinstance(document, dict) else None
     if not isinstance(document, dict | None) or not isinstance(cluster, dict | None):
         raise MalformedValues(f"{_CLUSTER} is not a mapping")

@@ -1,4 +1,4 @@
-"""From what happens at the host to the Tenants that have to be looked at. Each change leads to those it can concern."""
+"""Event handlers that map a change in the cluster to the Tenants that it can affect, and enqueue them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Enqueue = Callable[[Key], None]
 
 
 @dataclass(frozen=True, slots=True)
-class _Inherited:
-    """What a Tenant has of its place in the tree."""
+class _InheritedValues:
+    """The values that a Tenant has by its place in the tree."""
 
     host: str
     gateway: str
@@ -30,16 +30,17 @@ class _Inherited:
     ancestors: tuple[str, ...]
 
 
-_NOTHING = _Inherited("", "", NO_SERVICES, "", ())
+_NOTHING = _InheritedValues("", "", NO_SERVICES, "", ())
 
 
 class TenantEventHandler:
-    """A listener of the Tenants' watch cache, to be subscribed after the tree: it looks at what an event made of it."""
+    """A listener of the Tenants' watch cache. It must be subscribed after the tree, whose new state it compares with
+    the previous one."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
         self._tree = tree
         self._enqueue = enqueue
-        self._seen: dict[Key, _Inherited] = {}
+        self._inherited: dict[Key, _InheritedValues] = {}
 
     def on_event(self, event: Event) -> None:
         key = event.object.key
@@ -66,37 +67,37 @@ class TenantEventHandler:
                 self._enqueue(tenant.key)
 
     def _update(self, tenant: TenantSummary) -> bool:
-        """Take down what the Tenant inherits; whether that is new."""
+        """Record the values that the Tenant inherits; returns whether they have changed."""
         host = effective_host(self._tree, tenant)
         ancestors = self._tree.ancestors(tenant)
-        now = _Inherited(
+        now = _InheritedValues(
             host.value if host is not None else "",
             effective_gateway(self._tree, tenant).namespace,
             effective_services(tenant, ancestors),
             effective_scheduling_class(tenant, ancestors),
             tuple(each.namespace for each in ancestors),
         )
-        before = self._seen.get(tenant.key, _NOTHING)
-        self._seen[tenant.key] = now
+        before = self._inherited.get(tenant.key, _NOTHING)
+        self._inherited[tenant.key] = now
         if before.host != now.host:
-            self._enqueue_holders(before.host, now.host)
+            self._enqueue_tenants_with_host(before.host, now.host)
         return before != now
 
     def _forget(self, key: Key) -> None:
-        self._enqueue_holders(self._seen.pop(key, _NOTHING).host)
+        self._enqueue_tenants_with_host(self._inherited.pop(key, _NOTHING).host)
 
-    def _enqueue_holders(self, *hosts: str) -> None:
-        """Whoever has one of these hosts may have come to share it, or to have it alone."""
+    def _enqueue_tenants_with_host(self, *hosts: str) -> None:
+        """Enqueue the Tenants with one of these hosts: they may share it from now on, or no longer."""
         for host in hosts:
             for each in self._tree.tenants_with_host(host) if host else ():
                 self._enqueue(each.key)
 
 
 class NamespaceEventHandler(SyncingHandler):
-    """A handler of the informer of Namespaces, and the index of their records."""
+    """A handler of the informer of Namespaces, which also indexes Namespaces by the Tenant that their record names."""
 
     def __init__(self, *, tree: TenantTree, namespaces: ObjectLister, enqueue: Enqueue) -> None:
-        """`namespaces` is the store of the same informer."""
+        """`namespaces` must be the store of the same informer."""
         self._tree = tree
         self._namespaces = namespaces
         self._enqueue = enqueue
@@ -104,7 +105,7 @@ class NamespaceEventHandler(SyncingHandler):
         self._recorded: Multimap[Key, str] = Multimap()
 
     def recorded(self, tenant: Key) -> Sequence[Object]:
-        """The Namespaces whose record names this Tenant, by name."""
+        """The Namespaces whose record names this Tenant, sorted by name."""
         found = (self._namespaces.get(Key("", name)) for name in sorted(self._recorded[tenant]))
         return [namespace for namespace in found if namespace is not None]
 
@@ -117,18 +118,18 @@ class NamespaceEventHandler(SyncingHandler):
 
     def _sync(self, key: Key, obj: Object | None) -> None:
         name = key.name
-        # children refer to their parent's Namespace by its uid: only its coming and going concerns them
+        # children refer to their parent's Namespace by its uid: only its creation and deletion affect them
         children = obj is None or name not in self._tenant_of
-        self._concern(name, children=children)
+        self._enqueue_affected(name, children=children)
         if obj is None:
             self._index(name, None)
             self._tenant_of.pop(name, None)
             return
         written = read_record(obj)
         self._index(name, written.tenant if written is not None else None)
-        self._concern(name, children=False)
+        self._enqueue_affected(name, children=False)
 
-    def _concern(self, name: str, *, children: bool) -> None:
+    def _enqueue_affected(self, name: str, *, children: bool) -> None:
         owner = self._tree.by_namespace(name)
         if owner is not None:
             self._enqueue(owner.key)
@@ -148,40 +149,42 @@ class NamespaceEventHandler(SyncingHandler):
 
 
 class TenantGatewayServedHandler(NoOpEventHandler):
-    """A handler of the informer of TenantGateways: once the host has the kind, whoever asks for one is to get it."""
+    """A handler of the informer of TenantGateways: when the cluster starts to serve the kind, it enqueues every Tenant
+    that has a Gateway of its own."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
         self._tree = tree
         self._enqueue = enqueue
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        self._tell()
+        self._enqueue_all()
 
     def set_cluster_error(self, error: StatusError | None) -> None:
         if error is None:
-            self._tell()
+            self._enqueue_all()
 
-    def _tell(self) -> None:
+    def _enqueue_all(self) -> None:
         for tenant in self._tree:
             if tenant.gateway:
                 self._enqueue(tenant.key)
 
 
 class TenantEnqueuer:
-    """From a Namespace with something in it that is not as it was to the Tenants that it concerns."""
+    """Maps a Namespace whose contents have changed to the Tenants that have to be reconciled."""
 
     def __init__(self, *, tree: TenantTree, enqueue: Enqueue) -> None:
         self.tree = tree
         self.add = enqueue
 
     def enqueue_owner(self, namespace: str) -> None:
-        """The Tenant whose workload namespace it is."""
+        """Enqueue the Tenant whose workload namespace it is."""
         owner = self.tree.by_namespace(namespace)
         if owner is not None:
             self.add(owner.key)
 
     def enqueue_heirs(self, namespace: str) -> None:
-        """The children of that Tenant; of the root, whose Secret is what it carries on itself, the root as well."""
+        """Enqueue the children of that Tenant. The root is enqueued as well: it takes values over from its own
+        Secret."""
         owner = self.tree.by_namespace(namespace)
         if owner is not None and owner.is_root:
             self.add(owner.key)

@@ -1,4 +1,4 @@
-"""What runs in a Tenant's Namespace: the condition WorkloadsReady, and the number of external addresses."""
+"""The condition WorkloadsReady of a Tenant, and the number of external addresses in its Namespace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORKLOADMONITORS = ClusterResource("cozystack.io", "v1alpha1", "workloadmonitors
 
 
 def has_external_address(service: Object) -> bool:
-    """Whether it is of type LoadBalancer, and has an ingress address."""
+    """Whether the Service is of type LoadBalancer and has an ingress address."""
     if (service.get("spec") or {}).get("type") != "LoadBalancer":
         return False
     ingress = ((service.get("status") or {}).get("loadBalancer") or {}).get("ingress") or ()
@@ -23,29 +23,31 @@ def has_external_address(service: Object) -> bool:
 
 
 def is_operational(monitor: Object) -> bool | None:
-    """As Cozystack's controller says in `status.operational`: False while fewer replicas are ready than
-    `spec.minReplicas`. None while it has not said."""
-    said = (monitor.get("status") or {}).get("operational")
-    return said if isinstance(said, bool) else None
+    """`status.operational` as Cozystack's controller sets it: False while fewer replicas are ready than
+    `spec.minReplicas`. None if it is not set yet."""
+    operational = (monitor.get("status") or {}).get("operational")
+    return operational if isinstance(operational, bool) else None
 
 
 class WorkloadIndex:
-    """The index of Services with an external address, and of WorkloadMonitors where the host has that kind."""
+    """The index of Services with an external address, and of WorkloadMonitors if the cluster serves that kind."""
 
-    def __init__(self, *, concern: Callable[[str], None]) -> None:
-        self.services = ProjectionByNamespace(lambda service: has_external_address(service) or None, on_change=concern)
-        self.monitors = ProjectionByNamespace(_operational, on_change=concern)
+    def __init__(self, *, on_change: Callable[[str], None]) -> None:
+        self.services = ProjectionByNamespace(
+            lambda service: has_external_address(service) or None, on_change=on_change
+        )
+        self.monitors = ProjectionByNamespace(_operational, on_change=on_change)
 
     def external_ips(self, namespace: str) -> int:
         return len(self.services.values(namespace))
 
     def finding(self, namespace: str) -> Finding | None:
-        """None for a Namespace without WorkloadMonitors: nobody says anything of its workloads then."""
+        """None for a Namespace without WorkloadMonitors: nothing is known of its workloads."""
         return workloads_finding(self.monitors.values(namespace))
 
 
 def workloads_finding(monitors: Mapping[str, str]) -> Finding | None:
-    """`monitors` are "True", "False" or "Unknown", by name."""
+    """`monitors` maps names to "True", "False" or "Unknown"."""
     if not monitors:
         return None
     failing = sorted(name for name, operational in monitors.items() if operational == "False")
@@ -53,12 +55,12 @@ def workloads_finding(monitors: Mapping[str, str]) -> Finding | None:
         return Finding(WORKLOADS_READY, "False", "WorkloadsNotOperational", f"not operational: {join_limited(failing)}")
     waiting = sorted(name for name, operational in monitors.items() if operational == "Unknown")
     if waiting:
-        return Finding(WORKLOADS_READY, "Unknown", "Pending", f"not known yet: {join_limited(waiting)}")
+        return Finding(WORKLOADS_READY, "Unknown", "Pending", f"not reported yet: {join_limited(waiting)}")
     return Finding(WORKLOADS_READY, "True", "WorkloadsOperational", "all workloads are operational")
 
 
 class WorkloadsReadyStep:
-    """Finding: WorkloadsReady. It writes nothing."""
+    """Finding: WorkloadsReady. The step writes no objects."""
 
     name = "workloads"
     condition = WORKLOADS_READY
@@ -72,5 +74,5 @@ class WorkloadsReadyStep:
 
 
 def _operational(monitor: Object) -> str:
-    said = is_operational(monitor)
-    return "Unknown" if said is None else str(said)
+    operational = is_operational(monitor)
+    return "Unknown" if operational is None else str(operational)

@@ -90,7 +90,7 @@ def _reconciler(
 ) -> TenantReconciler:
     tree, releases = tenants.tree, tenants.releases.store
     contents, events = content_settings(settings, tree), TenantEnqueuer(tree=tree, enqueue=enqueue)
-    state = tenant_state(informers=informers, writer=writer, tree=tree, enqueue=enqueue, concern=events.enqueue_owner)
+    state = tenant_state(informers=informers, writer=writer, tree=tree, enqueue=enqueue, on_change=events.enqueue_owner)
     content_writer = ContentWriter(writer=writer, cluster=cluster, chart=contents.chart)
     adopted_namespaces = AdoptedNamespaceCleanup(
         writer=writer, contents=content_writer, add_handler=partial(_listen, informers)

@@ -28,11 +28,11 @@ def tenant_state(
     writer: ClusterWriter,
     tree: TenantTree,
     enqueue: Callable[[Key], None],
-    concern: Callable[[str], None],
+    on_change: Callable[[str], None],
 ) -> TenantState:
-    """`concern` is told a namespace whose Tenant has to be looked at. Kinds that the host lacks are waited for."""
+    """`on_change` is called with a namespace whose Tenant has to be reconciled. Kinds may be served later."""
     state = TenantState(
-        gateways=GatewayIndex(writer=writer, tree=tree, enqueue=enqueue), workloads=WorkloadIndex(concern=concern)
+        gateways=GatewayIndex(writer=writer, tree=tree, enqueue=enqueue), workloads=WorkloadIndex(on_change=on_change)
     )
     informers.get(SERVICES, store_objects=False).add_handler(state.workloads.services)
     informers.get(TENANTGATEWAYS, store_objects=False).add_handler(state.gateways.tenantgateways)

@@ -106,7 +106,7 @@ def test_the_names_of_a_file_are_those_of_the_seed() -> None:
         pytest.param({"gateway": {"enabled": "yes"}}, "enabled", id="no boolean"),
         pytest.param({"gateway": {"gatewayIP": "10.0.0.1"}}, "gatewayIP", id="a key that is not known"),
         pytest.param({"tenants": {"chart": "helm"}}, "chart", id="chart"),
-        pytest.param({"gateway": {"attachedNamespaces": ["a", "a"]}}, "must not hold a twice", id="a name twice"),
+        pytest.param({"gateway": {"attachedNamespaces": ["a", "a"]}}, "must not contain a twice", id="a name twice"),
         pytest.param({"gateway": {"attachedNamespaces": ["A"]}}, "attachedNamespaces", id="no name of a namespace"),
         pytest.param({"gateway": {"tlsPassthroughServices": ["a.b"]}}, "tlsPassthroughServices", id="no label"),
         pytest.param({"publishing": {"exposedServices": ["a,b"]}}, "exposedServices", id="a comma"),

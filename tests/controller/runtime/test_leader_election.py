@@ -323,7 +323,7 @@ def test_a_namespace_that_is_missing_is_waited_for() -> None:
 
 
 def test_times_that_contradict_each_other_are_refused() -> None:
-    with pytest.raises(ValueError, match="in this order"):
+    with pytest.raises(ValueError, match="must exceed the renew deadline"):
         LeaseTimes(duration=10, renew_deadline=10)
 
 

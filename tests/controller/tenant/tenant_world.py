@@ -133,7 +133,7 @@ class World:
         self._namespaces.add_handler(namespaces)
         self._namespaces.add_handler(root_events)
         gateways = GatewayIndex(writer=self.writer, tree=self.tree, enqueue=self.queue.add)
-        workloads = WorkloadIndex(concern=TenantEnqueuer(tree=self.tree, enqueue=self.queue.add).enqueue_owner)
+        workloads = WorkloadIndex(on_change=TenantEnqueuer(tree=self.tree, enqueue=self.queue.add).enqueue_owner)
         self._listen(TENANTGATEWAYS, gateways.tenantgateways)
         self._listen(GATEWAYS, gateways.gateways)
         self._listen(SERVICES, workloads.services)

@@ -88,7 +88,7 @@ async def test_what_blocks_is_named_and_nothing_goes_before_its_turn() -> None:
         await finalizers(world, "alpha", [TENANT_FINALIZER, FLUX_FINALIZER])
         await world.delete("alpha")
         await world.settle()
-        assert waits(world, "alpha") == ("ChildTenantsRemain", "waits for the child tenants beta to go")
+        assert waits(world, "alpha") == ("ChildTenantsRemain", "waiting for the deletion of the child tenants beta")
         assert world.cluster.peek(NAMESPACES, "", "tenant-alpha-beta") is None
         await finalizers(world, "beta", [], "tenant-alpha")
         await world.settle()
@@ -127,7 +127,7 @@ async def test_what_the_host_says_of_a_namespace_and_of_an_uninstall_is_passed_o
         await world.cluster.update(HELMRELEASES, {**found, "status": {"conditions": [said]}}, subresource="status")
         await world.delete("alpha")
         await world.settle()
-        assert waits(world, "alpha")[1].endswith("it says: hook failed")
+        assert waits(world, "alpha")[1].endswith("; Flux reports: hook failed")
         await world.edit_namespace("tenant-alpha", {"finalizers": ["x/y"]})
         await finalizers(world, "alpha", [TENANT_FINALIZER])
         await world.settle()
@@ -187,7 +187,7 @@ async def test_a_child_that_changes_while_it_is_to_go_is_tried_again_and_told_as
         await world.delete("alpha")
         cluster.before = before
         await world.settle()
-        assert waits(world, "alpha") == ("ChildTenantsRemain", "waits for the child tenants beta to go")
+        assert waits(world, "alpha") == ("ChildTenantsRemain", "waiting for the deletion of the child tenants beta")
         busy.clear()
         await world.settle(3000)
     assert [facts.key.name for facts in world.tree] == ["root"]

@@ -177,7 +177,7 @@ class Inside:
         part = ManagedKind(
             resource=SECRETS, normalize=lambda obj: obj.get("data"), selects=lambda _, name: name == "cozystack-values"
         )
-        self.marks = ObjectDigests(part, concern=events.enqueue_owner)
+        self.marks = ObjectDigests(part, on_change=events.enqueue_owner)
         self.values = InheritedValues(enqueue_heirs=events.enqueue_heirs)
 
     def told(self, call: Callable[[], None]) -> list[str]:

@@ -56,7 +56,7 @@ ATTACHED_BY = "cozystack.io/gateway-attached-by"
 
 def observed(**changes: Any) -> ObservedTenant:
     known: dict[str, Any] = {
-        "facts": BAR,
+        "tenant": BAR,
         "release": release("bar", "tenant-foo"),
         "ancestors": (FOO, root()),
         "host": HOST,
@@ -508,7 +508,7 @@ def test_all_differences_from_a_chart_are_one_condition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "mine", "theirs"),
+    ("kind", "mine", "theirs"),
     [
         pytest.param(
             values.MANAGED_VALUES_SECRET, ("tenant-foo", "cozystack-values"), ("tenant-foo", "other"), id="Secret"
@@ -528,6 +528,6 @@ def test_all_differences_from_a_chart_are_one_condition() -> None:
         ),
     ],
 )
-def test_which_objects_are_looked_at(part: Any, mine: tuple[str, str], theirs: tuple[str, str]) -> None:
-    assert part.belongs(*mine)
-    assert not part.belongs(*theirs)
+def test_which_objects_are_managed(kind: Any, mine: tuple[str, str], theirs: tuple[str, str]) -> None:
+    assert kind.selects(*mine)
+    assert not kind.selects(*theirs)

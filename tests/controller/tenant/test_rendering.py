@@ -51,7 +51,7 @@ def namespace(**metadata: Any) -> Object:
 
 def observed(**changes: Any) -> ObservedTenant:
     known: dict[str, Any] = {
-        "facts": ALPHA,
+        "tenant": ALPHA,
         "release": release("alpha"),
         "ancestors": (root(),),
         "host": HOST,
@@ -247,7 +247,7 @@ def test_a_former_tenants_namespace_is_told_from_a_copy() -> None:
             "ParentNamespaceNotReady",
             id="the parent namespace is going",
         ),
-        pytest.param({"facts": root(), "ancestors": (), "parent_namespace": None}, None, id="the root has no parent"),
+        pytest.param({"tenant": root(), "ancestors": (), "parent_namespace": None}, None, id="the root has no parent"),
     ],
 )
 def test_what_keeps_a_namespace_from_being_written(changes: dict[str, Any], reason: str | None) -> None:

@@ -115,12 +115,12 @@ def test_how_the_gateway_of_a_tenant_fares(owner: str, held: GatewayState, expec
 )
 def test_an_owner_that_waits_for_its_tenantgateway_says_for_what(held: GatewayState) -> None:
     found = gateway_finding(observed("tenant-alpha"), held, lambda hostname: hostname in OWN)
-    assert found.message == 'the Gateway of "tenant-alpha": its TenantGateway is not there yet, or has no status'
+    assert found.message == 'the Gateway of "tenant-alpha": its TenantGateway does not exist yet or has no status'
 
 
 def test_what_is_late_is_named_with_why() -> None:
     found = gateway_finding(observed("tenant-root"), state(harbor=False), lambda hostname: hostname in OWN)
-    assert found.message == 'at the Gateway of "tenant-root": not ready yet: harbor.alpha.example.org (Late)'
+    assert found.message == 'the Gateway of "tenant-root": listeners not ready: harbor.alpha.example.org (Late)'
 
 
 @pytest.mark.parametrize(
