@@ -55,6 +55,8 @@ _logger = logging.getLogger("tenant_apiserver")
 def serve(options: ServeOptions) -> int:
     """The exit status: 0 after a signal, 1 if there is no host to serve for, 2 for settings that are wrong."""
     logs.configure(form=options.log_format, verbosity=options.v)
+    for deprecation in options.deprecations:
+        _logger.warning("%s", deprecation)
     try:
         config = load(options.config)
     except ValueError as error:
@@ -219,7 +221,7 @@ class _Server:
                 ClientCertificateAuthenticator(peers=peers, verifier=CertificateVerifier(settings.client_ca)),
                 BearerTokenAuthenticator(
                     reviewer,
-                    tolerance=self._options.host_outage_tolerance,
+                    tolerance=self._options.cluster_outage_tolerance,
                     on_stale=partial(metrics.stale_decision_used, "tokenreviews"),
                 ),
             )
@@ -228,7 +230,7 @@ class _Server:
     def _access_review(self) -> SubjectAccessReviewAuthorizer:
         return SubjectAccessReviewAuthorizer(
             self._reviews(SUBJECT_ACCESS_REVIEWS_PATH, "authz"),
-            tolerance=self._options.host_outage_tolerance,
+            tolerance=self._options.cluster_outage_tolerance,
             on_stale=partial(self._process.metrics.stale_decision_used, "subjectaccessreviews"),
         )
 

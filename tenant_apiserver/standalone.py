@@ -66,6 +66,8 @@ def standalone(options: StandaloneOptions) -> int:
     """The exit status: 0 after a signal, 1 if the data directory or the port cannot be used, 2 for settings that are
     wrong."""
     configure(form=options.log_format, verbosity=options.v)
+    for deprecation in options.deprecations:
+        _logger.warning("%s", deprecation)
     try:
         config = load(options.config)
     except ValueError as error:

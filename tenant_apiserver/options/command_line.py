@@ -1,14 +1,14 @@
-"""The command line. Every flag has an environment variable; a bad value is one line and exit 2, before any I/O.
+"""Parses the command line. Every flag has an environment variable; a bad value is one line and exit status 2.
 
-Flags carry the names that Kubernetes' own servers use.
+Flags have the names that Kubernetes' own servers use. A flag that was renamed still works under its old name.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -46,10 +46,24 @@ class _Flag:
     default: Any
     help: str
     boolean: bool = False
+    deprecated_name: str = ""
 
     @property
     def variable(self) -> str:
-        return ENVIRONMENT_PREFIX + self.name.removeprefix("--").removeprefix("-").replace("-", "_").upper()
+        return _variable(self.name)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The current name, then the deprecated one if there is any."""
+        return (self.name, self.deprecated_name) if self.deprecated_name else (self.name,)
+
+
+def _variable(name: str) -> str:
+    return ENVIRONMENT_PREFIX + _attribute(name).upper()
+
+
+def _attribute(name: str) -> str:
+    return name.lstrip("-").replace("-", "_")
 
 
 _VERBOSITY = "log verbosity: 0 warnings, 1 the life of the process, 3 every request, 4 everything"
@@ -82,7 +96,13 @@ _SERVE = (
     _Flag("--requestheader-group-headers", names, ("X-Remote-Group",), "headers that carry groups"),
     _Flag("--requestheader-extra-headers-prefix", names, ("X-Remote-Extra-",), "prefixes of extra headers"),
     _Flag("--authentication-tolerate-lookup-failure", boolean, False, _TOLERATE, boolean=True),
-    _Flag("--host-outage-tolerance", duration, 300.0, "how long known verdicts serve while the host is away"),
+    _Flag(
+        "--cluster-outage-tolerance",
+        duration,
+        300.0,
+        "how long cached decisions on tokens and access stay valid while the cluster is unreachable",
+        deprecated_name="--host-outage-tolerance",
+    ),
     _Flag("--leader-elect", boolean, True, "run controllers on one replica only", boolean=True),
     _Flag("--visibility", one_of("rbac", "reviews"), "rbac", "who sees what: the host's RBAC says, or its reviews do"),
 )
@@ -109,6 +129,8 @@ class CommonOptions:
     watch_history_size: int
     log_format: str
     v: int
+    deprecations: tuple[str, ...] = ()
+    """A line for the log for each deprecated flag or environment variable that is set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +149,7 @@ class ServeOptions(CommonOptions):
     requestheader_group_headers: tuple[str, ...]
     requestheader_extra_headers_prefix: tuple[str, ...]
     authentication_tolerate_lookup_failure: bool
-    host_outage_tolerance: float
+    cluster_outage_tolerance: float
     leader_elect: bool
     visibility: str
 
@@ -169,39 +191,64 @@ def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str])
         command = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         for flag in flags:
             _add(command, flag)
-    given = vars(parser.parse_args(arguments))
-    name = given["command"]
+    parsed = vars(parser.parse_args(arguments))
+    name = parsed["command"]
     _, options, flags = _COMMANDS[name]
     prog = f"tenant-apiserver {name}"
-    values = {_attribute(flag): _value(prog, flag, given[_attribute(flag)], environment) for flag in flags}
+    values = {_attribute(flag.name): _value(prog, flag, parsed, environment) for flag in flags}
     chosen: Options = options(**values)
     if problem := _inconsistency(chosen):
         _fail(prog, problem)
+    if isinstance(chosen, CommonOptions):
+        return replace(chosen, deprecations=tuple(_deprecations(flags, parsed, environment)))
     return chosen
 
 
 def _add(command: argparse.ArgumentParser, flag: _Flag) -> None:
-    help_text = f"{flag.help} [${flag.variable}]"
-    if flag.boolean:
-        command.add_argument(flag.name, nargs="?", const="true", default=None, help=help_text, metavar="true|false")
-    else:
-        command.add_argument(flag.name, default=None, help=help_text)
+    for name in flag.names:
+        help_text = f"{flag.help} [${flag.variable}]" if name == flag.name else argparse.SUPPRESS
+        if flag.boolean:
+            command.add_argument(name, nargs="?", const="true", default=None, help=help_text, metavar="true|false")
+        else:
+            command.add_argument(name, default=None, help=help_text)
 
 
-def _attribute(flag: _Flag) -> str:
-    return flag.name.lstrip("-").replace("-", "_")
+def _value(prog: str, flag: _Flag, arguments: Mapping[str, str | None], environment: Mapping[str, str]) -> Any:
+    """A flag beats an environment variable. Among flags, as among variables, both names must agree."""
+    by_flag = {name: arguments[_attribute(name)] for name in flag.names}
+    by_variable = {f"${_variable(name)}": environment.get(_variable(name)) for name in flag.names}
+    for texts in (by_flag, by_variable):
+        values = {source: _parse(prog, flag, source, text) for source, text in texts.items() if text is not None}
+        if values:
+            return _agreed_value(prog, texts, values)
+    return flag.default
 
 
-def _value(prog: str, flag: _Flag, given: str | None, environment: Mapping[str, str]) -> Any:
-    source, text = flag.name, given
-    if text is None and flag.variable in environment:
-        source, text = f"${flag.variable}", environment[flag.variable]
-    if text is None:
-        return flag.default
+def _agreed_value(prog: str, texts: Mapping[str, str | None], values: Mapping[str, Any]) -> Any:
+    (current, value), *others = values.items()
+    for old, other in others:
+        if other != value:
+            _fail(prog, f"{current}={texts[current]} and {old}={texts[old]} differ: remove {old}, the old name")
+    return value
+
+
+def _parse(prog: str, flag: _Flag, source: str, text: str) -> Any:
     try:
         return flag.parse(text)
     except ValueError as error:
         _fail(prog, f"{source}={text}: {error}")
+
+
+def _deprecations(
+    flags: Sequence[_Flag], arguments: Mapping[str, str | None], environment: Mapping[str, str]
+) -> Iterator[str]:
+    for flag in flags:
+        if not flag.deprecated_name:
+            continue
+        if arguments[_attribute(flag.deprecated_name)] is not None:
+            yield f"{flag.deprecated_name} is deprecated: use {flag.name}"
+        if (variable := _variable(flag.deprecated_name)) in environment:
+            yield f"${variable} is deprecated: use ${flag.variable}"
 
 
 def _inconsistency(options: Options) -> str:

@@ -84,7 +84,9 @@ def test_the_deployment_s_settings_are_ones_that_the_command_takes(directory: st
     options = parse_command_line(container["args"], environment)
     assert isinstance(options, ServeOptions)
     assert options.root_host == "example.org"
-    known = {ENVIRONMENT_PREFIX + field.upper() for field in ServeOptions.__dataclass_fields__}
+    known = {
+        ENVIRONMENT_PREFIX + field.upper() for field in ServeOptions.__dataclass_fields__ if field != "deprecations"
+    }
     assert set(environment) <= known
 
 

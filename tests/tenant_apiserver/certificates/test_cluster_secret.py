@@ -139,7 +139,7 @@ async def test_the_first_start_makes_a_secret_and_tells_the_api_service(cluster:
 async def test_a_second_pass_writes_nothing(cluster: FakeCluster) -> None:
     cluster.add(APISERVICES, api_service())
     first = await keeper(cluster).ensure()
-    cluster.forget_writes()
+    cluster.clear_writes()
     assert await keeper(cluster).ensure() == first
     assert cluster.writes == []
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tenant_apiserver import log_format
 from tenant_apiserver.options.command_line import (
     KubeconfigOptions,
     ServeOptions,
@@ -14,6 +15,7 @@ from tenant_apiserver.options.command_line import (
     parse_command_line,
 )
 from tenant_apiserver.options.flag_values import CONTROLLERS
+from tenant_apiserver.serve import serve as run_server
 
 
 def serve(*arguments: str, **environment: str) -> ServeOptions:
@@ -61,7 +63,7 @@ def test_controllers_are_chosen(text: str, chosen: tuple[str, ...]) -> None:
         pytest.param(["-v", "11"], {}, "-v=11:", id="verbosity"),
         pytest.param(["--watch-history-size", "64MB"], {}, "must be a number of bytes", id="size of another unit"),
         pytest.param(["--watch-history-size", "0"], {}, "must be a number of bytes", id="size of nothing"),
-        pytest.param(["--host-outage-tolerance", "5"], {}, "must be a duration", id="duration without unit"),
+        pytest.param(["--cluster-outage-tolerance", "5"], {}, "must be a duration", id="duration without unit"),
         pytest.param(["--secure-por", "1"], {}, "unrecognized arguments", id="no abbreviations"),
         pytest.param(
             ["--requestheader-allowed-names", "a"], {}, "needs --requestheader-client-ca-file", id="names without a CA"
@@ -87,7 +89,7 @@ def test_a_certificate_needs_its_key(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_durations_are_seconds() -> None:
-    assert serve("--host-outage-tolerance", "1m30s").host_outage_tolerance == 90.0
+    assert serve("--cluster-outage-tolerance", "1m30s").cluster_outage_tolerance == 90.0
     assert serve().watch_history_size == serve("--watch-history-size", "64Mi").watch_history_size == 64 * 1024**2
     assert serve("--watch-history-size", "4096").watch_history_size == 4096
     assert not serve().authentication_tolerate_lookup_failure
@@ -100,3 +102,85 @@ def test_the_other_commands_parse() -> None:
     kubeconfig = parse_command_line(["kubeconfig", "--user", "alice", "--groups", "a,b"], {})
     assert isinstance(kubeconfig, KubeconfigOptions)
     assert kubeconfig.groups == ("a", "b")
+
+
+OLD_FLAG, OLD_VARIABLE = "--host-outage-tolerance", "TENANT_APISERVER_HOST_OUTAGE_TOLERANCE"
+NEW_FLAG, NEW_VARIABLE = "--cluster-outage-tolerance", "TENANT_APISERVER_CLUSTER_OUTAGE_TOLERANCE"
+FLAG_WARNING = f"{OLD_FLAG} is deprecated: use {NEW_FLAG}"
+VARIABLE_WARNING = f"${OLD_VARIABLE} is deprecated: use ${NEW_VARIABLE}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "seconds", "warnings"),
+    [
+        pytest.param([], {}, 300.0, (), id="neither"),
+        pytest.param([NEW_FLAG, "1m"], {}, 60.0, (), id="new flag"),
+        pytest.param([OLD_FLAG, "1m"], {}, 60.0, (FLAG_WARNING,), id="old flag"),
+        pytest.param([], {NEW_VARIABLE: "2m"}, 120.0, (), id="new variable"),
+        pytest.param([], {OLD_VARIABLE: "2m"}, 120.0, (VARIABLE_WARNING,), id="old variable"),
+        pytest.param([NEW_FLAG, "1m", OLD_FLAG, "60s"], {}, 60.0, (FLAG_WARNING,), id="both flags, same value"),
+        pytest.param(
+            [], {NEW_VARIABLE: "2m", OLD_VARIABLE: "120s"}, 120.0, (VARIABLE_WARNING,), id="both variables, same value"
+        ),
+        pytest.param([OLD_FLAG, "1m"], {NEW_VARIABLE: "2m"}, 60.0, (FLAG_WARNING,), id="old flag beats new variable"),
+        pytest.param(
+            [NEW_FLAG, "1m"], {OLD_VARIABLE: "2m"}, 60.0, (VARIABLE_WARNING,), id="new flag beats old variable"
+        ),
+        pytest.param([OLD_FLAG, "0"], {}, 0.0, (FLAG_WARNING,), id="zero by the old flag"),
+    ],
+)
+def test_a_deprecated_name_still_works_and_yields_a_warning(
+    arguments: list[str], environment: dict[str, str], seconds: float, warnings: tuple[str, ...]
+) -> None:
+    options = serve(*arguments, **environment)
+    assert options.cluster_outage_tolerance == seconds
+    assert options.deprecations == warnings
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "line"),
+    [
+        pytest.param(
+            [NEW_FLAG, "1m", OLD_FLAG, "2m"],
+            {},
+            f"{NEW_FLAG}=1m and {OLD_FLAG}=2m differ: remove {OLD_FLAG}, the old name",
+            id="flags",
+        ),
+        pytest.param(
+            [],
+            {NEW_VARIABLE: "1m", OLD_VARIABLE: "2m"},
+            f"${NEW_VARIABLE}=1m and ${OLD_VARIABLE}=2m differ: remove ${OLD_VARIABLE}, the old name",
+            id="variables",
+        ),
+        pytest.param([OLD_FLAG, "5"], {}, f"{OLD_FLAG}=5: must be a duration", id="bad value of the old flag"),
+        pytest.param(
+            [], {OLD_VARIABLE: "x"}, f"${OLD_VARIABLE}=x: must be a duration", id="bad value of the old variable"
+        ),
+    ],
+)
+def test_contradicting_or_bad_values_of_a_deprecated_name_are_one_line_and_exit_2(
+    arguments: list[str], environment: dict[str, str], line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parse_command_line(["serve", *arguments], environment)
+    printed = capsys.readouterr().err
+    assert (stop.value.code, printed.count("\n")) == (2, 1)
+    assert line in printed
+
+
+def test_the_help_shows_only_the_new_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parse_command_line(["serve", "--help"], {})
+    printed = capsys.readouterr().out
+    assert NEW_FLAG in printed
+    assert OLD_FLAG not in printed
+
+
+def test_the_server_logs_a_warning_for_a_deprecated_flag(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(log_format, "configure", lambda **_: None)
+    wrong = tmp_path / "platform.yaml"
+    wrong.write_text("no: {such: key}")
+    assert run_server(serve(OLD_FLAG, "1m", "--config", str(wrong))) == 2
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("WARNING", FLAG_WARNING)]
