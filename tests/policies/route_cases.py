@@ -59,7 +59,7 @@ def no_hostnames_denial(kind: str) -> str:
     )
 
 
-def _passing(kind: str) -> Iterator[Case]:
+def _admitted(kind: str) -> Iterator[Case]:
     yield _case(kind, "the host itself", "tenant-l", ["example.org"])
     yield _case(kind, "below the host", "tenant-l", ["harbor.example.org"])
     yield _case(kind, "deep below the host", "tenant-l", ["a.b.c.example.org"])
@@ -91,7 +91,7 @@ def _passing(kind: str) -> Iterator[Case]:
     )
 
 
-def _refused(kind: str) -> Iterator[Case]:
+def _rejected(kind: str) -> Iterator[Case]:
     subject = f"{kind} hostnames"
     foreign = outside_host_denial(subject, "example.org", "attacker.com")
     for id, names in (
@@ -170,6 +170,6 @@ def _of_versions() -> Iterator[Case]:
 
 def cases() -> Iterator[Case]:
     for kind in _KINDS:
-        yield from _passing(kind)
-        yield from _refused(kind)
+        yield from _admitted(kind)
+        yield from _rejected(kind)
     yield from _of_versions()
