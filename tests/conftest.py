@@ -1,4 +1,4 @@
-"""Fixtures of the whole suite."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hypothesis import settings
 
 from tests.fakes import FakeClock, FakeCluster
 
-# how long an example takes is the machine's affair, and no property
+# the duration of an example depends on the machine
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
 
-# here, because a plugin is named by the outermost conftest alone
+# only the outermost conftest may name plugins
 pytest_plugins = ["tests.server_fixtures"]
 
-OURS = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
+PROJECT_PACKAGES = ["apiserver", "registry", "admission", "controller", "tenant_apiserver"]
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """What one process runs one after the other, where there are several: a suite's tests of a host that they share,
-    or the tests of a file."""
+    """Groups tests for pytest-xdist: the tests of a suite that share a cluster, or else of a file, run in one
+    process."""
     path = item.path.relative_to(Path(__file__).parent)
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     shared = parameters.get("running_cluster")
@@ -32,8 +32,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def no_blocking_calls() -> Iterator[None]:
-    """A blocking call of our own code on the event loop is an error."""
-    with blockbuster_ctx(OURS):
+    """Fails on blocking calls of the project's code on the event loop."""
+    with blockbuster_ctx(PROJECT_PACKAGES):
         yield
 
 

@@ -1,4 +1,4 @@
-"""The two fakes of the tests: an in-memory host, and a clock that moves when it is told to."""
+"""The two fakes of the tests: an in-memory cluster, and a clock that tests advance."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROPAGATION_FINALIZERS = {"Foreground": "foregroundDeletion", "Orphan": "orphan
 
 
 class FakeClock:
-    """Seconds that pass only by `advance`, or by `sleep`, which returns at once and counts as having slept."""
+    """A clock that only `advance` and `sleep` move. `sleep` returns at once and is recorded."""
 
     def __init__(self, now: float = 1_767_225_600.0) -> None:
         self.now = now
@@ -40,7 +40,7 @@ class FakeClock:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One write that the host accepted: `verb` is create, update, patch or delete."""
+    """A write that the fake cluster accepted; `verb` is create, update, patch or delete."""
 
     verb: str
     resource: ClusterResource
@@ -59,23 +59,22 @@ class _Change:
     old: Object | None
 
 
-Interception = Callable[[str, ClusterResource, Key], Awaitable[None]]
-Review = Callable[[str, Object], Object]
+CallHook = Callable[[str, ClusterResource, Key], Awaitable[None]]
+ReviewHandler = Callable[[str, Object], Object]
 
 
 @dataclass
 class FakeCluster:
-    """registry.cluster.interface.Host over dicts, with resourceVersions, conflicts, finalizers, generation, dry run and
-    watches.
-    As on any host, nothing is made in a Namespace that is on its way out.
+    """A ClusterClient over dicts, with resourceVersions, conflicts, finalizers, generations, dry run and watches. As in
+    a real cluster, nothing can be created in a terminating Namespace.
 
     `writes` records accepted writes. `unreachable` makes every call raise ClusterUnreachable and ends watches.
-    `before` is awaited ahead of every call with its verb; it may raise, or write, to stage a race. Server-side apply
-    merges as a merge patch does: whoever tests field ownership needs a host with fields.
+    `before` is awaited before every call; it may raise an error, or write to cause a race. Server-side apply only
+    merges like a merge patch, without field ownership.
     """
 
-    before: Interception | None = None
-    reviews: Review | None = None
+    before: CallHook | None = None
+    reviews: ReviewHandler | None = None
     writes: list[Write] = field(default_factory=list)
     _objects: dict[tuple[str, str, Key], Object] = field(default_factory=dict)
     _history: list[_Change] = field(default_factory=list)
@@ -99,24 +98,24 @@ class FakeCluster:
         self._wake()
 
     def add(self, res: ClusterResource, *objects: Object) -> None:
-        """Put objects there as they are, as if by someone else; they get what a host gives and they lack."""
+        """Stores objects as another client would, unrecorded, and sets the system fields that they lack."""
         for obj in objects:
-            self._store(res, self._born(res, copy.deepcopy(obj)), "ADDED")
+            self._store(res, self._with_system_fields(res, copy.deepcopy(obj)), "ADDED")
 
     def peek(self, res: ClusterResource, namespace: str, name: str) -> Object | None:
-        """The stored object, for assertions."""
+        """Returns the stored object, for assertions."""
         return copy.deepcopy(self._objects.get(_address(res, Key(namespace if res.namespaced else "", name))))
 
-    def forget_writes(self) -> None:
+    def clear_writes(self) -> None:
         self.writes.clear()
 
     def compact(self) -> None:
-        """Forget history: watches from before now are Expired."""
+        """Drops the history, so that watches from an earlier resourceVersion are Expired."""
         self._history.clear()
         self._compacted = self._rv
 
     async def get(self, res: ClusterResource, namespace: str, name: str) -> Object:
-        await self._enter("get", res, Key(namespace, name))
+        await self._before_call("get", res, Key(namespace, name))
         return copy.deepcopy(self._find(res, namespace, name))
 
     async def list(
@@ -130,11 +129,11 @@ class FakeCluster:
         limit: int = 0,
         continue_token: str = "",
     ) -> Object:
-        await self._enter("list", res, Key(namespace, ""))
-        accepts = _selection(namespace, label_selector, field_selector)
-        found = sorted(self._of(res), key=lambda obj: _key(res, obj))
+        await self._before_call("list", res, Key(namespace, ""))
+        matches = _matcher(namespace, label_selector, field_selector)
+        found = sorted(self._objects_of(res), key=lambda obj: _key(res, obj))
         start = int(continue_token or 0)
-        items = [copy.deepcopy(obj) for obj in found if accepts(obj)][start:]
+        items = [copy.deepcopy(obj) for obj in found if matches(obj)][start:]
         metadata: Object = {"resourceVersion": str(self._rv)}
         if limit and len(items) > limit:
             metadata |= {"continue": str(start + limit), "remainingItemCount": len(items) - limit}
@@ -146,27 +145,27 @@ class FakeCluster:
         res: ClusterResource,
         namespace: str = "",
         *,
-        take: Callable[[Object], None],
+        visit: Callable[[Object], None],
         resource_version: str = "",
         label_selector: str = "",
         field_selector: str = "",
     ) -> str:
         found = await self.list(res, namespace, label_selector=label_selector, field_selector=field_selector)
         for item in found["items"]:
-            take(item)
+            visit(item)
         version: str = found["metadata"]["resourceVersion"]
         return version
 
     async def create(
         self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:
-        new = self._born(res, copy.deepcopy(obj), namespace=namespace, fresh=True)
+        new = self._with_system_fields(res, copy.deepcopy(obj), namespace=namespace, is_new=True)
         key = _key(res, new)
-        await self._enter("create", res, key)
+        await self._before_call("create", res, key)
         if _address(res, key) in self._objects:
             raise errors.AlreadyExists(_group_resource(res), key.name)
-        home = self._objects.get(_address(NAMESPACES, Key("", key.namespace))) if res.namespaced else None
-        if home is not None and "deletionTimestamp" in home["metadata"]:
+        parent = self._objects.get(_address(NAMESPACES, Key("", key.namespace))) if res.namespaced else None
+        if parent is not None and "deletionTimestamp" in parent["metadata"]:
             why = f"unable to create new content in namespace {key.namespace} because it is being terminated"
             raise errors.Forbidden(_group_resource(res), key.name, why)
         self.writes.append(Write("create", res, key, dry_run=dry_run, field_manager=field_manager))
@@ -182,7 +181,7 @@ class FakeCluster:
         field_manager: str = "",
     ) -> Object:
         key = _key(res, obj)
-        await self._enter("update", res, key)
+        await self._before_call("update", res, key)
         return self._change("update", res, copy.deepcopy(obj), subresource, dry_run, field_manager)
 
     async def patch(
@@ -199,7 +198,7 @@ class FakeCluster:
         force: bool = False,
     ) -> Object:
         key = Key(namespace if res.namespaced else "", name)
-        await self._enter("patch", res, key)
+        await self._before_call("patch", res, key)
         if "apply" in content_type and _address(res, key) not in self._objects:
             return await self.create(res, body, namespace=namespace, dry_run=dry_run, field_manager=field_manager)
         current = copy.deepcopy(self._find(res, namespace, name))
@@ -210,21 +209,21 @@ class FakeCluster:
         self, res: ClusterResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
     ) -> Object:
         key = Key(namespace if res.namespaced else "", name)
-        await self._enter("delete", res, key)
+        await self._before_call("delete", res, key)
         current = copy.deepcopy(self._find(res, namespace, name))
         _check_preconditions(res, current, (options or {}).get("preconditions") or {})
         dry_run = bool((options or {}).get("dryRun"))
         self.writes.append(Write("delete", res, key, dry_run=dry_run))
         metadata = current["metadata"]
-        keeper = _PROPAGATION_FINALIZERS.get((options or {}).get("propagationPolicy") or "")
-        if keeper and keeper not in metadata.setdefault("finalizers", []):
-            metadata["finalizers"].append(keeper)
+        finalizer = _PROPAGATION_FINALIZERS.get((options or {}).get("propagationPolicy") or "")
+        if finalizer and finalizer not in metadata.setdefault("finalizers", []):
+            metadata["finalizers"].append(finalizer)
         if metadata.get("finalizers"):
             metadata.setdefault("deletionTimestamp", _EPOCH)
             metadata.setdefault("deletionGracePeriodSeconds", 0)
             return current if dry_run else self._store(res, current, "MODIFIED")
         if not dry_run:
-            self._drop(res, current)
+            self._remove(res, current)
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
 
     async def watch(
@@ -238,11 +237,11 @@ class FakeCluster:
         send_initial_events: bool = False,
         timeout_seconds: int = 300,
     ) -> AsyncIterator[WatchEvent]:
-        await self._enter("watch", res, Key(namespace, ""))
-        accepts = _selection(namespace, label_selector, field_selector)
+        await self._before_call("watch", res, Key(namespace, ""))
+        matches = _matcher(namespace, label_selector, field_selector)
         seen = int(resource_version or 0)
         if send_initial_events:
-            for event in self._initial(res, accepts):
+            for event in self._initial(res, matches):
                 yield event
             seen = self._rv
         elif seen < self._compacted:
@@ -251,24 +250,24 @@ class FakeCluster:
             changes = [change for change in self._history if change.rv > seen]
             seen = self._rv
             for change in changes:
-                if change.resource == res and (told := _event(change, accepts)):
-                    yield told
+                if change.resource == res and (change_event := _event(change, matches)):
+                    yield change_event
             if seen == self._rv and not self._unreachable:
                 await self._changed.wait()
 
     async def review(self, path: str, body: Object) -> Object:
-        await self._enter("review", ClusterResource("", "v1", path, ""), Key("", ""))
+        await self._before_call("review", ClusterResource("", "v1", path, ""), Key("", ""))
         if self.reviews is None:
             raise errors.UnknownPath()
         return self.reviews(path, body)
 
-    async def _enter(self, verb: str, res: ClusterResource, key: Key) -> None:
+    async def _before_call(self, verb: str, res: ClusterResource, key: Key) -> None:
         if self.before is not None:
             await self.before(verb, res, key)
         if self._unreachable:
             raise ClusterUnreachable()
 
-    def _of(self, res: ClusterResource) -> Iterable[Object]:
+    def _objects_of(self, res: ClusterResource) -> Iterable[Object]:
         return [obj for (group, plural, _), obj in self._objects.items() if (group, plural) == (res.group, res.plural)]
 
     def _find(self, res: ClusterResource, namespace: str, name: str) -> Object:
@@ -277,22 +276,24 @@ class FakeCluster:
             raise errors.NotFound(_group_resource(res), name)
         return found
 
-    def _initial(self, res: ClusterResource, accepts: Callable[[Object], bool]) -> Sequence[WatchEvent]:
-        found = sorted(self._of(res), key=lambda obj: _key(res, obj))
-        events = [WatchEvent("ADDED", copy.deepcopy(obj)) for obj in found if accepts(obj)]
+    def _initial(self, res: ClusterResource, matches: Callable[[Object], bool]) -> Sequence[WatchEvent]:
+        found = sorted(self._objects_of(res), key=lambda obj: _key(res, obj))
+        events = [WatchEvent("ADDED", copy.deepcopy(obj)) for obj in found if matches(obj)]
         metadata = {"resourceVersion": str(self._rv), "annotations": {"k8s.io/initial-events-end": "true"}}
         bookmark = {"apiVersion": res.api_version, "kind": res.kind, "metadata": metadata}
         return [*events, WatchEvent("BOOKMARK", bookmark)]
 
-    def _born(self, res: ClusterResource, obj: Object, *, namespace: str = "", fresh: bool = False) -> Object:
+    def _with_system_fields(
+        self, res: ClusterResource, obj: Object, *, namespace: str = "", is_new: bool = False
+    ) -> Object:
         obj.setdefault("apiVersion", res.api_version)
         obj.setdefault("kind", res.kind)
         metadata = obj.setdefault("metadata", {})
         if res.namespaced and namespace:
             metadata.setdefault("namespace", namespace)
-        if fresh:
-            for given in ("uid", "creationTimestamp", "resourceVersion", "generation"):
-                metadata.pop(given, None)
+        if is_new:
+            for name in ("uid", "creationTimestamp", "resourceVersion", "generation"):
+                metadata.pop(name, None)
         metadata.setdefault("uid", f"00000000-0000-4000-8000-{self._rv + 1:012d}")
         metadata.setdefault("creationTimestamp", _EPOCH)
         metadata.setdefault("generation", 1)
@@ -303,21 +304,21 @@ class FakeCluster:
     ) -> Object:
         key = _key(res, new)
         current = self._find(res, key.namespace, key.name)
-        wanted = new["metadata"].get("resourceVersion")
-        if wanted and wanted != current["metadata"]["resourceVersion"]:
+        expected = new["metadata"].get("resourceVersion")
+        if expected and expected != current["metadata"]["resourceVersion"]:
             raise errors.Conflict(_group_resource(res), key.name)
         if subresource == "status":
             new = {**copy.deepcopy(current), "status": new.get("status")}
-        for kept in ("uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp"):
-            if kept in current["metadata"]:
-                new["metadata"][kept] = current["metadata"][kept]
+        for name in ("uid", "creationTimestamp", "generation", "resourceVersion", "deletionTimestamp"):
+            if name in current["metadata"]:
+                new["metadata"][name] = current["metadata"][name]
         if new.get("spec") != current.get("spec"):
             new["metadata"]["generation"] = current["metadata"]["generation"] + 1
         self.writes.append(Write(verb, res, key, subresource, dry_run, field_manager))
         if dry_run or new == current:
             return new
         if new["metadata"].get("deletionTimestamp") and not new["metadata"].get("finalizers"):
-            return self._drop(res, new)
+            return self._remove(res, new)
         return self._store(res, new, "MODIFIED")
 
     def _store(self, res: ClusterResource, obj: Object, kind: str) -> Object:
@@ -326,7 +327,7 @@ class FakeCluster:
         self._objects[address] = obj
         return copy.deepcopy(obj)
 
-    def _drop(self, res: ClusterResource, obj: Object) -> Object:
+    def _remove(self, res: ClusterResource, obj: Object) -> Object:
         old = self._objects.pop(_address(res, _key(res, obj)))
         self._publish(res, obj, "DELETED", old)
         return copy.deepcopy(obj)
@@ -355,31 +356,32 @@ def _key(res: ClusterResource, obj: Object) -> Key:
     return Key(metadata.get("namespace", "") if res.namespaced else "", metadata["name"])
 
 
-def _selection(namespace: str, label_selector: str, field_selector: str) -> Callable[[Object], bool]:
+def _matcher(namespace: str, label_selector: str, field_selector: str) -> Callable[[Object], bool]:
     labels = parse_label_selector(label_selector)
     fields = parse_field_selector(field_selector)
 
-    def accepts(obj: Object) -> bool:
+    def matches(obj: Object) -> bool:
         metadata = obj["metadata"]
-        place = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
-        inside = not namespace or place["metadata.namespace"] == namespace
-        return inside and labels.matches(metadata.get("labels") or {}) and fields.matches(place)
+        values = {"metadata.name": metadata["name"], "metadata.namespace": metadata.get("namespace", "")}
+        in_namespace = not namespace or values["metadata.namespace"] == namespace
+        return in_namespace and labels.matches(metadata.get("labels") or {}) and fields.matches(values)
 
-    return accepts
+    return matches
 
 
-def _event(change: _Change, accepts: Callable[[Object], bool]) -> WatchEvent | None:
-    """What a watcher with a selector is told: leaving the selection is a DELETED, entering it an ADDED."""
-    before = change.old is not None and accepts(change.old)
-    after = change.type != "DELETED" and accepts(change.object)
+def _event(change: _Change, matches: Callable[[Object], bool]) -> WatchEvent | None:
+    """Returns the event for a watcher with a selector: ADDED if the object starts to match, DELETED if it no longer
+    does."""
+    before = change.old is not None and matches(change.old)
+    after = change.type != "DELETED" and matches(change.object)
     if not before and not after:
         return None
-    seen = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
-    return WatchEvent(seen, copy.deepcopy(change.object))
+    type_ = "MODIFIED" if before and after else "ADDED" if after else "DELETED"
+    return WatchEvent(type_, copy.deepcopy(change.object))
 
 
-def _check_preconditions(res: ClusterResource, current: Object, wanted: Mapping[str, Any]) -> None:
-    for name, value in wanted.items():
+def _check_preconditions(res: ClusterResource, current: Object, expected: Mapping[str, Any]) -> None:
+    for name, value in expected.items():
         found = current["metadata"].get(name)
         if value and value != found:
             why = f"Precondition failed: {name} in precondition: {value}, {name} in object meta: {found}"

@@ -1,5 +1,4 @@
-"""Protobuf bodies as Go's clients write them, from JSON: what `apiserver.serializer.protobuf` reads, the other way
-round."""
+"""Encodes JSON objects in protobuf like Go clients do, the inverse of apiserver.serializer.protobuf."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ MAGIC = b"k8s\x00"
 
 
 def varint(number: int) -> bytes:
-    """Negative numbers as the two's complement of 64 bits."""
+    """Encodes a varint; negative numbers as a 64-bit two's complement."""
     number %= 1 << 64
     encoded = bytearray()
     while number > 0x7F:
@@ -33,14 +32,14 @@ def bytes_field(number: int, value: bytes) -> bytes:
 
 
 def envelope(raw: bytes, *, kind: str = "", api_version: str = "v1") -> bytes:
-    """The body that holds a message."""
+    """Returns a request body with the message `raw`."""
     type_meta = bytes_field(1, api_version.encode()) + bytes_field(2, kind.encode())
     return MAGIC + bytes_field(1, type_meta) + bytes_field(2, raw) + bytes_field(3, b"") + bytes_field(4, b"")
 
 
-def encode(obj: Mapping[str, Any], table: MessageDescriptor) -> bytes:
-    """The fields of `obj` that `table` has."""
-    named = [(number, field, obj[field.name]) for number, field in table.fields.items() if field.name in obj]
+def encode(obj: Mapping[str, Any], descriptor: MessageDescriptor) -> bytes:
+    """Encodes the fields of `obj` that the descriptor has."""
+    named = [(number, field, obj[field.name]) for number, field in descriptor.fields.items() if field.name in obj]
     return b"".join(_field(number, field, value) for number, field, value in named)
 
 

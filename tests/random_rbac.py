@@ -1,4 +1,4 @@
-"""Rules as chance gives them: near misses as often as hits."""
+"""Random RBAC rules, of which about half almost match."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from registry.rbac.role_index import RbacRule
 
 
-def random_rule(rng: random.Random, places: Sequence[str]) -> RbacRule:
-    """A rule that may be about tenants or namespaces, and may name some of `places`."""
+def random_rule(rng: random.Random, names: Sequence[str]) -> RbacRule:
+    """Returns a rule that may concern tenants or namespaces, and may name some of `names`."""
     return RbacRule(
         verbs=rng.choice([("get",), ("get",), ("list", "watch"), ("*",), ("get", "update"), ("GET",)]),
         groups=rng.choice([("apps.cozystack.io",), ("",), ("*",), ("", "apps.cozystack.io"), ("*",), ("apps",)]),
@@ -24,5 +24,5 @@ def random_rule(rng: random.Random, places: Sequence[str]) -> RbacRule:
                 ("tenant",),
             ]
         ),
-        names=rng.choice([(), (), (), (rng.choice(places),), (rng.choice(places), "x")]),
+        names=rng.choice([(), (), (), (rng.choice(names),), (rng.choice(names), "x")]),
     )

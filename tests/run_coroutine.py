@@ -1,4 +1,4 @@
-"""Coroutines that wait for nothing but their turn, for tests that have no event loop."""
+"""Runs coroutines that only yield to the event loop, for tests without an event loop."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of `coroutine`, which is given every turn that it asks for."""
+    """Resumes `coroutine` at every yield and returns its result. It must not wait for anything."""
     while True:
         try:
-            waits_for = coroutine.send(None)
+            awaited = coroutine.send(None)
         except StopIteration as done:
             result: T = done.value
             return result
-        assert waits_for is None, f"it waits for {waits_for}"
+        assert awaited is None, f"the coroutine waits for {awaited}"

@@ -1,4 +1,4 @@
-"""Tenants, their HelmReleases, and writes of them, as tests need them."""
+"""Builders of Tenants, their HelmReleases and admission attributes, and a fake NamespaceSource."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def tenant(
     }
 
 
-def facts(name: str, namespace: str = "tenant-root", **options: Any) -> TenantSummary:
+def tenant_summary(name: str, namespace: str = "tenant-root", **options: Any) -> TenantSummary:
     return summarize(tenant(name, namespace, **options))
 
 
-def root(**spec: Any) -> TenantSummary:
-    return facts("root", spec=spec)
+def root_summary(**spec: Any) -> TenantSummary:
+    return tenant_summary("root", spec=spec)
 
 
 def tree_of(*tenants: TenantSummary, root_host: str = ROOT_HOST) -> TenantTree:
-    """A tree with a root, and these."""
-    given = {each.key for each in tenants}
-    return TenantTree([*([] if ROOT in given else [root()]), *tenants], root_host=root_host)
+    """Returns a tree of `tenants`, with a default root if they include none."""
+    keys = {each.key for each in tenants}
+    return TenantTree([*([] if ROOT in keys else [root_summary()]), *tenants], root_host=root_host)
 
 
 def attributes(
@@ -92,9 +92,9 @@ def attributes(
 def release(
     name: str, namespace: str = "tenant-root", *, spec: Mapping[str, Any] | None = None, finalizer: bool = False
 ) -> Object:
-    """The HelmRelease of a new Tenant."""
-    wanted = {"metadata": {"name": name, "namespace": namespace}, "spec": dict(spec or {})}
-    return to_release(wanted, None, ReleaseSettings(finalizer=finalizer))
+    """Returns the HelmRelease of a new Tenant."""
+    new = {"metadata": {"name": name, "namespace": namespace}, "spec": dict(spec or {})}
+    return to_release(new, None, ReleaseSettings(finalizer=finalizer))
 
 
 def names(tenants: Sequence[TenantSummary]) -> list[str]:
@@ -102,12 +102,12 @@ def names(tenants: Sequence[TenantSummary]) -> list[str]:
 
 
 class FakeNamespaces:
-    """A NamespaceSource: what the informer saw, and what the host has."""
+    """A NamespaceSource with the phases in the informer cache and in the cluster."""
 
     def __init__(self, cached: Mapping[str, str] | None = None, live: Mapping[str, str] | None = None) -> None:
-        """Phases by name; the host has what the informer saw unless `live` says otherwise."""
-        self.cached = dict(cached or {})
-        self.at_cluster = dict(live if live is not None else self.cached)
+        """Both arguments map names to phases; without `live` the cluster has the namespaces of the cache."""
+        self.cached_phases = dict(cached or {})
+        self.live_phases = dict(live if live is not None else self.cached_phases)
         self.ready = True
         self.live_calls: list[str] = []
 
@@ -115,11 +115,11 @@ class FakeNamespaces:
         return self.ready
 
     def get(self, name: str) -> Object | None:
-        return _namespace(name, self.cached)
+        return _namespace(name, self.cached_phases)
 
     async def get_live(self, name: str) -> Object | None:
         self.live_calls.append(name)
-        return _namespace(name, self.at_cluster)
+        return _namespace(name, self.live_phases)
 
 
 def _namespace(name: str, phases: Mapping[str, str]) -> Object | None:

@@ -1,4 +1,4 @@
-"""The fakes keep the promises of a host, since so many tests rely on them."""
+"""The fake cluster behaves like a real one, because many tests depend on it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ async def test_a_dry_run_stores_nothing_and_is_recorded(cluster: FakeCluster) ->
     assert [write.dry_run for write in cluster.writes] == [True]
 
 
-async def test_an_object_with_a_finalizer_goes_when_the_finalizer_does(cluster: FakeCluster) -> None:
+async def test_an_object_is_deleted_when_its_last_finalizer_is_removed(cluster: FakeCluster) -> None:
     cluster.add(CONFIGMAPS, configmap("a", finalizers=["example.org/keep"]))
     await cluster.delete(CONFIGMAPS, "default", "a")
-    kept = await cluster.get(CONFIGMAPS, "default", "a")
-    assert kept["metadata"]["deletionTimestamp"]
+    terminating = await cluster.get(CONFIGMAPS, "default", "a")
+    assert terminating["metadata"]["deletionTimestamp"]
     await cluster.patch(CONFIGMAPS, "default", "a", {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
     assert cluster.peek(CONFIGMAPS, "default", "a") is None
 
 
-async def test_a_watch_tells_who_leaves_its_selection(cluster: FakeCluster) -> None:
+async def test_an_object_that_no_longer_matches_the_selector_is_deleted_in_the_watch(cluster: FakeCluster) -> None:
     cluster.add(CONFIGMAPS, configmap("a", labels={"team": "x"}))
     start = str(cluster.rv)
     body = {"metadata": {"labels": {"team": "y"}}}
@@ -45,7 +45,7 @@ async def test_a_watch_tells_who_leaves_its_selection(cluster: FakeCluster) -> N
     assert (event.type, event.object["metadata"]["name"]) == ("DELETED", "a")
 
 
-async def test_a_compacted_history_is_expired(cluster: FakeCluster) -> None:
+async def test_a_watch_from_a_compacted_version_is_expired(cluster: FakeCluster) -> None:
     start = str(cluster.rv)
     cluster.add(CONFIGMAPS, configmap("a"))
     cluster.compact()
@@ -53,7 +53,7 @@ async def test_a_compacted_history_is_expired(cluster: FakeCluster) -> None:
         await anext(cluster.watch(CONFIGMAPS, resource_version=start))
 
 
-async def test_an_unreachable_host_ends_watches_and_refuses_calls(cluster: FakeCluster) -> None:
+async def test_an_unreachable_cluster_ends_watches_and_rejects_calls(cluster: FakeCluster) -> None:
     events = cluster.watch(CONFIGMAPS, resource_version="", send_initial_events=True)
     assert (await anext(events)).type == "BOOKMARK"
     cluster.unreachable = True

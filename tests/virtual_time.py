@@ -1,4 +1,4 @@
-"""An event loop whose time jumps to the next timer as soon as nothing else is left to do."""
+"""An event loop whose clock jumps to the next timer as soon as no callback is ready."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ T = TypeVar("T")
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Never waits: the time that it is asked to wait passes at once."""
+    """Never blocks: a timeout elapses at once on the virtual clock."""
 
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if not ready and timeout is None:
-            raise RuntimeError("nothing will ever happen")
+            raise RuntimeError("deadlock: no callback is ready and no timer is set")
         if not ready and timeout is not None and timeout > 0:
             self.now += timeout
         return ready
@@ -36,19 +36,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._virtual.now
 
-    def hold_up(self, seconds: float) -> None:
-        """Time passes in which nothing runs, as in a callback that takes that long."""
+    def block(self, seconds: float) -> None:
+        """Advances the clock while nothing else runs, like a callback that blocks the loop."""
         self._virtual.now += seconds
 
 
 def run_virtual(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run `main()` to its end, in no real time; so nothing takes so long that it would give others a turn."""
+    """Runs `main()` to completion without real delays. Cooperative yields are off, because they depend on real time."""
     with asyncio.Runner(loop_factory=VirtualLoop) as runner, patch("apiserver.cooperative._SLICE_SECONDS", math.inf):
         return runner.run(main())
 
 
 def virtual(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
-    """For a test that is a coroutine: it takes no real time."""
+    """Decorates an async test, which then runs in virtual time."""
 
     @wraps(test)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -1,5 +1,5 @@
-"""ObjectMeta as a structural schema, with what merging needs to know (WIRE-G35). Descriptions are the documents'
-matter."""
+"""ObjectMeta as a structural schema with the hints for merging (WIRE-G35). Its descriptions are in the OpenAPI
+documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Wrong types in metadata, in the words of Go's decoder: what is typed in Go is a 400, not a 422 (WIRE-D32)."""
+"""Wrong types in metadata, with the errors of Go's decoder: they are a 400, not a 422, because metadata is typed in Go
+(WIRE-D32)."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def metadata_type_error(resource: Resource, obj: Object) -> str | None:
-    """What Go's decoder would say of the object's metadata, None if it would decode it. Nulls are as good as absent."""
+    """Returns the error of Go's decoder for the metadata of `obj`, None if its types are valid. Null counts as
+    absent."""
     metadata = obj.get("metadata")
     if metadata is None:
         return None

@@ -1,4 +1,4 @@
-"""Structural schemas at work: unknown fields, pruning and defaults, as a CustomResourceDefinition treats them."""
+"""Pruning, defaulting and unknown fields by structural schemas, as for a CustomResourceDefinition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 def object_schema(resource: Resource) -> Schema:
-    """The schema of whole objects of a resource, with ObjectMeta inlined."""
+    """Returns the schema of complete objects of a resource, including ObjectMeta."""
     schema: dict[str, Any] = {
         "type": "object",
         "properties": {
@@ -42,7 +42,7 @@ def object_schema(resource: Resource) -> Schema:
 
 
 def unknown_fields(schema: Schema, value: Any, path: str = "") -> list[str]:
-    """Paths of the fields that the schema does not have, in document order: 'spec.foo', 'spec.list[0].x' (WIRE-D67)."""
+    """Returns the paths of unknown fields in document order: 'spec.foo', 'spec.list[0].x' (WIRE-D67)."""
     return list(_unknown(schema, value, path))
 
 
@@ -50,10 +50,10 @@ def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
     if isinstance(value, dict):
         for name, each in value.items():
             inside = f"{path}.{name}" if path else name
-            child = _child(schema, name)
+            child = _value_schema(schema, name)
             if child is not None:
                 yield from _unknown(child, each, inside)
-            elif not _is_free(schema):
+            elif not _preserves_unknown_fields(schema):
                 yield inside
     elif isinstance(value, list) and (items := schema.get("items")):
         for index, each in enumerate(value):
@@ -61,15 +61,15 @@ def _unknown(schema: Schema, value: Any, path: str) -> Iterator[str]:
 
 
 def prune(schema: Schema, value: Any) -> Any:
-    """A copy of `value` without unknown fields. Metadata loses what is null or empty, as Go leaves it out (WIRE-D52).
+    """Copies `value` without unknown fields, and without null or empty metadata, which Go omits (WIRE-D52).
 
-    Raises BadRequest if what is kept nests deeper than MAX_OBJECT_NESTING.
+    Raises BadRequest if the copy nests deeper than MAX_OBJECT_NESTING.
     """
     pruned = _prune(schema, value, MAX_OBJECT_NESTING)
     if isinstance(pruned, dict) and (schema.get("properties") or {}).get("metadata") is OBJECT_META:
         metadata = pruned.get("metadata")
         if isinstance(metadata, dict):
-            pruned["metadata"] = _tidy_metadata(metadata)
+            pruned["metadata"] = _drop_empty_metadata(metadata)
     return pruned
 
 
@@ -83,10 +83,10 @@ def _prune(schema: Schema, value: Any, depth: int) -> Any:
         return _copy(value, depth) if items is None else [_prune(items, each, depth - 1) for each in value]
     pruned = {}
     for name, each in value.items():
-        child = _child(schema, name)
+        child = _value_schema(schema, name)
         if child is not None:
             pruned[name] = _prune(child, each, depth - 1)
-        elif _is_free(schema):
+        elif _preserves_unknown_fields(schema):
             pruned[name] = _copy(each, depth - 1)
     return pruned
 
@@ -97,13 +97,15 @@ def _copy(value: Any, depth: int) -> Any:
     return copy.deepcopy(value)
 
 
-def _tidy_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    tidy = {name: _tidy_field(name, value) for name, value in metadata.items()}
-    # an empty managedFields is a request of its own: it ends the tracking (WIRE-G11)
-    return {name: value for name, value in tidy.items() if name == "managedFields" or value not in (None, "", {}, [])}
+def _drop_empty_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
+    cleaned = {name: _drop_nulls(name, value) for name, value in metadata.items()}
+    # empty managedFields have a meaning of their own: they turn tracking off (WIRE-G11)
+    return {
+        name: value for name, value in cleaned.items() if name == "managedFields" or value not in (None, "", {}, [])
+    }
 
 
-def _tidy_field(name: str, value: Any) -> Any:
+def _drop_nulls(name: str, value: Any) -> Any:
     if name in ("labels", "annotations") and isinstance(value, dict):
         return {key: "" if each is None else each for key, each in value.items()}
     if name == "ownerReferences" and isinstance(value, list):
@@ -115,7 +117,7 @@ def _tidy_field(name: str, value: Any) -> Any:
 
 
 def apply_defaults(schema: Schema, value: Any) -> None:
-    """Fill in defaults, in place. A null where none may be is the default, or else nothing at all (WIRE-D98)."""
+    """Applies defaults in place. A null that is not allowed is replaced by the default, or else removed (WIRE-D98)."""
     if isinstance(value, list):
         for each in value:
             apply_defaults(schema.get("items") or {}, each)
@@ -123,24 +125,24 @@ def apply_defaults(schema: Schema, value: Any) -> None:
     if not isinstance(value, dict):
         return
     for name, child in (schema.get("properties") or {}).items():
-        if "default" in child and (name not in value or _is_unwanted_null(child, value[name])):
+        if "default" in child and (name not in value or _is_disallowed_null(child, value[name])):
             value[name] = copy.deepcopy(child["default"])
     for name in list(value):
-        declared = _child(schema, name)
+        declared = _value_schema(schema, name)
         if declared is None:
             continue
-        if _is_unwanted_null(declared, value[name]):
+        if _is_disallowed_null(declared, value[name]):
             del value[name]
         else:
             apply_defaults(declared, value[name])
 
 
-def _is_unwanted_null(schema: Schema, value: Any) -> bool:
+def _is_disallowed_null(schema: Schema, value: Any) -> bool:
     return value is None and not schema.get("nullable")
 
 
-def _child(schema: Schema, name: str) -> Schema | None:
-    """The schema of a key's value: that of the field, else that of all others."""
+def _value_schema(schema: Schema, name: str) -> Schema | None:
+    """Returns the schema of a key's value: its property, else additionalProperties."""
     properties = schema.get("properties") or {}
     if name in properties:
         found: Schema = properties[name]
@@ -149,8 +151,9 @@ def _child(schema: Schema, name: str) -> Schema | None:
     return additional if isinstance(additional, Mapping) else None
 
 
-def _is_free(schema: Schema) -> bool:
-    """Whether keys that the schema does not declare are kept. An int-or-string that is an object is for validation."""
+def _preserves_unknown_fields(schema: Schema) -> bool:
+    """True if undeclared keys are preserved. An object for an int-or-string is preserved too, for validation to
+    reject."""
     return bool(
         schema.get(_PRESERVE)
         or schema.get("additionalProperties") is True

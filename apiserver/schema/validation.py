@@ -1,4 +1,4 @@
-"""Whether values are what their schema asks for, in the words of a CustomResourceDefinition's validation (WIRE-D20)."""
+"""Validation by structural schemas, with the errors of a CustomResourceDefinition (WIRE-D20)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from apiserver.meta.resource import Schema
 
 
 def schema_errors(schema: Schema, value: Any, path: str) -> list[FieldError]:
-    """Everything wrong with `value`, which stands at `path`: types, enums, patterns, bounds, required fields and
-    duplicates in sets. In document order; a value of a wrong type has no other errors."""
+    """Validates `value`, whose path is `path`: types, enums, patterns, bounds, required fields and duplicates in sets.
+    The errors are in document order; a value of a wrong type has no other errors."""
     return list(_errors(schema, value, path))
 
 
 def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
     if value is None and schema.get("nullable"):
         return
-    if wanted := _wrong_type(schema, value):
+    if wanted := _expected_type(schema, value):
         found = _json_type(value)
         yield errors.type_invalid(path, found, f'{path} in body must be of type {wanted}: "{found}"')
         return
@@ -40,8 +40,8 @@ def _errors(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
         yield errors.not_supported(path, value, choices)
 
 
-def _wrong_type(schema: Schema, value: Any) -> str:
-    """The type that `value` should have, empty if it has it."""
+def _expected_type(schema: Schema, value: Any) -> str:
+    """Returns the type that `value` should have, empty if it is valid."""
     if schema.get("x-kubernetes-int-or-string"):
         fits = isinstance(value, (int, str)) and not isinstance(value, bool)
         return "" if fits else "integer,string"
@@ -88,7 +88,7 @@ def _duplicate_errors(schema: Schema, value: Sequence[Any], path: str) -> Iterat
             if not isinstance(each, dict):
                 continue
             identity = {name: each[name] for name in keys if name in each}
-        # the text of a value is the same for what is equal, and looked up at once
+        # equal values have equal texts, which can be looked up in a set
         text = fieldpath.value_element(identity)
         if text in seen:
             yield FieldError("FieldValueDuplicate", f"{path}[{index}]", identity)

@@ -1,4 +1,4 @@
-"""Bodies of requests as values: JSON here, YAML in yaml_decoding (WIRE-D30, WIRE-D33, WIRE-D66, WIRE-D67, WIRE-E17)."""
+"""Decoding of request bodies in JSON and YAML (WIRE-D30, WIRE-D33, WIRE-D66, WIRE-D67, WIRE-E17)."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from apiserver.serializer.yaml import YamlError, decode_yaml
 
 MAX_NESTING = 1000
 MAX_OBJECTS = 100_000
-"""In one body: ten times what a JSON patch may have operations. To read more would keep everybody waiting
+"""The maximum number of objects in one body, ten times the operations of a JSON patch. More would block the event loop
 (ATTACK-13)."""
 _ACCEPTED = ("application/json", "application/yaml")
-_JSON_BEGINS = (b"{", b"[")
-# What a byte of YAML takes, in bytes of JSON; and a document whose length says nothing.
-_YAML_COST, _ALIASED = 12, 1 << 30
+_JSON_PREFIXES = (b"{", b"[")
+# The cost of a byte of YAML in bytes of JSON, and of a document with aliases, which can be any size.
+_YAML_COST, _ALIASES_COST = 12, 1 << 30
 _MIN_INT64, _MAX_INT64 = -(2**63), 2**63 - 1
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedBody:
-    """A decoded body. `duplicates` are the texts of strict errors: keys that are there twice, of which the last
-    counts."""
+    """A decoded body. `strict_errors` are messages about duplicate keys, of which the last one wins."""
 
     value: Any
     strict_errors: tuple[str, ...] = ()
 
 
 def decode(body: bytes, media_type: str) -> DecodedBody:
-    """The value of a body. Raises BadRequest for what is not well-formed or nests deeper than MAX_NESTING,
-    RequestEntityTooLarge for more than MAX_OBJECTS in JSON, and UnsupportedMediaType."""
+    """Decodes a body. Raises BadRequest if it is malformed or nests deeper than MAX_NESTING, RequestEntityTooLarge for
+    more than MAX_OBJECTS in JSON, and UnsupportedMediaType."""
     check_media_type(media_type)
     return _decode_json(_text(body)) if media_type == "application/json" else _decode_yaml(_text(body))
 
 
 def decoding_cost(body: bytes, media_type: str) -> int:
-    """The bytes of JSON that take about as long to decode: aliases of YAML can stand for any number of values."""
+    """Estimates the decoding time as an equivalent number of JSON bytes. YAML aliases can expand to any number of
+    values."""
     if media_type == "application/json":
         return len(body)
     if b"&" in body and b"*" in body:
-        return _ALIASED
-    return len(body) if body.lstrip()[:1] in _JSON_BEGINS else len(body) * _YAML_COST
+        return _ALIASES_COST
+    return len(body) if body.lstrip()[:1] in _JSON_PREFIXES else len(body) * _YAML_COST
 
 
 def check_media_type(media_type: str) -> None:
-    """Raises UnsupportedMediaType for what `decode` cannot read; for callers that ask before there is a body
+    """Raises UnsupportedMediaType if `decode` does not support the type. Callers check it before they read the body
     (WIRE-D26)."""
     if media_type not in _ACCEPTED:
         raise UnsupportedMediaType(
@@ -67,26 +67,26 @@ def _text(body: bytes) -> str:
 
 
 def _decode_json(text: str) -> DecodedBody:
-    repeated, objects = False, 0
+    has_duplicates, objects = False, 0
 
     def build(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal repeated, objects
+        nonlocal has_duplicates, objects
         objects += 1
         if objects > MAX_OBJECTS:
-            raise RequestEntityTooLarge(f"a body may hold {MAX_OBJECTS} JSON objects")
+            raise RequestEntityTooLarge(f"a body may contain at most {MAX_OBJECTS} JSON objects")
         built = dict(pairs)
         if len(built) == len(pairs):
             return built
-        repeated = True
-        return _Repeated(pairs)
+        has_duplicates = True
+        return _ObjectWithDuplicates(pairs)
 
     found: dict[str, None] = {}
     try:
         value = _parse_json(text, build)
-        if repeated:
-            value = _plain(value, "", found)
+        if has_duplicates:
+            value = _without_duplicates(value, "", found)
         if _SURROGATE_ESCAPE.search(text):
-            value = _with_valid_text(value)
+            value = _replace_surrogates(value)
     except RecursionError as error:
         raise _too_deep() from error
     return DecodedBody(value, tuple(f'duplicate field "{path}"' for path in found))
@@ -99,7 +99,7 @@ def _parse_json(text: str, build: Callable[[list[tuple[str, Any]]], dict[str, An
             object_pairs_hook=build,
             parse_int=_integer,
             parse_float=_number,
-            parse_constant=_refuse_constant,
+            parse_constant=_reject_constant,
         )
     except json.JSONDecodeError as error:
         raise BadRequest(f"json parse error: {error.msg} at line {error.lineno} column {error.colno}") from error
@@ -113,7 +113,7 @@ def _too_deep() -> BadRequest:
 
 
 def _integer(text: str) -> int | float:
-    """Integers as Go keeps them: beyond 64 bits they are floats."""
+    """Converts an integer as Go does: beyond 64 bits it is a float."""
     if len(text) < 19:
         return int(text)
     if len(text) < 21 and _MIN_INT64 <= int(text) <= _MAX_INT64:
@@ -122,7 +122,7 @@ def _integer(text: str) -> int | float:
 
 
 def _number(text: str) -> int | float:
-    """Numbers that are whole are integers, however they are written: Go writes 5.0 as 5."""
+    """Converts whole numbers to integers in any notation, because Go encodes 5.0 as 5."""
     number = _finite(text)
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
@@ -134,55 +134,55 @@ def _finite(text: str) -> float:
     return number
 
 
-def _refuse_constant(name: str) -> Never:
-    raise BadRequest(f"json parse error: {name} is no number in JSON")
+def _reject_constant(name: str) -> Never:
+    raise BadRequest(f"json parse error: {name} is not a JSON number")
 
 
-class _Repeated(dict[str, Any]):
-    """An object with a key more than once, as it came."""
+class _ObjectWithDuplicates(dict[str, Any]):
+    """An object with duplicate keys, and its original key-value pairs."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
         self.pairs = pairs
 
 
-def _plain(value: Any, path: str, duplicates: dict[str, None]) -> Any:
-    """`value` with plain objects; `duplicates` gains the paths of repeated keys, in document order."""
+def _without_duplicates(value: Any, path: str, duplicates: dict[str, None]) -> Any:
+    """Replaces objects with duplicate keys by plain ones, and adds their paths to `duplicates` in document order."""
     if isinstance(value, list):
-        return [_plain(each, f"{path}[{index}]", duplicates) for index, each in enumerate(value)]
+        return [_without_duplicates(each, f"{path}[{index}]", duplicates) for index, each in enumerate(value)]
     if not isinstance(value, dict):
         return value
     plain: dict[str, Any] = {}
-    for key, each in value.pairs if isinstance(value, _Repeated) else value.items():
+    for key, each in value.pairs if isinstance(value, _ObjectWithDuplicates) else value.items():
         inside = f"{path}.{key}" if path else key
         if key in plain:
             duplicates[inside] = None
-        plain[key] = _plain(each, inside, duplicates)
+        plain[key] = _without_duplicates(each, inside, duplicates)
     return plain
 
 
-def _with_valid_text(value: Any) -> Any:
-    """Halves of surrogate pairs become U+FFFD, as Go reads them: they cannot be written as UTF-8."""
+def _replace_surrogates(value: Any) -> Any:
+    """Replaces lone surrogates, which cannot be encoded as UTF-8, by U+FFFD as Go does."""
     if isinstance(value, dict):
-        return {_valid(key): _with_valid_text(each) for key, each in value.items()}
+        return {_replace_surrogates_in_text(key): _replace_surrogates(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_with_valid_text(each) for each in value]
-    return _valid(value) if isinstance(value, str) else value
+        return [_replace_surrogates(each) for each in value]
+    return _replace_surrogates_in_text(value) if isinstance(value, str) else value
 
 
-def _valid(text: str) -> str:
+def _replace_surrogates_in_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _decode_yaml(text: str) -> DecodedBody:
-    if text.lstrip()[:1].encode() in _JSON_BEGINS:
-        # JSON is YAML, and most clients that apply send it: it is read much faster as what it is
+    if text.lstrip()[:1].encode() in _JSON_PREFIXES:
+        # most clients send JSON as YAML in applies, and the JSON decoder is much faster
         try:
             document = _decode_json(text)
             if not document.strict_errors:
                 return document
         except BadRequest:
-            # what is no JSON may be YAML all the same, as with a trailing comma (WIRE-J43)
+            # text that is not JSON may still be YAML, for example with a trailing comma (WIRE-J43)
             pass
     try:
         value, duplicates = decode_yaml(text, max_nesting=MAX_NESTING)

@@ -1,6 +1,6 @@
-"""Bodies in Kubernetes' protobuf, read as JSON has them: what Go's typed clients send for built-in kinds.
+"""Decoding of request bodies in Kubernetes' protobuf, which typed Go clients send for built-in kinds, into JSON values.
 
-Only requests are read so; answers are JSON, which every client takes.
+Responses are never protobuf but JSON, which every client accepts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apiserver.meta.resource import Object
 
 MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 MAX_DEPTH = 32
-# a field takes 2 bytes at least, and reading one takes about a microsecond of the event loop
+# a field has at least 2 bytes, and decoding it takes about a microsecond of the event loop
 MAX_FIELDS = 100_000
 
 _MAGIC = b"k8s\x00"
@@ -31,47 +31,47 @@ _UNKNOWN = message(
 )
 
 _Wire = int | bytes | None
-"""A field as it was sent: a varint, what has a length, and None for a number of fixed size, which no table has."""
+"""An encoded field: a varint, length-delimited bytes, or None for a fixed-size number, which no descriptor uses."""
 
 
-def decode(body: bytes, table: MessageDescriptor) -> Object:
-    """The object in the envelope around a message of `table`.
+def decode(body: bytes, descriptor: MessageDescriptor) -> Object:
+    """Decodes the object in the envelope around a message of `descriptor`.
 
-    Of a message of another kind only apiVersion and kind are read: its fields would mean something else.
+    For a message of another kind only apiVersion and kind are decoded, because its fields have another meaning.
     Raises BadRequest.
     """
     if not body.startswith(_MAGIC):
         raise BadRequest(
             f"provided data does not appear to be a protobuf message, expected prefix [{' '.join(map(str, _MAGIC))}]"
         )
-    reader = _Reader()
+    decoder = _Decoder()
     try:
-        envelope = reader.message(_UNKNOWN, body[len(_MAGIC) :])
+        envelope = decoder.message(_UNKNOWN, body[len(_MAGIC) :])
         if envelope.get("contentEncoding"):
             raise ValueError("its content is encoded")
         type_meta: Object = envelope.get("typeMeta", {})
-        if type_meta.get("kind", table.name) != table.name:
+        if type_meta.get("kind", descriptor.name) != descriptor.name:
             return type_meta
-        return {**type_meta, **reader.message(table, envelope.get("raw", b""))}
+        return {**type_meta, **decoder.message(descriptor, envelope.get("raw", b""))}
     except (ValueError, OverflowError) as error:
         raise BadRequest(f"the body is not a valid protobuf message: {error}") from error
 
 
-class _Reader:
-    """Reads the messages of one body, of at most MAX_FIELDS fields in all. Raises ValueError."""
+class _Decoder:
+    """Decodes the messages of one body, with at most MAX_FIELDS fields in total. Raises ValueError."""
 
     def __init__(self) -> None:
         self._fields_left = MAX_FIELDS
 
-    def message(self, table: MessageDescriptor, data: bytes, depth: int = MAX_DEPTH) -> Any:
+    def message(self, descriptor: MessageDescriptor, data: bytes, depth: int = MAX_DEPTH) -> Any:
         if depth == 0:
             raise ValueError(f"messages are nested more than {MAX_DEPTH} levels deep")
         found: dict[str, Any] = {}
         for number, wire in self._fields(data):
-            field = table.fields.get(number)
+            field = descriptor.fields.get(number)
             if field is not None:
                 self._add(found, field, wire, depth - 1)
-        return table.to_json(found)
+        return descriptor.to_json(found)
 
     def _add(self, found: dict[str, Any], field: FieldDescriptor, wire: _Wire, depth: int) -> None:
         if field.cardinality is Cardinality.MAP:
@@ -84,14 +84,14 @@ class _Reader:
         elif value or field.cardinality is Cardinality.OPTIONAL:
             found[field.name] = value
         else:
-            # the last of several counts, and this one is zero
+            # the last of several values wins, and it is zero
             found.pop(field.name, None)
 
     def _entry(self, type_: ScalarType | MessageDescriptor, wire: _Wire, depth: int) -> tuple[str, Any]:
-        """An entry of a map is a message of a key and a value, either of which is left out if it is empty."""
+        """Decodes a map entry: a message of a key and a value, either of which is omitted if it is empty."""
         empty: _Wire = 0 if type_ in (ScalarType.INT, ScalarType.BOOL) else b""
-        sent = {1: b"", 2: empty, **dict(self._fields(_bytes(wire)))}
-        return _text(sent[1]), self._value(type_, sent[2], depth)
+        entry = {1: b"", 2: empty, **dict(self._fields(_bytes(wire)))}
+        return _text(entry[1]), self._value(type_, entry[2], depth)
 
     def _value(self, type_: ScalarType | MessageDescriptor, wire: _Wire, depth: int) -> Any:
         if isinstance(type_, MessageDescriptor):
@@ -99,7 +99,7 @@ class _Reader:
         return _SCALARS[type_](wire)
 
     def _fields(self, data: bytes) -> Iterator[tuple[int, _Wire]]:
-        """Numbers and contents of the fields, in the order in which they are sent."""
+        """Iterates over the numbers and contents of the fields, in the order of the message."""
         position = 0
         while position < len(data):
             if self._fields_left == 0:
@@ -113,7 +113,7 @@ class _Reader:
 
 
 def _content(wire_type: int, data: bytes, position: int) -> tuple[_Wire, int]:
-    """A field's content, and where the next field begins."""
+    """Returns the content of a field and the position of the next field."""
     if wire_type == 0:
         return _varint(data, position)
     if wire_type == 2:
@@ -129,7 +129,7 @@ def _content(wire_type: int, data: bytes, position: int) -> tuple[_Wire, int]:
 
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
-    """A number of at most 64 bits, and where the next thing begins."""
+    """Returns a number of at most 64 bits and the position after it."""
     value = 0
     for shift in range(0, 70, 7):
         if position == len(data):
@@ -152,7 +152,7 @@ def _text(wire: _Wire) -> str:
     try:
         return _bytes(wire).decode()
     except UnicodeDecodeError as error:
-        # its own text quotes the content, which may be secret
+        # the text of the UnicodeDecodeError quotes the content, which may be secret
         raise ValueError(f"a text is not valid UTF-8: {error.reason}") from None
 
 
@@ -161,7 +161,7 @@ def _base64(wire: _Wire) -> str:
 
 
 def _integer(wire: _Wire) -> int:
-    """Negative numbers are sent as the two's complement of 64 bits."""
+    """Converts a varint; negative numbers are encoded as a 64-bit two's complement."""
     if not isinstance(wire, int):
         raise ValueError("a field does not hold a number")
     return wire - (1 << 64) if wire >> 63 else wire

@@ -1,4 +1,4 @@
-"""The protobuf messages that every API has: field numbers of k8s.io/apimachinery, and what JSON makes of its types."""
+"""Descriptors of the protobuf messages in k8s.io/apimachinery, and the conversion of its types to JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NANOS_PER_SECOND = 1_000_000_000
 
 
 def _moment(timestamp: dict[str, Any], timespec: str) -> str:
-    """RFC 3339 in UTC; empty for the zero time, which is sent as an empty message."""
+    """Formats a timestamp as RFC 3339 in UTC; the zero time, an empty message, is the empty string."""
     if not timestamp:
         return ""
     nanos = timestamp.get("nanos", 0)
@@ -48,7 +48,7 @@ def _document(fields: dict[str, Any]) -> Any:
     return decode(raw, "application/json").value if raw else {}
 
 
-# presence of `seconds` tells 1970 from the zero time
+# the presence of `seconds` distinguishes 1970 from the zero time
 _TIMESTAMP: dict[int, FieldDescriptor | str] = {
     1: optional("seconds", ScalarType.INT),
     2: FieldDescriptor("nanos", ScalarType.INT),

@@ -1,6 +1,6 @@
-"""YAML as sigs.k8s.io/yaml reads it: YAML 1.1 scalars, string keys, one document, bounded aliases (L6, WIRE-D67).
+"""Decoding of YAML as in sigs.k8s.io/yaml: YAML 1.1 scalars, string keys, one document, bounded aliases (L6, WIRE-D67).
 
-Built from parser events with a stack of its own: nothing recurses, and every key's line is known.
+Values are built from parser events with an explicit stack, so that nothing recurses and the line of every key is known.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import yaml
 from apiserver.serializer.yaml_scalars import MERGE_KEY, resolve_scalar
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# Values that a document may hold, and that aliases may stand for, all together: more are an attack on the event loop
+# Limits of the values in a document, and of the values that its aliases expand to. More would block the event loop.
 _MAX_VALUES = 500_000
 _MAX_ALIASED = 100_000
 _MAX_DUPLICATES = 100
 
 
 class YamlError(ValueError):
-    """What is wrong with a document, with its line where one is known."""
+    """A document is invalid. The message includes the line if it is known."""
 
 
 def decode_yaml(text: str, *, max_nesting: int) -> tuple[Any, list[str]]:
-    """The value of the first document in `text`, and `line 9: key "foo" already set in map` for every repeated key,
-    of which the last counts. Raises YamlError."""
+    """Decodes the first document in `text`. Also returns `line 9: key "foo" already set in map` for every duplicate
+    key, of which the last one wins. Raises YamlError."""
     builder = _Builder(max_nesting)
     try:
         for event in yaml.parse(text.removeprefix("\ufeff"), Loader=_LOADER):
-            builder.take(event)
+            builder.handle(event)
             if isinstance(event, yaml.DocumentEndEvent):
                 break
     except yaml.YAMLError as error:
@@ -69,10 +69,10 @@ class _Builder:
         self._aliased = 0
         self._values = 0
 
-    def take(self, event: yaml.Event) -> None:
+    def handle(self, event: yaml.Event) -> None:
         self._values += 1
         if self._values > _MAX_VALUES:
-            raise YamlError("document holds too many values")
+            raise YamlError("document contains too many values")
         if isinstance(event, yaml.ScalarEvent):
             value = self._scalar(event)
             if event.anchor:
@@ -141,7 +141,7 @@ class _Builder:
         return self._copy(value)
 
     def _copy(self, value: Any) -> Any:
-        """A copy of its own for every alias: what is changed in one place later must not change in another."""
+        """Copies the value of an alias, so that a later change in one place does not affect another."""
         root: list[Any] = [value]
         pending: list[tuple[Any, Any]] = [(root, 0)]
         while pending:

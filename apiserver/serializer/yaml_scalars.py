@@ -1,4 +1,4 @@
-"""Scalars of YAML 1.1 as go-yaml resolves them: no sexagesimal numbers, no dates, numbers as JSON has them."""
+"""Resolution of YAML 1.1 scalars as in go-yaml: no sexagesimal numbers, no dates, and only JSON numbers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CONSTANTS: dict[str, Any] = {
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
 }
-_NO_NUMBERS = re.compile(r"\.(nan|NaN|NAN)|[-+]?\.(inf|Inf|INF)")
+_NON_JSON_NUMBERS = re.compile(r"\.(nan|NaN|NAN)|[-+]?\.(inf|Inf|INF)")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -29,12 +29,12 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "float": (int, float),
 }
 _INT64 = range(-(2**63), 2**63)
-# Longer integers are floats anyway; int() of very long texts is slow, and refused by Python
+# Longer integers are floats anyway; int() is slow for very long texts, and Python rejects them
 _MAX_DIGITS = 70
 
 
 def resolve_scalar(event: yaml.ScalarEvent, *, is_key: bool) -> Any:
-    """The JSON value of a scalar, or MERGE for a key that merges. Raises ValueError for what its tag does not fit."""
+    """Returns the JSON value of a scalar, or MERGE_KEY. Raises ValueError if the value does not match its tag."""
     text: str = event.value
     tag: str | None = event.tag
     if tag is None:
@@ -59,8 +59,8 @@ def _resolve(text: str) -> Any:
         return _CONSTANTS[text]
     if text[0] not in "+-.0123456789":
         return text
-    if _NO_NUMBERS.fullmatch(text):
-        raise ValueError(f"unsupported value: {text} is no number in JSON")
+    if _NON_JSON_NUMBERS.fullmatch(text):
+        raise ValueError(f"unsupported value: {text} is not a JSON number")
     plain = text.replace("_", "")
     if match := _INTEGER.fullmatch(plain):
         return _integer(match, plain)
@@ -79,7 +79,7 @@ def _integer(match: re.Match[str], plain: str) -> int | float | str:
     number = int(digits, base) * (-1 if sign == "-" else 1)
     if number in _INT64:
         return number
-    # an octal number too big for Go's integers is read as a decimal float
+    # an octal number beyond Go's integers is parsed as a decimal float
     return _float(plain, plain) if base == 8 else float(number)
 
 

@@ -26,7 +26,7 @@ class RecordedSleep:
     async def __call__(self, seconds: float) -> None:
         self.seconds.append(seconds)
         if self._into is not None:
-            self._into.cached |= self._appearing
+            self._into.cached_phases |= self._appearing
 
 
 async def test_a_create_in_an_active_namespace_needs_no_request_to_the_cluster() -> None:

@@ -5,7 +5,7 @@ from itertools import count
 import pytest
 
 from apiserver.cooperative import iterate_cooperatively
-from tests.event_loop_turns import count_loop_iterations
+from tests.loop_iterations import count_loop_iterations
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Object
 from apiserver.request.context import User
 from registry.tenant.tree import TenantTree
-from tests.tenant_objects import ADMIN, FakeNamespaces, attributes, facts, root, tenant, tree_of
+from tests.tenant_objects import ADMIN, FakeNamespaces, attributes, root_summary, tenant, tenant_summary, tree_of
 
 ALPHA = tenant("alpha")
-FAMILY = (facts("alpha"), facts("b", "tenant-alpha"), facts("c", "tenant-alpha"))
+FAMILY = (tenant_summary("alpha"), tenant_summary("b", "tenant-alpha"), tenant_summary("c", "tenant-alpha"))
 ACTIVE = {"tenant-root": "Active"}
 
 
@@ -32,7 +32,7 @@ async def delete(
 async def test_a_tenant_without_children_is_deleted_without_a_request_to_the_cluster() -> None:
     namespaces = FakeNamespaces(ACTIVE)
 
-    await delete(tree_of(facts("alpha")), namespaces=namespaces)
+    await delete(tree_of(tenant_summary("alpha")), namespaces=namespaces)
 
     assert namespaces.live_calls == []
 
@@ -50,7 +50,9 @@ async def test_deleting_a_tenant_with_children_fails_with_409_and_their_names() 
 
 
 def test_at_most_ten_children_are_named() -> None:
-    error = deletion_error(facts("alpha"), [facts(f"t{number:02}", "tenant-alpha") for number in range(12)], "")
+    error = deletion_error(
+        tenant_summary("alpha"), [tenant_summary(f"t{number:02}", "tenant-alpha") for number in range(12)], ""
+    )
 
     assert error is not None
     assert "t00, t01, t02, t03, t04, t05, t06, t07, t08, t09 and 2 more;" in error.message
@@ -81,7 +83,7 @@ async def test_a_cascading_deletion_must_be_requested_explicitly(
 @pytest.mark.parametrize("options", [{}, {"propagationPolicy": "Foreground"}])
 async def test_the_root_tenant_cannot_be_deleted_even_by_an_admin(options: dict[str, str]) -> None:
     with pytest.raises(StatusError) as caught:
-        await delete(tree_of(root()), tenant("root"), options=options)
+        await delete(tree_of(root_summary()), tenant("root"), options=options)
 
     assert caught.value.code == 403
     assert caught.value.message == 'tenants.apps.cozystack.io "root" is forbidden: the root tenant cannot be deleted'
@@ -97,7 +99,7 @@ async def test_the_root_tenant_cannot_be_deleted_even_by_an_admin(options: dict[
     ],
 )
 async def test_every_tenant_may_be_deleted_with_its_namespace(old: Object, namespaces: FakeNamespaces) -> None:
-    await delete(tree_of(root(), *FAMILY), old, namespaces=namespaces)
+    await delete(tree_of(root_summary(), *FAMILY), old, namespaces=namespaces)
 
 
 @pytest.mark.parametrize("old", [pytest.param(tenant("root"), id="root"), pytest.param(ALPHA, id="children")])
@@ -107,7 +109,7 @@ async def test_the_namespace_controller_and_the_garbage_collector_may_delete_any
 ) -> None:
     user = User(name=f"system:serviceaccount:kube-system:{controller}")
 
-    await delete(tree_of(root(), *FAMILY), old, user=user)
+    await delete(tree_of(root_summary(), *FAMILY), old, user=user)
 
 
 async def test_a_service_account_of_another_namespace_with_the_same_name_is_rejected() -> None:
@@ -118,7 +120,11 @@ async def test_a_service_account_of_another_namespace_with_the_same_name_is_reje
 
 
 async def test_a_child_may_be_deleted_with_a_parent_that_is_being_deleted() -> None:
-    tree = tree_of(facts("alpha", terminating=True), facts("b", "tenant-alpha"), facts("c", "tenant-alpha-b"))
+    tree = tree_of(
+        tenant_summary("alpha", terminating=True),
+        tenant_summary("b", "tenant-alpha"),
+        tenant_summary("c", "tenant-alpha-b"),
+    )
     namespaces = FakeNamespaces({"tenant-alpha": "Active"})
 
     await delete(tree, tenant("b", "tenant-alpha"), namespaces=namespaces)

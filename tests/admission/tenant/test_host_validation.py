@@ -6,7 +6,7 @@ from admission.tenant.host_validation import TenantHosts, validate_host_change
 from apiserver.meta import errors
 from registry.tenant.summary import TenantSummary
 from registry.tenant.tree import TenantTree
-from tests.tenant_objects import ADMIN, ROOT_HOST, attributes, facts, root, tenant, tree_of
+from tests.tenant_objects import ADMIN, ROOT_HOST, attributes, root_summary, tenant, tenant_summary, tree_of
 
 
 def problems(tree: TenantTree, new: TenantSummary, old: TenantSummary | None = None) -> list[str]:
@@ -31,28 +31,30 @@ def problems(tree: TenantTree, new: TenantSummary, old: TenantSummary | None = N
 )
 def test_setting_a_host_that_is_not_canonical_is_rejected(host: str) -> None:
     """ATTACK-08: two spellings of one host would pass as two hosts."""
-    found = problems(tree_of(), facts("alpha", spec={"host": host}))
+    found = problems(tree_of(), tenant_summary("alpha", spec={"host": host}))
 
     assert found
     assert all(each.startswith("spec.host: Invalid value: ") for each in found)
 
 
 def test_a_stored_host_that_is_not_canonical_may_stay() -> None:
-    stored = facts("alpha", spec={"host": "Victim.Example."})
+    stored = tenant_summary("alpha", spec={"host": "Victim.Example."})
 
-    assert problems(tree_of(stored), facts("alpha", spec={"host": "Victim.Example.", "etcd": True}), stored) == []
+    assert (
+        problems(tree_of(stored), tenant_summary("alpha", spec={"host": "Victim.Example.", "etcd": True}), stored) == []
+    )
 
 
 def test_a_punycode_host_is_valid() -> None:
-    assert problems(tree_of(), facts("alpha", spec={"host": "xn--80ak6aa92e.example"})) == []
+    assert problems(tree_of(), tenant_summary("alpha", spec={"host": "xn--80ak6aa92e.example"})) == []
 
 
 def test_an_inherited_host_that_is_too_long_for_a_label_is_rejected() -> None:
     """FACT-6: the host is a label of the namespace."""
     name = "a" * 46
-    parent = facts(name)
+    parent = tenant_summary(name)
 
-    found = problems(tree_of(parent), facts("b" * 10, f"tenant-{name}"))
+    found = problems(tree_of(parent), tenant_summary("b" * 10, f"tenant-{name}"))
 
     assert len(found) == 1
     assert "the effective host has 69 characters, and must have no more than 63" in found[0]
@@ -62,41 +64,41 @@ def test_an_inherited_host_that_is_too_long_for_a_label_is_rejected() -> None:
 def test_a_host_of_its_own_may_have_63_characters(length: int, fits: bool) -> None:
     host = "a" * (length - 31) + "." + "b" * 30
 
-    assert (problems(tree_of(), facts("alpha", spec={"host": host})) == []) is fits
+    assert (problems(tree_of(), tenant_summary("alpha", spec={"host": host})) == []) is fits
 
 
 def test_a_host_change_that_makes_the_host_of_a_descendant_too_long_is_admitted() -> None:
-    old = facts("alpha")
-    tree = tree_of(old, facts("b" * 30, "tenant-alpha"))
+    old = tenant_summary("alpha")
+    tree = tree_of(old, tenant_summary("b" * 30, "tenant-alpha"))
 
-    assert problems(tree, facts("alpha", spec={"host": f"{'a' * 40}.example"}), old) == []
+    assert problems(tree, tenant_summary("alpha", spec={"host": f"{'a' * 40}.example"}), old) == []
 
 
 @pytest.mark.parametrize(
     ("tree", "new", "duplicate"),
     [
         pytest.param(
-            tree_of(facts("bob", spec={"host": "x.example"})),
-            facts("alpha", spec={"host": "x.example"}),
+            tree_of(tenant_summary("bob", spec={"host": "x.example"})),
+            tenant_summary("alpha", spec={"host": "x.example"}),
             "x.example",
             id="two own hosts",
         ),
         pytest.param(
-            tree_of(facts("bob", spec={"host": "alpha.example.org"})),
-            facts("alpha"),
+            tree_of(tenant_summary("bob", spec={"host": "alpha.example.org"})),
+            tenant_summary("alpha"),
             "alpha.example.org",
             id="an inherited host equals an own one",
         ),
         pytest.param(
-            tree_of(facts("bob")),
-            facts("alpha", spec={"host": "bob.example.org"}),
+            tree_of(tenant_summary("bob")),
+            tenant_summary("alpha", spec={"host": "bob.example.org"}),
             "bob.example.org",
             id="an own host equals an inherited one",
         ),
-        pytest.param(tree_of(), facts("alpha", spec={"host": ROOT_HOST}), ROOT_HOST, id="the root's"),
+        pytest.param(tree_of(), tenant_summary("alpha", spec={"host": ROOT_HOST}), ROOT_HOST, id="the root's"),
         pytest.param(
-            tree_of(facts("bob", spec={"host": "X.Example."})),
-            facts("alpha", spec={"host": "x.example"}),
+            tree_of(tenant_summary("bob", spec={"host": "X.Example."})),
+            tenant_summary("alpha", spec={"host": "x.example"}),
             "x.example",
             id="a stored host in another spelling",
         ),
@@ -108,46 +110,48 @@ def test_two_tenants_may_not_have_the_same_host(tree: TenantTree, new: TenantSum
 
 
 def test_a_host_change_that_gives_a_descendant_a_duplicate_host_is_rejected() -> None:
-    old = facts("alpha")
-    tree = tree_of(old, facts("beta", "tenant-alpha"), facts("bob", spec={"host": "beta.a.example"}))
+    old = tenant_summary("alpha")
+    tree = tree_of(old, tenant_summary("beta", "tenant-alpha"), tenant_summary("bob", spec={"host": "beta.a.example"}))
 
-    found = problems(tree, facts("alpha", spec={"host": "a.example"}), old)
+    found = problems(tree, tenant_summary("alpha", spec={"host": "a.example"}), old)
 
     assert found == ['spec.host: Duplicate value: "beta.a.example": another tenant has this host']
 
 
 def test_a_host_change_may_collide_with_the_own_host_of_a_descendant() -> None:
-    old = facts("alpha")
-    tree = tree_of(old, facts("beta", "tenant-alpha", spec={"host": "c.a.example"}), facts("c", "tenant-alpha"))
+    old = tenant_summary("alpha")
+    tree = tree_of(
+        old, tenant_summary("beta", "tenant-alpha", spec={"host": "c.a.example"}), tenant_summary("c", "tenant-alpha")
+    )
 
-    found = problems(tree, facts("alpha", spec={"host": "a.example"}), old)
+    found = problems(tree, tenant_summary("alpha", spec={"host": "a.example"}), old)
 
     assert found == ['spec.host: Duplicate value: "c.a.example": another tenant has this host']
 
 
 def test_a_tenant_may_take_the_inherited_host_of_its_descendant() -> None:
     """A host that the same write frees is available."""
-    old = facts("alpha", spec={"host": "a.example"})
-    tree = tree_of(old, facts("beta", "tenant-alpha"))
+    old = tenant_summary("alpha", spec={"host": "a.example"})
+    tree = tree_of(old, tenant_summary("beta", "tenant-alpha"))
 
-    assert problems(tree, facts("alpha", spec={"host": "beta.a.example"}), old) == []
+    assert problems(tree, tenant_summary("alpha", spec={"host": "beta.a.example"}), old) == []
 
 
 def test_an_existing_duplicate_host_does_not_prevent_other_changes() -> None:
-    old = facts("alpha", spec={"host": "x.example"})
-    tree = tree_of(old, facts("bob", spec={"host": "x.example"}))
+    old = tenant_summary("alpha", spec={"host": "x.example"})
+    tree = tree_of(old, tenant_summary("bob", spec={"host": "x.example"}))
 
-    assert problems(tree, facts("alpha", spec={"host": "x.example", "etcd": True}), old) == []
+    assert problems(tree, tenant_summary("alpha", spec={"host": "x.example", "etcd": True}), old) == []
 
 
 def test_a_host_that_ends_with_another_host_is_not_a_duplicate() -> None:
-    tree = tree_of(facts("bob", spec={"host": "victim.example"}))
+    tree = tree_of(tenant_summary("bob", spec={"host": "victim.example"}))
 
-    assert problems(tree, facts("alpha", spec={"host": "evilvictim.example"})) == []
+    assert problems(tree, tenant_summary("alpha", spec={"host": "evilvictim.example"})) == []
 
 
 async def test_a_duplicate_host_is_a_422_that_names_no_other_tenant() -> None:
-    plugin = TenantHosts(tree=tree_of(facts("bob", spec={"host": "x.example"})))
+    plugin = TenantHosts(tree=tree_of(tenant_summary("bob", spec={"host": "x.example"})))
 
     with pytest.raises(errors.Invalid) as caught:
         await plugin.validate(attributes("CREATE", tenant("alpha", spec={"host": "x.example"}), user=ADMIN))
@@ -158,6 +162,6 @@ async def test_a_duplicate_host_is_a_422_that_names_no_other_tenant() -> None:
 
 
 async def test_the_root_tenant_is_not_a_duplicate_of_itself() -> None:
-    plugin = TenantHosts(tree=tree_of(root()))
+    plugin = TenantHosts(tree=tree_of(root_summary()))
 
     await plugin.validate(attributes("CREATE", tenant("root"), user=ADMIN))

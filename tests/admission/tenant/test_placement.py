@@ -4,11 +4,11 @@ import pytest
 
 from admission.tenant.placement import TenantPlacement
 from apiserver.meta import errors
-from tests.tenant_objects import attributes, facts, tenant, tree_of
+from tests.tenant_objects import attributes, tenant, tenant_summary, tree_of
 
 
 async def test_a_tenant_is_created_in_the_workload_namespace_of_another_tenant() -> None:
-    plugin = TenantPlacement(tree=tree_of(facts("alpha")))
+    plugin = TenantPlacement(tree=tree_of(tenant_summary("alpha")))
 
     await plugin.validate(attributes("CREATE", tenant("beta", "tenant-alpha")))
 
@@ -24,7 +24,7 @@ async def test_no_tenant_is_created_in_a_namespace_without_a_tenant() -> None:
 
 
 async def test_no_tenant_is_created_under_one_that_is_being_deleted() -> None:
-    plugin = TenantPlacement(tree=tree_of(facts("alpha", terminating=True)))
+    plugin = TenantPlacement(tree=tree_of(tenant_summary("alpha", terminating=True)))
 
     with pytest.raises(errors.Forbidden, match='the tenant of namespace "tenant-alpha" is being deleted'):
         await plugin.validate(attributes("CREATE", tenant("beta", "tenant-alpha")))

@@ -8,7 +8,7 @@ from apiserver.meta import errors
 from apiserver.meta.resource import Object
 from apiserver.request.context import User
 from registry.tenant.summary import summarize
-from tests.tenant_objects import ADMIN, ALICE, FakeNamespaces, attributes, facts, root, tenant, tree_of
+from tests.tenant_objects import ADMIN, ALICE, FakeNamespaces, attributes, root_summary, tenant, tenant_summary, tree_of
 
 
 class Cache:
@@ -17,7 +17,7 @@ class Cache:
 
 
 def chain() -> Chain:
-    tree = tree_of(root(resourceQuotas={"cpu": 4}), facts("alpha"))
+    tree = tree_of(root_summary(resourceQuotas={"cpu": 4}), tenant_summary("alpha"))
     namespaces = FakeNamespaces(dict.fromkeys(("tenant-root", "tenant-alpha", "default"), "Active"))
     return Chain(tenant_plugins(tree=tree, cache=Cache(), namespaces=namespaces))
 
@@ -57,7 +57,7 @@ async def test_an_ordinary_tenant_is_admitted() -> None:
 
 
 async def test_a_tenant_with_children_is_not_deleted() -> None:
-    tree = tree_of(facts("alpha"), summarize(tenant("b", "tenant-alpha")))
+    tree = tree_of(tenant_summary("alpha"), summarize(tenant("b", "tenant-alpha")))
     plugins = tenant_plugins(tree=tree, cache=Cache(), namespaces=FakeNamespaces({"tenant-root": "Active"}))
 
     with pytest.raises(errors.Conflict):

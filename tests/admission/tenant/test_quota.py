@@ -15,11 +15,11 @@ from apiserver.meta import errors
 from registry import quantity
 from registry.tenant.summary import TenantSummary, summarize
 from registry.tenant.tree import TenantTree
-from tests.tenant_objects import attributes, facts, root, tenant, tree_of
+from tests.tenant_objects import attributes, root_summary, tenant, tenant_summary, tree_of
 
 
 def quotas(name: str, namespace: str = "tenant-root", **amounts: str | int) -> TenantSummary:
-    return facts(name, namespace, spec={"resourceQuotas": amounts})
+    return tenant_summary(name, namespace, spec={"resourceQuotas": amounts})
 
 
 def problems(tree: TenantTree, new: TenantSummary, old: TenantSummary | None = None) -> list[str]:
@@ -99,14 +99,14 @@ PARENT = quotas("alpha", cpu=10)
             id="the same amount under the alias",
         ),
         pytest.param(
-            [PARENT, facts("beta", "tenant-alpha")],
+            [PARENT, tenant_summary("beta", "tenant-alpha")],
             quotas("c", "tenant-alpha-beta", cpu=11),
             None,
             ["11 is more than the 10 that is left of the quota of the nearest ancestor that declares it"],
             id="limited by the nearest ancestor that declares the key",
         ),
         pytest.param(
-            [PARENT, facts("beta", "tenant-alpha"), quotas("c", "tenant-alpha-beta", cpu=8)],
+            [PARENT, tenant_summary("beta", "tenant-alpha"), quotas("c", "tenant-alpha-beta", cpu=8)],
             quotas("gamma", "tenant-alpha", cpu=3),
             None,
             ["3 is more than the 2 that is left of the quota of the parent tenant"],
@@ -127,9 +127,9 @@ PARENT = quotas("alpha", cpu=10)
             id="a parent is lowered to its children's sum",
         ),
         pytest.param(
-            [facts("alpha"), quotas("beta", "tenant-alpha", cpu=6)],
+            [tenant_summary("alpha"), quotas("beta", "tenant-alpha", cpu=6)],
             quotas("alpha", cpu=5),
-            facts("alpha"),
+            tenant_summary("alpha"),
             ["5 is less than the 6 that child tenants declare"],
             id="a parent begins to declare less than its children",
         ),
@@ -142,28 +142,28 @@ PARENT = quotas("alpha", cpu=10)
         ),
         pytest.param(
             [PARENT, quotas("beta", "tenant-alpha", cpu=6)],
-            facts("alpha"),
+            tenant_summary("alpha"),
             PARENT,
             [],
             id="a parent without a limit may remove its quota",
         ),
         pytest.param(
             [PARENT, quotas("beta", "tenant-alpha", cpu=20)],
-            facts("beta", "tenant-alpha", spec={"resourceQuotas": {"cpu": "20"}, "etcd": True}),
+            tenant_summary("beta", "tenant-alpha", spec={"resourceQuotas": {"cpu": "20"}, "etcd": True}),
             quotas("beta", "tenant-alpha", cpu=20),
             [],
             id="an existing excess that does not change is admitted",
         ),
         pytest.param(
             [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu=5), quotas("c", "tenant-alpha-beta", cpu=5)],
-            facts("beta", "tenant-alpha"),
+            tenant_summary("beta", "tenant-alpha"),
             quotas("beta", "tenant-alpha", cpu=5),
             [],
             id="an existing excess of the parent that does not grow is admitted",
         ),
         pytest.param(
             [quotas("alpha", cpu=3), quotas("beta", "tenant-alpha", cpu=2), quotas("c", "tenant-alpha-beta", cpu=5)],
-            facts("beta", "tenant-alpha"),
+            tenant_summary("beta", "tenant-alpha"),
             quotas("beta", "tenant-alpha", cpu=2),
             ["5 is more than the 3 that is left of the quota of the parent tenant"],
             id="removing a quota exposes the claims of its children",
@@ -235,7 +235,7 @@ async def test_an_exceeded_quota_is_a_422_with_a_cause_for_each_key() -> None:
 
 async def test_parallel_creates_are_admitted_until_the_quota_is_used_up() -> None:
     """API-18: validation and write are one step under the lock."""
-    tree = tree_of(root(resourceQuotas={"cpu": 17}))
+    tree = tree_of(root_summary(resourceQuotas={"cpu": 17}))
 
     class Cache:
         async def wait_for_own_writes(self) -> None:
@@ -295,7 +295,7 @@ class QuotaModel:
     def facts(self, tenant_id: TenantId) -> TenantSummary:
         parent_namespace, name = tenant_id
         own = self.declared[tenant_id]
-        return facts(name, parent_namespace, spec={"resourceQuotas": {} if own is None else {"cpu": own}})
+        return tenant_summary(name, parent_namespace, spec={"resourceQuotas": {} if own is None else {"cpu": own}})
 
 
 TENANT_IDS = [

@@ -1,4 +1,4 @@
-"""Strategic merge patches by themselves. tests/e2e/kubectl/test_built_in_kinds.py applies them with kubectl."""
+"""Strategic merge patches by themselves. tests/e2e/kubectl/test_built_in_kinds.py sends them to a server."""
 
 from __future__ import annotations
 

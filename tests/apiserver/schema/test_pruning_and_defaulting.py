@@ -91,12 +91,12 @@ def test_unknown_fields_are_found_in_document_order() -> None:
     ]
 
 
-def test_a_preserving_resource_knows_every_field_at_the_top() -> None:
+def test_a_resource_that_preserves_unknown_fields_allows_any_top_level_field() -> None:
     schema = object_schema(widgets(preserve_unknown_fields=True))
     assert unknown_fields(schema, {"data": {"a": 1}, "spec": {"foo": 1}}) == ["spec.foo"]
 
 
-def test_pruning_drops_what_is_unknown_and_leaves_the_original_alone() -> None:
+def test_pruning_drops_unknown_fields_and_does_not_modify_the_original() -> None:
     obj = {
         "extra": 1,
         "metadata": {"name": "x", "foo": 1},
@@ -113,11 +113,11 @@ def test_pruning_drops_what_is_unknown_and_leaves_the_original_alone() -> None:
     assert obj == before
 
 
-def test_pruning_keeps_values_of_wrong_types_for_validation_to_refuse() -> None:
+def test_pruning_keeps_values_of_wrong_types_for_validation() -> None:
     assert prune(SCHEMA, {"spec": {"on": [1], "list": "x"}}) == {"spec": {"on": [1], "list": "x"}}
 
 
-def test_metadata_loses_what_is_null_or_empty() -> None:
+def test_pruning_drops_null_and_empty_metadata() -> None:
     metadata = {
         "name": "x",
         "generateName": "",
@@ -155,7 +155,7 @@ def test_an_object_may_nest_to_the_limit_and_no_further() -> None:
         prune(SCHEMA, {"spec": {"on": [nested(100_000)]}})
 
 
-def test_what_is_unknown_may_nest_as_it_likes() -> None:
+def test_unknown_fields_may_nest_to_any_depth() -> None:
     assert prune(SCHEMA, {"spec": {"unknown": nested(100_000)}}) == {"spec": {}}
 
 
@@ -163,16 +163,18 @@ def test_what_is_unknown_may_nest_as_it_likes() -> None:
     ("spec", "expected"),
     [
         pytest.param({}, {"on": False, "quotas": {}}, id="defaults are filled in"),
-        pytest.param({"on": True}, {"on": True, "quotas": {}}, id="what is given stays"),
-        pytest.param({"on": None, "mode": None}, {"on": False, "quotas": {}}, id="a null is its default, or nothing"),
-        pytest.param({"maybe": None}, {"maybe": None, "on": False, "quotas": {}}, id="unless it may be null"),
+        pytest.param({"on": True}, {"on": True, "quotas": {}}, id="given values stay"),
+        pytest.param(
+            {"on": None, "mode": None}, {"on": False, "quotas": {}}, id="a null is replaced by its default, or removed"
+        ),
+        pytest.param({"maybe": None}, {"maybe": None, "on": False, "quotas": {}}, id="a nullable field stays null"),
         pytest.param({"quotas": {"a": None}}, {"on": False, "quotas": {}}, id="a null in a map"),
         pytest.param(
             {"list": [{}, None]}, {"list": [{"b": "z"}, None], "on": False, "quotas": {}}, id="items of lists"
         ),
     ],
 )
-def test_defaults(spec: Any, expected: Any) -> None:
+def test_defaults_are_applied(spec: Any, expected: Any) -> None:
     apply_defaults(SPEC, spec)
     assert spec == expected
 
@@ -194,7 +196,7 @@ def problem(reason: str, message: str, field: str) -> tuple[str, str, str]:
     ("spec", "expected"),
     [
         pytest.param(
-            {"name": "ab", "count": 1, "ratio": 3, "quotas": {"a": 1, "b": "1"}, "maybe": None}, [], id="what fits"
+            {"name": "ab", "count": 1, "ratio": 3, "quotas": {"a": 1, "b": "1"}, "maybe": None}, [], id="a valid value"
         ),
         pytest.param(
             "x",
@@ -249,7 +251,7 @@ def problem(reason: str, message: str, field: str) -> tuple[str, str, str]:
                     "spec.quotas.a",
                 )
             ],
-            id="int or string",
+            id="a boolean for an int-or-string",
         ),
         pytest.param(
             {"name": "ab", "list": [None]},
@@ -286,7 +288,7 @@ def problem(reason: str, message: str, field: str) -> tuple[str, str, str]:
                     "FieldValueInvalid", "Invalid value: \"A1\": spec.name in body should match '^[a-z]+$'", "spec.name"
                 )
             ],
-            id="a pattern",
+            id="a pattern that does not match",
         ),
         pytest.param(
             {"name": "ab", "count": 0},
@@ -313,7 +315,7 @@ def problem(reason: str, message: str, field: str) -> tuple[str, str, str]:
         pytest.param(
             {"name": "ab", "mode": "z"},
             [problem("FieldValueNotSupported", 'Unsupported value: "z": supported values: "a", "b"', "spec.mode")],
-            id="an enum",
+            id="a value that is not in the enum",
         ),
         pytest.param(
             {"name": "ab", "set": ["a", "a"]},
@@ -332,12 +334,12 @@ def problem(reason: str, message: str, field: str) -> tuple[str, str, str]:
         ),
     ],
 )
-def test_values_are_judged_as_a_custom_resource_definition_judges_them(spec: Any, expected: Any) -> None:
+def test_schema_errors_match_those_of_a_custom_resource_definition(spec: Any, expected: Any) -> None:
     found = schema_errors(SPEC, spec, "spec")
     assert [(error.reason, error.message, error.field) for error in found] == expected
 
 
-def test_every_error_is_told_at_once() -> None:
+def test_all_schema_errors_are_reported_at_once() -> None:
     fields = [error.field for error in schema_errors(SPEC, {"on": "x", "mode": 3, "count": 99}, "spec")]
     assert fields == ["spec.name", "spec.on", "spec.mode", "spec.count"]
 
@@ -345,8 +347,8 @@ def test_every_error_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     ("metadata", "text"),
     [
-        pytest.param({"name": "x", "labels": {"a": "b"}, "generation": 1}, None, id="right types"),
-        pytest.param(None, None, id="none"),
+        pytest.param({"name": "x", "labels": {"a": "b"}, "generation": 1}, None, id="valid types"),
+        pytest.param(None, None, id="no metadata"),
         pytest.param({"labels": None, "ownerReferences": [{"controller": None}]}, None, id="nulls"),
         pytest.param(
             "x",
@@ -426,7 +428,7 @@ def test_every_error_is_told_at_once() -> None:
             {"creationTimestamp": "2026-02-30T00:00:00Z"},
             'parsing time "2026-02-30T00:00:00Z" as "2006-01-02T15:04:05Z07:00": cannot parse '
             '"2026-02-30T00:00:00Z" as "2006"',
-            id="no day",
+            id="a day that does not exist",
         ),
         pytest.param(
             {"managedFields": [{"fieldsV1": 3}]},
@@ -436,11 +438,11 @@ def test_every_error_is_told_at_once() -> None:
         ),
     ],
 )
-def test_wrong_types_in_metadata_are_told_in_the_words_of_go(metadata: Any, text: str | None) -> None:
+def test_wrong_types_in_metadata_have_the_errors_of_go(metadata: Any, text: str | None) -> None:
     assert metadata_type_error(widgets(), {"metadata": metadata}) == text
 
 
-def test_object_meta_is_what_the_published_documents_say() -> None:
+def test_the_object_meta_schema_matches_the_published_openapi() -> None:
     published = meta_definitions([])[f"{META}.ObjectMeta"]["properties"]
     assert OBJECT_META["properties"].keys() == published.keys()
     for name, schema in OBJECT_META["properties"].items():

@@ -38,14 +38,14 @@ def test_any_bytes_are_a_value_or_a_bad_request(body: bytes) -> None:
     ("text", "value"),
     [
         pytest.param("5.0", 5, id="a whole number is an integer"),
-        pytest.param("1e3", 1000, id="however it is written"),
+        pytest.param("1e3", 1000, id="a whole number in exponent notation"),
         pytest.param("0.5", 0.5, id="a fraction"),
         pytest.param("9223372036854775807", 2**63 - 1, id="the greatest integer"),
-        pytest.param("9223372036854775808", 9223372036854775808.0, id="beyond it, a float"),
+        pytest.param("9223372036854775808", 9223372036854775808.0, id="a larger integer is a float"),
         pytest.param("-9223372036854775808", -(2**63), id="the least integer"),
         pytest.param("1" + "0" * 300, 1e300, id="300 digits"),
         pytest.param('"\\ud83d\\ude00"', "\N{GRINNING FACE}", id="a surrogate pair"),
-        pytest.param('{"\\ud800": ["a\\udc00"]}', {"\ufffd": ["a\ufffd"]}, id="halves of one"),
+        pytest.param('{"\\ud800": ["a\\udc00"]}', {"\ufffd": ["a\ufffd"]}, id="lone surrogates"),
     ],
 )
 def test_numbers_and_text_are_decoded_like_in_go(text: str, value: Any) -> None:
@@ -58,8 +58,8 @@ def test_numbers_and_text_are_decoded_like_in_go(text: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        pytest.param(b"", id="nothing"),
-        pytest.param(b"{", id="an open object"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"{", id="an object that is not closed"),
         pytest.param(b'{"a":1,}', id="a trailing comma"),
         pytest.param(b"{'a':1}", id="single quotes"),
         pytest.param(b"NaN", id="NaN"),
@@ -102,18 +102,18 @@ def test_moderate_nesting_is_decoded(media_type: str) -> None:
 @pytest.mark.parametrize(
     ("text", "value", "duplicates"),
     [
-        pytest.param('{"a":1,"a":2}', {"a": 2}, ['duplicate field "a"'], id="at the top"),
+        pytest.param('{"a":1,"a":2}', {"a": 2}, ['duplicate field "a"'], id="at the top level"),
         pytest.param(
             '{"spec":{"b":1,"x":[{"c":1,"c":2}],"b":3,"b":4}}',
             {"spec": {"b": 4, "x": [{"c": 2}]}},
             ['duplicate field "spec.x[0].c"', 'duplicate field "spec.b"'],
-            id="inside, each once, in document order",
+            id="nested, each once, in document order",
         ),
         pytest.param(
             '{"a":{"x":1,"x":2},"a":{"x":3}}',
             {"a": {"x": 3}},
             ['duplicate field "a.x"', 'duplicate field "a"'],
-            id="in a value that is itself repeated",
+            id="in a value whose key is itself duplicated",
         ),
     ],
 )
@@ -156,7 +156,7 @@ def test_duplicate_keys_in_json_sent_as_yaml_have_the_yaml_error() -> None:
 @pytest.mark.parametrize("media_type", [JSON, YAML])
 def test_decoding_stops_at_too_many_objects(media_type: str) -> None:
     body = b"[" + b"{}," * MAX_OBJECTS + b"{}]"
-    with pytest.raises(RequestEntityTooLarge, match="may hold 100000 JSON objects"):
+    with pytest.raises(RequestEntityTooLarge, match="may contain at most 100000 JSON objects"):
         decode(body, media_type)
     assert len(decode(b"[" + b"{}," * 9_999 + b"{}]", media_type).value) == 10_000
 
@@ -167,9 +167,9 @@ def test_decoding_stops_at_too_many_objects(media_type: str) -> None:
         pytest.param(b'{"a":"%s"}' % (b"x" * 20_000), "application/json", False, id="JSON"),
         pytest.param(b'{"a":"%s"}' % (b"x" * 20_000), "application/yaml", False, id="JSON as YAML"),
         pytest.param(b"a: %s" % (b"x" * 20_000), "application/yaml", True, id="YAML"),
-        pytest.param(b"a: x", "application/yaml", False, id="little YAML"),
+        pytest.param(b"a: x", "application/yaml", False, id="a short YAML document"),
         pytest.param(b"a: &a [x]\nb: *a", "application/yaml", True, id="an alias"),
-        pytest.param(b'{"a": &a [x], "b": *a}', "application/yaml", True, id="an alias in what looks like JSON"),
+        pytest.param(b'{"a": &a [x], "b": *a}', "application/yaml", True, id="an alias in text that looks like JSON"),
     ],
 )
 def test_the_decoding_cost_is_estimated_from_the_body(body: bytes, media_type: str, large: bool) -> None:

@@ -1,4 +1,4 @@
-"""YAML as sigs.k8s.io/yaml v1.6 reads it: the expected values were observed there."""
+"""Decoding of YAML. The expected values were recorded with sigs.k8s.io/yaml v1.6."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def read(text: str) -> Any:
         pytest.param(
             "[2001-01-01, 2001-12-14t21:59:43.10-05:00]", ["2001-01-01", "2001-12-14t21:59:43.10-05:00"], id="no dates"
         ),
-        pytest.param("[0x, 1e, -a, ., ..]", ["0x", "1e", "-a", ".", ".."], id="what only looks like numbers"),
+        pytest.param("[0x, 1e, -a, ., ..]", ["0x", "1e", "-a", ".", ".."], id="text that resembles numbers"),
         pytest.param("[123456789012345678901234567890]", [1.2345678901234568e29], id="beyond 64 bits"),
         pytest.param("[1.8e309]", ["1.8e309"], id="beyond floats"),
         pytest.param(
@@ -50,7 +50,7 @@ def read(text: str) -> Any:
         pytest.param(
             "{1: a, 2.5: b, true: c, 0x10: d, 123456789.5: e}",
             {"1": "a", "2.5": "b", "true": "c", "16": "d", "1.2345679e+08": "e"},
-            id="keys are text",
+            id="keys are strings",
         ),
         pytest.param("a: &x [1]\nb: *x", {"a": [1], "b": [1]}, id="an alias"),
         pytest.param(
@@ -59,19 +59,19 @@ def read(text: str) -> Any:
         pytest.param(
             "- &x {a: 1}\n- &w {a: 2, c: 3}\n- <<: [*x, *w]",
             [{"a": 1}, {"a": 2, "c": 3}, {"a": 1, "c": 3}],
-            id="the first of merged maps counts",
+            id="the first of merged maps wins",
         ),
         pytest.param("{'<<': {a: 1}}", {"<<": {"a": 1}}, id="a quoted merge key is a key"),
         pytest.param("a: 1\n---\nb: 2", {"a": 1}, id="the first document only"),
-        pytest.param("--- a\n...\nfoo: [", "a", id="what follows it may be broken"),
+        pytest.param("--- a\n...\nfoo: [", "a", id="the next document may be invalid"),
         pytest.param("# nothing", None, id="a comment"),
-        pytest.param("", None, id="nothing"),
+        pytest.param("", None, id="empty"),
         pytest.param("a: |\n  x\n  y\nb: >\n  x\n  y\n", {"a": "x\ny\n", "b": "x y\n"}, id="blocks"),
         pytest.param("\ufeffa: 1", {"a": 1}, id="a byte order mark"),
         pytest.param("=: =", {"=": "="}, id="equals"),
     ],
 )
-def test_yaml_is_read_as_kubernetes_reads_it(text: str, value: Any) -> None:
+def test_yaml_is_decoded_like_in_kubernetes(text: str, value: Any) -> None:
     found = read(text)
     assert found == value
     assert repr(found) == repr(value)
@@ -83,25 +83,25 @@ def test_yaml_is_read_as_kubernetes_reads_it(text: str, value: Any) -> None:
         pytest.param("a: .nan", "yaml: line 1: unsupported value: .nan", id="NaN"),
         pytest.param("a: -.inf", "yaml: line 1: unsupported value: -.inf", id="infinity"),
         pytest.param("~: a", "line 1: unsupported map key: null", id="a null key"),
-        pytest.param("? [a]\n: b", "line 1: invalid map key", id="a list for a key"),
-        pytest.param("a: &x {b: *x}", "anchor 'x' value contains itself", id="a loop"),
+        pytest.param("? [a]\n: b", "line 1: invalid map key", id="a list as key"),
+        pytest.param("a: &x {b: *x}", "anchor 'x' value contains itself", id="an anchor that contains itself"),
         pytest.param("a: *x", "unknown anchor 'x' referenced|undefined alias", id="an unknown anchor"),
         pytest.param("? *x\n: 1\nx: &x []", "unknown anchor", id="an alias before its anchor"),
-        pytest.param("x: &x []\n? *x\n: 1", "invalid map key", id="an alias of a list for a key"),
+        pytest.param("x: &x []\n? *x\n: 1", "invalid map key", id="an alias of a list as key"),
         pytest.param("y:\n  <<: 3", "line 2: map merge requires map or sequence of maps", id="merging a number"),
-        pytest.param("a: !!int abc", "cannot decode !!str `abc` as a !!int", id="a tag that does not fit"),
-        pytest.param("a: !!bool 3", "cannot decode !!int `3` as a !!bool", id="a number for a boolean"),
-        pytest.param("a: !!binary '***'", "invalid base64", id="broken binary"),
+        pytest.param("a: !!int abc", "cannot decode !!str `abc` as a !!int", id="text tagged as a number"),
+        pytest.param("a: !!bool 3", "cannot decode !!int `3` as a !!bool", id="a number tagged as a boolean"),
+        pytest.param("a: !!binary '***'", "invalid base64", id="invalid binary"),
         pytest.param("a:\n\t- b", "line 2: found character that cannot start any token", id="a tab"),
         pytest.param("a: b: c", "mapping values are not allowed", id="two colons"),
         pytest.param("a: \x07", "control characters are not allowed", id="a control character"),
-        pytest.param("a: [1", "line", id="an open list"),
+        pytest.param("a: [1", "line", id="a list that is not closed"),
     ],
 )
-def test_what_is_no_yaml_is_a_bad_request(text: str, why: str) -> None:
-    with pytest.raises(BadRequest, match=why) as refused:
+def test_invalid_yaml_is_a_bad_request(text: str, why: str) -> None:
+    with pytest.raises(BadRequest, match=why) as raised:
         read(text)
-    assert refused.value.message.startswith("error converting YAML to JSON: yaml: ")
+    assert raised.value.message.startswith("error converting YAML to JSON: yaml: ")
 
 
 def test_aliases_are_bounded() -> None:
@@ -112,8 +112,8 @@ def test_aliases_are_bounded() -> None:
         read("\n".join(lines))
 
 
-def test_a_document_cannot_hold_values_without_end() -> None:
-    with pytest.raises(BadRequest, match="document holds too many values"):
+def test_the_number_of_yaml_values_is_bounded() -> None:
+    with pytest.raises(BadRequest, match="document contains too many values"):
         read("{" + "a," * 300_000 + "}")
 
 
@@ -123,13 +123,13 @@ def test_aliases_are_copies() -> None:
     assert value == {"a": {"l": [1]}, "b": {"l": [1, 2]}, "c": {"l": [1]}}
 
 
-def test_nesting_through_aliases_counts_where_it_is_written() -> None:
+def test_yaml_nested_deeper_than_the_limit_is_an_error() -> None:
     with pytest.raises(YamlError, match="exceeded max depth of 2"):
         decode_yaml("[[[1]]]", max_nesting=2)
     assert decode_yaml("[[1]]", max_nesting=2) == ([[1]], [])
 
 
-def test_the_lines_of_repeated_keys_are_those_of_their_values() -> None:
+def test_duplicate_keys_are_reported_with_the_lines_of_their_values() -> None:
     _, duplicates = decode_yaml("a: 1\nb:\n  foo:\n    x: 1\n  foo:\n    x: 2\n\n\n  foo: 3\n1: a\n1: b", max_nesting=9)
     assert duplicates == [
         'line 6: key "foo" already set in map',
@@ -145,7 +145,7 @@ values = st.recursive(
 
 
 @given(values)
-def test_what_yaml_writes_is_read_again(value: Any) -> None:
+def test_dumped_yaml_survives_a_round_trip(value: Any) -> None:
     assert read(yaml.safe_dump(value)) == value
 
 

@@ -23,7 +23,7 @@ async def stall(registry: CollectorRegistry, *seconds: float) -> None:
     watching = asyncio.create_task(EventLoopLag(registry, clock=loop.time).watch())
     for each in seconds:
         await asyncio.sleep(1)
-        loop.hold_up(each)
+        loop.block(each)
     await asyncio.sleep(1)
     watching.cancel()
     with suppress(asyncio.CancelledError):

@@ -53,7 +53,7 @@ async def test_what_is_missing_is_created_without_what_must_not_be_there(
 
 async def test_a_second_pass_writes_nothing(cluster: FakeCluster, writer: ClusterWriter) -> None:
     observed = await ensure(writer, {"a": "1", "b": None}, None)
-    cluster.forget_writes()
+    cluster.clear_writes()
 
     assert await ensure(writer, {"a": "1", "b": None}, observed) == observed
     assert (cluster.writes, writer.writes) == ([], 1)

@@ -8,7 +8,7 @@ import pytest
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key
 from registry.cluster.interface import HELMRELEASES, NAMESPACES, ClusterResource
-from tests.controller.tenant.tenant_world import PlatformOfTests, World
+from tests.controller.tenant.tenant_world import World
 from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
@@ -68,8 +68,8 @@ async def test_a_second_pass_writes_nothing() -> None:
         await world.create("alpha", gateway=True)
         await world.create("beta", "tenant-alpha")
         await world.settle()
-        world.cluster.forget_writes()
-        await world.again()
+        world.cluster.clear_writes()
+        await world.reconcile_all()
     assert world.writes() == []
 
     successor = World(world.cluster)
@@ -82,7 +82,7 @@ async def test_a_second_pass_writes_nothing() -> None:
 async def test_a_tenant_costs_two_writes() -> None:
     world = World()
     async with world.running():
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.create("alpha")
     assert world.writes() == [
         ("create", "helmreleases", "tenant-alpha"),
@@ -103,7 +103,7 @@ async def test_a_change_of_a_host_reaches_every_descendant_with_one_write_an_obj
         await world.create("aside")
         await world.settle()
         await world.change("alpha", host="new.example")
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
     hosts = {name: world.labels(name)["namespace.cozystack.io/host"] for name in _NAMESPACES}
     assert hosts == {
         "tenant-alpha": "new.example",
@@ -191,7 +191,7 @@ async def test_with_the_charts_namespace_there_is_no_war_of_writes() -> None:
         ours = world.writer.writes
         for _ in range(20):
             await world.edit_namespace("tenant-alpha", chart)
-            await world.again()
+            await world.reconcile_all()
         assert world.writer.writes == ours
         await world.delete("alpha")
     assert world.labels("tenant-alpha") == labels
@@ -291,7 +291,7 @@ async def test_nothing_is_written_for_a_tenant_that_is_being_deleted() -> None:
         await world.settle()
         ours = world.writer.writes
         await world.edit_namespace("tenant-alpha", {"labels": {"namespace.cozystack.io/host": None}})
-        await world.again()
+        await world.reconcile_all()
     assert world.writer.writes == ours
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is not None
 
@@ -396,7 +396,7 @@ async def test_a_child_that_is_seen_before_its_parent_is_made_up_for() -> None:
 
 @virtual
 async def test_the_readiness_of_a_chart_is_not_overwritten() -> None:
-    world = World(platform=PlatformOfTests(chart="flux"))
+    world = World(settings={"tenants": {"chart": "flux"}})
     async with world.running():
         await world.create("alpha")
         await world.settle()

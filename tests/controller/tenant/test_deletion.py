@@ -17,7 +17,7 @@ from registry.names import FLUX_FINALIZER, TENANT_FINALIZER
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import NOW, World
 from tests.fakes import FakeCluster
-from tests.tenant_objects import facts, release
+from tests.tenant_objects import release, tenant_summary
 from tests.virtual_time import virtual
 
 
@@ -38,7 +38,7 @@ async def finalizers(world: World, name: str, wanted: Sequence[str], namespace: 
 async def test_a_tenant_that_was_made_without_the_finalizer_gets_it_before_its_namespace() -> None:
     world = World()
     async with world.running():
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.cluster.create(HELMRELEASES, release("alpha"))
     found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
     assert found is not None
@@ -62,7 +62,7 @@ async def test_children_go_first_then_the_namespace_and_last_the_tenant() -> Non
         await world.create("beta", "tenant-alpha")
         await world.create("c", "tenant-alpha-beta")
         await world.settle()
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.delete("alpha")
     ended = [(write.resource.kind, write.key.name) for write in world.cluster.writes if write.verb == "delete"]
     assert ended == [
@@ -79,7 +79,7 @@ async def test_children_go_first_then_the_namespace_and_last_the_tenant() -> Non
 
 @virtual
 async def test_what_blocks_is_named_and_nothing_goes_before_its_turn() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.create("beta", "tenant-alpha")
@@ -109,7 +109,7 @@ async def test_what_blocks_is_named_and_nothing_goes_before_its_turn() -> None:
         await world.edit_namespace("tenant-alpha", {"finalizers": None})
     assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
-    reasons = [reason for _, reason in world.told.of("alpha")]
+    reasons = [reason for _, reason in world.events.of("alpha")]
     expected = ["ChildTenantsRemain", "FluxUninstalls", "TenantGatewayRemains", "NamespaceRemains"]
     assert reasons[-4:] == expected
 
@@ -245,7 +245,7 @@ async def test_more_children_than_a_condition_names_cost_few_writes() -> None:
         for number in range(40):
             await world.create(f"c{number}", "tenant-alpha")
         await world.settle()
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.delete("alpha")
     told = [write for write in world.cluster.writes if write.key == Key("tenant-root", "tenant-alpha")]
     assert len(told) <= 15
@@ -316,7 +316,7 @@ async def test_the_root_that_is_deleted_takes_nobody_along() -> None:
 
 @virtual
 async def test_a_namespace_that_was_given_to_the_tenant_stays_without_anything_of_ours() -> None:
-    world = World(inside=True)
+    world = World()
     theirs: Object = {"labels": {"theirs": "x"}, "annotations": {"apps.cozystack.io/adopt": "tenant-root/alpha"}}
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **theirs}})
     account = {"metadata": {"name": "theirs", "namespace": "tenant-alpha"}}
@@ -337,11 +337,11 @@ async def test_a_namespace_that_was_given_to_the_tenant_stays_without_anything_o
     assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
 
 
-ALPHA = facts("alpha", uid="uid")
+ALPHA = tenant_summary("alpha", uid="uid")
 
 
 def namespace(*, uid: str = "uid", made: bool = True, **metadata: Any) -> Object:
-    annotations = record_annotations(facts("alpha", uid=uid), NOW) if made else {}
+    annotations = record_annotations(tenant_summary("alpha", uid=uid), NOW) if made else {}
     return {
         "metadata": {
             "name": "tenant-alpha",

@@ -16,7 +16,7 @@ from registry.cluster.object_store import ObjectStore
 from registry.tenant.tree import TenantTree
 from registry.tenant.types import tenant_resource
 from tests.run_coroutine import run_coroutine
-from tests.tenant_objects import ROOT_HOST, facts, tenant, tree_of
+from tests.tenant_objects import ROOT_HOST, tenant, tenant_summary, tree_of
 
 
 class Tenants:
@@ -103,7 +103,7 @@ class Namespaces:
     def __init__(self) -> None:
         self.store = ObjectStore()
         self.enqueued: list[str] = []
-        tree = tree_of(facts("alpha"), facts("beta", "tenant-alpha"))
+        tree = tree_of(tenant_summary("alpha"), tenant_summary("beta", "tenant-alpha"))
         self.events = NamespaceEventHandler(
             tree=tree, namespaces=self.store, enqueue=lambda key: self.enqueued.append(key.name)
         )
@@ -171,7 +171,7 @@ class Inside:
     """The events of what is in the namespaces of a small tree."""
 
     def __init__(self) -> None:
-        tree = tree_of(facts("alpha"), facts("beta", "tenant-alpha"), facts("aside"))
+        tree = tree_of(tenant_summary("alpha"), tenant_summary("beta", "tenant-alpha"), tenant_summary("aside"))
         self.enqueued: list[str] = []
         events = TenantEnqueuer(tree=tree, enqueue=lambda key: self.enqueued.append(key.name))
         part = ManagedKind(

@@ -30,7 +30,7 @@ CERTIFICATES = "count/certificates.cert-manager.io"
 @virtual
 async def test_the_tenants_of_seed_001_use_their_own_services_and_their_parents() -> None:
     """R-063, R-064, R-065, R-067, R-075: foo has etcd and monitoring, bar in foo has etcd."""
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("foo", etcd=True, monitoring=True)
         await world.create("bar", "tenant-foo", etcd=True)
@@ -53,11 +53,11 @@ async def test_the_tenants_of_seed_001_use_their_own_services_and_their_parents(
 
 @virtual
 async def test_a_new_tenant_gets_all_that_its_namespace_holds_with_one_write_an_object() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.create("alpha", gateway=True, resourceQuotas={CERTIFICATES: "10"})
-    assert world.made() == {
+    assert world.count_writes() == {
         ("create", "helmreleases"): 1,
         ("create", "namespaces"): 1,
         ("create", "secrets"): 1,
@@ -81,18 +81,18 @@ async def test_a_new_tenant_gets_all_that_its_namespace_holds_with_one_write_an_
 
 @virtual
 async def test_a_second_pass_writes_nothing_and_reads_nothing() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1000m"})
         await world.create("beta", "tenant-alpha", schedulingClass="gold")
         await world.settle()
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         calls = _calls(world.cluster)
-        await world.again()
+        await world.reconcile_all()
         assert calls == []
     assert world.writes() == []
 
-    successor = World(world.cluster, inside=True)
+    successor = World(world.cluster)
     async with successor.running():
         pass
     assert successor.writes() == []
@@ -124,7 +124,7 @@ _OURS: list[Any] = [
 @pytest.mark.parametrize(("res", "name", "edit"), _OURS)
 @virtual
 async def test_what_is_edited_comes_back_with_one_write(res: ClusterResource, name: str, edit: Object) -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
         await world.settle()
@@ -145,7 +145,7 @@ async def test_what_is_edited_comes_back_with_one_write(res: ClusterResource, na
 )
 @virtual
 async def test_what_is_deleted_comes_back(res: ClusterResource, name: str) -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
         await world.settle()
@@ -163,7 +163,7 @@ def _content(world: World, res: ClusterResource, name: str) -> Object:
 @virtual
 async def test_a_binding_to_another_role_is_made_anew() -> None:
     """The host lets nobody change a roleRef."""
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.settle()
@@ -178,7 +178,7 @@ async def test_a_binding_to_another_role_is_made_anew() -> None:
 @virtual
 async def test_a_quota_is_exactly_what_is_declared_and_goes_with_the_declaration() -> None:
     """R-313, PEER-13: a cap of Certificates, under the key that counts them."""
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha", resourceQuotas={CERTIFICATES: "10", "cpu": 2})
         await world.settle()
@@ -195,7 +195,7 @@ async def test_a_quota_is_exactly_what_is_declared_and_goes_with_the_declaration
 
 @virtual
 async def test_a_quota_of_somebody_elses_is_not_deleted() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.settle()
@@ -205,7 +205,7 @@ async def test_a_quota_of_somebody_elses_is_not_deleted() -> None:
 
 @virtual
 async def test_a_parents_scheduling_class_wins() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.create("beta", "tenant-alpha", schedulingClass="mine")
@@ -223,13 +223,13 @@ async def test_a_parents_scheduling_class_wins() -> None:
 
 @virtual
 async def test_unknown_keys_of_the_roots_secret_reach_every_descendant_with_one_write_each() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.create("beta", "tenant-alpha")
         await world.create("aside")
         await world.settle()
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         text = "X2NsdXN0ZXI6IHtidW5kbGU6IGlzcC1mdWxsfQo="  # _cluster: {bundle: isp-full}
         await world.edit(SECRETS, "tenant-root", "cozystack-values", {"data": {"values.yaml": text}})
         await world.settle()
@@ -237,21 +237,21 @@ async def test_unknown_keys_of_the_roots_secret_reach_every_descendant_with_one_
             assert world.values(namespace)["_cluster"]["bundle"] == "isp-full"
             assert world.values(namespace)["_cluster"]["solver"] == "http01"
         # the edit, the root's own values beside it, and each of the three below
-        assert world.made() == {("patch", "secrets"): 5}
+        assert world.count_writes() == {("patch", "secrets"): 5}
         world.platform.cluster["solver"] = "dns01"
-        world.cluster.forget_writes()
-        await world.again()
+        world.cluster.clear_writes()
+        await world.reconcile_all()
     assert world.values("tenant-alpha-beta")["_cluster"] == {
         "bundle": "isp-full",
         "root-host": "example.org",
         "solver": "dns01",
     }
-    assert world.made() == {("patch", "secrets"): 4}
+    assert world.count_writes() == {("patch", "secrets"): 4}
 
 
 @virtual
 async def test_a_secret_of_the_roots_that_cannot_be_read_is_left_and_said() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.settle()
@@ -268,7 +268,7 @@ async def test_a_secret_of_the_roots_that_cannot_be_read_is_left_and_said() -> N
 
 @virtual
 async def test_an_immutable_secret_in_the_way_is_made_anew() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.settle()
@@ -279,7 +279,7 @@ async def test_an_immutable_secret_in_the_way_is_made_anew() -> None:
 
 @virtual
 async def test_what_the_host_refuses_stops_no_other_step() -> None:
-    world = World(inside=True)
+    world = World()
 
     async def refuse(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "create" and res == RESOURCEQUOTAS:
@@ -295,17 +295,17 @@ async def test_what_the_host_refuses_stops_no_other_step() -> None:
 @virtual
 async def test_nothing_is_written_into_a_namespace_that_is_somebody_elses() -> None:
     """ATTACK-07."""
-    world = World(inside=True)
+    world = World()
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
     async with world.running():
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
-    assert world.made() == {("create", "helmreleases"): 1, ("patch", "helmreleases"): 1}
+    assert world.count_writes() == {("create", "helmreleases"): 1, ("patch", "helmreleases"): 1}
 
 
 @virtual
 async def test_a_namespace_that_was_taken_meanwhile_gets_nothing() -> None:
-    world = World(inside=True)
+    world = World()
 
     async def take(verb: str, res: ClusterResource, key: Key) -> None:
         if (verb, res, key.name) == ("create", NAMESPACES, "tenant-alpha"):
@@ -314,34 +314,34 @@ async def test_a_namespace_that_was_taken_meanwhile_gets_nothing() -> None:
 
     async with world.running():
         world.cluster.before = take
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.create("alpha")
-    assert world.made() == {("create", "helmreleases"): 1, ("patch", "helmreleases"): 1}
+    assert world.count_writes() == {("create", "helmreleases"): 1, ("patch", "helmreleases"): 1}
     assert world.conditions("alpha")["NamespaceReady"] == ("False", "NamespaceConflict")
 
 
 @virtual
 async def test_what_a_stale_view_would_create_is_only_read() -> None:
     """An object that is there, and was not seen yet, is compared and not written."""
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.settle()
         ours = world.writer.writes
         for handler in world.handlers:
             await handler.replace([], 0)
-        await world.again()
+        await world.reconcile_all()
         # each was tried to be made, and found to be there
         assert world.writer.writes > ours
-        world.cluster.forget_writes()
-        await world.again()
+        world.cluster.clear_writes()
+        await world.reconcile_all()
     assert world.writes() == []
 
 
 @virtual
 async def test_a_change_of_a_host_reaches_a_wide_and_deep_tree_with_one_write_an_object() -> None:
     """R-062: nobody asks twice, and nobody else is written to."""
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.create("aside")
@@ -354,15 +354,19 @@ async def test_a_change_of_a_host_reaches_a_wide_and_deep_tree_with_one_write_an
                 await world.create(f"l{leaf}", f"tenant-alpha-b{branch}")
         await world.settle()
         await world.change("alpha", host="new.example")
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.settle()
-    assert world.made() == {("patch", "namespaces"): 73, ("patch", "secrets"): 73, ("patch", "helmreleases"): 73}
+    assert world.count_writes() == {
+        ("patch", "namespaces"): 73,
+        ("patch", "secrets"): 73,
+        ("patch", "helmreleases"): 73,
+    }
     assert world.values("tenant-alpha-b7-l7")["_namespace"]["host"] == "l7.b7.new.example"
 
 
 @virtual
 async def test_an_event_of_one_tenant_costs_no_reads_of_others() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         for number in range(20):
             await world.create(f"n{number}")

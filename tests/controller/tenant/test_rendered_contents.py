@@ -42,10 +42,10 @@ from registry.tenant.inheritance import Services
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 from tests.controller.golden_files import assert_golden
 from tests.controller.tenant.tenant_world import LIMITS
-from tests.tenant_objects import facts, release, root
+from tests.tenant_objects import release, root_summary, tenant_summary
 
-FOO = facts("foo", spec={"etcd": True, "monitoring": True})
-BAR = facts("bar", "tenant-foo", spec={"etcd": True, "gateway": True, "resourceQuotas": {"cpu": 4}})
+FOO = tenant_summary("foo", spec={"etcd": True, "monitoring": True})
+BAR = tenant_summary("bar", "tenant-foo", spec={"etcd": True, "gateway": True, "resourceQuotas": {"cpu": 4}})
 PARENT: Object = {"metadata": {"name": "tenant-foo", "uid": "u-foo"}}
 SERVICES = Services(etcd="tenant-foo-bar", ingress="tenant-root", monitoring="tenant-foo", seaweedfs="tenant-root")
 HOST = EffectiveHost(value="bar.foo.example.org", namespace="tenant-root")
@@ -58,7 +58,7 @@ def observed(**changes: Any) -> ObservedTenant:
     known: dict[str, Any] = {
         "tenant": BAR,
         "release": release("bar", "tenant-foo"),
-        "ancestors": (FOO, root()),
+        "ancestors": (FOO, root_summary()),
         "host": HOST,
         "gateway": EffectiveGateway(value=True, namespace="tenant-foo-bar"),
         "services": SERVICES,
@@ -77,7 +77,7 @@ def namespace(labels: dict[str, str] | None = None, annotations: dict[str, str] 
 
 def test_the_rendered_namespace() -> None:
     """R-054, R-063, R-067, R-068."""
-    assert_golden("tenant-namespace", render_namespace(BAR, (FOO, root()), INHERITED, parent=PARENT))
+    assert_golden("tenant-namespace", render_namespace(BAR, (FOO, root_summary()), INHERITED, parent=PARENT))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,9 @@ def test_the_gateway_label(
 ) -> None:
     current = namespace(labels, annotations)
 
-    metadata = render_namespace(BAR, (FOO, root()), InheritedSettings(gateway=owner), current=current)["metadata"]
+    metadata = render_namespace(BAR, (FOO, root_summary()), InheritedSettings(gateway=owner), current=current)[
+        "metadata"
+    ]
 
     assert metadata["labels"].get(GATEWAY, "absent") == label
     assert metadata.get("annotations", {}).get(ATTACHED_BY, "absent") == annotation
@@ -279,7 +281,7 @@ def test_the_text_of_a_secret(data: dict[str, str] | None, text: str) -> None:
 
 
 QUOTAS: dict[str, str | int] = {"cpu": 4, "count/certificates.cert-manager.io": "10", "requests.storage": "1Ti"}
-LIMITED = facts("bar", "tenant-foo", spec={"resourceQuotas": QUOTAS})
+LIMITED = tenant_summary("bar", "tenant-foo", spec={"resourceQuotas": QUOTAS})
 
 
 def test_the_rendered_quota() -> None:
@@ -313,7 +315,7 @@ def hard(**quantities: str) -> Object:
 def test_a_quota_from_what_is_there(
     declared: dict[str, str | int], held: dict[str, str], rendered: dict[str, str | None]
 ) -> None:
-    tenant = facts("bar", "tenant-foo", spec={"resourceQuotas": declared})
+    tenant = tenant_summary("bar", "tenant-foo", spec={"resourceQuotas": declared})
 
     assert quota.render_quota(tenant, hard(**held))["spec"]["hard"] == rendered
 
@@ -352,7 +354,7 @@ def test_the_rendered_service_account() -> None:
 @pytest.mark.parametrize("role", access.ROLES)
 def test_the_rendered_role_bindings(role: str) -> None:
     """R-024: ClusterRoles cozy:tenant*, bound in the tenant's own namespace."""
-    rendered = access.render_role_binding(role, BAR, (FOO, root()))
+    rendered = access.render_role_binding(role, BAR, (FOO, root_summary()))
 
     assert rendered["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     assert rendered["metadata"]["namespace"] == "tenant-foo-bar"
@@ -371,7 +373,7 @@ def test_the_rendered_role_bindings(role: str) -> None:
 )
 def test_whom_a_role_is_bound_to(role: str, levels: list[str]) -> None:
     """R-026: the service accounts of all ancestors, and of no descendant."""
-    subjects = access.render_role_binding(role, BAR, (FOO, root()))["subjects"]
+    subjects = access.render_role_binding(role, BAR, (FOO, root_summary()))["subjects"]
 
     assert [each["name"] for each in subjects if each["kind"] == "Group"] == [
         f"tenant-foo-bar-{each}" for each in levels

@@ -36,10 +36,10 @@ from registry.tenant.convert import to_tenant
 from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.summary import summarize
 from registry.tenant.types import EffectiveGateway, EffectiveHost
-from tests.tenant_objects import ROOT_HOST, facts, release, root
+from tests.tenant_objects import ROOT_HOST, release, root_summary, tenant_summary
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-ALPHA = facts("alpha")
+ALPHA = tenant_summary("alpha")
 PARENT: Object = {"metadata": {"name": "tenant-root", "uid": "u-root"}}
 GOING = {"phase": "Terminating"}
 HOST = EffectiveHost(value="alpha.example.org", namespace="tenant-root")
@@ -53,7 +53,7 @@ def observed(**changes: Any) -> ObservedTenant:
     known: dict[str, Any] = {
         "tenant": ALPHA,
         "release": release("alpha"),
-        "ancestors": (root(),),
+        "ancestors": (root_summary(),),
         "host": HOST,
         "gateway": EffectiveGateway(value=False, namespace=""),
         "shares_host": False,
@@ -78,7 +78,7 @@ def helm(name: str, home: str = "tenant-root") -> Object:
 
 
 def test_a_new_namespace() -> None:
-    assert render_namespace(ALPHA, (root(),), InheritedSettings(host=HOST), parent=PARENT) == {
+    assert render_namespace(ALPHA, (root_summary(),), InheritedSettings(host=HOST), parent=PARENT) == {
         "metadata": {
             "name": "tenant-alpha",
             "labels": {
@@ -115,7 +115,7 @@ def test_the_namespace_that_is_made_is_the_one_that_is_told(chain: list[str]) ->
 def test_ancestor_labels_that_name_others_go() -> None:
     current = namespace(labels={"tenant.cozystack.io/tenant-evil": "", "theirs": "x"})
 
-    labels = render_namespace(ALPHA, (root(),), InheritedSettings(), current=current)["metadata"]["labels"]
+    labels = render_namespace(ALPHA, (root_summary(),), InheritedSettings(), current=current)["metadata"]["labels"]
 
     assert labels["tenant.cozystack.io/tenant-evil"] is None
     assert labels["namespace.cozystack.io/host"] is None
@@ -182,7 +182,7 @@ def test_whose_a_namespace_is(found: Object, expected: Ownership) -> None:
     ],
 )
 def test_tenant_root_is_the_roots(found: Object, expected: Ownership) -> None:
-    assert ownership(found, root()) is expected
+    assert ownership(found, root_summary()) is expected
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,9 @@ def test_a_former_tenants_namespace_is_told_from_a_copy() -> None:
             "ParentNamespaceNotReady",
             id="the parent namespace is going",
         ),
-        pytest.param({"tenant": root(), "ancestors": (), "parent_namespace": None}, None, id="the root has no parent"),
+        pytest.param(
+            {"tenant": root_summary(), "ancestors": (), "parent_namespace": None}, None, id="the root has no parent"
+        ),
     ],
 )
 def test_what_keeps_a_namespace_from_being_written(changes: dict[str, Any], reason: str | None) -> None:

@@ -28,11 +28,11 @@ async def grow(world: World) -> None:
 @virtual
 async def test_a_change_of_a_domain_costs_a_subtree_of_a_thousand_one_write_an_object() -> None:
     """R-062."""
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await grow(world)
         await world.change("alpha", host="new.example")
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         # no polling: nothing but events leads to it, so the time that it takes is the host's
         await world.settle(1.0)
         writes = list(world.cluster.writes)
@@ -50,10 +50,10 @@ async def test_a_change_of_a_domain_costs_a_subtree_of_a_thousand_one_write_an_o
 
 @virtual
 async def test_a_gateway_that_comes_reaches_a_thousand_heirs_the_same_way() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await grow(world)
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.change("alpha", gateway=True)
         await world.settle(1.0)
         per_object = Counter((write.resource.plural, write.key) for write in world.cluster.writes[1:])
@@ -66,7 +66,7 @@ async def test_a_subtree_of_a_thousand_goes_in_order() -> None:
     world = World()
     async with world.running():
         await grow(world)
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.delete("alpha")
         await world.settle()
         gone = [write.key.name for write in world.cluster.writes if write.verb == "delete"]

@@ -26,7 +26,7 @@ from registry.cluster.interface import HELMRELEASES, SERVICES
 from registry.tenant.types import EffectiveGateway
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tests.controller.tenant.tenant_world import World
-from tests.tenant_objects import facts, names, release, tree_of
+from tests.tenant_objects import names, release, tenant_summary, tree_of
 from tests.virtual_time import virtual
 
 ACCEPTED = ConditionState("True", "Accepted", "")
@@ -35,7 +35,7 @@ OWN = {"alpha.example.org", "*.alpha.example.org", "harbor.alpha.example.org"}
 
 def observed(owner: str, namespace: str = "tenant-alpha") -> ObservedTenant:
     return ObservedTenant(
-        tenant=facts(namespace.removeprefix("tenant-")),
+        tenant=tenant_summary(namespace.removeprefix("tenant-")),
         release=release("alpha"),
         ancestors=(),
         host=None,
@@ -136,7 +136,7 @@ def test_what_is_late_is_named_with_why() -> None:
     ],
 )
 def test_whose_a_hostname_is(hostname: str, owners: list[str]) -> None:
-    tree = tree_of(facts("alpha"), facts("beta", "tenant-alpha"))
+    tree = tree_of(tenant_summary("alpha"), tenant_summary("beta", "tenant-alpha"))
     assert names(hostname_owners(tree, hostname)) == owners
 
 
@@ -187,7 +187,7 @@ async def test_external_addresses_are_counted_as_they_come_and_go() -> None:
         world.cluster.add(SERVICES, service("a", ingress=[{"ip": "192.0.2.1"}]), service("b", ingress=[]))
         await world.settle()
         assert world.tenant("alpha")["status"]["externalIPsCount"] == 1
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await world.edit(SERVICES, "tenant-alpha", "b", service("b", ingress=[{"ip": "192.0.2.2"}]))
         await world.settle()
         assert world.tenant("alpha")["status"]["externalIPsCount"] == 2
@@ -248,7 +248,7 @@ def conditions(**statuses: str) -> list[Object]:
 
 @virtual
 async def test_a_listener_concerns_its_tenant_and_the_gateway_all_heirs() -> None:
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.create("beta", "tenant-alpha")
@@ -262,7 +262,7 @@ async def test_a_listener_concerns_its_tenant_and_the_gateway_all_heirs() -> Non
         for name in ("beta", "gamma"):
             assert world.conditions(name, "tenant-alpha")["GatewayReady"] == ("True", "Reconciled")
         assert world.conditions("own", "tenant-alpha")["GatewayReady"] == ("Unknown", "Pending")
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         listeners = [
             {"name": "https-x", "hostname": "x.beta.alpha.example.org", "ready": False, "reason": "Pending"},
             {"name": "https-y", "hostname": "y.alpha.example.org", "ready": True},
@@ -314,14 +314,14 @@ async def test_what_became_wrong_and_right_is_told_once() -> None:
     async with world.running():
         await world.create("alpha", host="x.example")
         await world.settle()
-        assert world.told.of("alpha") == [("Normal", "Reconciled")]
+        assert world.events.of("alpha") == [("Normal", "Reconciled")]
         await world.create("bob", host="x.example")
         await world.settle()
-        await world.again()
-        assert world.told.of("alpha")[1:] == [("Warning", "HostConflict")]
+        await world.reconcile_all()
+        assert world.events.of("alpha")[1:] == [("Warning", "HostConflict")]
         await world.change("bob", host="y.example")
-    assert world.told.of("alpha")[2:] == []
+    assert world.events.of("alpha")[2:] == []
     successor = World(world.cluster)
     async with successor.running():
         pass
-    assert successor.told.occurrences == []
+    assert successor.events.all == []

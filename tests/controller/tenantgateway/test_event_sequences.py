@@ -182,7 +182,7 @@ def test_a_fresh_process_finds_nothing_to_do_after_any_history(seed: int) -> Non
                     await history.step()
                 await history.recover()
                 assert await surprises(world) == []
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         await pass_through(world)
         assert [(each.verb, each.resource.plural, str(each.key)) for each in world.cluster.writes] == []
 

@@ -63,7 +63,7 @@ def test_listeners_are_not_taken_away_before_all_routes_are_known() -> None:
         world.ask()
         world.route("cozy-harbor", "harbor", "harbor.foo.example.com")
         await pass_through(world)
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         counting = world.cluster.before
         assert counting is not None
         late: list[str] = []

@@ -67,7 +67,7 @@ def test_a_second_process_finds_nothing_to_write() -> None:
         world.route("tenant-bar", "tls", "api.foo.example.com", res=TLSROUTES)
         await pass_through(world)
         assert world.cluster.writes
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         for _ in range(3):
             await pass_through(world)
         assert world.cluster.writes == []
@@ -309,7 +309,7 @@ def test_a_tenantgateway_that_is_gone_or_going_is_no_error() -> None:
             await world.settle()
             assert await world.names(GATEWAYS) == []
             assert await world.names(ISSUERS) == []
-            world.cluster.forget_writes()
+            world.cluster.clear_writes()
             await world.edit(TENANTGATEWAYS, "tenant-foo", "cozystack", {"metadata": {"finalizers": None}})
         assert [each.resource.plural for each in world.cluster.writes] == ["tenantgateways"]
 

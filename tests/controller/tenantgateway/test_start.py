@@ -32,7 +32,7 @@ def test_labels_and_verdicts_stay_until_it_is_known_which_tenantgateways_there_a
         await pass_through(world)
         told = world.verdicts("tenant-foo", "loser")
         assert told["tenant-foo"][1] == "HostnameConflict"
-        world.cluster.forget_writes()
+        world.cluster.clear_writes()
         counting, away = world.cluster.before, True
         assert counting is not None
 

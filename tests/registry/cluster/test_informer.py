@@ -14,7 +14,7 @@ from registry.cluster.backoff import Backoff
 from registry.cluster.informer import Informer
 from registry.cluster.interface import NAMESPACES, ClusterResource, ClusterUnreachable, WatchEvent
 from registry.cluster.watch_decoder import MalformedStream
-from tests.event_loop_turns import count_loop_iterations
+from tests.loop_iterations import count_loop_iterations
 
 _END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 
@@ -53,14 +53,14 @@ class Script:
         res: ClusterResource,
         namespace: str = "",
         *,
-        take: Callable[[Object], None],
+        visit: Callable[[Object], None],
         resource_version: str,
         **options: Any,
     ) -> str:
         self.calls.append(f"list {resource_version}".rstrip())
         answer = self._answer()
         for item in answer["items"]:
-            take(item)
+            visit(item)
         version: str = answer["metadata"]["resourceVersion"]
         return version
 

@@ -4,21 +4,21 @@ import pytest
 
 from registry.tenant.inheritance import Services, effective_scheduling_class, effective_services
 from registry.tenant.summary import TenantSummary
-from tests.tenant_objects import facts, root, tree_of
+from tests.tenant_objects import root_summary, tenant_summary, tree_of
 
 # seed 001: foo with etcd and monitoring, bar in foo with etcd
-FOO = facts("foo", spec={"etcd": True, "monitoring": True})
-BAR = facts("bar", "tenant-foo", spec={"etcd": True})
-BAZ = facts("baz", "tenant-foo-bar", spec={"seaweedfs": True})
-ALONE = facts("alone")
-LOST = facts("lost", "default", spec={"ingress": True})
+FOO = tenant_summary("foo", spec={"etcd": True, "monitoring": True})
+BAR = tenant_summary("bar", "tenant-foo", spec={"etcd": True})
+BAZ = tenant_summary("baz", "tenant-foo-bar", spec={"seaweedfs": True})
+ALONE = tenant_summary("alone")
+LOST = tenant_summary("lost", "default", spec={"ingress": True})
 
 
 @pytest.mark.parametrize(
     ("tenant", "expected"),
     [
         pytest.param(
-            root(),
+            root_summary(),
             Services(etcd="tenant-root", ingress="tenant-root", monitoring="tenant-root", seaweedfs="tenant-root"),
             id="R-065 the root runs all without a flag",
         ),
@@ -64,8 +64,8 @@ def test_services_are_the_nearest_ancestors(tenant: TenantSummary, expected: Ser
     ],
 )
 def test_a_parents_scheduling_class_wins(own: str, parents: str, roots: str, expected: str) -> None:
-    parent = facts("foo", spec={"schedulingClass": parents})
-    child = facts("bar", "tenant-foo", spec={"schedulingClass": own})
-    tree = tree_of(root(schedulingClass=roots), parent, child)
+    parent = tenant_summary("foo", spec={"schedulingClass": parents})
+    child = tenant_summary("bar", "tenant-foo", spec={"schedulingClass": own})
+    tree = tree_of(root_summary(schedulingClass=roots), parent, child)
 
     assert effective_scheduling_class(child, tree.ancestors(child)) == expected
