@@ -1,5 +1,5 @@
-"""What an aggregator and its controllers rely on, asked of our own port (WIRE-C1 to WIRE-C20, WIRE-C30 to WIRE-C33,
-WIRE-B16, WIRE-I2, WIRE-J1 to WIRE-J9)."""
+"""Requirements of the aggregator and its controllers, tested at our own port (WIRE-C1 to WIRE-C20, WIRE-C30 to
+WIRE-C33, WIRE-B16, WIRE-I2, WIRE-J1 to WIRE-J9)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROBE = {"X-Remote-User": "system:kube-aggregator", "X-Remote-Group": "system:ma
 
 
 def direct_client(cluster: E2eCluster) -> Client:
-    """Our server itself, as an administrator."""
+    """A client for our own server as an administrator."""
     if isinstance(cluster, KubeCluster):
         return cluster.direct_client()
     assert isinstance(cluster, EmbeddedCluster)
@@ -31,18 +31,20 @@ def test_the_aggregator_reads_discovery_without_groups(kube: KubeCluster) -> Non
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3"])
 def test_the_aggregator_reads_openapi_without_groups(kube: KubeCluster, path: str) -> None:
-    collector = kube.front_proxy_client()
+    aggregator = kube.front_proxy_client()
     sent = {"X-Remote-User": "system:aggregator", "Accept": "application/json"}
-    first = collector.get(path, headers=sent)
+    first = aggregator.get(path, headers=sent)
     assert first.expect(200)["paths"]
-    again = collector.get(path, headers={**sent, "If-None-Match": first.headers["ETag"]})
+    again = aggregator.get(path, headers={**sent, "If-None-Match": first.headers["ETag"]})
     assert (again.status, again.body) == (304, b"")
 
 
 def test_the_aggregator_gets_aggregated_discovery_in_the_version_it_prefers(kube: KubeCluster) -> None:
-    asked = [f"application/json;g=apidiscovery.k8s.io;v={each};as=APIGroupDiscoveryList" for each in ("v2", "v2beta1")]
-    answer = kube.front_proxy_client().get("/apis", headers={**PROBE, "Accept": ",".join(asked)})
-    assert answer.headers["Content-Type"] == asked[0]
+    accepted = [
+        f"application/json;g=apidiscovery.k8s.io;v={each};as=APIGroupDiscoveryList" for each in ("v2", "v2beta1")
+    ]
+    answer = kube.front_proxy_client().get("/apis", headers={**PROBE, "Accept": ",".join(accepted)})
+    assert answer.headers["Content-Type"] == accepted[0]
     groups = [group["metadata"]["name"] for group in answer.expect(200)["items"]]
     assert groups == ["apps.cozystack.io", "core.cozystack.io"]
 
@@ -73,13 +75,13 @@ def test_the_serving_certificate_names_the_service(kube: KubeCluster) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param("/apis/", id="group list with a slash"),
-        pytest.param("/apis/apps.cozystack.io/", id="group with a slash"),
-        pytest.param(f"{GROUP_VERSION}/", id="version with a slash"),
-        pytest.param("/openapi/v3/", id="OpenAPI with a slash"),
-        pytest.param("/openapi/v3/apis/apps.cozystack.io/v1alpha1?hash=OLD", id="an OpenAPI document that changed"),
-        pytest.param("//apis", id="two slashes"),
-        pytest.param(f"{GROUP_VERSION}/namespaces/tenant-root/tenants/", id="collection with a slash"),
+        pytest.param("/apis/", id="group list with a trailing slash"),
+        pytest.param("/apis/apps.cozystack.io/", id="group with a trailing slash"),
+        pytest.param(f"{GROUP_VERSION}/", id="version with a trailing slash"),
+        pytest.param("/openapi/v3/", id="OpenAPI with a trailing slash"),
+        pytest.param("/openapi/v3/apis/apps.cozystack.io/v1alpha1?hash=OLD", id="outdated hash of an OpenAPI document"),
+        pytest.param("//apis", id="two leading slashes"),
+        pytest.param(f"{GROUP_VERSION}/namespaces/tenant-root/tenants/", id="collection with a trailing slash"),
     ],
 )
 def test_no_path_is_redirected(cluster: E2eCluster, path: str) -> None:
@@ -122,12 +124,12 @@ def test_an_unknown_path_answers_404_with_all_paths(cluster: E2eCluster, path: s
 @pytest.mark.parametrize(
     "segment",
     [
-        pytest.param("%ff", id="no UTF-8"),
-        pytest.param("%", id="half an escape"),
-        pytest.param("%zz", id="no hexadecimal digits"),
+        pytest.param("%ff", id="invalid UTF-8"),
+        pytest.param("%", id="incomplete escape"),
+        pytest.param("%zz", id="not hexadecimal"),
         pytest.param("%2e%2e", id="two dots"),
         pytest.param("a%2Fb", id="a slash"),
-        pytest.param("%00", id="a null"),
+        pytest.param("%00", id="a null byte"),
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])

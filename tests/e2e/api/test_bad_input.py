@@ -1,4 +1,4 @@
-"""Bad input gets a clear error, and never a 500."""
+"""Bad input is rejected with a clear error and never with a 500."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MERGE, JSON_PATCH, APPLY = (
     ("body", "content_type"),
     [
         pytest.param(b"", "application/json", id="empty"),
-        pytest.param(b"{", "application/json", id="half an object"),
+        pytest.param(b"{", "application/json", id="truncated object"),
         pytest.param(b"[]", "application/json", id="a list"),
         pytest.param(b"null", "application/json", id="null"),
         pytest.param(b'"text"', "application/json", id="a string"),
@@ -29,8 +29,8 @@ MERGE, JSON_PATCH, APPLY = (
         pytest.param(b"[" * 2000 + b"]" * 2000, "application/json", id="nested lists"),
         pytest.param(b'{"a":' * 2000 + b"1" + b"}" * 2000, "application/json", id="nested objects"),
         pytest.param(b"a: [b", "application/yaml", id="malformed YAML"),
-        pytest.param(b"a: &a [*a]", "application/yaml", id="a YAML alias to itself"),
-        pytest.param(b"!!python/object/apply:os.getpid []", "application/yaml", id="a YAML tag of Python"),
+        pytest.param(b"a: &a [*a]", "application/yaml", id="YAML alias to itself"),
+        pytest.param(b"!!python/object/apply:os.getpid []", "application/yaml", id="Python tag in YAML"),
     ],
 )
 def test_an_undecodable_body_is_a_bad_request(cluster: E2eCluster, body: bytes, content_type: str) -> None:
@@ -52,7 +52,7 @@ def test_a_body_over_three_mebibytes_is_too_large(cluster: E2eCluster, unique: s
 
 
 def test_an_object_over_the_etcd_limit_is_too_large(kube: KubeCluster, cluster: E2eCluster, tenants: Tenants) -> None:
-    """Etcd takes no more than 1.5 MiB, which kube-apiserver passes on as a 500 about nothing."""
+    """etcd rejects more than 1.5 MiB, which kube-apiserver turns into a 500 without an explanation."""
     name = tenants.new_name()
     body = manifest(name)
     body["metadata"]["labels"] = {f"{number}.{'k' * 50}/{'l' * 50}": "v" * 60 for number in range(12_000)}
@@ -62,7 +62,7 @@ def test_an_object_over_the_etcd_limit_is_too_large(kube: KubeCluster, cluster: 
 
 
 def test_an_object_with_too_many_values_is_too_large(cluster: E2eCluster, unique: str) -> None:
-    """What it costs to look at it keeps everybody waiting (ATTACK-13); a patch that makes one is refused too."""
+    """Processing such an object would delay all other requests (ATTACK-13), so a patch may not produce one either."""
     finalizers = [f"example.org/f{number}" for number in range(30_000)]
     whole, client = manifest(unique, finalizers=finalizers), cluster.client()
     assert client.request("POST", tenants_path(ROOT), whole).expect(413)["reason"] == "RequestEntityTooLarge"
@@ -97,7 +97,7 @@ def test_an_invalid_object_is_rejected(cluster: E2eCluster, body: dict[str, obje
 @pytest.mark.parametrize(
     ("content_type", "body"),
     [
-        pytest.param(JSON_PATCH, b"{}", id="JSON patch that is no list"),
+        pytest.param(JSON_PATCH, b"{}", id="JSON patch that is not a list"),
         pytest.param(JSON_PATCH, b'[{"op": "dance", "path": "/spec"}]', id="unknown operation"),
         pytest.param(JSON_PATCH, b'[{"op": "replace", "path": "/spec/none/such", "value": 1}]', id="missing path"),
         pytest.param(JSON_PATCH, b'[{"op": "test", "path": "/spec/etcd", "value": "no"}]', id="failed test"),
@@ -105,7 +105,7 @@ def test_an_invalid_object_is_rejected(cluster: E2eCluster, body: dict[str, obje
         pytest.param(MERGE, b'"x"', id="merge patch that is a string"),
         pytest.param(MERGE, b'{"spec": "x"}', id="spec as a string"),
         pytest.param(MERGE, b'{"metadata": {"name": "other"}}', id="another name"),
-        pytest.param(MERGE, b'{"metadata": {"resourceVersion": "abc"}}', id="version that is no number"),
+        pytest.param(MERGE, b'{"metadata": {"resourceVersion": "abc"}}', id="non-numeric resource version"),
         pytest.param(APPLY, b"[]", id="apply of a list"),
         pytest.param(APPLY, b"{}", id="apply of nothing"),
     ],
@@ -123,13 +123,13 @@ def test_an_invalid_patch_is_rejected(cluster: E2eCluster, tenants: Tenants, con
 @pytest.mark.parametrize(
     "query",
     [
-        pytest.param({"limit": "many"}, id="limit"),
-        pytest.param({"labelSelector": "a=b=c"}, id="label selector"),
-        pytest.param({"labelSelector": "a in (b"}, id="open label set"),
-        pytest.param({"fieldSelector": "spec.host=x"}, id="field that cannot be selected"),
-        pytest.param({"resourceVersion": "abc"}, id="version"),
-        pytest.param({"resourceVersionMatch": "Exact"}, id="match without a version"),
-        pytest.param({"timeoutSeconds": "soon"}, id="timeoutSeconds"),
+        pytest.param({"limit": "many"}, id="non-numeric limit"),
+        pytest.param({"labelSelector": "a=b=c"}, id="malformed label selector"),
+        pytest.param({"labelSelector": "a in (b"}, id="unclosed set in a label selector"),
+        pytest.param({"fieldSelector": "spec.host=x"}, id="unsupported field selector"),
+        pytest.param({"resourceVersion": "abc"}, id="non-numeric resource version"),
+        pytest.param({"resourceVersionMatch": "Exact"}, id="match without a resource version"),
+        pytest.param({"timeoutSeconds": "soon"}, id="non-numeric timeoutSeconds"),
     ],
 )
 def test_an_invalid_query_is_rejected(cluster: E2eCluster, query: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""What dashboards and browsers meet (WIRE-I14, WIRE-I22)."""
+"""Headers for browsers and metrics for dashboards (WIRE-I14, WIRE-I22)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.e2e.support.https_client import Client
 
 @pytest.fixture
 def client(cluster: E2eCluster) -> Client:
-    """Straight to our server."""
+    """A client for our own server."""
     return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
 

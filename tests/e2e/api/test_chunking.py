@@ -1,4 +1,4 @@
-"""Lists in pages (WIRE-J10 to WIRE-J12)."""
+"""Paginated lists with limit and continue (WIRE-J10 to WIRE-J12)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ COUNT = 25
 
 @pytest.fixture
 def label(tenants: Tenants, unique: str) -> str:
-    """A selector that chooses COUNT Tenants."""
+    """Creates COUNT Tenants and returns a selector that matches them."""
     for _ in range(COUNT):
         tenants.create(labels={"e2e": unique})
     return f"e2e={unique}"
 
 
-def pages(cluster: E2eCluster, selector: str, limit: int) -> list[dict[str, Any]]:
+def list_pages(cluster: E2eCluster, selector: str, limit: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     token = ""
     while not found or token:
@@ -33,16 +33,16 @@ def pages(cluster: E2eCluster, selector: str, limit: int) -> list[dict[str, Any]
 
 @pytest.mark.parametrize("limit", [1, 7, 25, 26])
 def test_pages_add_up_to_the_whole_list(cluster: E2eCluster, label: str, limit: int) -> None:
-    walked = pages(cluster, label, limit)
-    names = [item["metadata"]["name"] for page in walked for item in page["items"]]
+    pages = list_pages(cluster, label, limit)
+    names = [item["metadata"]["name"] for page in pages for item in page["items"]]
     assert len(names) == COUNT
     assert names == sorted(names)
-    assert {page["metadata"]["resourceVersion"] for page in walked} == {walked[0]["metadata"]["resourceVersion"]}
-    assert [len(page["items"]) for page in walked[:-1]] == [limit] * (len(walked) - 1)
+    assert {page["metadata"]["resourceVersion"] for page in pages} == {pages[0]["metadata"]["resourceVersion"]}
+    assert [len(page["items"]) for page in pages[:-1]] == [limit] * (len(pages) - 1)
 
 
 def test_a_page_of_a_selective_list_has_no_remaining_item_count(cluster: E2eCluster, label: str) -> None:
-    first = pages(cluster, label, 10)[0]["metadata"]
+    first = list_pages(cluster, label, 10)[0]["metadata"]
     assert first["continue"]
     assert "remainingItemCount" not in first
 

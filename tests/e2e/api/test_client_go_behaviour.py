@@ -1,5 +1,5 @@
-"""What the tests of client-go's users do to any API server, done to ours (WIRE-J3, WIRE-J7 to WIRE-J9, WIRE-J27,
-WIRE-J54)."""
+"""Behaviour that client-go and the upstream tests of its users expect of any API server (WIRE-J3, WIRE-J7 to WIRE-J9,
+WIRE-J27, WIRE-J54)."""
 
 from __future__ import annotations
 
@@ -99,45 +99,45 @@ def test_an_edited_api_service_stays_available(kube: KubeCluster) -> None:
 
 def test_the_api_groups_follow_their_api_services(kube: KubeCluster) -> None:
     client, key = kube.client(), GROUP_VERSION.removeprefix("/")
-    # the aggregator shows the documents of all groups of a server as long as one of them is registered
+    # the aggregator serves the documents of all groups of a server as long as one of them is registered
     found = [client.get(f"{API_SERVICES}/{name}").expect(200) for name in (CORE_API_SERVICE, API_SERVICE)]
     for each in found:
         assert client.request("DELETE", f"{API_SERVICES}/{each['metadata']['name']}").status == 200
     try:
-        wait_until("the group is gone", lambda: client.get(GROUP_VERSION).status == 404, seconds=PATIENCE)
+        wait_until("the group is no longer served", lambda: client.get(GROUP_VERSION).status == 404, seconds=PATIENCE)
         wait_until(
-            "its document is gone",
+            "its OpenAPI document is no longer served",
             lambda: key not in client.get("/openapi/v3").expect(200)["paths"],
             seconds=2 * PATIENCE,
         )
-        # our server itself goes on, whoever registers it
+        # our server itself keeps serving the group
         assert kube.direct_client().get(tenants_path(ROOT)).status == 200
     finally:
         for each in found:
-            client.request("POST", API_SERVICES, _as_new(each)).expect(201)
+            client.request("POST", API_SERVICES, _without_server_fields(each)).expect(201)
         seen = _statuses_until_served(kube)
     assert seen <= {403, 404, 429, 503}
     wait_until(
-        "its document is back",
+        "its OpenAPI document is served again",
         lambda: key in client.get("/openapi/v3").expect(200)["paths"],
         seconds=2 * PATIENCE,
     )
 
 
-def _as_new(obj: dict[str, Any]) -> dict[str, Any]:
+def _without_server_fields(obj: dict[str, Any]) -> dict[str, Any]:
     metadata = {part: obj["metadata"].get(part, {}) for part in ("name", "labels", "annotations")}
     return {"apiVersion": obj["apiVersion"], "kind": "APIService", "metadata": metadata, "spec": obj["spec"]}
 
 
 def _statuses_until_served(kube: KubeCluster) -> set[int]:
-    """What the sample API server's test sees before the first 200: anything but these would fail it (WIRE-J3)."""
+    """Collects the statuses before the first 200; upstream's sample API server test tolerates only some (WIRE-J3)."""
     seen: set[int] = set()
 
-    def served() -> bool:
+    def is_served() -> bool:
         answer = kube.client().get(tenants_path(ROOT))
         if answer.status != 200:
             seen.add(answer.status)
         return answer.status == 200
 
-    wait_until("the group is served again", served, seconds=PATIENCE)
+    wait_until("the group is served again", is_served, seconds=PATIENCE)
     return seen

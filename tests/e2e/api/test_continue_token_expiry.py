@@ -1,4 +1,4 @@
-"""Continue tokens that have grown too old, on a server that keeps next to no history (WIRE-J12, WIRE-D60)."""
+"""Expired continue tokens, on a server that keeps almost no watch history (WIRE-J12, WIRE-D60)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _WALKS = 20
 
 
 def wait_until_served(process: Process, client: Client) -> Client:
-    def there() -> bool:
+    def is_served() -> bool:
         try:
-            # the root tenant takes a moment to be made
+            # the root tenant is created a moment later
             body = manifest("probe")
             return client.request("POST", LIST, body, query={"dryRun": "All"}).status == 201
         except OSError:
             return False
 
-    wait_until("Tenants are served", there, processes=[process])
+    wait_until("Tenants are served", is_served, processes=[process])
     return client
 
 
@@ -44,7 +44,7 @@ def start_standalone(directory: Path) -> tuple[Process, Client]:
 
 
 def start_second_replica(kube: KubeCluster, directory: Path) -> tuple[Process, Client]:
-    """A second replica, which runs no controllers."""
+    """Starts a second replica, which runs no controllers."""
     port = free_port()
     process = run_command(
         "serve",
@@ -56,7 +56,7 @@ def start_second_replica(kube: KubeCluster, directory: Path) -> tuple[Process, C
         _HISTORY,
         log=directory / "log",
     )
-    wait_until("the CA is made", (directory / "pki" / "ca.crt").is_file, processes=[process])
+    wait_until("the CA is created", (directory / "pki" / "ca.crt").is_file, processes=[process])
     tls = credentials.tls_context((directory / "pki" / "ca.crt").read_text())
     tls.check_hostname = False
     admin = kube.admin.kubeconfig
@@ -65,7 +65,7 @@ def start_second_replica(kube: KubeCluster, directory: Path) -> tuple[Process, C
 
 
 @pytest.fixture
-def forgetful(cluster: E2eCluster, tmp_path: Path) -> Iterator[Client]:
+def short_history(cluster: E2eCluster, tmp_path: Path) -> Iterator[Client]:
     process, client = (
         start_second_replica(cluster, tmp_path) if isinstance(cluster, KubeCluster) else start_standalone(tmp_path)
     )
@@ -77,13 +77,13 @@ def forgetful(cluster: E2eCluster, tmp_path: Path) -> Iterator[Client]:
 
 
 @pytest.fixture
-def names(forgetful: Client, unique: str) -> Iterator[list[str]]:
+def names(short_history: Client, unique: str) -> Iterator[list[str]]:
     made = [f"{unique}{number:02d}" for number in range(COUNT)]
     for name in made:
-        forgetful.request("POST", LIST, manifest(name)).expect(201)
+        short_history.request("POST", LIST, manifest(name)).expect(201)
     yield made
     for name in made:
-        forgetful.request("DELETE", f"{LIST}/{name}")
+        short_history.request("DELETE", f"{LIST}/{name}")
 
 
 def page(client: Client, token: str = "") -> dict[str, Any]:
@@ -92,31 +92,31 @@ def page(client: Client, token: str = "") -> dict[str, Any]:
     return listed
 
 
-def test_an_expired_token_is_answered_with_a_fresh_one(forgetful: Client, names: list[str]) -> None:
-    everything = [item["metadata"]["name"] for item in forgetful.get(LIST).expect(200)["items"]]
-    first = page(forgetful)
+def test_an_expired_token_is_answered_with_a_fresh_one(short_history: Client, names: list[str]) -> None:
+    all_names = [item["metadata"]["name"] for item in short_history.get(LIST).expect(200)["items"]]
+    first = page(short_history)
     token, version = first["metadata"]["continue"], first["metadata"]["resourceVersion"]
-    assert [item["metadata"]["name"] for item in first["items"]] == everything[:LIMIT]
+    assert [item["metadata"]["name"] for item in first["items"]] == all_names[:LIMIT]
 
-    # a state that somebody walks through is kept, but not all of them
+    # snapshots of lists in progress are retained, but only a limited number of them
     for number in range(_WALKS):
         patch = {"metadata": {"annotations": {"round": str(number)}}}
         merge = "application/merge-patch+json"
-        forgetful.request("PATCH", f"{LIST}/{names[-1]}", patch, content_type=merge).expect(200)
-        page(forgetful)
-    status = forgetful.get(LIST, query={"limit": LIMIT, "continue": token}).expect(410)
+        short_history.request("PATCH", f"{LIST}/{names[-1]}", patch, content_type=merge).expect(200)
+        page(short_history)
+    status = short_history.get(LIST, query={"limit": LIMIT, "continue": token}).expect(410)
     assert (status["reason"], status["code"]) == ("Expired", 410)
     assert status["message"].startswith("The provided continue parameter is too old to display a consistent list")
     fresh = status["metadata"]["continue"]
     assert fresh not in ("", token)
 
-    walked, versions = list(everything[:LIMIT]), set[str]()
+    walked, versions = list(all_names[:LIMIT]), set[str]()
     while fresh:
-        following = page(forgetful, fresh)
+        following = page(short_history, fresh)
         walked += [item["metadata"]["name"] for item in following["items"]]
         versions.add(following["metadata"]["resourceVersion"])
-        assert following["metadata"].get("remainingItemCount") == (len(everything) - len(walked) or None)
+        assert following["metadata"].get("remainingItemCount") == (len(all_names) - len(walked) or None)
         fresh = following["metadata"].get("continue", "")
-    assert walked == everything
+    assert walked == all_names
     assert len(versions) == 1
     assert version not in versions

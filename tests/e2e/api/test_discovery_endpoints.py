@@ -1,4 +1,4 @@
-"""The API as discovery and OpenAPI tell of it, seen through whatever stands in front."""
+"""Discovery and OpenAPI as clients see them, through the aggregator if there is one."""
 
 from __future__ import annotations
 
@@ -86,11 +86,11 @@ def test_openapi_v3_is_served_for_the_group_version(cluster: E2eCluster) -> None
 
 
 def test_the_aggregator_merges_openapi_v2(kube: KubeCluster) -> None:
-    def merged() -> bool:
+    def is_merged() -> bool:
         document = kube.client().get("/openapi/v2").expect(200)
         return any(path.startswith(GROUP_VERSION) for path in document["paths"])
 
-    wait_until("our paths are in the aggregator's /openapi/v2", merged, seconds=90)
+    wait_until("our paths are in the aggregator's /openapi/v2", is_merged, seconds=90)
 
 
 def test_our_own_openapi_v2_is_swagger(kube: KubeCluster) -> None:

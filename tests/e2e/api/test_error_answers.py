@@ -1,4 +1,4 @@
-"""Errors as clients meet them: code, reason, text and details of the Status."""
+"""Error responses: code, reason, message and details of the Status."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tests.e2e.support.https_client import Client, Response
 from tests.e2e.support.tenants import Tenants, manifest
 
 
-def check(answer: Response, code: int, reason: str, message: str | None = None) -> dict[str, object]:
-    """The Status document of an answer that must be this error."""
+def assert_error(answer: Response, code: int, reason: str, message: str | None = None) -> dict[str, object]:
+    """Asserts that the response is this error and returns its Status."""
     status: dict[str, object] = answer.expect(code)
     assert (status["kind"], status["apiVersion"], status["status"]) == ("Status", "v1", "Failure")
     assert (status["code"], status.get("reason")) == (code, reason)
@@ -23,14 +23,14 @@ def check(answer: Response, code: int, reason: str, message: str | None = None) 
 
 def test_not_found_names_the_missing_tenant(cluster: E2eCluster, unique: str) -> None:
     answer = cluster.client().get(tenants_path(ROOT, unique))
-    status = check(answer, 404, "NotFound", f'tenants.apps.cozystack.io "{unique}" not found')
+    status = assert_error(answer, 404, "NotFound", f'tenants.apps.cozystack.io "{unique}" not found')
     assert status["details"] == {"name": unique, "group": "apps.cozystack.io", "kind": "tenants"}
 
 
 def test_creating_twice_is_already_exists(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     again = cluster.client().request("POST", tenants_path(ROOT), manifest(name))
-    check(again, 409, "AlreadyExists", f'tenants.apps.cozystack.io "{name}" already exists')
+    assert_error(again, 409, "AlreadyExists", f'tenants.apps.cozystack.io "{name}" already exists')
 
 
 def test_a_stale_update_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -38,13 +38,13 @@ def test_a_stale_update_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> 
     name = stale["metadata"]["name"]
     tenants.patch(name, {"spec": {"etcd": True}})
     answer = cluster.client().request("PUT", tenants_path(ROOT, name), stale)
-    status = check(answer, 409, "Conflict")
+    status = assert_error(answer, 409, "Conflict")
     assert str(status["message"]).startswith(f'Operation cannot be fulfilled on tenants.apps.cozystack.io "{name}": ')
     assert tenants.get(name)["spec"]["etcd"] is True
 
 
 def test_putting_a_missing_tenant_is_not_found(cluster: E2eCluster, unique: str) -> None:
-    check(cluster.client().request("PUT", tenants_path(ROOT, unique), manifest(unique)), 404, "NotFound")
+    assert_error(cluster.client().request("PUT", tenants_path(ROOT, unique), manifest(unique)), 404, "NotFound")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_putting_a_missing_tenant_is_not_found(cluster: E2eCluster, unique: str)
     ],
 )
 def test_a_bad_name_is_invalid(cluster: E2eCluster, name: str) -> None:
-    status = check(cluster.client().request("POST", tenants_path(ROOT), manifest(name)), 422, "Invalid")
+    status = assert_error(cluster.client().request("POST", tenants_path(ROOT), manifest(name)), 422, "Invalid")
     details = status["details"]
     assert isinstance(details, dict)
     assert {cause["field"] for cause in details["causes"]} == {"metadata.name"}
@@ -72,7 +72,7 @@ def test_the_longest_name_is_accepted(cluster: E2eCluster) -> None:
 
 def test_all_type_errors_are_reported_together(cluster: E2eCluster, tenants: Tenants) -> None:
     body = manifest(tenants.new_name(), spec={"etcd": "yes", "host": 7, "resourceQuotas": []})
-    status = check(cluster.client().request("POST", tenants_path(ROOT), body), 422, "Invalid")
+    status = assert_error(cluster.client().request("POST", tenants_path(ROOT), body), 422, "Invalid")
     details = status["details"]
     assert isinstance(details, dict)
     assert {cause["field"] for cause in details["causes"]} == {"spec.etcd", "spec.host", "spec.resourceQuotas"}
@@ -80,38 +80,40 @@ def test_all_type_errors_are_reported_together(cluster: E2eCluster, tenants: Ten
 
 def test_a_bad_quantity_is_invalid(cluster: E2eCluster, tenants: Tenants) -> None:
     body = manifest(tenants.new_name(), spec={"resourceQuotas": {"cpu": "many"}})
-    assert "resourceQuotas" in str(check(cluster.client().request("POST", tenants_path(ROOT), body), 422, "Invalid"))
+    assert "resourceQuotas" in str(
+        assert_error(cluster.client().request("POST", tenants_path(ROOT), body), 422, "Invalid")
+    )
 
 
 def test_a_key_with_an_underscore_is_a_bad_request(cluster: E2eCluster, tenants: Tenants) -> None:
     body = manifest(tenants.new_name(), spec={"_cluster": {}})
-    check(cluster.client().request("POST", tenants_path(ROOT), body), 400, "BadRequest")
+    assert_error(cluster.client().request("POST", tenants_path(ROOT), body), 400, "BadRequest")
 
 
 def test_the_namespace_of_the_body_must_match_the_url(cluster: E2eCluster, tenants: Tenants) -> None:
     body = manifest(tenants.new_name(), "default")
-    status = check(cluster.client().request("POST", tenants_path(ROOT), body), 400, "BadRequest")
+    status = assert_error(cluster.client().request("POST", tenants_path(ROOT), body), 400, "BadRequest")
     assert "namespace" in str(status["message"])
 
 
 def test_forbidden_names_the_missing_permission(cluster: E2eCluster, unique: str) -> None:
     answer = cluster.client(unique).get(tenants_path(ROOT, "root"))
-    status = check(answer, 403, "Forbidden")
+    status = assert_error(answer, 403, "Forbidden")
     expected = f'tenants.apps.cozystack.io "root" is forbidden: User "{unique}" cannot get resource "tenants"'
     assert str(status["message"]).startswith(expected)
 
 
 def test_an_anonymous_user_is_forbidden(cluster: E2eCluster) -> None:
     anonymous = Client(cluster.url, ssl._create_unverified_context(), {})
-    # without any credential one is system:anonymous, who may not (WIRE-A2)
-    check(anonymous.get(tenants_path(ROOT)), 403, "Forbidden")
+    # a request without credentials is made by system:anonymous, which has no permission (WIRE-A2)
+    assert_error(anonymous.get(tenants_path(ROOT)), 403, "Forbidden")
 
 
 def test_the_status_subresource_is_read_only(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
     path = tenants_path(ROOT, tenant["metadata"]["name"], "status")
     assert cluster.client().get(path).expect(200)["kind"] == "Tenant"
-    check(cluster.client().request("PUT", path, tenant), 405, "MethodNotAllowed")
+    assert_error(cluster.client().request("PUT", path, tenant), 405, "MethodNotAllowed")
 
 
 def test_status_in_a_body_is_ignored(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -135,7 +137,7 @@ def test_a_wrong_path_or_method_is_answered_with_a_status(
     cluster: E2eCluster, method: str, path: str, code: int, reason: str
 ) -> None:
     body = manifest("root") if method in ("POST", "PUT") else None
-    check(cluster.client().request(method, path, body), code, reason)
+    assert_error(cluster.client().request(method, path, body), code, reason)
 
 
 def test_an_unsupported_accept_header_is_not_acceptable(cluster: E2eCluster) -> None:
@@ -148,13 +150,13 @@ def test_an_unknown_content_type_is_unsupported(cluster: E2eCluster, tenants: Te
     name = tenants.create()["metadata"]["name"]
     path = tenants_path(ROOT) if method == "POST" else tenants_path(ROOT, name)
     answer = cluster.client().request(method, path, "<tenant/>", content_type="application/xml")
-    check(answer, 415, "UnsupportedMediaType")
+    assert_error(answer, 415, "UnsupportedMediaType")
 
 
 def test_a_delete_with_a_wrong_uid_precondition_is_a_conflict(cluster: E2eCluster, tenants: Tenants) -> None:
     tenant = tenants.create()
     path = tenants_path(ROOT, tenant["metadata"]["name"])
     wrong = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "somebody-else"}}
-    check(cluster.client().request("DELETE", path, wrong), 409, "Conflict")
+    assert_error(cluster.client().request("DELETE", path, wrong), 409, "Conflict")
     right = {**wrong, "preconditions": {"uid": tenant["metadata"]["uid"]}}
     assert cluster.client().request("DELETE", path, right).status == 200

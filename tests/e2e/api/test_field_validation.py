@@ -1,4 +1,4 @@
-"""fieldValidation: what is unknown or said twice is refused, told, or passed over (WIRE-J29, WIRE-J30)."""
+"""fieldValidation: unknown and duplicate fields are rejected, warned about or ignored (WIRE-J29, WIRE-J30)."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def test_strict_rejects_unknown_metadata_fields(cluster: E2eCluster, tenants: Te
 def test_warn_is_the_default(cluster: E2eCluster, tenants: Tenants, validation: str) -> None:
     answer = post(cluster, tenants, UNKNOWN, validation)
     answer.expect(201)
-    told = " ".join(answer.warnings)
-    assert 'unknown field \\"spec.unknownField\\"' in told
-    assert 'duplicate field \\"spec.etcd\\"' in told
+    warnings = " ".join(answer.warnings)
+    assert 'unknown field \\"spec.unknownField\\"' in warnings
+    assert 'duplicate field \\"spec.etcd\\"' in warnings
 
 
 def test_ignore_drops_fields_without_a_warning(cluster: E2eCluster, tenants: Tenants) -> None:

@@ -1,4 +1,4 @@
-"""Whatever selectors, patches, applied configurations and continue tokens hold: a Status or a success, never a 5xx."""
+"""Random selectors, patches, apply configurations and continue tokens get a success or a Status, never a 5xx."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MERGE, JSON_PATCH, APPLY = (
     "application/apply-patch+yaml",
 )
 fuzzed = settings(
-    # in full, over 20,000 requests on each host
+    # the full run sends over 20,000 requests to each cluster
     max_examples=size(short=300, full=1700),
     deadline=None,
     derandomize=True,
     database=None,
-    # the server is the same for all examples, on purpose
+    # all examples share one server on purpose
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
@@ -141,8 +141,8 @@ tokens = st.one_of(
 )
 
 
-class Talk:
-    """One connection kept for many requests, and what was answered."""
+class FuzzClient:
+    """Sends many requests over one connection and counts the status codes."""
 
     def __init__(self, client: Client) -> None:
         parts = urlsplit(client.url)
@@ -151,21 +151,21 @@ class Talk:
         self._connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=client.tls, timeout=60)
         self.codes: Counter[int] = Counter()
 
-    def ask(self, method: str, path: str, query: Mapping[str, str], body: bytes | None = None, kind: str = "") -> None:
-        """Fails unless the answer is a success, or a Status with a code below 500 and a message."""
-        given = "&".join(
+    def send(self, method: str, path: str, query: Mapping[str, str], body: bytes | None = None, kind: str = "") -> None:
+        """Fails unless the response is a success or a Status with a code below 500 and a message."""
+        encoded = "&".join(
             f"{name}={quote(value.encode(errors='surrogatepass'), safe='')}" for name, value in query.items()
         )
         headers = {**self._headers, **({"Content-Type": kind} if kind else {})}
-        self._connection.request(method, f"{path}?{given}", body, headers)
+        self._connection.request(method, f"{path}?{encoded}", body, headers)
         response = self._connection.getresponse()
         content = response.read()
         self.codes[response.status] += 1
-        assert response.status < 500, f"{method} {path}?{given} {body!r}: {response.status} {content!r}"
+        assert response.status < 500, f"{method} {path}?{encoded} {body!r}: {response.status} {content!r}"
         if response.status >= 400 and method != "HEAD":
             status = json.loads(content)
             if response.status == 404 and status.keys() == {"paths"}:
-                # what is no path of an API gets the list of those that are
+                # a path outside of the API is answered with the list of all paths
                 return
             assert (status["kind"], status["code"]) == ("Status", response.status), content
             assert status["message"]
@@ -176,23 +176,23 @@ class Talk:
 
 
 @pytest.fixture
-def talk(cluster: E2eCluster) -> Iterator[Talk]:
-    talking = Talk(cluster.client())
-    yield talking
-    talking.close()
+def fuzz_client(cluster: E2eCluster) -> Iterator[FuzzClient]:
+    client = FuzzClient(cluster.client())
+    yield client
+    client.close()
 
 
 @pytest.fixture
-def straight(cluster: E2eCluster) -> Iterator[Talk]:
-    """To our own server, for what an aggregator does not pass on."""
-    talking = Talk(cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client())
-    yield talking
-    talking.close()
+def direct_fuzz_client(cluster: E2eCluster) -> Iterator[FuzzClient]:
+    """A client for our own server, for requests that an aggregator does not forward."""
+    client = FuzzClient(cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client())
+    yield client
+    client.close()
 
 
 @pytest.fixture
 def target(tenants: Tenants) -> str:
-    """The path of a Tenant that all examples are about."""
+    """The path of the Tenant that all examples use."""
     made = tenants.create(labels={"a": "b"}, annotations={"c": "d"}, spec={"resourceQuotas": {"cpu": "4"}})
     return tenants_path(ROOT, made["metadata"]["name"])
 
@@ -201,73 +201,73 @@ def as_json(value: object) -> bytes:
     return json.dumps(value).encode()
 
 
-def test_fuzzed_selectors(talk: Talk, target: str) -> None:
+def test_fuzzed_selectors(fuzz_client: FuzzClient, target: str) -> None:
     @fuzzed
     @given(label=selectors, field=selectors, watch=st.booleans())
     def check(label: str, field: str, watch: bool) -> None:
         query = {"labelSelector": label, "fieldSelector": field, "limit": "3"}
         if watch:
-            # a watch that is taken ends after a second; most are refused, and the few others prove enough
+            # most of these watches are rejected; an accepted one ends after a second
             query = {"labelSelector": label + "=", "fieldSelector": field + "=x", "watch": "1", "timeoutSeconds": "1"}
-        talk.ask("GET", tenants_path(ROOT), query)
+        fuzz_client.send("GET", tenants_path(ROOT), query)
 
     check()
-    assert {200, 400} <= talk.codes.keys()
+    assert {200, 400} <= fuzz_client.codes.keys()
 
 
-def test_fuzzed_continue_tokens(talk: Talk, target: str) -> None:
+def test_fuzzed_continue_tokens(fuzz_client: FuzzClient, target: str) -> None:
     @fuzzed
     @given(token=tokens, namespaced=st.booleans())
     def check(token: str, namespaced: bool) -> None:
-        talk.ask("GET", tenants_path(ROOT if namespaced else ""), {"continue": token, "limit": "1"})
+        fuzz_client.send("GET", tenants_path(ROOT if namespaced else ""), {"continue": token, "limit": "1"})
 
     check()
-    assert 400 in talk.codes
+    assert 400 in fuzz_client.codes
 
 
-def test_fuzzed_numeric_query_parameters(talk: Talk, target: str) -> None:
+def test_fuzzed_numeric_query_parameters(fuzz_client: FuzzClient, target: str) -> None:
     numbers = st.one_of(scalars.map(str), st.from_regex(r"-?[0-9]{1,30}", fullmatch=True), st.just("+1"), st.just("٣"))
 
     @fuzzed
     @given(limit=numbers, version=numbers, match=st.sampled_from(["", "Exact", "NotOlderThan", "x"]), seconds=numbers)
     def check(limit: str, version: str, match: str, seconds: str) -> None:
         if version.isascii() and version.isdigit() and match in ("NotOlderThan", "Exact", ""):
-            # a version from the future is waited for, and then a 504 that reflectors know
+            # the server would wait for a future resource version and then answer 504
             version = "1"
         query = {"limit": limit, "resourceVersion": version, "resourceVersionMatch": match, "timeoutSeconds": seconds}
-        talk.ask("GET", tenants_path(ROOT), {name: value for name, value in query.items() if value})
+        fuzz_client.send("GET", tenants_path(ROOT), {name: value for name, value in query.items() if value})
 
     check()
-    assert 400 in talk.codes
+    assert 400 in fuzz_client.codes
 
 
 @pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "for real"])
-def test_fuzzed_json_patches(talk: Talk, target: str, dry_run: bool) -> None:
+def test_fuzzed_json_patches(fuzz_client: FuzzClient, target: str, dry_run: bool) -> None:
     @fuzzed
     @given(patch=json_patches)
     def check(patch: object) -> None:
-        talk.ask("PATCH", target, {"dryRun": "All"} if dry_run else {}, as_json(patch), JSON_PATCH)
+        fuzz_client.send("PATCH", target, {"dryRun": "All"} if dry_run else {}, as_json(patch), JSON_PATCH)
 
     check()
-    assert {400, 422} & talk.codes.keys()
-    talk.ask("GET", target, {})
-    assert talk.codes[200]
+    assert {400, 422} & fuzz_client.codes.keys()
+    fuzz_client.send("GET", target, {})
+    assert fuzz_client.codes[200]
 
 
 @pytest.mark.parametrize("dry_run", [True, False], ids=["dry run", "for real"])
-def test_fuzzed_merge_patches(talk: Talk, target: str, dry_run: bool) -> None:
+def test_fuzzed_merge_patches(fuzz_client: FuzzClient, target: str, dry_run: bool) -> None:
     @fuzzed
     @given(patch=objects)
     def check(patch: object) -> None:
-        talk.ask("PATCH", target, {"dryRun": "All"} if dry_run else {}, as_json(patch), MERGE)
+        fuzz_client.send("PATCH", target, {"dryRun": "All"} if dry_run else {}, as_json(patch), MERGE)
 
     check()
-    assert {400, 422} & talk.codes.keys()
-    talk.ask("GET", target, {})
-    assert talk.codes[200]
+    assert {400, 422} & fuzz_client.codes.keys()
+    fuzz_client.send("GET", target, {})
+    assert fuzz_client.codes[200]
 
 
-def test_fuzzed_apply_configurations(talk: Talk, target: str) -> None:
+def test_fuzzed_apply_configurations(fuzz_client: FuzzClient, target: str) -> None:
     name = target.rpartition("/")[2]
     kinds = {"apiVersion": GROUP_VERSION.removeprefix("/apis/"), "kind": "Tenant"}
 
@@ -275,31 +275,31 @@ def test_fuzzed_apply_configurations(talk: Talk, target: str) -> None:
     @given(body=objects, whole=st.booleans(), manager=st.text(max_size=5), force=st.sampled_from(["true", "", "x"]))
     def check(body: object, whole: bool, manager: str, force: str) -> None:
         if whole and isinstance(body, dict):
-            given = body.get("metadata")
-            body = {**body, **kinds, "metadata": {**(given if isinstance(given, dict) else {}), "name": name}}
+            generated = body.get("metadata")
+            body = {**body, **kinds, "metadata": {**(generated if isinstance(generated, dict) else {}), "name": name}}
         query = {"fieldManager": manager or "fuzz", "force": force}
-        talk.ask("PATCH", target, query, as_json(body), APPLY)
+        fuzz_client.send("PATCH", target, query, as_json(body), APPLY)
 
     check()
-    assert {200, 400} <= talk.codes.keys()
+    assert {200, 400} <= fuzz_client.codes.keys()
 
 
-def test_fuzzed_creates_and_updates(talk: Talk, target: str) -> None:
+def test_fuzzed_creates_and_updates(fuzz_client: FuzzClient, target: str) -> None:
     name = target.rpartition("/")[2]
 
     @fuzzed
     @given(body=objects, spec=specs, extra=metadata, validation=st.sampled_from(["Strict", "Warn", "Ignore", "x"]))
     def check(body: object, spec: dict[str, Any], extra: dict[str, Any], validation: str) -> None:
         query = {"dryRun": "All", "fieldValidation": validation}
-        talk.ask("POST", tenants_path(ROOT), query, as_json(body), "application/json")
+        fuzz_client.send("POST", tenants_path(ROOT), query, as_json(body), "application/json")
         whole = {**manifest(name), "spec": spec, "metadata": {**extra, "name": name}}
-        talk.ask("PUT", target, query, as_json(whole), "application/json")
+        fuzz_client.send("PUT", target, query, as_json(whole), "application/json")
 
     check()
-    assert {400, 422} <= talk.codes.keys()
+    assert {400, 422} <= fuzz_client.codes.keys()
 
 
-def test_fuzzed_delete_options(talk: Talk, target: str) -> None:
+def test_fuzzed_delete_options(fuzz_client: FuzzClient, target: str) -> None:
     options = st.dictionaries(
         st.sampled_from(
             [
@@ -322,13 +322,13 @@ def test_fuzzed_delete_options(talk: Talk, target: str) -> None:
     @fuzzed
     @given(body=st.one_of(options, values))
     def check(body: object) -> None:
-        talk.ask("DELETE", target, {"dryRun": "All"}, as_json(body), "application/json")
+        fuzz_client.send("DELETE", target, {"dryRun": "All"}, as_json(body), "application/json")
 
     check()
-    assert 400 in talk.codes
+    assert 400 in fuzz_client.codes
 
 
-def test_fuzzed_bodies(talk: Talk, target: str) -> None:
+def test_fuzzed_bodies(fuzz_client: FuzzClient, target: str) -> None:
     kinds = st.sampled_from(["application/json", "application/yaml", MERGE, JSON_PATCH, APPLY])
     yaml = st.lists(st.sampled_from([*"abc:-&*!?|>%@`{}[],'\"#\n\t 0.~<", "<<", "---\n", "!!map ", "\u2028"]))
 
@@ -336,15 +336,15 @@ def test_fuzzed_bodies(talk: Talk, target: str) -> None:
     @given(body=st.one_of(st.binary(max_size=60), yaml.map("".join).map(str.encode)), kind=kinds)
     def check(body: bytes, kind: str) -> None:
         query = {"fieldManager": "fuzz", "dryRun": "All"}
-        talk.ask(
+        fuzz_client.send(
             "PATCH" if "patch" in kind else "POST", target if "patch" in kind else tenants_path(ROOT), query, body, kind
         )
 
     check()
-    assert 400 in talk.codes
+    assert 400 in fuzz_client.codes
 
 
-def test_fuzzed_paths(straight: Talk, target: str) -> None:
+def test_fuzzed_paths(direct_fuzz_client: FuzzClient, target: str) -> None:
     part = st.one_of(
         st.sampled_from(
             [
@@ -373,7 +373,7 @@ def test_fuzzed_paths(straight: Talk, target: str) -> None:
     @given(parts=st.lists(part, max_size=8), method=st.sampled_from(["GET", "PUT", "POST", "PATCH", "HEAD", "OPTIONS"]))
     def check(parts: list[str], method: str) -> None:
         path = "".join(f"/{quote(each.encode(errors='surrogatepass'), safe='')}" for each in parts)
-        straight.ask(method, path or "/", {"timeoutSeconds": "1", "dryRun": "All"})
+        direct_fuzz_client.send(method, path or "/", {"timeoutSeconds": "1", "dryRun": "All"})
 
     check()
-    assert {200, 404} <= straight.codes.keys()
+    assert {200, 404} <= direct_fuzz_client.codes.keys()

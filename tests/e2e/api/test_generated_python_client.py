@@ -1,4 +1,4 @@
-"""The steps of upstream's test of generated clients, with the client that is generated for Python (WIRE-J58)."""
+"""Upstream's test of generated clients, step by step, with the generated Python client (WIRE-J58)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.e2e.support.tenants import manifest
 _TENANTS = ("apps.cozystack.io", "v1alpha1", ROOT, "tenants")
 
 
-async def _until(events: Any, types: Sequence[str]) -> list[dict[str, Any]]:
-    """The events up to the first of each type in turn."""
+async def _read_until(events: Any, types: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns the events up to the last of these types, which must occur in this order."""
     seen = []
     wanted = list(types)
     async for event in events:
@@ -29,7 +29,7 @@ async def _until(events: Any, types: Sequence[str]) -> list[dict[str, Any]]:
     raise AssertionError(f"the watch ended before {wanted}")
 
 
-async def _steps(cluster: E2eCluster, label: str) -> None:
+async def _run_steps(cluster: E2eCluster, label: str) -> None:
     clients = await config.new_client_from_config(config_file=str(cluster.admin.kubeconfig))
     async with clients as connection, asyncio.timeout(60):
         api = CustomObjectsApi(connection)
@@ -59,7 +59,7 @@ async def _steps(cluster: E2eCluster, label: str) -> None:
                 resource_version=version,
                 timeout_seconds=30,
             )
-            seen = await _until(events, ("ADDED", "DELETED"))
+            seen = await _read_until(events, ("ADDED", "DELETED"))
         assert {event["object"]["metadata"]["uid"] for event in seen} == {created["metadata"]["uid"]}
         with pytest.raises(ApiException) as gone:
             await api.get_namespaced_custom_object(*_TENANTS, name)
@@ -68,4 +68,4 @@ async def _steps(cluster: E2eCluster, label: str) -> None:
 
 
 def test_a_generated_client_creates_watches_lists_and_deletes(cluster: E2eCluster, unique: str) -> None:
-    asyncio.run(_steps(cluster, unique))
+    asyncio.run(_run_steps(cluster, unique))

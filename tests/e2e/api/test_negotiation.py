@@ -1,5 +1,4 @@
-"""Forms of answers, as their headers and bytes show them (WIRE-E7, WIRE-E9, WIRE-E16 to WIRE-E19, WIRE-E22,
-WIRE-J16)."""
+"""Content negotiation: headers and bytes of responses (WIRE-E7, WIRE-E9, WIRE-E16 to WIRE-E19, WIRE-E22, WIRE-J16)."""
 
 from __future__ import annotations
 
@@ -26,9 +25,9 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
     [
         pytest.param("application/json", tenants_path(ROOT), id="a list"),
         pytest.param(TABLE, tenants_path(ROOT), id="a table"),
-        pytest.param(f"{TABLE};pretty=1", tenants_path(ROOT, "root"), id="a table for a human"),
+        pytest.param(f"{TABLE};pretty=1", tenants_path(ROOT, "root"), id="a pretty-printed table"),
         pytest.param(PARTIAL_LIST, tenants_path(ROOT), id="a list of metadata"),
-        pytest.param(PARTIAL, tenants_path(ROOT, "root"), id="the metadata of one"),
+        pytest.param(PARTIAL, tenants_path(ROOT, "root"), id="the metadata of one object"),
         pytest.param("text/html", tenants_path(ROOT), id="an error"),
         pytest.param(TABLE, f"{tenants_path(ROOT)}?watch=true&timeoutSeconds=1", id="a watch of tables"),
     ],

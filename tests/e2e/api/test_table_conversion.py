@@ -1,4 +1,4 @@
-"""Tables and metadata-only forms (WIRE-J13 to WIRE-J16)."""
+"""Tables and metadata-only responses (WIRE-J13 to WIRE-J16)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Upstream's discovery tests, step by step, through whatever stands in front and at our server itself (WIRE-J22 to
-WIRE-J26)."""
+"""Upstream's discovery tests, step by step, through the aggregator and at our own server (WIRE-J22 to WIRE-J26)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Upstream's checks of lists and watch lists by every kind of client (WIRE-J10, WIRE-J11, WIRE-J17 to WIRE-J20)."""
+"""Upstream's tests of lists and watch lists with typed, metadata and table clients (WIRE-J10, WIRE-J11, WIRE-J17 to
+WIRE-J20)."""
 
 from __future__ import annotations
 
@@ -12,13 +13,13 @@ from tests.e2e.support.tenants import Object, Tenants
 
 COUNT = 20
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-# as client-go's metadata client sends them
+# the Accept headers of client-go's metadata client
 PARTIAL = (
     "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 )
 PARTIAL_LIST = PARTIAL.replace("as=PartialObjectMetadata;", "as=PartialObjectMetadataList;")
-# as a reflector of client-go 1.35 begins
+# the first request of a reflector of client-go 1.35
 WATCH_LIST = {
     "watch": "true",
     "sendInitialEvents": "true",
@@ -30,25 +31,25 @@ END = "k8s.io/initial-events-end"
 
 
 def read_initial_events(frames: Iterator[Object]) -> tuple[list[Object], Object]:
-    """The objects before the bookmark that ends them, and the bookmark."""
+    """Returns the initial objects and the bookmark that ends them."""
     added: list[Object] = []
     for frame in frames:
         if frame["type"] == "BOOKMARK":
             return added, frame["object"]
         assert frame["type"] == "ADDED", frame
         added.append(frame["object"])
-    raise AssertionError("no bookmark came")
+    raise AssertionError("the watch ended without a bookmark")
 
 
 @pytest.fixture
 def workload(tenants: Tenants) -> str:
-    """A namespace with COUNT Tenants in it, of which the reconciler has nothing more to say."""
+    """A namespace with COUNT Tenants whose conditions the reconciler has written."""
     namespace = tenants.create_with_namespace()
     for _ in range(COUNT):
         tenants.create(namespace)
     for item in items(tenants, namespace):
         tenants.wait_for_namespace(item["status"]["namespace"])
-    tenants.wait("all have their conditions", lambda: all(has_conditions(item) for item in items(tenants, namespace)))
+    tenants.wait("all have conditions", lambda: all(has_conditions(item) for item in items(tenants, namespace)))
     return namespace
 
 

@@ -101,11 +101,13 @@ def key_of_another_ca(data: Path) -> None:
         pytest.param(truncated_database, "host.db", id="a page missing"),
         pytest.param(foreign_database, "host.db is a database of something else", id="another program's database"),
         pytest.param(directory_as_database, "host.db cannot be opened: ", id="a directory in its place"),
-        pytest.param(damaged_ca, "ca.crt is damaged, or ca.key is not its key", id="a damaged CA"),
+        pytest.param(damaged_ca, "ca.crt is damaged or does not match ca.key", id="a damaged CA"),
         pytest.param(
-            empty_token_key, "service-accounts.key is damaged: no private key in PEM", id="a damaged key of tokens"
+            empty_token_key,
+            "service-accounts.key is damaged, restore it: no private key in PEM",
+            id="a damaged key of tokens",
         ),
-        pytest.param(key_of_another_ca, "ca.crt is damaged, or ca.key is not its key", id="the key of another CA"),
+        pytest.param(key_of_another_ca, "ca.crt is damaged or does not match ca.key", id="the key of another CA"),
     ],
 )
 def test_a_damaged_data_directory_is_reported(
@@ -200,7 +202,7 @@ def test_a_signal_ends_the_wait_for_the_cluster(data: Path, tmp_path: Path) -> N
     flags = [f"--kubeconfig={data / 'kubeconfig'}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
     process: Process = run_command("serve", *flags, log=tmp_path / "log")
     try:
-        wait_until("it waits", lambda: "no serving certificate yet" in process.log(), processes=[process])
+        wait_until("it waits", lambda: "cannot obtain the serving certificate" in process.log(), processes=[process])
     finally:
         status = process.stop(seconds=10)
     assert status == 0, process.tail()

@@ -1,5 +1,5 @@
-"""Watches at their edges: versions, what does not exist yet, and who begins from a Table (WIRE-F6, WIRE-F15, WIRE-F18,
-WIRE-F27 to WIRE-F29, WIRE-J31)."""
+"""Edge cases of watches: resource versions, missing objects and watches that start from a Table (WIRE-F6, WIRE-F15,
+WIRE-F18, WIRE-F27 to WIRE-F29, WIRE-J31)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def test_a_delete_event_has_the_last_state_and_a_new_resource_version(
     with cluster.client().stream(tenants_path(ROOT), query=query, seconds=30) as frames:
         cluster.client().request("DELETE", tenants_path(ROOT, name)).expect(200)
         *earlier, deletion = read_frames_until(frames, "DELETED")
-    gone = deletion["object"]
-    assert (gone["spec"], gone["metadata"]["uid"]) == (last["spec"], last["metadata"]["uid"])
+    deleted = deletion["object"]
+    assert (deleted["spec"], deleted["metadata"]["uid"]) == (last["spec"], last["metadata"]["uid"])
     versions = [version_of(frame["object"]) for frame in (*earlier, deletion)]
     assert versions == sorted(set(versions))
-    assert version_of(gone) > version_of(last)
+    assert version_of(deleted) > version_of(last)
     after = version_of(cluster.client().get(tenants_path(ROOT)).expect(200))
-    assert version_of(gone) <= after
+    assert version_of(deleted) <= after
 
 
 @pytest.mark.parametrize("version", ["abc", "-5", "1.5", "0x1"])
@@ -48,20 +48,20 @@ def test_a_non_numeric_resource_version_is_a_bad_request(cluster: E2eCluster, ve
 
 
 def test_a_tenant_has_the_resource_version_of_its_helmrelease(cluster: E2eCluster, tenants: Tenants) -> None:
-    """One space: what a Tenant shows was true of its HelmRelease at the same version."""
+    """Tenants and HelmReleases share one version space: a Tenant shows its HelmRelease at that version."""
     name = tenants.create()["metadata"]["name"]
     client, release = cluster.client(), f"{RELEASES}/tenant-{name}"
 
     def agree() -> bool:
         return version_of(tenants.get(name)) == version_of(client.get(release).expect(200))
 
-    tenants.wait("the tenant has its release's version", agree)
-    # a change that no Tenant request made, and that only the status shows
+    tenants.wait("the tenant has the version of its HelmRelease", agree)
+    # a change that is not made through the Tenant API and is visible only in the status
     status = {"status": {"observedGeneration": 1}}
     kind = "application/merge-patch+json"
     changed = client.request("PATCH", f"{release}/status", status, content_type=kind).expect(200)
     tenants.wait("the tenant has the change", lambda: version_of(tenants.get(name)) >= version_of(changed))
-    tenants.wait("they agree again", agree)
+    tenants.wait("both versions agree again", agree)
     listed = client.get(tenants_path(ROOT)).expect(200)
     assert version_of(listed) >= max(version_of(item) for item in listed["items"])
     assert version_of(listed) <= version_of(client.get(RELEASES).expect(200))
@@ -78,10 +78,10 @@ def test_a_watch_may_start_before_the_object_exists(cluster: E2eCluster, tenants
         tenants.create()
         client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
         client.request("DELETE", tenants_path(ROOT, name)).expect(200)
-        told = [read_frames_until(frames, "DELETED") for frames in (by_field, by_name)]
-    for seen in told:
+        events = [read_frames_until(frames, "DELETED") for frames in (by_field, by_name)]
+    for seen in events:
         assert (seen[0]["type"], {frame["object"]["metadata"]["name"] for frame in seen}) == ("ADDED", {name})
-    assert told[0] == told[1]
+    assert events[0] == events[1]
 
 
 def test_the_deprecated_watch_path_serves_the_same_stream(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -96,7 +96,7 @@ def test_the_deprecated_watch_path_serves_the_same_stream(cluster: E2eCluster, t
 def test_kubectl_watches_from_the_resource_version_of_its_table(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
-    """WIRE-F29: a list as a Table, and then a watch from the Table's version."""
+    """kubectl lists a Table and then watches from the resourceVersion of the Table (WIRE-F29)."""
     tenants.create(labels={"e2e": unique})
     client, accept = cluster.client(), {"Accept": f"{TABLE},application/json"}
     query: dict[str, Any] = {"labelSelector": f"e2e={unique}", "limit": 500}
@@ -113,7 +113,7 @@ def test_kubectl_watches_from_the_resource_version_of_its_table(
 def test_a_watch_by_label_gets_every_matching_event_and_no_other(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
-    """WIRE-J31: every event of two Tenants, on three watches, of which the last event ends each."""
+    """Three watches report all events of two Tenants, up to the last event of each (WIRE-J31)."""
     client, start = cluster.client(), version_of(cluster.client().get(tenants_path(ROOT)).expect(200))
     first, second = f"{unique}a", f"{unique}b"
 
@@ -127,13 +127,15 @@ def test_a_watch_by_label_gets_every_matching_event_and_no_other(
         tenants.patch(made[-1], {"spec": {"etcd": True}})
         client.request("DELETE", tenants_path(ROOT, made[-1])).expect(200)
     with watch(f"e2e={first}") as a, watch(f"e2e={second}") as b, watch(f"e2e in ({first},{second})") as both:
-        told = [
+        events = [
             read_frames_until(a, "DELETED"),
             read_frames_until(b, "DELETED"),
             read_frames_until(both, "DELETED") + read_frames_until(both, "DELETED"),
         ]
-    for seen, name in zip(told, made, strict=False):
+    for seen, name in zip(events, made, strict=False):
         assert {frame["object"]["metadata"]["name"] for frame in seen} == {name}
         assert [frame["type"] for frame in seen][:2] == ["ADDED", "MODIFIED"]
-    # a Tenant goes in its own time, so the events of the two may be mixed
-    assert told[2] == sorted(told[0] + told[1], key=lambda frame: int(frame["object"]["metadata"]["resourceVersion"]))
+    # the two Tenants are deleted independently, so their events may interleave
+    assert events[2] == sorted(
+        events[0] + events[1], key=lambda frame: int(frame["object"]["metadata"]["resourceVersion"])
+    )

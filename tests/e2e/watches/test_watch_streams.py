@@ -1,4 +1,4 @@
-"""Watches: who is told what, in which order, and how to go on after a break (WIRE-J31 to WIRE-J35)."""
+"""Watches: delivered events, their order, and resuming after an interruption (WIRE-J31 to WIRE-J35)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def relabel(tenants: Tenants, name: str, **labels: str | None) -> Frame:
 
 
 def next_events(frames: Iterator[Frame], count: int) -> list[tuple[str, str]]:
-    """Type and name of the next events, bookmarks aside."""
+    """Returns type and name of the next events, without bookmarks."""
     seen: list[tuple[str, str]] = []
     while len(seen) < count:
         frame = next(frames)
@@ -87,7 +87,7 @@ def test_a_watch_resumes_from_the_last_resource_version(cluster: E2eCluster, ten
     with watch(cluster, f"e2e={unique}", changed["metadata"]["resourceVersion"]) as frames:
         seen = read_frames_until(frames, "DELETED")
     steps = [frame["object"]["metadata"]["annotations"]["step"] for frame in seen]
-    # what the reconciler finds out may come in between
+    # status updates of the reconciler may come in between
     assert steps == sorted(steps)
     assert ("MODIFIED", "2") in [(frame["type"], step) for frame, step in zip(seen, steps, strict=True)]
 
@@ -110,15 +110,15 @@ def test_watches_from_successive_versions_agree(cluster: E2eCluster, tenants: Te
         changed = tenants.patch(name, {"metadata": {"annotations": {"step": str(step)}}})
         versions.append(changed["metadata"]["resourceVersion"])
     delete(cluster, name)
-    told_from = []
+    versions_seen = []
     for version in versions:
         with watch(cluster, f"e2e={unique}", version) as frames:
-            told_from.append(
+            versions_seen.append(
                 [frame["object"]["metadata"]["resourceVersion"] for frame in read_frames_until(frames, "DELETED")]
             )
-    whole = told_from[0]
-    assert all(tail == whole[-len(tail) :] for tail in told_from)
-    assert len(whole) > len(told_from[-1])
+    whole = versions_seen[0]
+    assert all(tail == whole[-len(tail) :] for tail in versions_seen)
+    assert len(whole) > len(versions_seen[-1])
 
 
 def test_a_watch_without_a_version_begins_with_the_existing_objects(

@@ -1,4 +1,4 @@
-"""Lists that come as a watch (WIRE-J17 to WIRE-J20)."""
+"""Watch lists: initial lists that are streamed as watch events (WIRE-J17 to WIRE-J20)."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def watch_list_query(unique: str) -> dict[str, str]:
 
 
 def read_initial_events(frames: Iterator[dict[str, Any]]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """The events before the bookmark that ends them, and the bookmark."""
+    """Returns the initial events and the bookmark that ends them."""
     events: list[dict[str, Any]] = []
     for frame in frames:
         if frame["type"] == "BOOKMARK":
             return events, frame["object"]
         events.append(frame)
-    raise AssertionError("no bookmark came")
+    raise AssertionError("the watch ended without a bookmark")
 
 
 def test_the_list_comes_first_then_the_bookmark_then_changes(
@@ -93,6 +93,6 @@ def test_a_watch_list_equals_a_list(cluster: E2eCluster, tenants: Tenants, uniqu
 
 
 def test_send_initial_events_requires_resource_version_match(cluster: E2eCluster) -> None:
-    asked = {"watch": "true", "sendInitialEvents": "true", "allowWatchBookmarks": "true"}
-    status = cluster.client().get(tenants_path(ROOT), query=asked).expect(422)
+    parameters = {"watch": "true", "sendInitialEvents": "true", "allowWatchBookmarks": "true"}
+    status = cluster.client().get(tenants_path(ROOT), query=parameters).expect(422)
     assert "resourceVersionMatch" in status["message"]

@@ -1,5 +1,4 @@
-"""Server-side apply and ownership, as managedFields and Statuses show them (WIRE-G1 to WIRE-G41, WIRE-J36,
-WIRE-J37)."""
+"""Server-side apply: field ownership in managedFields and errors (WIRE-G1 to WIRE-G41, WIRE-J36, WIRE-J37)."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ def test_the_format_of_managed_fields_entries(cluster: E2eCluster, tenants: Tena
         assert (entry["apiVersion"], entry["fieldsType"]) == (API_VERSION, "FieldsV1")
         assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", entry["time"])
         assert "subresource" not in entry
-    # the text is compared: clients compare fieldsV1 as it is written (WIRE-J36)
+    # compared as text, because clients compare the serialized fieldsV1 (WIRE-J36)
     assert [json.dumps(entry["fieldsV1"], separators=(",", ":")) for entry in managed] == [
         '{"f:metadata":{"f:labels":{"f:a":{}}},"f:spec":{"f:resourceQuotas":{"f:cpu":{}}}}',
         '{"f:metadata":{"f:annotations":{".":{},"f:c":{}}},"f:spec":{"f:etcd":{}}}',
@@ -82,7 +81,7 @@ def test_owner_references_are_owned_by_their_uid(cluster: E2eCluster, tenants: T
     ("config", "code", "message"),
     [
         pytest.param("a: [", 400, "error decoding patch: ", id="broken YAML"),
-        pytest.param("- a", 400, "error decoding patch: ", id="no object"),
+        pytest.param("- a", 400, "error decoding patch: ", id="not an object"),
         pytest.param(
             "kind: Pod\nmetadata: {managedFields: [{}]}", 400, "invalid object type: /, Kind=Pod", id="another kind"
         ),
@@ -116,7 +115,7 @@ def test_owner_references_are_owned_by_their_uid(cluster: E2eCluster, tenants: T
             f"apiVersion: {API_VERSION}\nkind: Tenant\nkind: Tenant\nmetadata: {{name: other}}",
             400,
             "error strict decoding patch: ",
-            id="a key twice",
+            id="a duplicate key",
         ),
         pytest.param(
             f"apiVersion: {API_VERSION}\nkind: Tenant\nmetadata: {{name: other}}",
@@ -137,8 +136,8 @@ def test_errors_of_an_apply_are_reported_in_order(
 
 def test_an_apply_of_a_missing_object_creates_it(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.new_name()
-    gone = configuration(name, metadata={"resourceVersion": "5"})
-    assert apply(cluster, name, "first", gone).expect(409)["reason"] == "Conflict"
+    outdated = configuration(name, metadata={"resourceVersion": "5"})
+    assert apply(cluster, name, "first", outdated).expect(409)["reason"] == "Conflict"
     created = apply(cluster, name, "first", configuration(name, spec={"etcd": True}))
     assert created.expect(201)["metadata"]["generation"] == 1
     again = apply(cluster, name, "first", configuration(name, spec={"etcd": False}))
@@ -154,14 +153,14 @@ def test_apply_creates_nothing_without_the_create_verb(cluster: E2eCluster, tena
     subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": unique}
     binding = {"metadata": {"name": unique}, "roleRef": reference, "subjects": [subject]}
     cluster.client().request("POST", f"{rbac}/rolebindings", binding).expect(201)
-    user, there, missing = cluster.client(unique), tenants.create()["metadata"]["name"], tenants.new_name()
+    user, existing, missing = cluster.client(unique), tenants.create()["metadata"]["name"], tenants.new_name()
 
     def attempt(name: str) -> Response:
         query = {"fieldManager": "e2e"}
         config = configuration(name, metadata={"labels": {"a": "b"}})
         return user.request("PATCH", tenants_path(ROOT, name), config, query=query, content_type=APPLY)
 
-    tenants.wait("the user may patch", lambda: attempt(there).status == 200)
+    tenants.wait("the user may patch", lambda: attempt(existing).status == 200)
     assert 'cannot create resource "tenants"' in attempt(missing).expect(403)["message"]
     assert not tenants.exists(missing)
 
@@ -176,7 +175,7 @@ def test_a_new_field_owner_alone_changes_the_resource_version(cluster: E2eCluste
     shared = apply(cluster, name, "second", config).expect(200)["metadata"]
     assert int(shared["resourceVersion"]) > int(before["resourceVersion"])
     assert shared["generation"] == before["generation"]
-    # an owner that changed nothing has no time, and so comes first (WIRE-G3)
+    # a manager that changed no value has no time, and so sorts first (WIRE-G3)
     assert [(entry["manager"], "time" in entry) for entry in shared["managedFields"]] == [
         ("second", False),
         ("first", True),
@@ -198,7 +197,7 @@ def test_the_first_apply_over_unowned_fields_conflicts(cluster: E2eCluster, tena
     ("value", "conflicts"),
     [
         pytest.param(1, False, id="the same number"),
-        pytest.param("1", True, id="the same as text"),
+        pytest.param("1", True, id="the same number as a string"),
         pytest.param("1000m", True, id="the same in another unit"),
     ],
 )
@@ -240,7 +239,7 @@ def test_managed_fields_are_in_every_response(cluster: E2eCluster, tenants: Tena
 
 
 def test_an_applied_status_has_its_own_entry(cluster: E2eCluster, tenants: Tenants) -> None:
-    """WIRE-J37, on the kind that Tenants are kept in: a Tenant's own status is read-only."""
+    """WIRE-J37, for the HelmRelease that stores a Tenant, since the status of a Tenant is read-only."""
     name = tenants.create()["metadata"]["name"]
     path = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
     moment = "2026-01-01T00:00:00Z"

@@ -1,10 +1,10 @@
-"""Which of several mistakes is told: the order of checks, and the limit on bodies (WIRE-D16, WIRE-D25 to WIRE-D28,
-WIRE-D66)."""
+"""The order of checks, which decides on the reported error, and the size limit of bodies (WIRE-D16, WIRE-D25 to
+WIRE-D28, WIRE-D66)."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,8 +20,8 @@ BAD_OPTION = {"fieldValidation": "Sometimes"}
 
 
 @dataclass(frozen=True)
-class Mistakes:
-    """A request with some of these wrong; the rest is right."""
+class BrokenRequest:
+    """A request in which these parts are invalid and all others valid."""
 
     accept: bool = False
     option: bool = False
@@ -29,9 +29,8 @@ class Mistakes:
     body: bool = False
     kind: bool = False
     name: bool = False
-    known: list[str] = field(default_factory=list)
 
-    def send(self, client: Client, method: str, path: str, name: str, *, right_type: str) -> int:
+    def send(self, client: Client, method: str, path: str, name: str, *, valid_type: str) -> int:
         body: Any = manifest("" if self.name else name)
         if self.kind:
             body["kind"] = "Pod"
@@ -41,65 +40,65 @@ class Mistakes:
             b"{" if self.body else json.dumps(body),
             query=BAD_OPTION if self.option else None,
             headers=UNACCEPTABLE if self.accept else None,
-            content_type=XML if self.content_type else right_type,
+            content_type=XML if self.content_type else valid_type,
         )
         assert answer.json()["kind"] == "Status"
         return answer.status
 
 
-EVERYTHING = Mistakes(accept=True, option=True, content_type=True, body=True)
+ALL_BROKEN = BrokenRequest(accept=True, option=True, content_type=True, body=True)
 
 
 @pytest.mark.parametrize(
-    ("mistakes", "code"),
+    ("broken", "code"),
     [
-        pytest.param(EVERYTHING, 406, id="the answer's type first"),
-        pytest.param(Mistakes(option=True, content_type=True, body=True), 422, id="then the options"),
-        pytest.param(Mistakes(content_type=True, body=True), 415, id="then the body's type"),
-        pytest.param(Mistakes(body=True, name=True), 400, id="then the body"),
-        pytest.param(Mistakes(kind=True, name=True), 400, id="then its kind"),
-        pytest.param(Mistakes(name=True), 422, id="and at last what it says"),
+        pytest.param(ALL_BROKEN, 406, id="first the Accept header"),
+        pytest.param(BrokenRequest(option=True, content_type=True, body=True), 422, id="then the options"),
+        pytest.param(BrokenRequest(content_type=True, body=True), 415, id="then the content type"),
+        pytest.param(BrokenRequest(body=True, name=True), 400, id="then the body"),
+        pytest.param(BrokenRequest(kind=True, name=True), 400, id="then its kind"),
+        pytest.param(BrokenRequest(name=True), 422, id="finally its content"),
     ],
 )
 def test_errors_of_a_create_are_reported_in_order(
-    cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int
+    cluster: E2eCluster, unique: str, broken: BrokenRequest, code: int
 ) -> None:
     path = tenants_path(ROOT)
-    assert mistakes.send(cluster.client(), "POST", path, unique, right_type="application/json") == code
+    assert broken.send(cluster.client(), "POST", path, unique, valid_type="application/json") == code
 
 
 @pytest.mark.parametrize(
-    ("mistakes", "code"),
+    ("broken", "code"),
     [
-        pytest.param(EVERYTHING, 406, id="the answer's type first"),
-        pytest.param(Mistakes(option=True, content_type=True, body=True), 422, id="then the options"),
-        pytest.param(Mistakes(content_type=True, body=True), 415, id="then the body's type"),
-        pytest.param(Mistakes(kind=True, name=True), 400, id="then the kind"),
-        pytest.param(Mistakes(name=True), 400, id="then the name"),
-        pytest.param(Mistakes(), 404, id="and at last whether there is one"),
+        pytest.param(ALL_BROKEN, 406, id="first the Accept header"),
+        pytest.param(BrokenRequest(option=True, content_type=True, body=True), 422, id="then the options"),
+        pytest.param(BrokenRequest(content_type=True, body=True), 415, id="then the content type"),
+        pytest.param(BrokenRequest(kind=True, name=True), 400, id="then the kind"),
+        pytest.param(BrokenRequest(name=True), 400, id="then the name"),
+        pytest.param(BrokenRequest(), 404, id="finally the existence of the object"),
     ],
 )
 def test_errors_of_an_update_are_reported_in_order(
-    cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int
+    cluster: E2eCluster, unique: str, broken: BrokenRequest, code: int
 ) -> None:
     path = tenants_path(ROOT, unique)
-    assert mistakes.send(cluster.client(), "PUT", path, unique, right_type="application/json") == code
+    assert broken.send(cluster.client(), "PUT", path, unique, valid_type="application/json") == code
 
 
 @pytest.mark.parametrize(
-    ("mistakes", "code"),
+    ("broken", "code"),
     [
-        pytest.param(EVERYTHING, 415, id="the patch's type first"),
-        pytest.param(Mistakes(option=True, body=True), 422, id="then the options"),
-        pytest.param(Mistakes(body=True), 400, id="then the patch"),
-        pytest.param(Mistakes(), 404, id="and at last whether there is one"),
+        pytest.param(ALL_BROKEN, 415, id="first the content type"),
+        pytest.param(BrokenRequest(option=True, body=True), 422, id="then the options"),
+        pytest.param(BrokenRequest(body=True), 400, id="then the patch"),
+        pytest.param(BrokenRequest(), 404, id="finally the existence of the object"),
     ],
 )
 def test_errors_of_a_patch_are_reported_in_order(
-    cluster: E2eCluster, unique: str, mistakes: Mistakes, code: int
+    cluster: E2eCluster, unique: str, broken: BrokenRequest, code: int
 ) -> None:
     path = tenants_path(ROOT, unique)
-    assert mistakes.send(cluster.client(), "PATCH", path, unique, right_type="application/merge-patch+json") == code
+    assert broken.send(cluster.client(), "PATCH", path, unique, valid_type="application/merge-patch+json") == code
 
 
 def test_delete_options_are_checked_before_the_object(cluster: E2eCluster, unique: str) -> None:
@@ -113,23 +112,23 @@ def test_delete_options_are_checked_before_the_object(cluster: E2eCluster, uniqu
     ("method", "path", "code"),
     [
         pytest.param("POST", f"{tenants_path(ROOT)}x", 404, id="an unknown resource"),
-        pytest.param("PUT", tenants_path(ROOT), 405, id="a method that a path does not have"),
-        pytest.param("PUT", tenants_path(ROOT, "root", "status"), 405, id="a verb that the storage lacks"),
+        pytest.param("PUT", tenants_path(ROOT), 405, id="an unsupported method of a path"),
+        pytest.param("PUT", tenants_path(ROOT, "root", "status"), 405, id="an unsupported verb of a subresource"),
     ],
 )
 def test_routing_is_checked_before_anything_in_the_request(
     cluster: E2eCluster, method: str, path: str, code: int
 ) -> None:
-    assert EVERYTHING.send(cluster.client(), method, path, "root", right_type=XML) == code
+    assert ALL_BROKEN.send(cluster.client(), method, path, "root", valid_type=XML) == code
 
 
 def test_authorization_is_checked_before_routing(cluster: E2eCluster, unique: str) -> None:
     for path in (f"{tenants_path(ROOT)}x", tenants_path(ROOT, "root", "scale")):
-        assert EVERYTHING.send(cluster.client(unique), "PUT", path, "root", right_type=XML) == 403
+        assert ALL_BROKEN.send(cluster.client(unique), "PUT", path, "root", valid_type=XML) == 403
 
 
 def direct_client(cluster: E2eCluster) -> Client:
-    """Past the aggregator, which cuts a connection in the middle of a body that is refused."""
+    """A client that bypasses the aggregator, which closes the connection while a rejected body is being sent."""
     return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
 

@@ -1,4 +1,4 @@
-"""What a POST makes of a body (WIRE-D24, WIRE-D30 to WIRE-D34, WIRE-D36 to WIRE-D39, WIRE-D42, WIRE-D72)."""
+"""How POST processes a body (WIRE-D24, WIRE-D30 to WIRE-D34, WIRE-D36 to WIRE-D39, WIRE-D42, WIRE-D72)."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_body_may_omit_its_kind_and_version(cluster: E2eCluster, tenants: Tena
         pytest.param(
             {"apiVersion": 1, "kind": "Tenant"},
             "the object provided is unrecognized (must be of type Tenant)",
-            id="a version that is no text",
+            id="a version that is not a string",
         ),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_wrong_type_in_metadata_is_a_bad_request(cluster: E2eCluster, wrong: d
     [
         pytest.param("", id="none"),
         pytest.param("application/json; charset=utf-8", id="with a parameter"),
-        pytest.param("Application/JSON", id="in capitals"),
+        pytest.param("Application/JSON", id="in upper case"),
     ],
 )
 def test_a_body_is_json_by_default(cluster: E2eCluster, tenants: Tenants, content_type: str) -> None:
@@ -143,8 +143,8 @@ def test_the_last_duplicate_key_wins_and_keys_are_case_sensitive(cluster: E2eClu
     spec = answer.expect(201)["spec"]
     assert (spec["etcd"], spec["monitoring"]) == (False, True)
     assert {"Monitoring", "colour"}.isdisjoint(spec)
-    told = " ".join(answer.warnings)
-    assert all(f'\\"spec.{field}\\"' in told for field in ("etcd", "Monitoring", "colour"))
+    warnings = " ".join(answer.warnings)
+    assert all(f'\\"spec.{field}\\"' in warnings for field in ("etcd", "Monitoring", "colour"))
 
 
 def test_integers_stay_integers(cluster: E2eCluster, tenants: Tenants) -> None:

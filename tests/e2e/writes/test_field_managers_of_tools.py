@@ -1,4 +1,4 @@
-"""Ownership as kubectl, Flux and controller-runtime work with it (WIRE-G29, WIRE-G30, WIRE-G33)."""
+"""Field ownership as kubectl, Flux and controller-runtime use it (WIRE-G29, WIRE-G30, WIRE-G33)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def test_kubectl_migrates_from_client_side_to_server_side_apply(cluster: E2eCluster, tenants: Tenants) -> None:
-    """WIRE-G29: kubectl moves the ownership with a JSON patch of managedFields, and nothing conflicts."""
+    """kubectl moves the ownership with a JSON patch of managedFields, so nothing conflicts (WIRE-G29)."""
     name = tenants.new_name()
     text = yaml.safe_dump(manifest(name, spec={"etcd": True, "monitoring": True}))
     cluster.kubectl("apply", "-f", "-", input=text)
@@ -24,7 +24,7 @@ def test_kubectl_migrates_from_client_side_to_server_side_apply(cluster: E2eClus
     cluster.kubectl("apply", "--server-side", "-f", "-", input=changed)
     tenant = tenants.get(name)
     assert tenant["spec"]["etcd"] is False
-    # what client-side apply had set, and the new configuration leaves out, went with its owner
+    # a field that client-side apply had set and the new configuration omits is removed with its owner
     assert tenant["spec"]["monitoring"] is False
     assert ("kubectl", "Apply") in managed_fields(tenant)
     assert ("kubectl-client-side-apply", "Update") not in managed_fields(tenant)
@@ -34,7 +34,7 @@ def test_kubectl_migrates_from_client_side_to_server_side_apply(cluster: E2eClus
 
 
 def test_a_json_patch_moves_ownership_if_the_resource_version_matches(cluster: E2eCluster, tenants: Tenants) -> None:
-    """WIRE-G29, G30: what csaupgrade and Flux send."""
+    """csaupgrade of client-go and Flux send such patches (WIRE-G29, WIRE-G30)."""
     created = tenants.create(spec={"etcd": True})
     name, metadata = created["metadata"]["name"], created["metadata"]
     moved = [{**metadata["managedFields"][0], "manager": "kustomize-controller", "operation": "Apply"}]
@@ -48,7 +48,7 @@ def test_a_json_patch_moves_ownership_if_the_resource_version_matches(cluster: E
         return cluster.client().request("PATCH", path, operations, content_type=JSON_PATCH)
 
     assert move("1").expect(409)["reason"] == "Conflict"
-    tenants.wait("the version did not move in between", lambda: move(version_of(tenants, name)).status == 200)
+    tenants.wait("the patch is accepted", lambda: move(version_of(tenants, name)).status == 200)
     assert set(managed_fields(tenants.get(name))) == {("kustomize-controller", "Apply")}
 
 
@@ -57,25 +57,25 @@ def version_of(tenants: Tenants, name: str) -> str:
     return version
 
 
-def compared(tenant: Object) -> Object:
-    """What is compared: all but the status, and the version that moves with it when the reconciler writes."""
+def comparable(tenant: Object) -> Object:
+    """The Tenant without its status and resourceVersion, both of which change when the reconciler writes."""
     metadata = {key: value for key, value in tenant["metadata"].items() if key != "resourceVersion"}
     return {**tenant, "metadata": metadata, "status": None}
 
 
 def test_a_dry_run_apply_shows_flux_the_drift(cluster: E2eCluster, tenants: Tenants) -> None:
-    """WIRE-G30: dry run, comparison, and an apply only if there is drift."""
+    """Flux sends a dry run, compares the result, and applies only if there is drift (WIRE-G30)."""
     name, flux = tenants.new_name(), {"force": "true"}
     config = configuration(name, metadata={"labels": {"a": "b"}}, spec={"etcd": True, "resourceQuotas": {"cpu": "1"}})
     apply(cluster, name, "kustomize-controller", config, **flux).expect(201)
     live = tenants.wait_until_settled(name)
-    assert compared(apply(cluster, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)) == compared(
-        live
-    )
+    assert comparable(
+        apply(cluster, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)
+    ) == comparable(live)
     tenants.patch(name, {"spec": {"etcd": False}, "metadata": {"labels": {"other": "label"}}})
     drifted = tenants.get(name)
     dry = apply(cluster, name, "kustomize-controller", config, dryRun="All", **flux).expect(200)
-    assert compared(tenants.get(name)) == compared(drifted)
+    assert comparable(tenants.get(name)) == comparable(drifted)
     assert dry["spec"] == live["spec"]
     assert dry["metadata"]["labels"] == {"a": "b", "other": "label"}
     applied = apply(cluster, name, "kustomize-controller", config, **flux).expect(200)
@@ -84,7 +84,7 @@ def test_a_dry_run_apply_shows_flux_the_drift(cluster: E2eCluster, tenants: Tena
 
 
 def test_patches_of_controller_runtime(cluster: E2eCluster, tenants: Tenants) -> None:
-    """WIRE-G33: Apply with an owner, MergeFrom with an optimistic lock, NotFound that is known by its reason."""
+    """Apply with a field owner, MergeFrom with an optimistic lock, and NotFound detected by its reason (WIRE-G33)."""
     name = tenants.new_name()
     missing = cluster.client().request(
         "PATCH", tenants_path(ROOT, name), {"spec": {}}, query={"fieldManager": "manager"}, content_type=MERGE
@@ -93,12 +93,14 @@ def test_patches_of_controller_runtime(cluster: E2eCluster, tenants: Tenants) ->
     created = apply(cluster, name, "manager", configuration(name, spec={"etcd": True}), force="true").expect(201)
     assert created["kind"] == "Tenant"
 
-    def locked(version: str) -> Response:
+    def patch_version(version: str) -> Response:
         body = {"metadata": {"resourceVersion": version, "labels": {"a": version}}}
         path, query = tenants_path(ROOT, name), {"fieldManager": "manager"}
         return cluster.client().request("PATCH", path, body, query=query, content_type=MERGE)
 
-    tenants.wait("the lock holds", lambda: locked(version_of(tenants, name)).status == 200)
+    tenants.wait(
+        "the patch with the current version is accepted", lambda: patch_version(version_of(tenants, name)).status == 200
+    )
     before = version_of(tenants, name)
     tenants.patch(name, {"spec": {"monitoring": True}})
-    assert locked(before).expect(409)["reason"] == "Conflict"
+    assert patch_version(before).expect(409)["reason"] == "Conflict"

@@ -1,4 +1,4 @@
-"""Metadata that is refused, and the words for it (WIRE-D40, WIRE-D43 to WIRE-D46, WIRE-D76)."""
+"""Invalid metadata and the messages for it (WIRE-D40, WIRE-D43 to WIRE-D46, WIRE-D76)."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}
 @pytest.mark.parametrize(
     ("metadata", "field", "message"),
     [
-        pytest.param({"labels": {"a b": ""}}, "labels", f'Invalid value: "a b": {NAME_PART}', id="a label's key"),
-        pytest.param({"labels": {"a": "b c"}}, "labels", f'Invalid value: "b c": {LABEL_VALUE}', id="a label's value"),
+        pytest.param({"labels": {"a b": ""}}, "labels", f'Invalid value: "a b": {NAME_PART}', id="a label key"),
+        pytest.param({"labels": {"a": "b c"}}, "labels", f'Invalid value: "b c": {LABEL_VALUE}', id="a label value"),
         pytest.param(
-            {"annotations": {"a b": ""}}, "annotations", f'Invalid value: "a b": {NAME_PART}', id="an annotation's key"
+            {"annotations": {"a b": ""}}, "annotations", f'Invalid value: "a b": {NAME_PART}', id="an annotation key"
         ),
         pytest.param(
             {"annotations": {"a": "x" * 262144}},
             "annotations",
             "Too long: may not be more than 262144 bytes",
-            id="annotations together",
+            id="the total size of annotations",
         ),
         pytest.param({"finalizers": ["a b"]}, "finalizers", f'Invalid value: "a b": {NAME_PART}', id="a finalizer"),
         pytest.param(
@@ -47,7 +47,7 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "1"}
             "finalizers",
             'Invalid value: ["orphan","foregroundDeletion"]: finalizer orphan and foregroundDeletion cannot be both '
             "set",
-            id="finalizers that exclude each other",
+            id="mutually exclusive finalizers",
         ),
         pytest.param(
             {"ownerReferences": [{**OWNER, "apiVersion": ""}]},

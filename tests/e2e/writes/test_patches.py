@@ -1,4 +1,4 @@
-"""JSON and merge patches: what they may be, what they may do, and what goes wrong (WIRE-D68, WIRE-D80 to WIRE-D86)."""
+"""JSON and merge patches: accepted forms, effects and errors (WIRE-D68, WIRE-D80 to WIRE-D86)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MERGE, JSON_PATCH, STRATEGIC, APPLY = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
-REFUSED = "the server rejected our request due to an error in our request"
+REJECTED = "the server rejected our request due to an error in our request"
 
 
 def patch(cluster: E2eCluster, name: str, body: Any, content_type: str = MERGE, **query: str) -> Response:
@@ -57,8 +57,8 @@ def test_an_unknown_patch_type_is_unsupported(cluster: E2eCluster, tenants: Tena
 @pytest.mark.parametrize(
     "operation",
     [
-        pytest.param({"op": "test", "path": "/spec/etcd", "value": True}, id="a test that fails"),
-        pytest.param({"op": "replace", "path": "/spec/none/such", "value": 1}, id="a path that is not there"),
+        pytest.param({"op": "test", "path": "/spec/etcd", "value": True}, id="a failing test"),
+        pytest.param({"op": "replace", "path": "/spec/none/such", "value": 1}, id="a missing path"),
         pytest.param({"op": "dance", "path": "/spec"}, id="an unknown operation"),
     ],
 )
@@ -67,7 +67,7 @@ def test_a_json_patch_that_cannot_be_applied_is_unprocessable(
 ) -> None:
     name = tenants.create()["metadata"]["name"]
     status = patch(cluster, name, [operation], JSON_PATCH).expect(422)
-    assert (status["reason"], status["message"], status["details"]) == ("Invalid", REFUSED, {})
+    assert (status["reason"], status["message"], status["details"]) == ("Invalid", REJECTED, {})
 
 
 def test_a_json_patch_has_at_most_ten_thousand_operations(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -83,10 +83,10 @@ def test_a_json_patch_has_at_most_ten_thousand_operations(cluster: E2eCluster, t
 @pytest.mark.parametrize(
     ("content_type", "body"),
     [
-        pytest.param(JSON_PATCH, b"{", id="half a JSON patch"),
-        pytest.param(JSON_PATCH, b"{}", id="a JSON patch that is no list"),
-        pytest.param(MERGE, b"[", id="half a merge patch"),
-        pytest.param(MERGE, b"[]", id="a merge patch that is no object"),
+        pytest.param(JSON_PATCH, b"{", id="a truncated JSON patch"),
+        pytest.param(JSON_PATCH, b"{}", id="a JSON patch that is not a list"),
+        pytest.param(MERGE, b"[", id="a truncated merge patch"),
+        pytest.param(MERGE, b"[]", id="a merge patch that is not an object"),
         pytest.param(MERGE, b"5", id="a merge patch that is a number"),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_null_in_a_merge_patch_removes_the_field(cluster: E2eCluster, tenants:
 
 
 def invalid_patch(status: Object) -> tuple[Object, str]:
-    """The patched object that a refused patch came to, and what was wrong with it."""
+    """The patched object and the error in the Status of a rejected patch."""
     assert status["reason"] == "Invalid"
     head, _, text = status["message"].partition('patch: Invalid value: "')
     assert head == ' "" is invalid: '
@@ -135,25 +135,25 @@ def test_a_patch_that_results_in_an_invalid_object_is_rejected_with_the_result(
             MERGE,
             '{"spec": {"colour": "red"}}',
             'strict decoding error: unknown field "spec.colour"',
-            id="an unknown field",
+            id="an unknown field in a merge patch",
         ),
         pytest.param(
             MERGE,
             '{"spec": {"etcd": true, "etcd": false}}',
             'strict decoding error: duplicate field "spec.etcd"',
-            id="a field twice in the patch",
+            id="a duplicate field in a merge patch",
         ),
         pytest.param(
             JSON_PATCH,
             '[{"op": "add", "path": "/spec/colour", "value": 1}]',
             'strict decoding error: unknown field "spec.colour"',
-            id="an unknown field by JSON patch",
+            id="an unknown field in a JSON patch",
         ),
         pytest.param(
             JSON_PATCH,
             '[{"op": "add", "path": "/spec/etcd", "value": true, "value": false}]',
             'strict decoding error: json patch duplicate field "[0].value"',
-            id="a field twice in a JSON patch",
+            id="a duplicate field in a JSON patch",
         ),
     ],
 )
@@ -161,8 +161,8 @@ def test_a_strict_patch_is_rejected_with_the_result(
     cluster: E2eCluster, tenants: Tenants, content_type: str, body: str, problem: str
 ) -> None:
     name = tenants.create()["metadata"]["name"]
-    patched, told = invalid_patch(patch(cluster, name, body, content_type, fieldValidation="Strict").expect(422))
-    assert told == problem
+    patched, error = invalid_patch(patch(cluster, name, body, content_type, fieldValidation="Strict").expect(422))
+    assert error == problem
     assert patched["metadata"]["name"] == name
     assert patch(cluster, name, body, content_type).warnings
 

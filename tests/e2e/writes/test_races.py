@@ -1,4 +1,4 @@
-"""Requests that race: whoever comes first, what is stored is what one after the other would have led to."""
+"""Concurrent requests leave the same state as some sequential order of them would."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ def test_one_of_several_concurrent_creates_with_the_same_host_wins(
     bodies = [manifest(tenants.new_name(), spec=spec) for _ in range(16)]
     answers = run_concurrently(*[partial(create, cluster, body) for body in bodies])
     assert Counter(answer.status for answer in answers) == {201: 1, 422: 15}
-    held = [body for body in bodies if tenants.exists(body["metadata"]["name"])]
-    assert len(held) == 1
+    stored = [body for body in bodies if tenants.exists(body["metadata"]["name"])]
+    assert len(stored) == 1
 
 
 def test_an_inherited_host_and_an_equal_explicit_host_are_not_both_admitted(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
-    inherits, takes = tenants.new_name(), tenants.new_name()
+    inheriting, explicit = tenants.new_name(), tenants.new_name()
     answers = run_concurrently(
-        lambda: create(cluster, manifest(inherits)),
-        lambda: create(cluster, manifest(takes, spec={"host": f"{inherits}.{ROOT_HOST}"})),
+        lambda: create(cluster, manifest(inheriting)),
+        lambda: create(cluster, manifest(explicit, spec={"host": f"{inheriting}.{ROOT_HOST}"})),
     )
     assert sorted(answer.status for answer in answers) == [201, 422]
-    assert [tenants.exists(inherits), tenants.exists(takes)].count(True) == 1
+    assert [tenants.exists(inheriting), tenants.exists(explicit)].count(True) == 1
 
 
 def test_one_of_several_concurrent_updates_to_the_same_host_wins(
@@ -88,7 +88,7 @@ def test_a_parent_is_not_deleted_while_a_child_is_being_created(
     deletion = answers.pop(round_number)
     made = [answer.status for answer in answers].count(201)
     if deletion.status == 409:
-        # somebody was there first, and nothing of it is lost
+        # a creation came first, and nothing of it is lost
         assert made >= 1
         assert "deletionTimestamp" not in tenants.get(parent)["metadata"]
         items = cluster.client().get(tenants_path(namespace)).expect(200)["items"]
@@ -109,7 +109,7 @@ def test_concurrent_creates_and_deletes_of_one_name_alternate(cluster: E2eCluste
     made = [answer.json()["metadata"]["uid"] for answer in answers if answer.status == 201]
     assert made
     assert len(set(made)) == len(made)
-    # nothing is deleted that was not made, and nothing that was made stays in the way of the next
+    # only created objects are deleted, and no deleted object blocks the next creation
     assert {_uid(answer) for answer in answers if answer.status in (200, 202)} <= set(made)
     delete(cluster, ROOT, name)
     tenants.wait_until_gone(tenants_path(ROOT, name))
@@ -117,7 +117,7 @@ def test_concurrent_creates_and_deletes_of_one_name_alternate(cluster: E2eCluste
 
 
 def _uid(answer: Response) -> str:
-    """Of what a DELETE answered: the object on its way out, or a Status that names it."""
+    """The uid in the response to a DELETE, which is the terminating object or a Status with its details."""
     body = answer.json()
     uid: str = body["details"]["uid"] if body["kind"] == "Status" else body["metadata"]["uid"]
     return uid

@@ -1,4 +1,4 @@
-"""Server-side apply: ownership, conflicts and what omission means (WIRE-J36 to WIRE-J43)."""
+"""Server-side apply: ownership, conflicts and omitted fields (WIRE-J36 to WIRE-J43)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def apply(cluster: E2eCluster, name: str, manager: str, *, force: bool = False, 
     return cluster.client().request("PATCH", tenants_path(ROOT, name), body, query=query, content_type=APPLY)
 
 
-def entry(tenant: Object, manager: str) -> Object:
+def owned_fields(tenant: Object, manager: str) -> Object:
     """The fields that a manager owns."""
     [found] = [each for each in tenant["metadata"]["managedFields"] if each["manager"] == manager]
     assert found["fieldsType"] == "FieldsV1"
@@ -29,7 +29,7 @@ def entry(tenant: Object, manager: str) -> Object:
 def test_applying_a_missing_tenant_creates_it(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.new_name()
     created = apply(cluster, name, "first", spec={"etcd": True}).expect(201)
-    assert entry(created, "first") == {"f:spec": {"f:etcd": {}}}
+    assert owned_fields(created, "first") == {"f:spec": {"f:etcd": {}}}
     assert created["metadata"]["managedFields"][0]["operation"] == "Apply"
 
 
@@ -37,7 +37,7 @@ def test_two_managers_may_own_a_field_with_the_same_value(cluster: E2eCluster, t
     name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     both = apply(cluster, name, "second", spec={"etcd": True}).expect(200)
-    assert entry(both, "first") == entry(both, "second") == {"f:spec": {"f:etcd": {}}}
+    assert owned_fields(both, "first") == owned_fields(both, "second") == {"f:spec": {"f:etcd": {}}}
 
 
 def test_omitting_an_owned_field_removes_it(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -125,7 +125,7 @@ def test_stored_ownership_is_not_visible_as_an_annotation(cluster: E2eCluster, t
     name = tenants.new_name()
     apply(cluster, name, "first", spec={"etcd": True}).expect(201)
     tenant = tenants.get(name)
-    assert entry(tenant, "first") == {"f:spec": {"f:etcd": {}}}
+    assert owned_fields(tenant, "first") == {"f:spec": {"f:etcd": {}}}
     assert "annotations" not in tenant["metadata"]
 
 

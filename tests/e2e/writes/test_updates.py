@@ -1,5 +1,5 @@
-"""What a PUT and a PATCH may change, and what becomes of the rest (WIRE-D35, WIRE-D47 to WIRE-D50, WIRE-D52, WIRE-D53,
-WIRE-D78)."""
+"""Fields that PUT and PATCH may change, and fields that they ignore or reject (WIRE-D35, WIRE-D47 to WIRE-D50,
+WIRE-D52, WIRE-D53, WIRE-D78)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def merge(cluster: E2eCluster, name: str, body: Object) -> Response:
 
 
 def with_metadata(tenant: Object, **metadata: Any) -> Object:
-    """A copy with other metadata, of no version in particular; None drops a field."""
+    """A copy with changed metadata and without a resourceVersion; None removes a field."""
     body = copy.deepcopy(tenant)
     body["metadata"].pop("resourceVersion")
     for field, value in metadata.items():
@@ -147,12 +147,12 @@ def test_a_non_numeric_resource_version_is_a_bad_request(cluster: E2eCluster, te
 @pytest.mark.parametrize(
     "change",
     [
-        pytest.param({}, id="nothing"),
+        pytest.param({}, id="an empty patch"),
         pytest.param({"metadata": {"labels": {"b": "2", "a": "1"}}}, id="the same labels in another order"),
-        pytest.param({"metadata": {"annotations": {}}}, id="no annotations, said with an empty map"),
-        pytest.param({"metadata": {"finalizers": []}}, id="no finalizers, said with an empty list"),
-        pytest.param({"metadata": {"ownerReferences": []}}, id="no owners, said with an empty list"),
-        pytest.param({"spec": {"resourceQuotas": {}}}, id="a default that is said"),
+        pytest.param({"metadata": {"annotations": {}}}, id="an empty map of annotations"),
+        pytest.param({"metadata": {"finalizers": []}}, id="an empty list of finalizers"),
+        pytest.param({"metadata": {"ownerReferences": []}}, id="an empty list of owners"),
+        pytest.param({"spec": {"resourceQuotas": {}}}, id="an explicit default"),
     ],
 )
 def test_an_equivalent_update_changes_nothing(cluster: E2eCluster, tenants: Tenants, change: Object) -> None:
@@ -173,11 +173,11 @@ def test_an_update_ignores_the_status(cluster: E2eCluster, tenants: Tenants) -> 
 
 
 def test_patches_never_conflict_with_concurrent_status_writes(cluster: E2eCluster, tenants: Tenants) -> None:
-    """WIRE-D78, D84: only who names a version can hear of a conflict."""
+    """Only a patch that names a resourceVersion can fail with a conflict (WIRE-D78, WIRE-D84)."""
     name = tenants.create()["metadata"]["name"]
     release = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}/status"
 
-    def churn(step: int) -> int:
+    def write_status(step: int) -> int:
         body = {"status": {"observedGeneration": step + 1}}
         return cluster.client().request("PATCH", release, body, content_type=MERGE).status
 
@@ -185,6 +185,6 @@ def test_patches_never_conflict_with_concurrent_status_writes(cluster: E2eCluste
         return merge(cluster, name, {"metadata": {"labels": {f"step{step}": "yes"}}}).status
 
     with ThreadPoolExecutor(8) as pool:
-        churned, labelled = pool.map(churn, range(12)), pool.map(label, range(12))
-        assert set(churned) == set(labelled) == {200}
+        status_codes, label_codes = pool.map(write_status, range(12)), pool.map(label, range(12))
+        assert set(status_codes) == set(label_codes) == {200}
     assert tenants.get(name)["metadata"]["labels"] == {f"step{step}": "yes" for step in range(12)}
