@@ -1,4 +1,4 @@
-"""An index that finds any number of values under a key, where most keys have one."""
+"""A map from a key to several values, optimized for keys that have one value."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ _FEW = 8
 
 
 class Multimap(Generic[K, V]):
-    """Values under keys, each once, in no order.
+    """A set of values for each key, without an order.
 
-    A value that is alone under its key needs no set around it, and a few others need no more than a tuple: of ten
-    thousand keys with one value each, those sets would be most of an index, and the garbage collector, which stops
-    everybody, would look at each of them.
+    A single value is stored without a container, and up to eight more in a tuple. With ten thousand keys of one value
+    each, a set for each key would take most of the memory and would be traversed by every garbage collection.
     """
 
     def __init__(self) -> None:
@@ -30,10 +29,10 @@ class Multimap(Generic[K, V]):
         if (many := self._many.get(key)) is not None:
             many[value] = None
         elif value not in (few := self._few.get(key, ())):
-            self._hold(key, (*few, value))
+            self._set_few(key, (*few, value))
 
     def discard(self, key: K, value: V) -> None:
-        """Nothing happens if it is not there."""
+        """Does nothing if the key does not have the value."""
         if key not in self._one:
             return
         if self._one[key] == value:
@@ -41,20 +40,20 @@ class Multimap(Generic[K, V]):
         elif (many := self._many.get(key)) is not None:
             many.pop(value, None)
         else:
-            self._hold(key, tuple(each for each in self._few.get(key, ()) if each != value))
+            self._set_few(key, tuple(each for each in self._few.get(key, ()) if each != value))
 
     def _replace_one(self, key: K) -> None:
-        """By one of the others."""
+        """Replaces the first value of the key with another of its values."""
         if many := self._many.get(key):
             self._one[key], _ = many.popitem()
         elif few := self._few.get(key):
             self._one[key] = few[0]
-            self._hold(key, few[1:])
+            self._set_few(key, few[1:])
         else:
             del self._one[key]
             self._many.pop(key, None)
 
-    def _hold(self, key: K, few: tuple[V, ...]) -> None:
+    def _set_few(self, key: K, few: tuple[V, ...]) -> None:
         if len(few) > _FEW:
             self._many[key] = dict.fromkeys(few)
             del self._few[key]
@@ -64,11 +63,11 @@ class Multimap(Generic[K, V]):
             self._few.pop(key, None)
 
     def __getitem__(self, key: K) -> Collection[V]:
-        """All of a key, none for a key that is not there. The index may change while they are walked."""
+        """All values of a key, empty for an unknown key. The result is a copy: the map may change during iteration."""
         if key not in self._one:
             return ()
         return (self._one[key], *self._few.get(key, ()), *self._many.get(key, ()))
 
     def __iter__(self) -> Iterator[K]:
-        """The keys that have a value."""
+        """Iterates over a copy of the keys that have a value."""
         return iter(tuple(self._one))

@@ -1,6 +1,6 @@
-"""Names on the wire, and the rules that make them. Pure.
+"""Names that other components read from the API, and the rules by which they are built. Pure.
 
-What other components of a platform read must be spelled as here; what is ours alone is under `apps.cozystack.io/`.
+Names shared with other platform components are fixed; names private to this server are under `apps.cozystack.io/`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ GROUP = "apps.cozystack.io"
 VERSION = "v1alpha1"
 KIND = "Tenant"
 
-# Services that a Tenant's spec turns on, or leaves to the nearest ancestor that has them; `gateway` is a case apart.
-FLAGS = ("etcd", "monitoring", "ingress", "seaweedfs", "computeplane")
+# Boolean fields of a Tenant's spec that enable a service. `gateway` is separate, for it may also be unset.
+SERVICE_FLAGS = ("etcd", "monitoring", "ingress", "seaweedfs", "computeplane")
 
 ROOT_NAME = "root"
 ROOT_NAMESPACE = "tenant-root"
 NAMESPACE_PREFIX = "tenant-"
 RELEASE_PREFIX = "tenant-"
 
-# A HelmRelease that holds a Tenant.
+# Labels of a HelmRelease that stores a Tenant.
 APPLICATION_KIND_LABEL = "apps.cozystack.io/application.kind"
 APPLICATION_GROUP_LABEL = "apps.cozystack.io/application.group"
 APPLICATION_NAME_LABEL = "apps.cozystack.io/application.name"
@@ -29,7 +29,7 @@ SHARD_LABEL = "sharding.fluxcd.io/key"
 USER_KEY_PREFIX = "apps.cozystack.io-"
 RELEASE_SELECTOR = f"{APPLICATION_KIND_LABEL}={KIND},{APPLICATION_GROUP_LABEL}={GROUP}"
 
-# Annotations of that HelmRelease which clients never see.
+# Annotations of that HelmRelease that are never shown to clients.
 MANAGED_FIELDS_ANNOTATION = "apps.cozystack.io/managed-fields"
 FINDINGS_ANNOTATION = "apps.cozystack.io/tenant-status"
 LONG_KEYS_ANNOTATION = "apps.cozystack.io/long-keys"
@@ -39,10 +39,10 @@ TENANT_FINALIZER = "apps.cozystack.io/tenant"
 FLUX_FINALIZER = "finalizers.fluxcd.io"
 HIDDEN_FINALIZERS = frozenset((TENANT_FINALIZER, FLUX_FINALIZER))
 
-# A Tenant's own annotation.
+# An annotation of the Tenant itself.
 CASCADE_ANNOTATION = "tenant.cozystack.io/allow-cascading-deletion"
 
-# The Namespace of a Tenant.
+# Labels and annotations of a Tenant's Namespace.
 ANCESTOR_LABEL_PREFIX = "tenant.cozystack.io/"
 NAMESPACE_LABEL_PREFIX = "namespace.cozystack.io/"
 HOST_LABEL = f"{NAMESPACE_LABEL_PREFIX}host"
@@ -56,7 +56,7 @@ _NAME_RULE = (
     "tenant names must start with a lowercase letter and contain only lowercase letters and digits; "
     "dashes are not allowed"
 )
-# A Helm release's name holds 53 characters, and `tenant-` stands before the Tenant's.
+# The name of a Helm release has at most 53 characters, and starts with `tenant-`.
 MAX_NAME = 53 - len(RELEASE_PREFIX)
 MAX_NAMESPACE = 63
 MAX_HOST = 253
@@ -69,7 +69,7 @@ def is_root(namespace: str, name: str) -> bool:
 
 
 def workload_namespace(parent_namespace: str, name: str) -> str:
-    """The namespace of a Tenant that lives in `parent_namespace` (R-039 to R-041)."""
+    """The workload namespace of the Tenant `name` in `parent_namespace` (R-039 to R-041)."""
     if parent_namespace == ROOT_NAMESPACE:
         return ROOT_NAMESPACE if name == ROOT_NAME else NAMESPACE_PREFIX + name
     return f"{parent_namespace}-{name}"
@@ -80,12 +80,12 @@ def release_name(name: str) -> str:
 
 
 def tenant_name(release: str) -> str | None:
-    """The Tenant that a HelmRelease of this name holds, None if the name is no Tenant's."""
+    """The name of the Tenant that a HelmRelease of this name stores, None if it cannot store one."""
     return release[len(RELEASE_PREFIX) :] or None if release.startswith(RELEASE_PREFIX) else None
 
 
 def tenant_name_errors(parent_namespace: str, name: str) -> list[FieldError]:
-    """Everything that is wrong with the name of a new Tenant in this namespace (R-032 to R-034, R-044, WIRE-D41)."""
+    """All errors in the name of a new Tenant in this namespace (R-032 to R-034, R-044, WIRE-D41)."""
     problems = []
     if not _NAME.fullmatch(name):
         problems.append(_NAME_RULE)
@@ -105,12 +105,12 @@ def tenant_name_errors(parent_namespace: str, name: str) -> list[FieldError]:
 
 
 def canonical_host(host: str) -> str:
-    """One spelling a host, to compare by: lower case, no trailing dot (ATTACK-08, FACT-5)."""
+    """The form in which hosts are compared: lower case, without a trailing dot (ATTACK-08, FACT-5)."""
     return host.lower().removesuffix(".")
 
 
 def host_errors(host: str) -> list[str]:
-    """What keeps `host` from being a domain in its one canonical form (ATTACK-08); nothing for a good one."""
+    """The reasons why `host` is not a domain name in canonical form (ATTACK-08), empty for a valid one."""
     if not host:
         return ["must not be empty"]
     problems = []
@@ -132,7 +132,7 @@ def host_errors(host: str) -> list[str]:
 
 
 def user_key(stored: str) -> str | None:
-    """The key of a user's label or annotation that is stored under `stored`, None if that is no user's."""
+    """The key of the user's label or annotation that is stored as `stored`, None if it is not a user's."""
     if not stored.startswith(USER_KEY_PREFIX):
         return None
     key = stored[len(USER_KEY_PREFIX) :]
@@ -140,9 +140,9 @@ def user_key(stored: str) -> str | None:
 
 
 def stored_key(key: str) -> str | None:
-    """Where a user's label or annotation is stored: `apps.cozystack.io-` before its key.
+    """The key under which a user's label or annotation is stored: its own with the prefix `apps.cozystack.io-`.
 
-    None if that is longer than a key may be (63 characters for a name, 253 for a prefix).
+    None if that exceeds the limits of a key (63 characters for its name, 253 for its prefix).
     """
     prefix, slash, _ = key.rpartition("/")
     fits = len(USER_KEY_PREFIX) + len(prefix if slash else key) <= (253 if slash else 63)

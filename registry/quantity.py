@@ -16,7 +16,7 @@ _BINARY = {suffix: 2 ** (10 * power) for power, suffix in enumerate(("Ki", "Mi",
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _LARGEST = Fraction(2**63 - 1)
 _SMALLEST = Fraction(1, 10**9)
-# Beyond these, a quantity is the largest or the smallest there is, whatever its digits.
+# Longer quantities are rejected; larger exponents saturate to the largest or the smallest value.
 _LONGEST = 128
 _EXPONENT_LIMIT = 256
 
@@ -24,9 +24,9 @@ FORMAT_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([e
 
 
 def parse(quantity: str | int) -> Fraction:
-    """The exact value, as Kubernetes keeps it: no finer than 1n (rounded away from zero), no more than 2^63-1.
+    """The exact value as Kubernetes stores it: rounded away from zero to whole 1n, and limited to 2^63-1.
 
-    Raises ValueError with Kubernetes' rule as its text.
+    Raises ValueError with the text that Kubernetes has for it.
     """
     if isinstance(quantity, int):
         return max(-_LARGEST, min(_LARGEST, Fraction(quantity)))
@@ -52,14 +52,14 @@ def canonical(quantity: str | int) -> str:
     match = _QUANTITY.fullmatch(str(quantity))
     if match is not None and match["exponent"] is not None:
         return _with_suffix(value, 1000, [f"e{3 * power}" if power else "" for power in range(7)])
-    # below 1Ki, and where it would not be exact, a binary suffix is no use
+    # a binary suffix is used only for whole numbers from 1Ki on
     if match is not None and match["suffix"] in _BINARY and abs(value) >= 1024 and value.denominator == 1:
         return _with_suffix(value, 1024, ["", *_BINARY])
     return _with_suffix(value, 1000, ["", "k", "M", "G", "T", "P", "E"])
 
 
 def _with_suffix(value: Fraction, factor: int, suffixes: Sequence[str]) -> str:
-    """The whole number with the largest suffix that leaves it one."""
+    """Formats the value with the largest suffix that leaves a whole number before it."""
     power = 0
     while value and power + 1 < len(suffixes) and (value / factor ** (power + 1)).denominator == 1:
         power += 1
@@ -69,7 +69,7 @@ def _with_suffix(value: Fraction, factor: int, suffixes: Sequence[str]) -> str:
 
 
 def to_text(value: Fraction) -> str:
-    """A quantity of this value, in decimal form and exact: whole, or in m, u or n."""
+    """The value as a decimal quantity: a whole number, or an exact multiple of m, u or n."""
     for suffix, factor in (("", 1), ("m", 10**3), ("u", 10**6), ("n", 10**9)):
         scaled = value * factor
         if scaled.denominator == 1:

@@ -1,4 +1,4 @@
-"""Structural OpenAPI schemas from pydantic models: no references, no unions, no titles."""
+"""Converts pydantic models to structural OpenAPI schemas: without references, unions and titles."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ INT_OR_STRING: Schema = {"x-kubernetes-int-or-string": True}
 
 
 def structural_schema(model: type[BaseModel]) -> Schema:
-    """The schema of `model` by alias. `X | None` becomes X, `int | str` becomes int-or-string; a default stays.
+    """The schema of `model` with field aliases as names. `X | None` becomes X, `int | str` becomes int-or-string.
 
-    Raises ValueError for a model that no structural schema can describe.
+    Defaults are preserved. Raises ValueError for a model that a structural schema cannot describe.
     """
     document = model.model_json_schema(by_alias=True, mode="validation")
     definitions = document.pop("$defs", {})
@@ -38,7 +38,7 @@ def _structural(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
             case "items":
                 schema[key] = _structural(value, definitions)
             case "additionalProperties":
-                # unknown fields are pruned wherever no schema is given for them: a boolean says nothing more
+                # fields without a schema are pruned anyway, so a boolean adds nothing
                 if isinstance(value, dict):
                     schema[key] = _structural(value, definitions)
             case "default" if value is None:
@@ -51,9 +51,9 @@ def _structural(node: dict[str, Any], definitions: dict[str, Any]) -> dict[str, 
 
 
 def _one_of(choices: list[dict[str, Any]]) -> dict[str, Any]:
-    some = [choice for choice in choices if choice.get("type") != "null"]
-    if len(some) == 1:
-        return some[0]
-    if {choice.get("type") for choice in some} == {"integer", "string"}:
+    non_null = [choice for choice in choices if choice.get("type") != "null"]
+    if len(non_null) == 1:
+        return non_null[0]
+    if {choice.get("type") for choice in non_null} == {"integer", "string"}:
         return dict(INT_OR_STRING)
     raise ValueError("a union has no structural form")

@@ -1,4 +1,4 @@
-"""How long to wait before the next try: longer each time, with jitter so that replicas do not try together."""
+"""Exponential backoff with jitter, so that replicas do not retry at the same time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class Backoff:
-    """Doubles from `first` to `longest` seconds; up to as much again is added at random, as client-go does."""
+    """Doubles the delay from `first` to `longest` seconds, and adds up to 100% jitter as client-go does."""
 
     def __init__(
         self, *, first: float = 0.8, longest: float = 30.0, jitter: Callable[[], float] = random.random
@@ -21,7 +21,7 @@ class Backoff:
         self._next = self._first
 
     def next(self) -> float:
-        """Seconds to wait now, at most `longest`."""
+        """The seconds to wait before the next attempt, at most `longest`."""
         delay = self._next
         self._next = min(self._longest, delay * 2)
         return min(self._longest, delay * (1 + self._jitter()))

@@ -1,6 +1,6 @@
-"""Host over HTTP: kubernetes-asyncio's configuration, TLS and credentials, and raw JSON instead of generated models.
+"""The ClusterClient over HTTP: kubernetes-asyncio's configuration, TLS and credentials, and plain JSON documents.
 
-Nothing is tried twice here, but for a call whose credentials had to be renewed.
+Calls are not retried, except once after the server rejected the credentials and they were renewed.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from registry.cluster.watch_decoder import WatchDecoder
 
 _CONNECT_TIMEOUT = 10.0
 _REQUEST_TIMEOUT = 30.0
-# A host sends a bookmark about every minute: a stream that is silent for longer may be a dead connection.
+# kube-apiserver sends a bookmark about every minute: a stream that is silent for longer may be a dead connection.
 _WATCH_SILENCE = 100.0
 _TOKEN_SECONDS = 30.0
 _POOL = 100
 _PAGE = 500
 _USER_AGENT = "tenant-apiserver"
-# What kube-apiserver says of a path that begins with a group that it does not have.
+# kube-apiserver's answer to a path of an API group that it does not serve.
 _UNKNOWN_PATH = b"404 page not found"
-_NOT_ACCEPTED = "the host API does not accept the credentials of this server"
-# What goes wrong between two machines; ValueError is a body that is not JSON.
+_NOT_ACCEPTED = "kube-apiserver does not accept the credentials of this server"
+# Network failures, and ValueError for a body that is not JSON.
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ValueError)
-# Parsing this much of a list takes some milliseconds.
+# Parsing a chunk of a list of this size takes a few milliseconds.
 _CHUNK = 128 * 1024
 
 Refresh = Callable[[], Awaitable[None]]
@@ -55,10 +55,10 @@ def _unobserved(method: str, host: str, code: int | None) -> None:
 
 
 class HttpClusterClient:
-    """A Host. Watches have connections of their own, so that they never keep a call waiting.
+    """A ClusterClient. Watches use a connection pool of their own, so that they never delay a call.
 
-    `refresh` renews the configuration's credentials; it is called when the host no longer accepts them. `observe` is
-    told of every request.
+    `refresh` renews the configuration's credentials after the server rejected them. `observe` is called for every
+    request.
     """
 
     def __init__(
@@ -80,8 +80,8 @@ class HttpClusterClient:
     async def connect(
         cls, kubeconfig: Path | None = None, *, observe: RequestObserver = _unobserved
     ) -> HttpClusterClient:
-        """A client of the cluster that `kubeconfig` names, else of the cluster that this process runs in, else of the
-        one that kubectl would use. Raises ValueError if there is none."""
+        """Connects to the cluster of `kubeconfig`; without one, to the cluster that this process runs in, or else to
+        the one that kubectl would use. Raises ValueError if there is none."""
         configuration = Configuration()
         if kubeconfig is None and await asyncio.to_thread(load_in_cluster, configuration):
             return cls(configuration, observe=observe)
@@ -129,21 +129,21 @@ class HttpClusterClient:
         res: ClusterResource,
         namespace: str = "",
         *,
-        take: Callable[[Object], None],
+        visit: Callable[[Object], None],
         resource_version: str = "",
         label_selector: str = "",
         field_selector: str = "",
     ) -> str:
         selection = {"labelSelector": label_selector, "fieldSelector": field_selector}
-        # a limit means something else beside a version of one's own: exactly that one
-        known = resource_version not in ("", "0")
-        start = {"resourceVersionMatch": "NotOlderThan"} if known else {"limit": str(_PAGE)}
+        # kube-apiserver reads `limit` beside a resourceVersion as a request for exactly that version
+        has_version = resource_version not in ("", "0")
+        start = {"resourceVersionMatch": "NotOlderThan"} if has_version else {"limit": str(_PAGE)}
         url = self._url(res.path(namespace), {**selection, **start, "resourceVersion": resource_version})
-        metadata = await self._authorized(partial(self._walk, url, take))
+        metadata = await self._authorized(partial(self._list_page, url, visit))
         version: str = metadata["resourceVersion"]
         while token := metadata.get("continue"):
             url = self._url(res.path(namespace), {**selection, "limit": str(_PAGE), "continue": token})
-            metadata = await self._authorized(partial(self._walk, url, take))
+            metadata = await self._authorized(partial(self._list_page, url, visit))
         return version
 
     async def create(
@@ -189,7 +189,7 @@ class HttpClusterClient:
         return await self._call("DELETE", res.path(namespace, name), body=body)
 
     async def discover(self, api_version: str) -> Object:
-        """The APIResourceList of a version of a group. Raises StatusError, a 404 if the host has no such version."""
+        """The APIResourceList of a group version. Raises StatusError, with code 404 if the version is not served."""
         group, _, version = api_version.rpartition("/")
         path = ClusterResource(group, version, "", "").path().rstrip("/")
         return await self._call("GET", path)
@@ -225,23 +225,23 @@ class HttpClusterClient:
 
     async def _stream(self, url: URL) -> AsyncGenerator[WatchEvent, None]:
         timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_WATCH_SILENCE)
-        frames = WatchDecoder()
+        decoder = WatchDecoder()
         streaming = False
         try:
             headers = await self._headers("")
             async with self._watches.get(url, headers=headers, **self._options(timeout)) as response:
                 if response.status != 200:
-                    await self._answer(response)
+                    await self._decode_response(response)
                     raise ClusterUnreachable
                 streaming = True
                 async for chunk in response.content.iter_any():
-                    for event in frames.feed(chunk):
+                    for event in decoder.feed(chunk):
                         yield event
         except _Unauthorized as e:
-            await self._renew(e)
+            await self._renew_credentials(e)
             raise ClusterUnreachable(_NOT_ACCEPTED) from e
         except _FAILURES as e:
-            # a stream that falls silent has ended; whether the host is still there, the next call finds out
+            # a silent stream counts as ended; the next call shows whether the server is still reachable
             if not (streaming and isinstance(e, aiohttp.SocketTimeoutError)):
                 raise ClusterUnreachable from e
 
@@ -259,11 +259,11 @@ class HttpClusterClient:
         return await self._authorized(partial(self._send, method, url, data, content_type))
 
     async def _authorized(self, send: Callable[[], Awaitable[Object]]) -> Object:
-        """What `send` gives, with renewed credentials if the host does not take those that there are."""
+        """Calls `send`, and once more with renewed credentials if the server answers 401."""
         try:
             return await send()
         except _Unauthorized as e:
-            await self._renew(e)
+            await self._renew_credentials(e)
         try:
             return await send()
         except _Unauthorized as e:
@@ -276,30 +276,30 @@ class HttpClusterClient:
             async with self._calls.request(
                 method, url, data=data, headers=headers, **self._options(timeout)
             ) as response:
-                return await self._answer(response)
+                return await self._decode_response(response)
         except _FAILURES as e:
             raise ClusterUnreachable from e
 
-    async def _walk(self, url: URL, take: Callable[[Object], None]) -> Object:
-        """Give each item of a list to `take`; the metadata of the list."""
+    async def _list_page(self, url: URL, visit: Callable[[Object], None]) -> Object:
+        """Calls `visit` with each item of a list page and returns the metadata of the list."""
         timeout = ClientTimeout(total=None, sock_connect=_CONNECT_TIMEOUT, sock_read=_REQUEST_TIMEOUT)
         items = ListDecoder()
         try:
             headers = await self._headers("")
             async with self._calls.get(url, headers=headers, **self._options(timeout)) as response:
                 if response.status != 200:
-                    return await self._answer(response)
+                    return await self._decode_response(response)
                 async for chunk in response.content.iter_chunked(_CHUNK):
                     for item in items.feed(chunk):
-                        take(item)
-                    # what has arrived already is given out without a pause
+                        visit(item)
+                    # chunks that have already arrived are read without yielding to the event loop
                     await asyncio.sleep(0)
                 return items.metadata()
         except _FAILURES as e:
             raise ClusterUnreachable from e
 
-    async def _answer(self, response: ClientResponse) -> Object:
-        """The document of an answer. Raises the StatusError that it is, and ValueError if it is no document."""
+    async def _decode_response(self, response: ClientResponse) -> Object:
+        """Decodes the body. Raises StatusError for an error response and ValueError for an invalid body."""
         body = await response.read()
         if response.status == 401:
             raise _Unauthorized
@@ -307,16 +307,16 @@ class HttpClusterClient:
             raise NotServed
         document = deepjson.loads(body)
         if not isinstance(document, dict):
-            raise ValueError("the host's answer is not an object")
+            raise ValueError("the response is not a JSON object")
         if response.status >= 300:
             if document.get("kind") != "Status":
-                raise ValueError(f"the host's answer {response.status} is not a Status")
+                raise ValueError(f"the response with code {response.status} is not a Status")
             raise errors.from_status(document, response.status)
         return document
 
-    async def _renew(self, refused: _Unauthorized) -> None:
+    async def _renew_credentials(self, rejection: _Unauthorized) -> None:
         if self._refresh is None:
-            raise ClusterUnreachable(_NOT_ACCEPTED) from refused
+            raise ClusterUnreachable(_NOT_ACCEPTED) from rejection
         try:
             await self._refresh()
         except _FAILURES as e:
@@ -326,15 +326,15 @@ class HttpClusterClient:
         headers = {"Accept": "application/json", "User-Agent": _USER_AGENT}
         if content_type:
             headers["Content-Type"] = content_type
-        await self._follow_token()
+        await self._refresh_token()
         if token := self._configuration.api_key.get("BearerToken"):
             headers["Authorization"] = token
         elif self._configuration.username:
             headers["Authorization"] = self._configuration.get_basic_auth_token()
         return headers
 
-    async def _follow_token(self) -> None:
-        """Let the configuration look for a rotated service account token now and then."""
+    async def _refresh_token(self) -> None:
+        """Reloads the service account token at most every 30 seconds, since the kubelet rotates it."""
         hook, now = self._configuration.refresh_api_key_hook, asyncio.get_running_loop().time()
         if hook is not None and now >= self._token_checked + _TOKEN_SECONDS:
             self._token_checked = now
@@ -349,12 +349,12 @@ class HttpClusterClient:
         return options
 
     def _url(self, path: str, query: Mapping[str, str]) -> URL:
-        given = {name: value for name, value in query.items() if value}
-        return URL(self._base + path, encoded=True).with_query(given)
+        nonempty = {name: value for name, value in query.items() if value}
+        return URL(self._base + path, encoded=True).with_query(nonempty)
 
 
 class _Unauthorized(Exception):
-    """The host does not know who this server is: never the fault of the caller that is being served."""
+    """The server rejected the credentials of this process; the client that is being served is not at fault."""
 
 
 def _write_query(dry_run: bool, field_manager: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How the host is reached: kubernetes-asyncio's configuration out of a cluster or a kubeconfig, and its connections."""
+"""Connection settings from a pod's service account or a kubeconfig, and HTTP sessions over kubernetes-asyncio."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from yarl import URL
 from registry.cluster.kubernetes_asyncio_shim import ConfigException, Configuration, RESTClientObject, config
 
 _READ_BUFFER = 2 * 1024 * 1024
-# What the library says of a kubeconfig, and what it stumbles over in a file of another form.
+# The exceptions with which the library fails on an invalid kubeconfig, documented and accidental ones.
 _UNREADABLE = (ConfigException, OSError, YAMLError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def load_in_cluster(configuration: Configuration) -> bool:
-    """Whether this process runs in a cluster, whose credentials `configuration` then has."""
+    """Loads the service account of the pod into `configuration`. Returns False outside a cluster."""
     try:
         config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
     except ConfigException:
@@ -28,7 +28,8 @@ def load_in_cluster(configuration: Configuration) -> bool:
 
 
 async def load_kubeconfig(configuration: Configuration, path: Path | None) -> None:
-    """Raises ValueError. A thread has a loop for it: files are read, and a credential plugin may run."""
+    """Loads a kubeconfig in a thread with an event loop of its own, because it reads files and may run a credential
+    plugin. Raises ValueError."""
     loading = config.load_kube_config(
         config_file=str(path) if path is not None else None, client_configuration=configuration
     )
@@ -39,12 +40,12 @@ async def load_kubeconfig(configuration: Configuration, path: Path | None) -> No
 
 
 RequestObserver = Callable[[str, str, int | None], None]
-"""Told of a request: method, host and status code, None if no answer came."""
+"""Called after each request with its method, host and status code, None if there was no response."""
 
 
 def open_session(transport: RESTClientObject, observe: RequestObserver) -> aiohttp.ClientSession:
-    """A session over the library's connections that does not read the environment, and .netrc in a thread, for every
-    single request. `observe` is told once the head of an answer is there, or it is clear that none will come."""
+    """A session over the library's connector. Unlike the library's own session it does not read proxy variables and
+    .netrc for each request. `observe` is called when the response headers arrive or the request fails."""
     return aiohttp.ClientSession(
         connector=transport.pool_manager.connector,
         connector_owner=False,
@@ -67,7 +68,7 @@ def _tracing(observe: RequestObserver) -> aiohttp.TraceConfig:
 
 
 def environment_proxy(url: URL) -> str | None:
-    """The proxy that the environment names for this URL."""
+    """The proxy for this URL according to the environment variables."""
     if urllib.request.proxy_bypass(url.host or ""):
         return None
     return urllib.request.getproxies().get(url.scheme)

@@ -1,4 +1,4 @@
-"""Handlers of informers: what one is told, one that heeds nothing, and those that take down what matters of objects."""
+"""The interface between informers and their event handlers, and base classes for handlers (client-go's tools/cache)."""
 
 from __future__ import annotations
 
@@ -15,41 +15,41 @@ V = TypeVar("V")
 
 
 class EventHandler(Protocol):
-    """What an informer tells. None of these may block or raise."""
+    """Receives the changes that an informer sees. Methods must not block or raise."""
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        """Everything there is, at version `rv`: after a start, and after a gap in what was seen. Nothing else is told
-        until it returns, so it can take its time (`in_slices`)."""
+        """Receives all objects at version `rv`, at start and after a gap in the watch. Other calls wait until it
+        returns, so it yields to the event loop in between (`iterate_cooperatively`)."""
         ...
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
-        """ADDED, MODIFIED or DELETED. `obj` may not be changed; of a deleted object it is the last state."""
+        """Receives an event: `type` is ADDED, MODIFIED or DELETED. `obj` must not be changed; a deleted object comes in
+        its last state."""
         ...
 
     def bookmark(self, rv: int) -> None:
-        """Nothing else happened up to `rv`."""
+        """Reports that there were no other changes up to `rv`."""
         ...
 
     def set_cluster_error(self, error: StatusError | None) -> None:
-        """The host cannot be watched, for this reason; None: it can again."""
+        """Reports why the cluster cannot be watched; None once it can be watched again."""
         ...
 
 
 class NoOpEventHandler:
-    """An EventHandler that heeds nothing: who extends it says what it heeds. What was missed while the host was away
-    comes with `replace`."""
+    """An EventHandler that ignores everything; subclasses override the methods that they need."""
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        """Nothing to do."""
+        pass
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
-        """Nothing to do."""
+        pass
 
     def bookmark(self, rv: int) -> None:
-        """Nothing to do."""
+        pass
 
     def set_cluster_error(self, error: StatusError | None) -> None:
-        """Nothing to do."""
+        pass
 
 
 class SyncingHandler(NoOpEventHandler, ABC):
@@ -57,11 +57,11 @@ class SyncingHandler(NoOpEventHandler, ABC):
 
     @abstractmethod
     def _known_keys(self) -> Iterable[Key]:
-        """The objects of which something is held."""
+        """The keys of all objects that the handler has state for."""
 
     @abstractmethod
     def _sync(self, key: Key, obj: Object | None) -> None:
-        """None for an object that is not there."""
+        """Brings the handler's state of one object up to date; `obj` is None if it does not exist."""
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         gone = set(self._known_keys())
@@ -77,65 +77,65 @@ class SyncingHandler(NoOpEventHandler, ABC):
 
 
 class ProjectionStore(SyncingHandler, Generic[V]):
-    """Takes down what matters of each object, and tells of changes of just that.
+    """Stores a projection of each object and reports when the projection changes.
 
-    `view` gives what matters of an object, None if nothing does; it is pure, and its values can be compared.
-
-    `changed` is told an object's key, with what mattered of it before and what does now; None of one that is not there.
+    `project` is pure and returns a comparable value, or None to ignore the object. `on_change` is called with the key,
+    the previous and the new value; None stands for no value.
     """
 
     def __init__(
         self, *, project: Callable[[Object], V | None], on_change: Callable[[Key, V | None, V | None], None]
     ) -> None:
-        self._view = project
-        self._changed = on_change
-        self._held: dict[Key, V] = {}
+        self._project = project
+        self._on_change = on_change
+        self._values_by_key: dict[Key, V] = {}
 
     def get(self, key: Key) -> V | None:
-        return self._held.get(key)
+        return self._values_by_key.get(key)
 
     def items(self) -> Sequence[tuple[Key, V]]:
-        return tuple(self._held.items())
+        return tuple(self._values_by_key.items())
 
     def _known_keys(self) -> Iterable[Key]:
-        return self._held
+        return self._values_by_key
 
     def _sync(self, key: Key, obj: Object | None) -> None:
-        before, now = self._held.get(key), None if obj is None else self._view(obj)
-        if before == now:
+        before, after = self._values_by_key.get(key), None if obj is None else self._project(obj)
+        if before == after:
             return
-        if now is None:
-            del self._held[key]
+        if after is None:
+            del self._values_by_key[key]
         else:
-            self._held[key] = now
-        self._changed(key, before, now)
+            self._values_by_key[key] = after
+        self._on_change(key, before, after)
 
 
 class ProjectionByNamespace(SyncingHandler, Generic[V]):
-    """Keeps one value an object, of those for which `value` is not None.
+    """Stores a projection of each object, grouped by namespace; `project` returns None to ignore an object.
 
-    `concern` is told the Namespace of an object that changed it.
+    `on_change` is called with the namespace of an object whose projection changed.
     """
 
     def __init__(self, project: Callable[[Object], V | None], *, on_change: Callable[[str], None]) -> None:
-        self._value = project
-        self._concern = on_change
+        self._project = project
+        self._on_change = on_change
         self._values: dict[str, dict[str, V]] = {}
 
     def values(self, namespace: str) -> Mapping[str, V]:
-        """By name."""
+        """The values of a namespace by object name."""
         return self._values.get(namespace, {})
 
     def put(self, key: Key, value: V | None) -> bool:
-        """Whether that is new. Nobody is told: what a write of ours came to is no news when its event comes."""
-        held = self._values.get(key.namespace, {})
-        if held.get(key.name) == value:
+        """Sets or removes a value without calling `on_change`, and returns whether it differs. Called directly with the
+        result of a write, it keeps the event of that write from being reported."""
+        values = self._values.get(key.namespace, {})
+        if values.get(key.name) == value:
             return False
         if value is not None:
-            self._values.setdefault(key.namespace, held)[key.name] = value
+            self._values.setdefault(key.namespace, values)[key.name] = value
             return True
-        del held[key.name]
-        if not held:
+        del values[key.name]
+        if not values:
             del self._values[key.namespace]
         return True
 
@@ -143,12 +143,12 @@ class ProjectionByNamespace(SyncingHandler, Generic[V]):
         return (Key(namespace, name) for namespace, values in self._values.items() for name in values)
 
     def _sync(self, key: Key, obj: Object | None) -> None:
-        if self.put(key, None if obj is None else self._value(obj)):
-            self._concern(key.namespace)
+        if self.put(key, None if obj is None else self._project(obj)):
+            self._on_change(key.namespace)
 
 
 class RelistListener(NoOpEventHandler):
-    """Only tells when everything there is of a kind has been seen anew."""
+    """Calls back after each complete list of the objects."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self._callback = callback

@@ -1,6 +1,6 @@
-"""One list and one watch of a kind of the host, however many listen; it recovers from anything but cancellation.
+"""Lists and watches the objects of one resource for any number of handlers, and recovers from every error.
 
-Handlers are called in resourceVersion order, in the order in which they were added, one at a time.
+Handlers are called one at a time and in the order in which they were added, with events in resourceVersion order.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from registry.cluster.watch_decoder import MalformedStream
 
 _logger = logging.getLogger(__name__)
 _WATCH_SECONDS = 300
-# An API server that does not know sendInitialEvents may ignore it and never send the bookmark that ends them.
+# An API server that does not know sendInitialEvents may ignore it and never send the bookmark after them.
 _INITIAL_EVENTS_SECONDS = 60.0
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _GONE = 410
-# The host has forgotten versions that it once gave out: it was restored from a backup.
-_FROM_THE_FUTURE = "ResourceVersionTooLarge"
+# kube-apiserver does not have the version yet: etcd was restored from an older backup.
+_VERSION_TOO_LARGE = "ResourceVersionTooLarge"
 _LONGEST_RETRY_AFTER = 30
-# A watch that ends at once is tried again after a pause, not in a tight loop.
+# A shorter watch is followed by a pause, to avoid a tight loop.
 _VERY_SHORT_SECONDS = 1.0
 
 
 class Informer:
-    """`store` holds the objects, unless `keep` is False: for a kind whose handlers keep what they need.
+    """`store` has the objects, unless `store_objects` is False because the handlers store what they need.
 
-    `slim` gives what is wanted of an object: the store and the handlers see that and no more. It changes nothing.
-    `listed` is set once everything has come from the host for the first time, `synced` once the handlers were told of
-    it, and `told` once those were that stand behind the others; all stay set.
+    `transform` returns the object that the store and the handlers see; it does not modify its argument. Of the first
+    complete list, `listed` is set when it has arrived, `synced` when the handlers have processed it, and `late_synced`
+    when the late handlers have, too.
     """
 
     def __init__(
@@ -58,18 +58,18 @@ class Informer:
         self._resource = resource
         self._namespace = namespace
         self._selectors = {"label_selector": label_selector, "field_selector": field_selector}
-        self._keep = store_objects
-        self._slim = transform
+        self._store_objects = store_objects
+        self._transform = transform
         self._backoff = backoff or Backoff()
         self._sleep = sleep
         self._handlers: list[EventHandler] = []
-        self._behind: list[EventHandler] = []
-        self._until: Callable[[], Awaitable[Any]] = _nothing
+        self._late_handlers: list[EventHandler] = []
+        self._before_late_handlers: Callable[[], Awaitable[Any]] = _nothing
         self._rv = 0
         self._list_from = "0"
         self._watch_list = True
         self._cluster_error: StatusError | None = None
-        self._awake = asyncio.Event()
+        self._retry = asyncio.Event()
         self.listed = asyncio.Event()
         self.synced = asyncio.Event()
         self.late_synced = asyncio.Event()
@@ -81,48 +81,47 @@ class Informer:
 
     @property
     def reachable(self) -> bool:
-        """Whether the last call to the host went well."""
+        """Whether the last call succeeded."""
         return self._cluster_error is None
 
     @property
     def resource_version(self) -> int:
-        """The version up to which everything was seen, 0 before the first list or while a new one is due."""
+        """The version up to which all events were processed, 0 before the first list and when a new one is needed."""
         return self._rv
 
     def add_handler(self, handler: EventHandler, *, late: bool = False) -> None:
-        """One that is `behind` is told after the others. Raises RuntimeError once everything has been seen: a handler
-        that comes later would not be told of it."""
+        """Adds a handler; a `late` one is called after all others. Raises RuntimeError after the first list, which the
+        handler would miss."""
         if self.synced.is_set():
-            raise RuntimeError(f"the informer of {self._resource.plural} has told its handlers already")
-        (self._behind if late else self._handlers).append(handler)
+            raise RuntimeError(f"the informer of {self._resource.plural} has called its handlers already")
+        (self._late_handlers if late else self._handlers).append(handler)
 
     def delay_late_handlers(self, until: Callable[[], Awaitable[Any]]) -> None:
-        """Handlers that are behind are told of everything there is after `until`, which is called each time; no event
-        is told before that."""
-        self._until = until
+        """Awaits `until` before late handlers get a complete list, each time; later events wait for it, too."""
+        self._before_late_handlers = until
 
     async def run(self) -> None:
         """Runs until it is cancelled."""
         while True:
-            delay = await self._round()
+            delay = await self._list_and_watch()
             if delay:
                 await self._pause(delay)
 
     def retry_now(self) -> None:
-        """Do not wait any longer before the next try: someone has just had an answer from the host."""
-        self._awake.set()
+        """Ends the pause before the next attempt, because another call has just succeeded."""
+        self._retry.set()
 
     async def _pause(self, delay: float) -> None:
-        self._awake.clear()
-        waits = [asyncio.ensure_future(self._sleep(delay)), asyncio.ensure_future(self._awake.wait())]
+        self._retry.clear()
+        waits = [asyncio.ensure_future(self._sleep(delay)), asyncio.ensure_future(self._retry.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
 
-    async def _round(self) -> float:
-        """List if needed, then watch until the stream ends. Seconds to wait before the next round."""
+    async def _list_and_watch(self) -> float:
+        """Lists if needed, then watches until the stream ends. Returns the seconds to wait before the next round."""
         try:
             if self._cluster_error is not None:
                 await self._probe()
@@ -131,103 +130,103 @@ class Informer:
             await self._list()
             return 0.0
         except StatusError as e:
-            return self._failed(e)
+            return self._handle_error(e)
         except Exception:
-            # neither a damaged object nor a handler's mistake may end the informer: all is read anew
+            # an invalid object or a bug in a handler must not end the informer
             _logger.exception("informer of %s: starting over", self._resource.plural)
             self._start_over()
             return self._backoff.next()
 
-    def _failed(self, error: StatusError) -> float:
-        gone = error.code == _GONE or any(cause.get("reason") == _FROM_THE_FUTURE for cause in error.causes)
-        # a watch that asks for everything names no version that could be gone: that one is refused like any other
+    def _handle_error(self, error: StatusError) -> float:
+        gone = error.code == _GONE or any(cause.get("reason") == _VERSION_TOO_LARGE for cause in error.causes)
+        # a watch that starts with initial events names no version that could have expired
         if gone and (self._rv or not self._watch_list):
-            _logger.info("informer of %s: version %d is not held, listing anew", self._resource.plural, self._rv)
+            _logger.info("informer of %s: version %d is not available, listing again", self._resource.plural, self._rv)
             self._start_over()
             return self._backoff.next()
         if not self._rv and self._watch_list and not isinstance(error, ClusterUnreachable):
-            # with which code it is refused depends on what is missing: the parameter (400, 422), the storage's
-            # support for it (an etcd before 3.4.31), or for the moment the cache
+            # sendInitialEvents is rejected with different codes: the parameter is unknown (400, 422), the storage does
+            # not support it (etcd before 3.4.31), or the watch cache is not ready
             self._watch_list = False
             return 0.0
         if isinstance(error, MalformedStream):
-            # resuming would only lead to the same frame again
+            # resuming would lead to the same event again
             self._start_over()
         if self._cluster_error is None:
             cause = error.__cause__ or error
-            _logger.warning("informer of %s: the host cannot be watched: %s", self._resource.plural, cause)
-        self._tell_reachability(error)
+            _logger.warning("informer of %s: the watch failed: %s", self._resource.plural, cause)
+        self._set_cluster_error(error)
         return max(self._backoff.next(), float(min(error.retry_after, _LONGEST_RETRY_AFTER)))
 
     def _start_over(self) -> None:
-        """The next list gives nothing older than what was seen, unless that is what the host does not have: as
-        client-go's reflectors do."""
+        """Makes the next round list again, at a version no older than the last one seen, as client-go's Reflector does;
+        at any version if there was none."""
         self._list_from = str(self._rv or "")
         self._rv = 0
 
     async def _probe(self) -> None:
-        """After an outage, the smallest call that shows that it is over: a quiet watch shows nothing for a minute."""
+        """Sends a small request after an outage: a watch without events would not show for a minute that it is over."""
         await self._cluster.list(self._resource, self._namespace, limit=1, **self._selectors)
         self._backoff.reset()
-        self._tell_reachability(None)
+        self._set_cluster_error(None)
 
-    def _tell_reachability(self, error: StatusError | None) -> None:
+    def _set_cluster_error(self, error: StatusError | None) -> None:
         if error is None and self._cluster_error is None:
             return
         self._cluster_error = error
-        for handler in (*self._handlers, *self._behind):
+        for handler in (*self._handlers, *self._late_handlers):
             handler.set_cluster_error(error)
 
     async def _list(self) -> None:
-        """Read everything, from the host's cache where it has what was seen before; a page of a list that is read
-        from etcd costs a host many times as much."""
+        """Lists all objects, if possible from kube-apiserver's watch cache: lists from etcd cost it many times as
+        much."""
         encoded: dict[Key, bytes] = {}
 
         def take(item: Object) -> None:
-            encoded[key_of(item)] = encode(self._slim(self._typed(item)))
+            encoded[key_of(item)] = encode(self._transform(self._with_type(item)))
 
         rv = await self._cluster.each_list_item(
-            self._resource, self._namespace, take=take, resource_version=self._list_from, **self._selectors
+            self._resource, self._namespace, visit=take, resource_version=self._list_from, **self._selectors
         )
         await self._replace(encoded, int(rv))
 
-    def _typed(self, item: Object) -> Object:
-        """Items of a list need not say what they are."""
+    def _with_type(self, item: Object) -> Object:
+        """Adds apiVersion and kind, which items of a list may lack."""
         return {**item, "apiVersion": self._resource.api_version, "kind": self._resource.kind}
 
     async def _replace(self, encoded: Mapping[Key, bytes], rv: int) -> None:
         items = EncodedObjects(tuple(encoded.values()))
         self.listed.set()
-        if self._keep:
+        if self._store_objects:
             self.store.replace(encoded)
         for handler in self._handlers:
             await handler.replace(items, rv)
         self._rv = rv
-        self._tell_reachability(None)
+        self._set_cluster_error(None)
         self._backoff.reset()
         self.synced.set()
-        await self._until()
-        for handler in self._behind:
+        await self._before_late_handlers()
+        for handler in self._late_handlers:
             await handler.replace(items, rv)
         self.late_synced.set()
         await self.store.compress()
 
     async def _watch(self) -> float:
-        """Follow the stream to its end. Without a version to start from, it begins with all that there is."""
+        """Processes a watch until its end. Without a version to resume from, it starts with initial events."""
         started = asyncio.get_running_loop().time()
         initial: dict[Key, bytes] | None = None if self._rv else {}
-        turns = Yielder()
+        yielder = Yielder()
         try:
             async with (
                 asyncio.timeout(None if self._rv else _INITIAL_EVENTS_SECONDS) as deadline,
                 self._events() as events,
             ):
                 async for event in events:
-                    # many can come at a time
-                    await turns.yield_if_due()
+                    # many events can arrive at once
+                    await yielder.yield_if_due()
                     if initial is None:
                         self._apply(event)
-                    elif self._gather(event, initial):
+                    elif self._collect_initial_event(event, initial):
                         deadline.reschedule(None)
                         await self._replace(initial, int(event.object["metadata"]["resourceVersion"]))
                         initial = None
@@ -255,15 +254,15 @@ class Informer:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()
 
-    def _gather(self, event: WatchEvent, initial: dict[Key, bytes]) -> bool:
-        """Collect an initial event; whether it was the bookmark after the last one."""
+    def _collect_initial_event(self, event: WatchEvent, initial: dict[Key, bytes]) -> bool:
+        """Collects an initial event. Returns True for the bookmark that follows the last of them."""
         if event.type == "BOOKMARK":
             annotations = event.object["metadata"].get("annotations") or {}
             return annotations.get(_INITIAL_EVENTS_END) == "true"
         if event.type == "DELETED":
             initial.pop(key_of(event.object), None)
         else:
-            initial[key_of(event.object)] = encode(self._slim(event.object))
+            initial[key_of(event.object)] = encode(self._transform(event.object))
         return False
 
     def _apply(self, event: WatchEvent) -> None:
@@ -271,18 +270,18 @@ class Informer:
         if rv <= self._rv:
             return
         if event.type == "BOOKMARK":
-            for handler in (*self._handlers, *self._behind):
+            for handler in (*self._handlers, *self._late_handlers):
                 handler.bookmark(rv)
         else:
-            obj = self._slim(event.object)
+            obj = self._transform(event.object)
             self._store(event.type, obj)
-            for handler in (*self._handlers, *self._behind):
+            for handler in (*self._handlers, *self._late_handlers):
                 handler.apply(event.type, obj, rv)
         self._rv = rv
         self._backoff.reset()
 
     def _store(self, type_: str, obj: Object) -> None:
-        if not self._keep:
+        if not self._store_objects:
             return
         if type_ == "DELETED":
             self.store.remove(obj)
@@ -291,4 +290,4 @@ class Informer:
 
 
 async def _nothing() -> None:
-    """Nobody has to be waited for."""
+    """The default of `delay_late_handlers`."""

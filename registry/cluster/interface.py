@@ -1,7 +1,7 @@
-"""The only code that calls the host: the Kubernetes API that this server aggregates under and keeps its state in.
+"""The interface to the cluster: the Kubernetes API that this server is aggregated into and keeps its state in.
 
-Answers are plain JSON objects. A refusal of the host is raised as the host's own StatusError; whoever knows what the
-call was for makes it an error of its resource.
+Responses are plain JSON objects. An error response is raised as the StatusError that kube-apiserver sent; callers
+translate it into an error of their own resource.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ APPLY_PATCH: Final = "application/apply-patch+yaml"
 
 @dataclass(frozen=True, slots=True)
 class ClusterResource:
-    """A kind of the host: where its objects are found."""
+    """A resource of the cluster and the paths of its objects."""
 
     group: str
     version: str
@@ -34,8 +34,8 @@ class ClusterResource:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path of a collection, an object or its subresource. Raises BadRequest for a name that is no segment
-        of a path."""
+        """The URL path of a collection, an object or its subresource. Raises BadRequest for a name that cannot be a
+        path segment."""
         parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
         if self.namespaced and namespace:
             parts += ["namespaces", namespace]
@@ -96,38 +96,39 @@ SUBJECT_ACCESS_REVIEWS_PATH: Final = "/apis/authorization.k8s.io/v1/subjectacces
 
 
 class WatchEvent(NamedTuple):
-    """One frame of a watch: ADDED, MODIFIED, DELETED or BOOKMARK. An ERROR is raised, not yielded."""
+    """An event of a watch: ADDED, MODIFIED, DELETED or BOOKMARK. An ERROR event is raised instead."""
 
     type: str
     object: Object
 
 
 class ClusterUnreachable(errors.ServiceUnavailable):
-    """No usable answer came from the host. What went wrong on the way is the cause, for the log and not for clients."""
+    """There was no usable response. The exception's cause tells why; it is for the log and not for clients."""
 
-    def __init__(self, message: str = "the host API cannot be reached", *, retry_after: int = 1) -> None:
+    def __init__(self, message: str = "kube-apiserver cannot be reached", *, retry_after: int = 1) -> None:
         super().__init__(message, retry_after=retry_after)
 
 
 class NotServed(ClusterUnreachable):
-    """The host serves nothing of the kind's group. To clients that is no better than a host that is away."""
+    """The API group of the resource is not served. Clients see the same error as for an unreachable cluster."""
 
     def __init__(self) -> None:
-        super().__init__("the host does not serve the kind")
+        super().__init__("kube-apiserver does not serve the kind")
 
 
 def is_terminating(namespace: Object) -> bool:
+    """Whether the Namespace is being deleted, by its phase or its deletionTimestamp."""
     phase = (namespace.get("status") or {}).get("phase")
     return phase == "Terminating" or bool(namespace["metadata"].get("deletionTimestamp"))
 
 
 def is_namespace_terminating_error(error: errors.StatusError) -> bool:
-    """Whether the host takes nothing new into the namespace any more. It never will again: what ends stays ended."""
+    """Whether a write failed because its namespace is being deleted, which a retry cannot change."""
     return any(cause.get("reason") == "NamespaceTerminating" for cause in error.causes)
 
 
 class ClusterClient(Protocol):
-    """Every method raises the host's StatusError, or ClusterUnreachable if there was no usable answer."""
+    """Every method raises the StatusError of an error response, or ClusterUnreachable without a usable response."""
 
     async def get(self, res: ClusterResource, namespace: str, name: str) -> Object: ...
 
@@ -142,7 +143,7 @@ class ClusterClient(Protocol):
         limit: int = 0,
         continue_token: str = "",
     ) -> Object:
-        """The List document: one page if `limit` is given."""
+        """The List document, or a page of it with `limit`."""
         ...
 
     async def each_list_item(
@@ -150,22 +151,22 @@ class ClusterClient(Protocol):
         res: ClusterResource,
         namespace: str = "",
         *,
-        take: Callable[[Object], None],
+        visit: Callable[[Object], None],
         resource_version: str = "",
         label_selector: str = "",
         field_selector: str = "",
     ) -> str:
-        """Give every object to `take` as it comes, and the List's resourceVersion when all are there.
+        """Calls `visit` with each object as it arrives, and returns the resourceVersion of the list.
 
-        With a `resource_version` the host may answer from its cache, with nothing older than that; "0" is any.
-        Items of a list need not say what kind they are. What was taken before an error is to be thrown away.
+        With a `resource_version` the list may come from kube-apiserver's watch cache, at least as new as that; "0" is
+        any version. Items may lack apiVersion and kind. After an error the caller discards what it has collected.
         """
         ...
 
     async def create(
         self, res: ClusterResource, obj: Object, *, namespace: str = "", dry_run: bool = False, field_manager: str = ""
     ) -> Object:
-        """`namespace` is the object's own where it is empty."""
+        """Creates the object in `namespace`, or in that of its metadata if `namespace` is empty."""
         ...
 
     async def update(
@@ -195,7 +196,7 @@ class ClusterClient(Protocol):
     async def delete(
         self, res: ClusterResource, namespace: str, name: str, *, options: Mapping[str, Any] | None = None
     ) -> Object:
-        """A Status, or the object while something keeps it. `options` are the fields of DeleteOptions."""
+        """Returns a Status, or the object while finalizers block its removal. `options` are fields of DeleteOptions."""
         ...
 
     def watch(
@@ -209,10 +210,10 @@ class ClusterClient(Protocol):
         send_initial_events: bool = False,
         timeout_seconds: int = 300,
     ) -> AsyncIterator[WatchEvent]:
-        """Events after `resource_version`, bookmarks included, until the host ends the stream. Raises what an ERROR
-        event says. Whoever stops early closes the iterator."""
+        """Yields events after `resource_version`, including bookmarks, until kube-apiserver ends the stream. Raises the
+        StatusError of an ERROR event. A caller that stops early closes the iterator."""
         ...
 
     async def review(self, path: str, body: Object) -> Object:
-        """POST a document that is answered and not stored, such as a TokenReview."""
+        """POSTs a document that is not stored, such as a TokenReview."""
         ...

@@ -1,9 +1,8 @@
-"""The items of a List document, one at a time, out of a byte stream that may be cut anywhere. Pure.
+"""Decodes the items of a List document one at a time from a byte stream, so that it is never in memory as a whole.
 
-A List of everything can be a hundred times the size of what is kept of it: it is never held as a whole.
-
-Where an item ends is guessed from how items begin, for orjson is several times as fast as the parser that can tell
-where a value ends. A guess is right if what it cuts out is an object: no beginning of one is an object itself.
+orjson is several times as fast as a parser that reports where a value ends, so the end of an item is guessed: at the
+text with which the items of this list begin. The guess is right if the text up to there parses as an object, because
+no proper prefix of a JSON object is one.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from registry.cluster.watch_decoder import MAX_OBJECT_SIZE, MalformedStream
 
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
-# Items of a list begin alike, up to here at most.
+# The common beginning of all items ends with this text, within so many characters.
 _METADATA = '"metadata":{'
-_BEGINNING = 200
+_MAX_BEGINNING = 200
 
 
 class _Expected(Enum):
@@ -33,47 +32,47 @@ class _Expected(Enum):
 
 
 class _Incomplete(Exception):
-    """What is looked at has no end yet."""
+    """The value that is being parsed continues in a later chunk."""
 
 
 class ListDecoder:
-    """`limit` is the most that may be left over between two chunks: one item, and what stands around it."""
+    """`limit` bounds the characters that are buffered between two chunks: about one item."""
 
     def __init__(self, *, limit: int = MAX_OBJECT_SIZE) -> None:
         self._utf8 = codecs.getincrementaldecoder("utf-8")()
         self._text = ""
-        self._at = 0
+        self._position = 0
         self._limit = limit
         self._expected = _Expected.DOCUMENT
         self._fields: Object = {}
-        self._between = ""
+        self._separator = ""
 
     def feed(self, chunk: bytes) -> Iterator[Object]:
-        """The items that are whole now. Raises MalformedStream."""
+        """Yields the items that `chunk` completes. Raises MalformedStream."""
         try:
-            self._text = self._text[self._at :] + self._utf8.decode(chunk)
+            self._text = self._text[self._position :] + self._utf8.decode(chunk)
         except UnicodeDecodeError as e:
-            raise MalformedStream("the host sent a list that is not UTF-8") from e
-        self._at = 0
+            raise MalformedStream("received a list that is not UTF-8") from e
+        self._position = 0
         while self._expected is not _Expected.NOTHING:
-            start = self._at
+            start = self._position
             try:
                 item = self._step()
             except _Incomplete:
-                self._at = start
+                self._position = start
                 break
             if item is not None:
                 yield item
-        if len(self._text) - self._at > self._limit:
-            raise MalformedStream(f"the host sent a list with an item of more than {self._limit} characters")
+        if len(self._text) - self._position > self._limit:
+            raise MalformedStream(f"received a list with an item of more than {self._limit} characters")
 
     def metadata(self) -> Object:
-        """The List's own metadata, once all was fed. Raises MalformedStream if it was no whole List."""
+        """The metadata of the List, after its last chunk. Raises MalformedStream if the List is incomplete."""
         metadata = self._fields.get("metadata")
         if self._expected is not _Expected.NOTHING:
-            raise MalformedStream("the host sent a list without an end")
+            raise MalformedStream("received a list that is truncated")
         if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
-            raise MalformedStream("the host sent a list without a version")
+            raise MalformedStream("received a list without a resourceVersion")
         return metadata
 
     def _step(self) -> Object | None:
@@ -82,7 +81,7 @@ class ListDecoder:
             self._expected = _Expected.FIELD
         elif self._expected is _Expected.FIELD:
             self._field()
-        elif self._next() in ",]":
+        elif self._peek() in ",]":
             if self._punctuation(",]") == "]":
                 self._expected = _Expected.FIELD
         else:
@@ -90,79 +89,79 @@ class ListDecoder:
         return None
 
     def _field(self) -> None:
-        if self._next() in ",}":
+        if self._peek() in ",}":
             if self._punctuation(",}") == "}":
                 self._expected = _Expected.NOTHING
             return
         name = self._value()
         self._punctuation(":")
-        if name == "items" and self._next() == "[":
+        if name == "items" and self._peek() == "[":
             self._punctuation("[")
             self._expected = _Expected.ITEM
         else:
             self._fields[name] = self._value()
 
     def _item(self) -> Object:
-        item = self._guessed()
+        item = self._parse_up_to_next_item()
         if item is None:
-            start = self._at
+            start = self._position
             item = self._value()
-            self._learn(start)
+            self._learn_item_beginning(start)
         if not isinstance(item, dict):
-            raise MalformedStream("the host sent a list with an item that is no object")
+            raise MalformedStream("received a list with an item that is not an object")
         return item
 
-    def _guessed(self) -> Any:
-        """The item up to where the next one seems to begin, None if that is not its end."""
-        end = self._text.find(self._between, self._at) if self._between else -1
+    def _parse_up_to_next_item(self) -> Any:
+        """Parses up to where the next item seems to begin. None if that is not the end of this item."""
+        end = self._text.find(self._separator, self._position) if self._separator else -1
         if end < 0:
             return None
         try:
-            item = deepjson.loads(self._text[self._at : end + len("}")])
+            item = deepjson.loads(self._text[self._position : end + len("}")])
         except ValueError:
             return None
-        self._at = end + len("},")
+        self._position = end + len("},")
         return item
 
-    def _learn(self, start: int) -> None:
-        end = self._text.find(_METADATA, start, min(start + _BEGINNING, self._at))
+    def _learn_item_beginning(self, start: int) -> None:
+        end = self._text.find(_METADATA, start, min(start + _MAX_BEGINNING, self._position))
         if end >= 0:
-            self._between = f"}},{self._text[start : end + len(_METADATA)]}"
+            self._separator = f"}},{self._text[start : end + len(_METADATA)]}"
 
-    def _next(self) -> str:
-        text, at = self._text, self._at
+    def _peek(self) -> str:
+        text, at = self._text, self._position
         while at < len(text) and text[at] in _SPACE:
             at += 1
-        self._at = at
+        self._position = at
         if at == len(text):
             raise _Incomplete
         return text[at]
 
     def _punctuation(self, allowed: str) -> str:
-        found = self._next()
+        found = self._peek()
         if found not in allowed:
-            raise MalformedStream("the host sent something that is no list")
-        self._at += 1
+            raise MalformedStream("received a document that is not a list")
+        self._position += 1
         return found
 
     def _value(self) -> Any:
-        self._next()
-        start = self._at
-        end = _end(self._text, start)
+        self._peek()
+        start = self._position
+        end = _end_of_value(self._text, start)
         if end is None or end == len(self._text):
-            # a number may go on
+            # a number may continue in the next chunk
             raise _Incomplete
         try:
-            # as everything else of the host is read: a number beyond 64 bits is one with a fraction, as it is there
+            # decoded like all other responses, so that integers beyond 64 bits become floats here too
             value = deepjson.loads(self._text[start:end])
         except ValueError as e:
-            raise MalformedStream("the host sent a list with a value that is no JSON") from e
-        self._at = end
+            raise MalformedStream("received a list with invalid JSON") from e
+        self._position = end
         return value
 
 
-def _end(text: str, start: int) -> int | None:
-    """Where the value ends that begins there, None if that is not to be seen yet."""
+def _end_of_value(text: str, start: int) -> int | None:
+    """The position after the value that begins at `start`, None if it is incomplete."""
     try:
         return _DECODER.raw_decode(text, start)[1]
     except ValueError:

@@ -1,4 +1,4 @@
-"""What an informer has seen, by key, as bytes: a parsed object needs ten times the memory."""
+"""The object store of an informer. Objects are stored encoded: parsed ones need ten times the memory."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from apiserver.json import deep as deepjson
 from apiserver.meta.resource import Key, Object
 
 _FAST = 1
-# How what zlib makes begins; an object as JSON begins with a brace, or a space before it.
-_PACKED = b"x"
+# The first byte of zlib's output; a JSON object begins with a brace or white space.
+_COMPRESSED_PREFIX = b"x"
 
 
 class ObjectLister(Protocol):
@@ -23,7 +23,7 @@ class ObjectLister(Protocol):
 
 
 class EncodedObjects(Sequence[Object]):
-    """Objects that are parsed when they are looked at, each time anew: the caller owns what it gets."""
+    """A sequence that parses an object on each access; the caller owns the result."""
 
     def __init__(self, encoded: Sequence[bytes]) -> None:
         self._encoded = encoded
@@ -45,24 +45,26 @@ class EncodedObjects(Sequence[Object]):
 
 
 class ObjectStore:
-    """Read by key; written by the informer alone. managedFields are left out: nobody here asks who wrote what.
+    """Objects by key, without managedFields. Only the informer writes to it.
 
-    Objects are compact JSON, or that compressed to less than half of it.
+    An object is stored as compact JSON, or as the same compressed to less than half its size.
     """
 
     def __init__(self) -> None:
         self._objects: dict[Key, bytes] = {}
 
     def get(self, key: Key) -> Object | None:
-        """The object, parsed anew: the caller owns it."""
-        held = self._objects.get(key)
-        if held is None:
+        """The object; the caller owns it."""
+        encoded_object = self._objects.get(key)
+        if encoded_object is None:
             return None
-        parsed: Object = deepjson.loads_dumped(zlib.decompress(held) if held.startswith(_PACKED) else held)
+        parsed: Object = deepjson.loads_dumped(
+            zlib.decompress(encoded_object) if encoded_object.startswith(_COMPRESSED_PREFIX) else encoded_object
+        )
         return parsed
 
     def items(self) -> Iterator[Object]:
-        """Every object in key order, each parsed when its turn comes."""
+        """Iterates over all objects in key order, and parses each of them lazily."""
         for key in sorted(self._objects):
             if (found := self.get(key)) is not None:
                 yield found
@@ -77,14 +79,15 @@ class ObjectStore:
         return len(self._objects)
 
     def replace(self, encoded: Mapping[Key, bytes]) -> None:
-        """`encoded` is what `encode` makes of the objects."""
+        """Replaces the contents with objects that `encode` has encoded."""
         self._objects = dict(encoded)
 
     async def compress(self) -> None:
-        """Compress everything, with turns for others: 15 microseconds an object, so not while somebody waits for it."""
-        async for key, held in iterate_cooperatively(tuple(self._objects.items())):
-            if self._objects.get(key) is held and not held.startswith(_PACKED):
-                self._objects[key] = zlib.compress(held, _FAST)
+        """Compresses all objects, and yields to the event loop in between. It takes 15 microseconds an object, so it is
+        called after the handlers."""
+        async for key, encoded_object in iterate_cooperatively(tuple(self._objects.items())):
+            if self._objects.get(key) is encoded_object and not encoded_object.startswith(_COMPRESSED_PREFIX):
+                self._objects[key] = zlib.compress(encoded_object, _FAST)
 
     def put(self, obj: Object) -> None:
         self._objects[key_of(obj)] = zlib.compress(encode(obj), _FAST)
@@ -94,17 +97,17 @@ class ObjectStore:
 
 
 def key_of(obj: Object) -> Key:
-    """Its names are interned: objects of many kinds have the same, and are known in many places."""
+    """The key of an object. Its strings are interned, because many kinds and indexes have the same names."""
     metadata = obj["metadata"]
     return Key(intern(metadata.get("namespace") or ""), intern(metadata["name"]))
 
 
 def encode(obj: Object) -> bytes:
-    """Compact JSON without managedFields. Raises ValueError for an object without a name or a number as version."""
+    """Compact JSON without managedFields. Raises ValueError without a name or with a non-numeric resourceVersion."""
     metadata = obj.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise ValueError("an object without a name")
     int(metadata["resourceVersion"])
     slim = {field: value for field, value in metadata.items() if field != "managedFields"}
-    # orjson hands out its whole buffer, up to twice the size of what is in it: fine for bytes that are soon gone
+    # a copy, because orjson returns its whole buffer, of up to twice the size of its content
     return bytes(memoryview(deepjson.dumps({**obj, "metadata": slim})))

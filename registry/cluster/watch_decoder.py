@@ -1,4 +1,4 @@
-"""Watch frames out of a byte stream that may be cut anywhere. Pure."""
+"""Decodes the events of a watch from a byte stream whose chunks may end anywhere. Pure."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from apiserver.json import deep as deepjson
 from apiserver.meta import errors
 from registry.cluster.interface import ClusterUnreachable, WatchEvent
 
-# Objects of etcd are at most 1.5 MiB, their JSON and managedFields somewhat more.
+# etcd limits objects to 1.5 MiB in protobuf; their JSON is somewhat larger.
 MAX_OBJECT_SIZE = 16 * 1024 * 1024
 _TYPES = ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
 
 
 class MalformedStream(ClusterUnreachable):
-    """What came is no watch event; where the stream stands is no longer known."""
+    """The stream cannot be decoded, so its position is unknown and it cannot be resumed."""
 
 
 class WatchDecoder:
-    """Lines of JSON, gathered over chunks; a line is at most `limit` bytes."""
+    """Collects chunks into lines of JSON of at most `limit` bytes."""
 
     def __init__(self, *, limit: int = MAX_OBJECT_SIZE) -> None:
         self._buffer = bytearray()
         self._limit = limit
 
     def feed(self, chunk: bytes) -> Iterator[WatchEvent]:
-        """The events that are whole now. Raises the StatusError of an ERROR event, and MalformedStream."""
+        """Yields the events that `chunk` completes. Raises the StatusError of an ERROR event, and MalformedStream."""
         searched = len(self._buffer)
         self._buffer += chunk
         start = 0
@@ -36,20 +36,20 @@ class WatchDecoder:
                 yield parse_watch_event(line)
         del self._buffer[:start]
         if len(self._buffer) > self._limit:
-            raise MalformedStream(f"the host sent a watch event of more than {self._limit} bytes")
+            raise MalformedStream(f"received a watch event of more than {self._limit} bytes")
 
 
 def parse_watch_event(line: bytes) -> WatchEvent:
-    """The event of one line. Raises the StatusError of an ERROR event, and MalformedStream."""
+    """Decodes the event of one line. Raises the StatusError of an ERROR event, and MalformedStream."""
     try:
         frame = deepjson.loads(line)
         type_, obj = frame["type"], frame["object"]
     except (ValueError, KeyError, TypeError) as e:
-        raise MalformedStream("the host sent something that is no watch event") from e
+        raise MalformedStream("received a line that is not a watch event") from e
     if not isinstance(obj, dict):
-        raise MalformedStream("the host sent a watch event without an object")
+        raise MalformedStream("received a watch event without an object")
     if type_ == "ERROR":
         raise errors.from_status(obj, 500)
     if type_ not in _TYPES:
-        raise MalformedStream("the host sent a watch event of an unknown type")
+        raise MalformedStream("received a watch event of an unknown type")
     return WatchEvent(type_, obj)

@@ -1,4 +1,4 @@
-"""What a DELETE makes of an object: the rules of finalizers and propagation (WIRE-D79, WIRE-D89 to WIRE-D92). Pure."""
+"""DELETE of an object with finalizers, propagation and preconditions (WIRE-D79, WIRE-D89 to WIRE-D92). Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ FOREGROUND = "foregroundDeletion"
 
 
 class Finalization(Protocol):
-    """What keeps objects of a kind, and what shows that they are on their way out."""
+    """Where a kind has its finalizers, and how its objects show that they are being deleted."""
 
     def has_finalizers(self, obj: Object) -> bool:
-        """Whether something has to be done before the object may go."""
+        """Whether finalizers block the removal of the object."""
         ...
 
     def mark_terminating(self, obj: Object) -> None:
-        """Called in place, once, when the deletion begins."""
+        """Changes the object in place when its deletion begins, beyond metadata.deletionTimestamp."""
         ...
 
 
 class MetadataFinalizers:
-    """The Termination of nearly all kinds: metadata.finalizers."""
+    """The Finalization of nearly all kinds, by metadata.finalizers alone."""
 
     def has_finalizers(self, obj: Object) -> bool:
         return bool(obj["metadata"].get("finalizers"))
@@ -37,16 +37,16 @@ class MetadataFinalizers:
 
 @dataclass(frozen=True, slots=True)
 class DeletionOutcome:
-    """The object after a DELETE. Not `changed`, it is as it was; `gone`, it has to be removed."""
+    """The object after a DELETE; with `removed` it is to be removed from the storage."""
 
     object: Object
     changed: bool
-    gone: bool
+    removed: bool
 
 
-def apply_delete(current: Object, options: DeleteOptions, termination: Finalization, *, now: str) -> DeletionOutcome:
-    """`current` is not changed. A second DELETE of an object that is on its way out may still ask for another
-    propagation, and changes nothing else (WIRE-D91)."""
+def apply_delete(current: Object, options: DeleteOptions, finalization: Finalization, *, now: str) -> DeletionOutcome:
+    """Computes the outcome without changing `current`. A second DELETE of a terminating object can change the
+    propagation policy and nothing else (WIRE-D91)."""
     metadata = dict(current["metadata"])
     finalizers = propagation_finalizers(metadata.get("finalizers") or (), options)
     changed = finalizers != list(metadata.get("finalizers") or ())
@@ -55,7 +55,7 @@ def apply_delete(current: Object, options: DeleteOptions, termination: Finalizat
     else:
         metadata.pop("finalizers", None)
     obj = {**current, "metadata": metadata}
-    if not termination.has_finalizers(obj):
+    if not finalization.has_finalizers(obj):
         return DeletionOutcome(obj, True, True)
     if "deletionTimestamp" not in metadata:
         changed = True
@@ -63,12 +63,12 @@ def apply_delete(current: Object, options: DeleteOptions, termination: Finalizat
         metadata["deletionGracePeriodSeconds"] = 0
         if "generation" in metadata:
             metadata["generation"] += 1
-        termination.mark_terminating(obj)
+        finalization.mark_terminating(obj)
     return DeletionOutcome(obj, changed, False)
 
 
 def precondition_mismatch(preconditions: Preconditions, current: Object) -> str:
-    """Why the preconditions do not hold, in the words of WIRE-D89; empty if they do."""
+    """The message of a precondition that does not hold (WIRE-D89), empty if all hold."""
     metadata = current["metadata"]
     uid, version = preconditions.uid, preconditions.resource_version
     if uid is not None and uid != metadata["uid"]:
@@ -85,12 +85,12 @@ def precondition_mismatch(preconditions: Preconditions, current: Object) -> str:
 
 
 def propagation_finalizers(finalizers: Sequence[str], options: DeleteOptions) -> list[str]:
-    """The finalizers of an object that is deleted with these options (WIRE-D90)."""
+    """The finalizers of an object after a DELETE with these options (WIRE-D90)."""
     orphan, foreground = _wanted(finalizers, options)
-    kept = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
-    asked = [*([ORPHAN] if orphan else []), *([FOREGROUND] if foreground else [])]
-    unchanged = sorted(asked) == sorted(each for each in finalizers if each in (ORPHAN, FOREGROUND))
-    return list(finalizers) if unchanged else [*kept, *asked]
+    others = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
+    propagation = [*([ORPHAN] if orphan else []), *([FOREGROUND] if foreground else [])]
+    unchanged = sorted(propagation) == sorted(each for each in finalizers if each in (ORPHAN, FOREGROUND))
+    return list(finalizers) if unchanged else [*others, *propagation]
 
 
 def _wanted(finalizers: Sequence[str], options: DeleteOptions) -> tuple[bool, bool]:

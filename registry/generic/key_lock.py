@@ -1,6 +1,6 @@
-"""Turns at one object, for those whose write met another's.
+"""A lock for each object, taken by writes that are retried after a conflict.
 
-If all of them tried again at once, every round would have one winner, and the last ones would run out of tries.
+Without it all of them would retry at once, one would win each round, and the last ones would run out of attempts.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from weakref import WeakValueDictionary
 
 
 class KeyLock:
-    """First come, first served, within this process; a key costs nothing once nobody is at it."""
+    """Locks by key, granted in order of arrival. An unused key takes no memory."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     def hold(self, key: Hashable, *, contended: bool) -> AbstractAsyncContextManager[None]:
-        """Held for one try; whoever is not `waiting`, because nobody has come between yet, just goes ahead."""
+        """The lock of the key for one attempt, or no lock at all unless an earlier attempt has been `contended`."""
         if not contended:
             return nullcontext()
         lock = self._locks.get(key)

@@ -1,4 +1,4 @@
-"""What a kind adds to the generic store: defaults, validation, warnings. No I/O."""
+"""The rules of a kind in the generic store: defaults, validation and warnings. No I/O."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ class Strategy(Protocol):
     def resource(self) -> Resource: ...
 
     def prepare_for_create(self, obj: Object) -> None:
-        """Set in place what the client may not choose, and the defaults. Raises BadRequest."""
+        """Applies defaults in place and resets the fields that clients must not set. Raises BadRequest."""
         ...
 
     def prepare_for_update(self, new: Object, old: Object) -> None:
-        """The same for an update: what this endpoint may not change comes back from `old`. Raises BadRequest."""
+        """Does the same for an update, with fields that this endpoint must not change taken from `old`. Raises
+        BadRequest."""
         ...
 
     def name_errors(self, obj: Object) -> list[FieldError]:
-        """What is wrong with the name of a new object."""
+        """The errors in the name of a new object."""
         ...
 
     def validate(self, obj: Object) -> list[FieldError]:
-        """Every error of a new object's content; metadata is checked by the store."""
+        """All errors of a new object except those of its metadata, which the store validates."""
         ...
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
-        """Every error of a change; what stood before and did not change is not judged again."""
+        """All errors of an update. Invalid content that was stored before and does not change is not an error."""
         ...
 
     def warnings(self, obj: Object) -> list[str]:
-        """What the caller should be told about a write that passes."""
+        """The warnings that the client gets with a valid write."""
         ...

@@ -1,0 +1,1 @@
+"""RBAC decisions over an in-memory index of roles and bindings."""

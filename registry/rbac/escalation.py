@@ -1,4 +1,4 @@
-"""Nobody gives away more than they hold: what RBAC rules another set of rules leaves uncovered. Pure."""
+"""The escalation check: RBAC rules that are not covered by the rules of the user who grants them. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ ALL_RULES = (
     RbacRule(verbs=(ALL,), groups=(ALL,), resources=(ALL,)),
     RbacRule(verbs=(ALL,), paths=(ALL,)),
 )
-"""What a ClusterRole may come to hold whose rules are aggregated."""
+"""The widest rules that an aggregated ClusterRole can get."""
 
 
-def uncovered(held: Sequence[RbacRule], wanted: Sequence[RbacRule]) -> list[RbacRule]:
-    """What `wanted` allows and `held` does not: a rule for each group and resource, or path, with its verbs."""
+def uncovered(owned: Sequence[RbacRule], requested: Sequence[RbacRule]) -> list[RbacRule]:
+    """The permissions of `requested` that `owned` lacks: a rule for each resource or path, with the verbs missing."""
     missing: dict[RbacRule, list[str]] = {}
-    for rule in wanted:
-        for single in _single(rule):
-            if not any(_covers(holder, single) for holder in held):
+    for rule in requested:
+        for single in _break_down(rule):
+            if not any(_covers(owner_rule, single) for owner_rule in owned):
                 target = RbacRule((), single.groups, single.resources, single.names, single.paths)
                 missing.setdefault(target, []).extend(single.verbs)
     return [
@@ -28,7 +28,7 @@ def uncovered(held: Sequence[RbacRule], wanted: Sequence[RbacRule]) -> list[Rbac
 
 
 def describe(rule: RbacRule) -> str:
-    """The rule as Kubernetes prints it in a refusal."""
+    """The rule in the format of kube-apiserver's escalation error."""
     fields = (
         ("APIGroups", rule.groups),
         ("Resources", rule.resources),
@@ -44,8 +44,8 @@ def _quoted(text: str) -> str:
     return f'"{text}"'
 
 
-def _single(rule: RbacRule) -> Iterator[RbacRule]:
-    """The rule in parts that are covered as a whole or not at all: one verb on one thing."""
+def _break_down(rule: RbacRule) -> Iterator[RbacRule]:
+    """Breaks the rule down into rules with one verb and one resource, resource name or path."""
     for verb in rule.verbs:
         for path in rule.paths:
             yield RbacRule(verbs=(verb,), paths=(path,))
@@ -55,23 +55,23 @@ def _single(rule: RbacRule) -> Iterator[RbacRule]:
                     yield RbacRule((verb,), (group,), (resource,), (name,) if name else ())
 
 
-def _covers(holder: RbacRule, single: RbacRule) -> bool:
-    if not _has(holder.verbs, single.verbs[0]):
+def _covers(owner_rule: RbacRule, single: RbacRule) -> bool:
+    if not _has(owner_rule.verbs, single.verbs[0]):
         return False
     if single.paths:
-        return any(path_matches(path, single.paths[0]) for path in holder.paths)
+        return any(path_matches(path, single.paths[0]) for path in owner_rule.paths)
     return (
-        _has(holder.groups, single.groups[0])
-        and _covers_resource(holder.resources, single.resources[0])
-        and (not holder.names or (bool(single.names) and single.names[0] in holder.names))
+        _has(owner_rule.groups, single.groups[0])
+        and _covers_resource(owner_rule.resources, single.resources[0])
+        and (not owner_rule.names or (bool(single.names) and single.names[0] in owner_rule.names))
     )
 
 
-def _covers_resource(held: Sequence[str], resource: str) -> bool:
-    if _has(held, resource):
+def _covers_resource(resources: Sequence[str], resource: str) -> bool:
+    if _has(resources, resource):
         return True
     _, slash, subresource = resource.partition("/")
-    return bool(slash) and f"{ALL}/{subresource}" in held
+    return bool(slash) and f"{ALL}/{subresource}" in resources
 
 
 def _has(values: Sequence[str], value: str) -> bool:

@@ -1,6 +1,6 @@
-"""RBAC, decided: rules, an index of roles and bindings, and who may do what by them. No I/O.
+"""RBAC authorization over an in-memory index of roles and bindings. No I/O.
 
-The embedded host authorizes by this, and whoever has to know what a user may see asks the same functions.
+The embedded cluster authorizes requests with it, and registry/visibility computes the namespaces that a user may see.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ GROUP = "rbac.authorization.k8s.io"
 ALL = "*"
 
 _SERVICE_ACCOUNT = "system:serviceaccount"
-_SHARED = 1024
+_CACHE_SIZE = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class RbacRule:
-    """A PolicyRule. It is about resources, or about `paths`."""
+    """A PolicyRule of RBAC, either for resources or for non-resource `paths`."""
 
     verbs: tuple[str, ...]
     groups: tuple[str, ...] = ()
@@ -44,16 +44,16 @@ class RbacRule:
         )
 
 
-# There are many of these for each tenant, and the garbage collector, which stops everybody, passes strings by.
+# These are strings because there are many for each tenant, and the garbage collector does not traverse strings.
 
 Subject = NewType("Subject", str)
-"""As whom a binding means a user: `subject` makes it, `split_subject` takes it apart."""
+"""`<kind>:<name>` of a user or group, from `make_subject`; `split_subject` is the inverse."""
 
 RoleKey = NewType("RoleKey", str)
-"""Which Role or ClusterRole: `role` makes it, `place` takes it apart."""
+"""`<namespace>/<name>` of a Role or ClusterRole, from `make_role_key`; `split_key` is the inverse."""
 
 BindingKey = NewType("BindingKey", str)
-"""Which RoleBinding or ClusterRoleBinding: `binding` makes it, `place` takes it apart."""
+"""`<namespace>/<name>` of a RoleBinding or ClusterRoleBinding, from `make_binding_key`."""
 
 
 class RbacBinding(NamedTuple):
@@ -68,7 +68,7 @@ class RbacBinding(NamedTuple):
 
 
 class Grant(NamedTuple):
-    """What a user holds by one binding, through one of its subjects."""
+    """The rules that a user has by one binding, and the subject of it that matches the user."""
 
     binding: RbacBinding
     subject: Subject
@@ -76,12 +76,12 @@ class Grant(NamedTuple):
 
 
 class RoleIndex:
-    """Roles and bindings, kept one object at a time. Bindings are found by subject, so that the number of tenants
-    does not count."""
+    """Roles and bindings, updated one object at a time. Bindings are indexed by subject, so that the cost of a decision
+    does not depend on the number of tenants."""
 
     def __init__(self) -> None:
         self._rules: dict[RoleKey, tuple[RbacRule, ...]] = {}
-        # their roles and subjects
+        # the role and the subjects of each binding
         self._bindings: dict[BindingKey, tuple[RoleKey, tuple[Subject, ...]]] = {}
         self._by_subject: Multimap[Subject, BindingKey] = Multimap()
         self._by_role: Multimap[RoleKey, BindingKey] = Multimap()
@@ -122,7 +122,7 @@ class RoleIndex:
         return RbacBinding(key, *self._bindings[key]) if key in self._bindings else None
 
     def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterator[RbacBinding]:
-        """All of a subject, or those in one namespace, '' for those of the cluster."""
+        """The bindings of a subject: all of them, or those in `namespace`, '' for ClusterRoleBindings."""
         within = "" if namespace is None else f"{namespace}/"
         for key in self._by_subject[subject]:
             if key.startswith(within):
@@ -132,7 +132,7 @@ class RoleIndex:
         return (RbacBinding(key, *self._bindings[key]) for key in self._by_role[role])
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
-        """What `user` holds in the whole cluster, then what they hold in `namespace`, if one is given."""
+        """The grants of `user` in the whole cluster, followed by those in `namespace` unless it is empty."""
         scopes = ("", namespace) if namespace else ("",)
         for scope in scopes:
             for subject in subjects_of(user):
@@ -141,7 +141,7 @@ class RoleIndex:
                         yield Grant(binding, subject, rules)
 
     def rules_for(self, user: User, namespace: str) -> list[RbacRule]:
-        """Every rule that counts for `user` in a namespace, '' for the cluster alone; each once."""
+        """The distinct rules of `user` in a namespace, '' for cluster-wide rules only."""
         return list(dict.fromkeys(rule for grant in self.grants(user, namespace) for rule in grant.rules))
 
     def decide(self, access: AccessAttributes) -> Decision:
@@ -153,9 +153,9 @@ class RoleIndex:
         return Decision()
 
 
-@lru_cache(maxsize=_SHARED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def make_subject(kind: str, name: str) -> Subject:
-    """`kind` is User or Group. A ServiceAccount is the user that it acts as."""
+    """`kind` is User or Group; a ServiceAccount is a subject by its user name."""
     return Subject(f"{kind}:{name}")
 
 
@@ -188,18 +188,18 @@ def resource_matches(resources: Sequence[str], resource: str, subresource: str) 
 
 
 def path_matches(pattern: str, path: str) -> bool:
-    """A pattern is a path, or ends in `*`."""
+    """`pattern` is a path, or a prefix followed by `*`."""
     return path.startswith(pattern[:-1]) if pattern.endswith(ALL) else path == pattern
 
 
 def parse_rules(document: object) -> tuple[RbacRule, ...]:
-    """The rules of a Role or ClusterRole. What is not well-formed grants nothing."""
+    """Parses the rules of a Role or ClusterRole. Malformed parts grant nothing."""
     items = document if isinstance(document, list) else []
     return tuple(_rule(item) for item in items if isinstance(item, dict))
 
 
 def resolve_role_ref(reference: Mapping[str, Any], namespace: str) -> RoleKey | None:
-    """The role that a roleRef names, seen from a binding in `namespace`; None if no role can be meant."""
+    """The role that the roleRef of a binding in `namespace` names, None if it is invalid."""
     name, kind = reference.get("name"), reference.get("kind")
     if reference.get("apiGroup", GROUP) != GROUP or not isinstance(name, str):
         return None
@@ -209,27 +209,27 @@ def resolve_role_ref(reference: Mapping[str, Any], namespace: str) -> RoleKey | 
 
 
 def parse_binding(obj: Object) -> RbacBinding | None:
-    """A RoleBinding or ClusterRoleBinding; None if it can grant nothing."""
+    """Parses a RoleBinding or ClusterRoleBinding. None if its roleRef is invalid, so that it grants nothing."""
     metadata = obj["metadata"]
     namespace = metadata.get("namespace", "")
     bound = resolve_role_ref(obj.get("roleRef") or {}, namespace)
     if bound is None:
         return None
     subjects = [_subject(item, namespace) for item in obj.get("subjects") or () if isinstance(item, dict)]
-    meant = tuple(dict.fromkeys(subject for subject in subjects if subject is not None))
-    return RbacBinding(make_binding_key(namespace, metadata["name"]), bound, _shared(meant))
+    distinct = tuple(dict.fromkeys(subject for subject in subjects if subject is not None))
+    return RbacBinding(make_binding_key(namespace, metadata["name"]), bound, _intern_subjects(distinct))
 
 
 def service_account_user(
     namespace: str, name: str, uid: str = "", *, extra: Mapping[str, tuple[str, ...]] | None = None
 ) -> User:
-    """The user that a ServiceAccount is."""
+    """The user as which a ServiceAccount is authenticated."""
     groups = (f"{_SERVICE_ACCOUNT}s", f"{_SERVICE_ACCOUNT}s:{namespace}")
     return User(name=f"{_SERVICE_ACCOUNT}:{namespace}:{name}", uid=uid, groups=groups, extra=extra or {})
 
 
 def to_policy_rule(rule: RbacRule) -> Object:
-    """The rule as a PolicyRule."""
+    """The rule as a PolicyRule document."""
     fields = {
         "verbs": rule.verbs,
         "apiGroups": rule.groups,
@@ -241,22 +241,23 @@ def to_policy_rule(rule: RbacRule) -> Object:
 
 
 def subjects_of(user: User) -> Iterator[Subject]:
-    """As whom bindings may mean this user."""
+    """The subjects that match this user: their name and each of their groups."""
     yield make_subject("User", user.name)
     for group in dict.fromkeys(user.groups):
         yield make_subject("Group", group)
 
 
-# Bindings of thousands of tenants name the same few roles, and those of one tenant the same subjects.
+# Bindings of thousands of tenants name the same few roles, and those of one tenant the same subjects, so equal values
+# are shared.
 
 
-@lru_cache(maxsize=_SHARED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def _cluster_role(name: str) -> RoleKey:
     return make_role_key("", name)
 
 
-@lru_cache(maxsize=_SHARED)
-def _shared(subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
+@lru_cache(maxsize=_CACHE_SIZE)
+def _intern_subjects(subjects: tuple[Subject, ...]) -> tuple[Subject, ...]:
     return subjects
 
 
@@ -266,8 +267,12 @@ def _subject(item: Mapping[str, Any], namespace: str) -> Subject | None:
         return None
     if kind in ("User", "Group"):
         return make_subject(kind, name)
-    home = item.get("namespace") or namespace
-    return make_subject("User", f"{_SERVICE_ACCOUNT}:{home}:{name}") if kind == "ServiceAccount" and home else None
+    account_namespace = item.get("namespace") or namespace
+    return (
+        make_subject("User", f"{_SERVICE_ACCOUNT}:{account_namespace}:{name}")
+        if kind == "ServiceAccount" and account_namespace
+        else None
+    )
 
 
 def _rule(item: Mapping[str, Any]) -> RbacRule:

@@ -1,0 +1,1 @@
+"""The storage backend of the embedded cluster: objects in an SQLite database."""

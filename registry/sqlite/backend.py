@@ -26,7 +26,7 @@ class VersionConversion(Protocol):
 
     def to_served(self, stored: Object) -> Object: ...
 
-    def to_stored(self, shown: Object) -> Object: ...
+    def to_stored(self, served: Object) -> Object: ...
 
 
 class IdentityConversion:
@@ -35,8 +35,8 @@ class IdentityConversion:
     def to_served(self, stored: Object) -> Object:
         return stored
 
-    def to_stored(self, shown: Object) -> Object:
-        return shown
+    def to_stored(self, served: Object) -> Object:
+        return served
 
 
 class SqliteBackend:
@@ -159,11 +159,11 @@ class SqliteBackend:
         self._cache.apply(change.type, encode(self.resource, self._conversion.to_served(change.object)))
 
     def _with_type(self, stored: Object) -> Object:
-        shown = self._conversion.to_served(stored)
-        return {**shown, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
+        served = self._conversion.to_served(stored)
+        return {**served, "apiVersion": self.resource.api_version, "kind": self.resource.kind}
 
-    def _stored(self, shown: Object) -> Object:
-        stored = self._conversion.to_stored(shown)
+    def _stored(self, served: Object) -> Object:
+        stored = self._conversion.to_stored(served)
         return {name: value for name, value in stored.items() if name not in ("apiVersion", "kind")}
 
     def _key(self, metadata: Object) -> Key:

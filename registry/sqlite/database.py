@@ -1,6 +1,6 @@
-"""The embedded host's database: one thread, and one transaction for all the writes that wait (group commit).
+"""The database of the embedded cluster: one thread, and one transaction for all waiting writes (group commit).
 
-A write is answered when it is on disk and every listener has heard of it, so whoever wrote can read it.
+A write returns when it is on disk and all listeners have been called, so that its caller can read it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from apiserver.storage.event_history import EventType
 from registry.sqlite.statements import DatabaseUnusable, Mutation, RejectReason, Row, StorageKey, Tables
 
 _logger = logging.getLogger(__name__)
-# bounds how long the first of a batch waits for the last
+# bounds the time that the first write of a batch waits for the last one
 _BATCH = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write:
-    """One change. `object` is the state to store, on DELETED the last one; it belongs to the database from here on.
+    """A write request. `object` is the new state, or the last one for DELETED; the caller must not change it any more.
 
-    `expected` is the resourceVersion that must be stored, None for ADDED. `parent` must be there, and not be deleted.
+    `expected` is the resourceVersion that must be stored, None for ADDED. `parent` must exist and not be terminating.
     """
 
     type: EventType
-    place: StorageKey
+    target: StorageKey
     object: Object
     expected: int | None = None
     parent: StorageKey | None = None
@@ -45,15 +45,17 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A write that was made. `object` carries the new resourceVersion and is shared: nobody may change it."""
+    """A committed write. `object` has the new resourceVersion; it is shared and must not be changed."""
 
     type: EventType
-    place: StorageKey
+    target: StorageKey
     object: Object
     rv: int
 
 
 class WriteRejected(Exception):
+    """A precondition of the write does not hold; `why` is the reason."""
+
     def __init__(self, why: RejectReason) -> None:
         super().__init__(why.name)
         self.why = why
@@ -71,8 +73,8 @@ class _Job:
 
 
 @dataclass(slots=True)
-class _Done:
-    """What became of a batch: a result for each job, or the one error that undid them all."""
+class _BatchResult:
+    """The outcome of a batch: a result for each job, or the error that rolled back all of them."""
 
     jobs: Sequence[_Job]
     results: list[Any] = field(default_factory=list)
@@ -87,7 +89,7 @@ class Database:
         self._thread: threading.Thread | None = None
 
     async def open(self) -> None:
-        """Raises DatabaseUnusable."""
+        """Opens the database in its thread. Raises DatabaseUnusable."""
         loop = asyncio.get_running_loop()
         opened: asyncio.Future[None] = loop.create_future()
         self._thread = threading.Thread(target=self._run, args=(loop, opened), name="sqlite", daemon=True)
@@ -99,23 +101,23 @@ class Database:
             raise
 
     async def close(self) -> None:
-        """What waits is written first."""
+        """Waits until all pending writes are done."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._jobs.put(None)
             await asyncio.to_thread(thread.join)
 
     def subscribe(self, listener: Listener) -> None:
-        """Have `listener` called, in the event loop, with every change, in resourceVersion order."""
+        """Calls `listener` in the event loop with every change, in resourceVersion order."""
         self._listeners.append(listener)
 
     async def rows(self, resource: str) -> tuple[Sequence[Row], int]:
-        """All objects of a resource and the resourceVersion at which they are all."""
+        """All objects of a resource, and the resourceVersion at which they were read."""
         found: tuple[Sequence[Row], int] = await self._call(lambda tables: (tables.rows(resource), tables.revision))
         return found
 
     async def row(self, place: StorageKey) -> Row | None:
-        """The stored object, later than every write that was asked for before."""
+        """The stored object, read after all writes that were requested before."""
         found: Row | None = await self._call(lambda tables: tables.row(place))
         return found
 
@@ -125,7 +127,7 @@ class Database:
         return found
 
     async def write(self, write: Write) -> Object:
-        """The object as stored, with its resourceVersion; as it came for a dry run. Raises Refused."""
+        """Returns the object with its new resourceVersion, unchanged for a dry run. Raises WriteRejected."""
         mutation = _mutation(write)
         result: Object | RejectReason = await self._call(lambda tables: tables.apply(mutation), write)
         if isinstance(result, RejectReason):
@@ -139,7 +141,7 @@ class Database:
         self._jobs.put(_Job(work, answer, write))
         return await answer
 
-    # In the thread.
+    # These methods run in the thread.
 
     def _run(self, loop: asyncio.AbstractEventLoop, opened: asyncio.Future[None]) -> None:
         try:
@@ -154,7 +156,7 @@ class Database:
         tables.close()
 
     def _next_batch(self) -> list[_Job]:
-        """The jobs that wait, at least one; empty when the end has come."""
+        """Waits for jobs and returns those that are queued, empty when the database is closed."""
         batch: list[_Job] = []
         job = self._jobs.get()
         while job is not None:
@@ -166,20 +168,20 @@ class Database:
             self._jobs.put(None)
         return batch
 
-    # In the event loop.
+    # These methods run in the event loop.
 
-    def _deliver(self, done: _Done) -> None:
+    def _deliver(self, done: _BatchResult) -> None:
         if done.error is not None:
             _logger.error("a transaction failed: %s", done.error)
-            self._refuse(done)
+            self._fail_all(done)
             return
         for job, result in zip(done.jobs, done.results, strict=True):
             value = self._publish(job.write, result) if job.write is not None and isinstance(result, int) else result
-            # whoever asked may have gone away meanwhile; what was written stays written
+            # the caller may have been cancelled; the write is committed nevertheless
             if not job.answer.done():
                 job.answer.set_result(value)
 
-    def _refuse(self, done: _Done) -> None:
+    def _fail_all(self, done: _BatchResult) -> None:
         for job in done.jobs:
             if not job.answer.done():
                 job.answer.set_exception(ServiceUnavailable("the database cannot be written", retry_after=1))
@@ -189,18 +191,18 @@ class Database:
             return write.object
         metadata = {**write.object["metadata"], "resourceVersion": str(rv)}
         stored = {**write.object, "metadata": metadata}
-        change = Change(write.type, write.place, stored, rv)
+        change = Change(write.type, write.target, stored, rv)
         for listener in self._listeners:
             try:
                 listener(change)
             except Exception:
-                # one that fails must not keep the others, and the writer, from hearing
-                _logger.exception("a listener failed on %s %s", write.place.resource, write.place.key.name)
+                # an error in one listener must not affect the others and the caller
+                _logger.exception("a listener failed on %s %s", write.target.resource, write.target.key.name)
         return stored
 
 
 def decode_row(row: Row) -> Object:
-    """The stored object with its resourceVersion; the caller's own."""
+    """The stored object with its resourceVersion; the caller owns it."""
     obj: Object = orjson.loads(row.data)
     obj["metadata"]["resourceVersion"] = str(row.rv)
     return obj
@@ -213,7 +215,7 @@ def storage_key(resource: str, namespace: str, name: str) -> StorageKey:
 def _mutation(write: Write) -> Mutation:
     metadata = {key: value for key, value in write.object["metadata"].items() if key != "resourceVersion"}
     return Mutation(
-        place=write.place,
+        target=write.target,
         expected=write.expected,
         uid=metadata.get("uid", ""),
         data=None if write.type == "DELETED" else to_json({**write.object, "metadata": metadata}),
@@ -223,20 +225,20 @@ def _mutation(write: Write) -> Mutation:
     )
 
 
-def _perform(tables: Tables, batch: Sequence[_Job]) -> _Done:
-    done = _Done(batch)
+def _perform(tables: Tables, batch: Sequence[_Job]) -> _BatchResult:
+    done = _BatchResult(batch)
     try:
         tables.begin()
         done.results = [job.work(tables) for job in batch]
         tables.commit()
     except Exception as error:
-        # whatever it is, the thread must live on and everybody must be answered
+        # the thread must survive any error, and every caller needs a result
         done.error = error
-        _undo(tables)
+        _rollback(tables)
     return done
 
 
-def _undo(tables: Tables) -> None:
+def _rollback(tables: Tables) -> None:
     try:
         tables.rollback()
     except sqlite3.Error:

@@ -1,7 +1,7 @@
-"""The tables of the embedded host, as SQL. Synchronous: sqlite.py calls this from its one thread.
+"""The SQL tables of the embedded cluster. Synchronous: called from the thread of database.py only.
 
-`objects` holds the current state of every object, `revision` the resourceVersion that was given out last, for all
-kinds together. It never goes back, not over deletions, and not over a restart.
+`objects` has the current state of every object, and `revision` the latest resourceVersion, which all kinds share. It
+never decreases, neither by deletions nor over a restart.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from apiserver.meta.resource import Key
 
-# "k8s1", so that a file of something else is told from one of ours
+# "k8s1", which distinguishes our files from other SQLite databases
 _APPLICATION_ID = 0x6B387331
 _FORMAT = 1
 _SCHEMA = (
@@ -26,7 +26,7 @@ _SCHEMA = (
         PRIMARY KEY (resource, namespace, name))""",
     "CREATE INDEX objects_by_uid ON objects (uid)",
     "CREATE TABLE revision (id INTEGER PRIMARY KEY CHECK (id = 1), value INTEGER NOT NULL)",
-    # a list at resourceVersion 0 would mean "whatever is at hand", so counting starts at 1
+    # starts at 1, because resourceVersion 0 means "any version" in a list
     "INSERT INTO revision VALUES (1, 1)",
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_FORMAT}",
@@ -34,11 +34,11 @@ _SCHEMA = (
 
 
 class DatabaseUnusable(Exception):
-    """The file cannot be opened, is damaged, is not ours, or another process has it open."""
+    """The file cannot be opened, is damaged, belongs to another program, or is locked by another process."""
 
 
 class RejectReason(enum.Enum):
-    """Why a change was not made."""
+    """The reason why a mutation was not applied."""
 
     EXISTS = enum.auto()
     EXISTS_DELETING = enum.auto()
@@ -57,19 +57,21 @@ class Row(NamedTuple):
 
 
 class StorageKey(NamedTuple):
+    """The primary key of an object: the name of its storage, and its namespace and name."""
+
     resource: str
     key: Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """One change of one object.
+    """A change of one object.
 
-    `expected` is the resourceVersion that must be stored, None if nothing may be. Without `data` the object is
-    deleted. `parent` must be stored and not be on its way out. A dry run is judged and not made.
+    `expected` is the resourceVersion that must be stored, None if the object must not exist. Without `data` the object
+    is deleted. `parent` must exist and not be terminating. A dry run checks these preconditions and changes nothing.
     """
 
-    place: StorageKey
+    target: StorageKey
     expected: int | None
     uid: str = ""
     data: bytes | None = None
@@ -79,7 +81,7 @@ class Mutation:
 
 
 class Tables:
-    """An open database. Everything but `open` and `close` happens inside a transaction that the caller frames."""
+    """An open database. All methods except `open` and `close` are called between `begin` and `commit`."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -89,7 +91,7 @@ class Tables:
     def open(cls, path: Path) -> Tables:
         """Raises DatabaseUnusable."""
         try:
-            # Secrets are in there; SQLite gives its other files the mode of this one
+            # the file contains Secrets; SQLite creates its other files with the same mode
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
             connection = sqlite3.connect(path, isolation_level=None, timeout=2)
         except (OSError, sqlite3.Error) as error:
@@ -114,7 +116,7 @@ class Tables:
         self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """On return, everything is on disk."""
+        """Returns when the transaction is on disk."""
         self._connection.execute("UPDATE revision SET value = ?", (self.revision,))
         self._connection.execute("COMMIT")
 
@@ -128,33 +130,33 @@ class Tables:
         query = "SELECT namespace, name, rv, data FROM objects WHERE resource = ? ORDER BY namespace, name"
         return [Row(Key(row[0], row[1]), row[2], row[3]) for row in self._connection.execute(query, (resource,))]
 
-    def row(self, place: StorageKey) -> Row | None:
+    def row(self, key: StorageKey) -> Row | None:
         query = "SELECT rv, data FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
-        found = self._connection.execute(query, (place.resource, *place.key)).fetchone()
-        return None if found is None else Row(place.key, found[0], found[1])
+        found = self._connection.execute(query, (key.resource, *key.key)).fetchone()
+        return None if found is None else Row(key.key, found[0], found[1])
 
     def contains_uid(self, uid: str) -> bool:
         return self._connection.execute("SELECT 1 FROM objects WHERE uid = ?", (uid,)).fetchone() is not None
 
     def apply(self, mutation: Mutation) -> int | RejectReason:
-        """The new resourceVersion; 0 for a dry run."""
-        refusal = self._judge(mutation)
-        if refusal is not None:
-            return refusal
+        """Applies the mutation and returns the new resourceVersion, 0 for a dry run."""
+        reason = self._check_preconditions(mutation)
+        if reason is not None:
+            return reason
         if mutation.dry_run:
             return 0
         self.revision += 1
-        place = mutation.place
+        key = mutation.target
         if mutation.data is None:
             query = "DELETE FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
-            self._connection.execute(query, (place.resource, *place.key))
+            self._connection.execute(query, (key.resource, *key.key))
         else:
-            values = (place.resource, *place.key, mutation.uid, self.revision, mutation.deleting, mutation.data)
+            values = (key.resource, *key.key, mutation.uid, self.revision, mutation.deleting, mutation.data)
             self._connection.execute("INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", values)
         return self.revision
 
-    def _judge(self, mutation: Mutation) -> RejectReason | None:
-        stored = self._state(mutation.place)
+    def _check_preconditions(self, mutation: Mutation) -> RejectReason | None:
+        stored = self._state(mutation.target)
         if mutation.expected is not None:
             if stored is None:
                 return RejectReason.MISSING
@@ -169,15 +171,15 @@ class Tables:
             return RejectReason.EXISTS_DELETING if stored[1] else RejectReason.EXISTS
         return None
 
-    def _state(self, place: StorageKey) -> tuple[int, bool] | None:
-        """resourceVersion, and whether the object is on its way out."""
+    def _state(self, key: StorageKey) -> tuple[int, bool] | None:
+        """The resourceVersion of the object, and whether it is terminating. None if it does not exist."""
         query = "SELECT rv, deleting FROM objects WHERE resource = ? AND namespace = ? AND name = ?"
-        found = self._connection.execute(query, (place.resource, *place.key)).fetchone()
+        found = self._connection.execute(query, (key.resource, *key.key)).fetchone()
         return None if found is None else (found[0], bool(found[1]))
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
-    # held until the connection is closed: two processes with caches of their own would not see each other's writes
+    # locked until the connection is closed, because the caches of two processes would miss each other's writes
     connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
@@ -193,7 +195,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         raise DatabaseUnusable(f"{path} has format {found}, and this version reads format {_FORMAT}")
     problems = [row[0] for row in connection.execute("PRAGMA quick_check(3)")]
     if problems != ["ok"]:
-        # SQLite tells of several problems in a text of several lines
+        # SQLite reports several problems in one text of several lines
         lines = [line for problem in problems for line in problem.splitlines() if line]
         raise DatabaseUnusable(f"{path} is damaged: {'; '.join(lines)}")
 

@@ -1,0 +1,1 @@
+"""The Tenant kind, stored as HelmReleases of the cluster."""

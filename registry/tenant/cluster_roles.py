@@ -1,7 +1,7 @@
-"""The ClusterRoles cozy:tenant:* that a tenant's own people are bound to, in the tenant's namespace (R-020 to R-026).
+"""The ClusterRoles cozy:tenant:* that the members of a tenant are bound to in its namespace (R-020 to R-026).
 
-None of them may write a Namespace, a Gateway or a route, a TenantGateway or a Package: the Tenant is the only place
-where a tenant touches the platform.
+None of them may write Namespaces, Gateways, routes, TenantGateways or Packages: members change the platform through
+Tenants only.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ _USE = (
         resources=("virtualmachineinstances/console", "virtualmachineinstances/vnc"),
     ),
 )
-# an administrator of a tenant makes sub-tenants (R-025); only a super-administrator removes everything at once
+# an administrator creates sub-tenants (R-025); only a super-administrator may delete collections
 _ADMIN = (*_USE, RbacRule(verbs=_WRITE, groups=(GROUP,), resources=(ALL,)))
 _SUPER_ADMIN = (*_ADMIN, RbacRule(verbs=("deletecollection",), groups=(GROUP,), resources=(ALL,)))
 
 TENANTS_VISIBLE = "cozy:tenants:visible"
-"""The name of the ClusterRole, and of its binding to everybody who is known, that opens the door to lists and
-watches; what is seen through it the filter decides. It never grants `get` of Tenants, which is what the filter asks
-for."""
+"""The name of the ClusterRole, and of its binding to all authenticated users, that allows lists and watches; their
+results are limited by visibility. It must not grant `get` of Tenants, which is the criterion of visibility."""
 TENANTS_VISIBLE_RULES: Sequence[RbacRule] = (
     RbacRule(verbs=("list", "watch"), groups=(GROUP,), resources=("tenants",)),
     RbacRule(verbs=_READ, groups=(_CORE_GROUP,), resources=("tenantnamespaces",)),

@@ -1,6 +1,6 @@
-"""A Tenant is a pure function of one HelmRelease; these are that function and its inverse.
+"""Converts a HelmRelease to the Tenant that it stores, and back. Pure.
 
-Reading is total: what is damaged is left out. Writing changes what the Tenant shows and keeps everything else.
+Reading never fails: malformed parts are omitted. Writing changes the fields that a Tenant has and preserves the rest.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from registry.names import (
     APPLICATION_KIND_LABEL,
     APPLICATION_NAME_LABEL,
     FINDINGS_ANNOTATION,
-    FLAGS,
     GROUP,
     KIND,
+    SERVICE_FLAGS,
     SHARD_LABEL,
     TENANT_FINALIZER,
     is_root,
@@ -40,29 +40,29 @@ from registry.tenant.types import Condition, EffectiveGateway, EffectiveHost
 
 API_VERSION = f"{GROUP}/v1alpha1"
 _CONDITIONS = ("Ready", "Released", "WorkloadsReady")
-# kubectl's and controllers' own; every object answers to it in a selector, as a Namespace does
+# every Tenant matches this label in a selector, although it is not shown, as a Namespace does
 _NAME_LABEL = "kubernetes.io/metadata.name"
 
-_SPEC_DEFAULTS: Mapping[str, Any] = {"host": "", **dict.fromkeys(FLAGS, False), "schedulingClass": ""}
+_SPEC_DEFAULTS: Mapping[str, Any] = {"host": "", **dict.fromkeys(SERVICE_FLAGS, False), "schedulingClass": ""}
 
 
 class NotATenant(ValueError):
-    """The HelmRelease holds no Tenant: it lacks the labels of one, or the name."""
+    """The HelmRelease does not store a Tenant: it lacks the labels or the name prefix."""
 
 
 def tenant_key(release: Object) -> Key:
-    """Where the Tenant is that `release` holds. Raises NotATenant."""
+    """The key of the Tenant that `release` stores. Raises NotATenant."""
     metadata = release.get("metadata") or {}
     labels = string_entries(metadata.get("labels"))
     name = tenant_name(str(metadata.get("name", "")))
-    ours = labels.get(APPLICATION_KIND_LABEL) == KIND and labels.get(APPLICATION_GROUP_LABEL) == GROUP
-    if name is None or not ours:
-        raise NotATenant(f"the HelmRelease {metadata.get('namespace')}/{metadata.get('name')} holds no Tenant")
+    is_tenant = labels.get(APPLICATION_KIND_LABEL) == KIND and labels.get(APPLICATION_GROUP_LABEL) == GROUP
+    if name is None or not is_tenant:
+        raise NotATenant(f"the HelmRelease {metadata.get('namespace')}/{metadata.get('name')} does not store a Tenant")
     return Key(str(metadata.get("namespace", "")), name)
 
 
 def to_tenant(release: Object) -> Object:
-    """The Tenant that `release` holds, with the defaults of its spec (WIRE-D98). Raises NotATenant."""
+    """The Tenant that `release` stores, with the defaults of its spec (WIRE-D98). Raises NotATenant."""
     key = tenant_key(release)
     metadata = release["metadata"]
     tenant: Object = {
@@ -78,7 +78,7 @@ def to_tenant(release: Object) -> Object:
 
 
 def unreadable_paths(release: Object) -> list[str]:
-    """The paths of stored values of a wrong type: they are not shown, and survive until somebody sets them."""
+    """The paths of stored values of a wrong type. They are not shown, and are preserved until a client sets them."""
     values = _mapping(release.get("spec")).get("values")
     if values is not None and not isinstance(values, dict):
         return ["spec.values"]
@@ -88,23 +88,23 @@ def unreadable_paths(release: Object) -> list[str]:
     quotas = stored.get("resourceQuotas")
     if quotas is not None and not isinstance(quotas, dict):
         return [*paths, "spec.values.resourceQuotas"]
-    hidden = [
+    unreadable = [
         key for key, value in _mapping(quotas).items() if value is not None and key not in shown["resourceQuotas"]
     ]
-    return [*paths, *(f"spec.values.resourceQuotas[{key}]" for key in hidden)]
+    return [*paths, *(f"spec.values.resourceQuotas[{key}]" for key in unreadable)]
 
 
 def selectable_labels(release: Object, tenant: Object) -> dict[str, str]:
-    """What label selectors see: the Tenant's labels, and under them its HelmRelease's own (API-16)."""
+    """The labels that selectors match: those of the HelmRelease, overridden by those of the Tenant (API-16)."""
     shown = tenant["metadata"]
     labels: dict[str, str] = {_NAME_LABEL: shown["name"]} | string_entries(release["metadata"].get("labels"))
     return labels | string_entries(shown.get("labels"))
 
 
 def to_release(tenant: Object, current: Object | None, settings: ReleaseSettings) -> Object:
-    """The HelmRelease to store for `tenant`: `current` with what the Tenant changes of it, or a new one.
+    """The HelmRelease that stores `tenant`: `current` with the changes of the Tenant, or a new one.
 
-    Neither argument is changed. Without a change of the Tenant the result equals `current`.
+    Neither argument is changed. If the Tenant has not changed, the result equals `current`.
     """
     release = deepcopy(current) if current is not None else _new_release(tenant, settings)
     shown = spec_from_values(_mapping(release.get("spec")).get("values")) if current is not None else {}
@@ -124,24 +124,24 @@ def _new_release(tenant: Object, settings: ReleaseSettings) -> Object:
     }
     if settings.shard:
         labels[SHARD_LABEL] = settings.shard
-    made: Object = {
+    metadata_of_release: Object = {
         "name": release_name(metadata["name"]),
         "namespace": metadata["namespace"],
         "labels": labels,
     }
     if settings.finalizer and not is_root(metadata["namespace"], metadata["name"]):
-        # here, and not in a write of the reconciler's: so it costs nothing
-        made["finalizers"] = [TENANT_FINALIZER]
+        # set on create, to save the reconciler a write
+        metadata_of_release["finalizers"] = [TENANT_FINALIZER]
     return {
         "apiVersion": HELMRELEASES.api_version,
         "kind": HELMRELEASES.kind,
-        "metadata": made,
+        "metadata": metadata_of_release,
         "spec": settings.release_spec(),
     }
 
 
 def spec_from_values(values: object) -> Object:
-    """A Tenant's spec out of Helm values: known fields of the right type, defaults for the rest."""
+    """The spec of a Tenant from Helm values: known fields of the right type, and defaults for all others."""
     stored = _mapping(values)
     spec: Object = {}
     for field, default in _SPEC_DEFAULTS.items():
@@ -155,7 +155,7 @@ def spec_from_values(values: object) -> Object:
 
 
 def _quantity(value: object) -> str | int | None:
-    """Helm values may hold 0.5 as a number; a quantity is an integer or text."""
+    """Converts a Helm value, which may be a float such as 0.5, to a quantity: an integer or a string."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float):
@@ -164,7 +164,7 @@ def _quantity(value: object) -> str | int | None:
 
 
 def _write_values(release_spec: Object, wanted: Object, shown: Object) -> None:
-    """Set in spec.values what differs from what was shown: what nobody changed stays as it is stored."""
+    """Writes to spec.values the fields that differ from the Tenant as it was shown; all others stay as stored."""
     if not isinstance(release_spec.get("values"), dict) and wanted != shown:
         release_spec["values"] = {}
     values = release_spec.get("values")
@@ -194,19 +194,19 @@ def _same(left: object, right: object) -> bool:
 
 
 def _status(release: Object, key: Key) -> Object:
-    """What the HelmRelease says of itself, and over it what the reconciler found."""
+    """The status of the HelmRelease, overridden by the findings of the reconciler."""
     annotations = string_entries(release["metadata"].get("annotations"))
     findings = _mapping(parse_json_annotation(annotations, FINDINGS_ANNOTATION))
-    own = _mapping(release.get("status"))
+    helm_status = _mapping(release.get("status"))
     status: Object = {"namespace": workload_namespace(key.namespace, key.name)}
-    version = own.get("lastAttemptedRevision")
+    version = helm_status.get("lastAttemptedRevision")
     if isinstance(version, str) and version:
         status["version"] = version
     effective: tuple[tuple[str, type[BaseModel]], ...] = (("host", EffectiveHost), ("gateway", EffectiveGateway))
     for field, model in effective:
-        if found := _valid(findings.get(field), model):
-            status[field] = found
-    if conditions := _conditions(own.get("conditions"), findings.get("conditions")):
+        if valid := _valid(findings.get(field), model):
+            status[field] = valid
+    if conditions := _conditions(helm_status.get("conditions"), findings.get("conditions")):
         status["conditions"] = conditions
     count = findings.get("externalIPsCount")
     if isinstance(count, int) and not isinstance(count, bool) and count >= 0:
@@ -215,19 +215,20 @@ def _status(release: Object, key: Key) -> Object:
 
 
 def _conditions(own: object, found: object) -> list[Object]:
-    """Ready, Released and WorkloadsReady of Helm's controller; what the reconciler found goes before, by type."""
+    """Ready, Released and WorkloadsReady from Flux's helm-controller, overridden by the reconciler's conditions of the
+    same type."""
     helm = {type_: each for type_, each in _by_type(own).items() if type_ in _CONDITIONS}
     by_type = helm | _by_type(found)
     return [by_type[type_] for type_ in sorted(by_type)]
 
 
 def _by_type(conditions: object) -> dict[str, Object]:
-    given = conditions if isinstance(conditions, list) else []
-    return {each["type"]: each for condition in given if (each := _valid(condition, Condition))}
+    items = conditions if isinstance(conditions, list) else []
+    return {each["type"]: each for condition in items if (each := _valid(condition, Condition))}
 
 
 def _valid(value: object, model: type[BaseModel]) -> Object | None:
-    """The fields of `value` that `model` has, None if it is no such thing."""
+    """The fields of `value` that `model` has, None if `value` is invalid."""
     try:
         return model.model_validate(value).model_dump(by_alias=True, exclude_none=True)
     except ValidationError:

@@ -1,4 +1,4 @@
-"""What the host says of a HelmRelease, said of the Tenant that it holds. Pure."""
+"""Translates errors about a HelmRelease into errors about the Tenant that it stores. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ TENANTS = GroupResource(GROUP, "tenants")
 TENANT_KIND = GroupKind(GROUP, KIND)
 _RELEASES = GroupResource(HELMRELEASES.group, HELMRELEASES.plural)
 _RELEASE_KIND = GroupKind(HELMRELEASES.group, HELMRELEASES.kind)
-# How a kube-apiserver passes on, as a 500 about nothing, what etcd or the way to it says of an object beyond its limit.
+# Parts of the message of a code 500 with which kube-apiserver reports an object that exceeds a limit of etcd or gRPC.
 _TOO_LARGE = ("etcdserver: request is too large", "trying to send message larger than max")
 
 
 def to_tenant_error(error: StatusError, key: Key) -> StatusError:
-    """The same refusal with the same code, of our resource. What is not about the HelmRelease stays as it is."""
+    """The same error for the Tenant, with the same code. Errors about other objects are returned unchanged."""
     if error.reason == "ServerTimeout":
-        return _timeout(error)
-    if error.code == 500 and any(words in error.message for words in _TOO_LARGE):
-        return errors.RequestEntityTooLarge(f'{TENANTS} "{key.name}" is larger than what the host stores')
+        return _translate_timeout(error)
+    if error.code == 500 and any(part in error.message for part in _TOO_LARGE):
+        return errors.RequestEntityTooLarge(f'{TENANTS} "{key.name}" is larger than the cluster can store')
     if not _is_about(error, key):
         return error
     match error.reason:
@@ -37,12 +37,12 @@ def to_tenant_error(error: StatusError, key: Key) -> StatusError:
             by_kind = (error.details or {}).get("kind") == HELMRELEASES.kind
             return errors.Conflict(TENANT_KIND if by_kind else TENANTS, key.name, why)
         case _:
-            details = _details(error.details or {}, key)
-            return StatusError(error.code, error.reason, _text(error.message, key), details=details)
+            details = _translate_details(error.details or {}, key)
+            return StatusError(error.code, error.reason, _translate_message(error.message, key), details=details)
 
 
-def _timeout(error: StatusError) -> StatusError:
-    """Kubernetes names the resource in it, and no object (WIRE-D14)."""
+def _translate_timeout(error: StatusError) -> StatusError:
+    """Translates a ServerTimeout, which names a resource but no object (WIRE-D14)."""
     details = error.details or {}
     if (details.get("group"), details.get("kind")) != (_RELEASES.group, _RELEASES.resource):
         return error
@@ -58,19 +58,22 @@ def _is_about(error: StatusError, key: Key) -> bool:
     return named and details.get("name") == release_name(key.name)
 
 
-def _details(details: dict[str, Any], key: Key) -> dict[str, Any]:
+def _translate_details(details: dict[str, Any], key: Key) -> dict[str, Any]:
     kind = TENANTS.resource if details.get("kind") == HELMRELEASES.plural else KIND
     translated = details | {"group": GROUP, "kind": kind, "name": key.name}
     if causes := details.get("causes"):
         translated["causes"] = [
-            {field: _text(value, key) if isinstance(value, str) else value for field, value in cause.items()}
+            {
+                field: _translate_message(value, key) if isinstance(value, str) else value
+                for field, value in cause.items()
+            }
             for cause in causes
         ]
     return translated
 
 
-def _text(text: str, key: Key) -> str:
+def _translate_message(text: str, key: Key) -> str:
     release = release_name(key.name)
-    for ours, theirs in ((TENANTS, _RELEASES), (TENANT_KIND, _RELEASE_KIND)):
-        text = text.replace(f'{theirs} "{release}"', f'{ours} "{key.name}"')
+    for tenants, releases in ((TENANTS, _RELEASES), (TENANT_KIND, _RELEASE_KIND)):
+        text = text.replace(f'{releases} "{release}"', f'{tenants} "{key.name}"')
     return text.replace("spec.values", "spec")

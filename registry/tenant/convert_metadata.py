@@ -1,7 +1,7 @@
-"""A Tenant's metadata in that of its HelmRelease, both ways. Pure.
+"""Converts the metadata of a HelmRelease to that of its Tenant, and back. Pure.
 
-The user's labels and annotations are stored under `apps.cozystack.io-<key>`. Those whose key would then be too long
-are kept together in one JSON annotation, so that every key that is legal on a Tenant works.
+The user's labels and annotations are stored under `apps.cozystack.io-<key>`. Those whose key would exceed the limit
+are stored together in one JSON annotation, so that a Tenant accepts every valid key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from registry.names import (
     user_key,
 )
 
-_AS_IT_IS = (
+_SHARED_FIELDS = (
     "generateName",
     "uid",
     "resourceVersion",
@@ -37,14 +37,14 @@ _AS_IT_IS = (
 
 
 def string_entries(value: object) -> dict[str, str]:
-    """The entries of a map of strings, whatever else is in it."""
+    """The entries of a mapping whose key and value are strings."""
     if not isinstance(value, dict):
         return {}
     return {key: each for key, each in value.items() if isinstance(key, str) and isinstance(each, str)}
 
 
 def parse_json_annotation(annotations: Mapping[str, str], key: str) -> Any:
-    """The JSON that a hidden annotation holds, None if it is missing, damaged, or nested more than any object."""
+    """The JSON value of a hidden annotation, None if it is missing, invalid, or nested deeper than objects may be."""
     text = annotations.get(key, "")
     try:
         value = orjson.loads(text)
@@ -54,27 +54,27 @@ def parse_json_annotation(annotations: Mapping[str, str], key: str) -> Any:
 
 
 def user_labels(metadata: Mapping[str, Any]) -> dict[str, str]:
-    return _of_user(string_entries(metadata.get("labels")), _long_keys(metadata, "labels"))
+    return _user_entries(string_entries(metadata.get("labels")), _long_keys(metadata, "labels"))
 
 
 def user_annotations(metadata: Mapping[str, Any]) -> dict[str, str]:
-    return _of_user(string_entries(metadata.get("annotations")), _long_keys(metadata, "annotations"))
+    return _user_entries(string_entries(metadata.get("annotations")), _long_keys(metadata, "annotations"))
 
 
 def _long_keys(metadata: Mapping[str, Any], field: str) -> dict[str, str]:
-    held = parse_json_annotation(string_entries(metadata.get("annotations")), LONG_KEYS_ANNOTATION)
-    return string_entries(held.get(field)) if isinstance(held, dict) else {}
+    entries = parse_json_annotation(string_entries(metadata.get("annotations")), LONG_KEYS_ANNOTATION)
+    return string_entries(entries.get(field)) if isinstance(entries, dict) else {}
 
 
-def _of_user(stored: Mapping[str, str], long_keys: Mapping[str, str]) -> dict[str, str]:
+def _user_entries(stored: Mapping[str, str], long_keys: Mapping[str, str]) -> dict[str, str]:
     shown = {key: value for each, value in stored.items() if (key := user_key(each)) is not None}
     return shown | {key: value for key, value in long_keys.items() if stored_key(key) is None}
 
 
 def to_tenant_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, Any]:
-    """The metadata of the Tenant `name` that the HelmRelease with `metadata` holds. Shares nothing with that."""
+    """The metadata of the Tenant `name`, from the `metadata` of its HelmRelease. The two share no values."""
     shown: dict[str, Any] = {"name": name, "namespace": metadata.get("namespace", "")}
-    shown |= {field: deepcopy(metadata[field]) for field in _AS_IT_IS if metadata.get(field) not in (None, "", [])}
+    shown |= {field: deepcopy(metadata[field]) for field in _SHARED_FIELDS if metadata.get(field) not in (None, "", [])}
     finalizers = [each for each in metadata.get("finalizers") or () if each not in HIDDEN_FINALIZERS]
     managed = parse_json_annotation(string_entries(metadata.get("annotations")), MANAGED_FIELDS_ANNOTATION)
     optional: dict[str, Any] = {
@@ -87,15 +87,15 @@ def to_tenant_metadata(metadata: Mapping[str, Any], *, name: str) -> dict[str, A
 
 
 def to_release_metadata(wanted: Mapping[str, Any], current: Mapping[str, Any], *, app_version: str) -> dict[str, Any]:
-    """`current`, metadata of a HelmRelease, with what the Tenant's metadata `wanted` owns of it, and nothing else."""
+    """The metadata of a HelmRelease: `current`, with the fields of a Tenant's metadata taken from `wanted`."""
     metadata = dict(current)
-    labels, long_labels = _to_store(string_entries(wanted.get("labels")))
-    annotations, long_annotations = _to_store(string_entries(wanted.get("annotations")))
-    metadata["labels"] = _foreign(current.get("labels")) | labels
-    metadata["annotations"] = _foreign(current.get("annotations")) | annotations
+    labels, long_labels = _split_by_key_length(string_entries(wanted.get("labels")))
+    annotations, long_annotations = _split_by_key_length(string_entries(wanted.get("annotations")))
+    metadata["labels"] = _entries_of_others(current.get("labels")) | labels
+    metadata["annotations"] = _entries_of_others(current.get("annotations")) | annotations
     both = (("annotations", long_annotations), ("labels", long_labels))
-    long_keys = {field: dict(sorted(held.items())) for field, held in both if held}
-    _set(metadata["annotations"], LONG_KEYS_ANNOTATION, _text(long_keys))
+    long_keys = {field: dict(sorted(entries.items())) for field, entries in both if entries}
+    _set(metadata["annotations"], LONG_KEYS_ANNOTATION, _to_json(long_keys))
     _set(metadata["annotations"], APP_VERSION_ANNOTATION, app_version)
     _set(metadata["annotations"], MANAGED_FIELDS_ANNOTATION, "")
     _set(metadata["annotations"], MANAGED_FIELDS_ANNOTATION, _managed_fields(wanted, metadata["annotations"]))
@@ -108,12 +108,12 @@ def to_release_metadata(wanted: Mapping[str, Any], current: Mapping[str, Any], *
     return metadata
 
 
-def _foreign(stored: object) -> dict[str, str]:
+def _entries_of_others(stored: object) -> dict[str, str]:
     return {key: value for key, value in string_entries(stored).items() if user_key(key) is None}
 
 
-def _to_store(wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """What is stored under keys of its own, and what has too long a key for that."""
+def _split_by_key_length(wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Splits entries into those stored under a prefixed key, and those whose key is too long for that."""
     short: dict[str, str] = {}
     long: dict[str, str] = {}
     for key, value in wanted.items():
@@ -126,7 +126,7 @@ def _to_store(wanted: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]
 
 
 def _finalizers(wanted: Sequence[str], current: Sequence[str]) -> list[str]:
-    """Hidden finalizers stay, and only they can be hidden: a Tenant's request neither removes nor adds one."""
+    """The finalizers of the Tenant and the hidden ones of the HelmRelease, which clients cannot change."""
     visible = [each for each in wanted if each not in HIDDEN_FINALIZERS]
     if visible == [each for each in current if each not in HIDDEN_FINALIZERS]:
         return list(current)
@@ -134,16 +134,16 @@ def _finalizers(wanted: Sequence[str], current: Sequence[str]) -> list[str]:
 
 
 def _managed_fields(wanted: Mapping[str, Any], annotations: Mapping[str, str]) -> str:
-    """Left out where it would make the annotations too large, as Kubernetes gives it up rather than the write
-    (WIRE-D74)."""
-    text = _text(wanted.get("managedFields") or ())
+    """managedFields as JSON; empty if they would exceed the limit of annotations. Kubernetes drops them, too, rather
+    than reject the write (WIRE-D74)."""
+    text = _to_json(wanted.get("managedFields") or ())
     used = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     fits = used + len(MANAGED_FIELDS_ANNOTATION) + len(text.encode()) <= ANNOTATIONS_LIMIT
     return text if fits else ""
 
 
-def _text(value: Any) -> str:
-    """Compact JSON; empty for what is empty."""
+def _to_json(value: Any) -> str:
+    """Compact JSON, '' for an empty value."""
     return orjson.dumps(value).decode() if value else ""
 
 

@@ -1,4 +1,4 @@
-"""What a Tenant has of its place in the tree: its own where it says so, else the nearest ancestor's. Pure."""
+"""Settings that a Tenant inherits from its ancestors. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from registry.tenant.summary import TenantSummary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Of each cluster service, the workload namespace of the Tenant whose service it is; empty where there is none."""
+    """The workload namespace of the Tenant that provides each service, empty if there is none."""
 
     etcd: str = ""
     ingress: str = ""
@@ -25,21 +25,22 @@ NO_SERVICES = Services()
 
 
 def effective_services(facts: TenantSummary, ancestors: Sequence[TenantSummary]) -> Services:
-    """The nearest of the Tenant and its ancestors that runs the service; the root runs all of them, whatever it says
-    (R-063 to R-067). `ancestors` are nearest first."""
-    line = (facts, *ancestors)
+    """For each service, the nearest of the Tenant and its ancestors that enables it; the root provides all of them,
+    whatever its spec (R-063 to R-067). `ancestors` are nearest first."""
+    lineage = (facts, *ancestors)
     return Services(
-        etcd=_owner("etcd", line),
-        ingress=_owner("ingress", line),
-        monitoring=_owner("monitoring", line),
-        seaweedfs=_owner("seaweedfs", line),
+        etcd=_provider("etcd", lineage),
+        ingress=_provider("ingress", lineage),
+        monitoring=_provider("monitoring", lineage),
+        seaweedfs=_provider("seaweedfs", lineage),
     )
 
 
-def _owner(service: str, line: Sequence[TenantSummary]) -> str:
-    return next((each.namespace for each in line if each.is_root or service in each.flags), "")
+def _provider(service: str, lineage: Sequence[TenantSummary]) -> str:
+    return next((each.namespace for each in lineage if each.is_root or service in each.flags), "")
 
 
 def effective_scheduling_class(facts: TenantSummary, ancestors: Sequence[TenantSummary]) -> str:
-    """The class of the farthest ancestor that has one: a parent's wins over the child's. Empty if nobody has one."""
+    """The scheduling class of the farthest ancestor that has one, since a parent overrides its children. Empty if there
+    is none."""
     return next((each.scheduling_class for each in reversed((facts, *ancestors)) if each.scheduling_class), "")

@@ -1,64 +1,58 @@
-"""The HelmReleases that writes start from, as compact JSON: parsed objects would need ten times the memory."""
+"""A cache of the HelmReleases that writes start from, as compact JSON: parsed ones need ten times the memory."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Protocol
 
 from apiserver.json import deep as deepjson
 from apiserver.meta.resource import Key, Object
+from registry.cluster.object_store import ObjectLister
 from registry.names import release_name
 
 _RECENT = 256
-# what a Tenant shows, and the reconciler looks at; the history that Flux keeps is half of a HelmRelease
+# the fields that this process reads; the rest, mostly the history, is half of a HelmRelease
 _STATUS = ("conditions", "lastAttemptedRevision")
 
 
-class Seen(Protocol):
-    """The store of an informer of HelmReleases, by their own keys. The caller owns what it gets."""
-
-    def get(self, key: Key) -> Object | None: ...
-
-
 class ReleaseCache:
-    """What the informer saw last, and beside it what a few recent calls brought, which may be newer.
+    """The `store` of the HelmRelease informer, and the results of a few recent calls, which may be newer.
 
-    Status and managedFields are left out: a PUT keeps the stored ones of both.
+    Status and managedFields are left out: a PUT without them does not change the stored ones.
     """
 
-    def __init__(self, seen: Seen) -> None:
-        self._seen = seen
+    def __init__(self, store: ObjectLister) -> None:
+        self._store = store
         self._recent: OrderedDict[Key, bytes] = OrderedDict()
 
     def add(self, key: Key, release: Object) -> None:
-        """What a read or a write at the host brought; only the most recent few are kept."""
-        self._recent[key] = bytes(memoryview(deepjson.dumps(_to_write(release))))
+        """Adds the result of a read or write. Only the most recent ones stay."""
+        self._recent[key] = bytes(memoryview(deepjson.dumps(_without_status(release))))
         self._recent.move_to_end(key)
         if len(self._recent) > _RECENT:
             self._recent.popitem(last=False)
 
     def get(self, key: Key, resource_version: str) -> Object | None:
-        """The HelmRelease of a Tenant at exactly this version, if it is held; the caller owns it."""
-        seen = self._seen.get(Key(key.namespace, release_name(key.name)))
-        if seen is not None and _version(seen) == resource_version:
-            return _to_write(seen)
+        """The HelmRelease of a Tenant at exactly this version, None if it is not cached. The caller owns it."""
+        stored = self._store.get(Key(key.namespace, release_name(key.name)))
+        if stored is not None and _version(stored) == resource_version:
+            return _without_status(stored)
         encoded = self._recent.get(key)
         recent: Object | None = deepjson.loads_dumped(encoded) if encoded is not None else None
         return recent if recent is not None and _version(recent) == resource_version else None
 
 
 def trim_release(release: Object) -> Object:
-    """What of a HelmRelease this process looks at: for the informer to keep, and no more."""
+    """The transform of the HelmRelease informer: removes the status fields that this process does not read."""
     status = release.get("status")
     if not isinstance(status, dict):
         return release
     return release | {"status": {field: status[field] for field in _STATUS if field in status}}
 
 
-def _to_write(release: Object) -> Object:
+def _without_status(release: Object) -> Object:
     metadata = {field: value for field, value in release["metadata"].items() if field != "managedFields"}
-    kept = {field: value for field, value in release.items() if field != "status"}
-    return kept | {"metadata": metadata}
+    others = {field: value for field, value in release.items() if field != "status"}
+    return others | {"metadata": metadata}
 
 
 def _version(release: Object) -> object:

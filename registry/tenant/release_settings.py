@@ -1,4 +1,4 @@
-"""What a new Tenant's HelmRelease is made of, apart from the Tenant itself. Every part is a setting."""
+"""Settings of the HelmReleases that new Tenants are stored as."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseSettings:
-    """Defaults are Cozystack's. Durations are in Go's notation; an empty name leaves a part out.
+    """The defaults are Cozystack's. Durations are in Go's notation; an empty name omits a part.
 
-    `finalizer` is for where a controller will take it off again: with it, what belongs to a Tenant goes before it does.
+    `finalizer` adds a finalizer, so that the contents of a Tenant are deleted first. It requires a running controller.
     """
 
     chart_kind: str = "ExternalArtifact"
@@ -27,7 +27,7 @@ class ReleaseSettings:
     finalizer: bool = False
 
     def release_spec(self) -> dict[str, Any]:
-        """`spec` of a new HelmRelease, without `values`."""
+        """The spec of a new HelmRelease, without `values`."""
         chart = {"kind": self.chart_kind, "name": self.chart_name, "namespace": self.chart_namespace}
         spec: dict[str, Any] = {
             "chartRef": {field: value for field, value in chart.items() if value},
@@ -45,6 +45,6 @@ class ReleaseSettings:
         if self.strategy:
             action["strategy"] = {"name": self.strategy}
         if self.strategy == "RetryOnFailure":
-            # Flux refuses an interval of retries for the other strategy
+            # Flux rejects a retryInterval with any other strategy
             action["strategy"]["retryInterval"] = self.retry_interval
         return action

@@ -1,6 +1,6 @@
-"""Tenants kept as HelmReleases at the host: the Backend behind the generic store.
+"""The Backend of Tenants, which are stored as HelmReleases in the cluster.
 
-Reads come from the watch cache that the informer feeds; writes go to the host and carry the version they start from.
+Reads come from the watch cache that the informer feeds. Updates are conditional on the resourceVersion they start from.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ from registry.tenant.release_settings import ReleaseSettings
 from registry.tenant.watch_feed import TenantFeed
 
 FIELD_MANAGER = "tenant-apiserver"
-STALE_WARNING = "the host API cannot be reached at present: what is shown may be out of date"
+STALE_WARNING = "kube-apiserver cannot be reached at present: the response may be out of date"
 
 T = TypeVar("T")
 
 
 class ReleaseBackend:
-    """Raises the host's refusals as errors of tenants, and ClusterUnreachable for everything that needs a host that
-    cannot be reached."""
+    """Raises kube-apiserver's errors as errors about the Tenant, and ClusterUnreachable without a response."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class ReleaseBackend:
         if not live:
             found = await self._cache.get(key)
             return found.object() if found is not None else None
-        release = await self._live(key)
+        release = await self._read_release(key)
         return (
             await offload_if_large(partial(to_tenant, release), size=json_size(release))
             if release is not None
@@ -72,46 +71,46 @@ class ReleaseBackend:
         )
 
     async def confirm_absent(self, key: Key) -> bool:
-        release = await self._live(key)
+        release = await self._read_release(key)
         if release is None:
             return True
         self._cache.expect_version(_version(release))
         return False
 
     async def create(self, obj: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        return await _finish(self._create(obj, dry_run))
+        return await _run_to_end(self._create(obj, dry_run))
 
     async def update(self, key: Key, new: Object, current: Object, *, dry_run: bool, context: RequestContext) -> Object:
-        return await _finish(self._update(key, new, current, dry_run))
+        return await _run_to_end(self._update(key, new, current, dry_run))
 
     async def delete(
         self, key: Key, current: Object, options: DeleteOptions, *, context: RequestContext
     ) -> rest.DeletionResult:
-        return await _finish(self._delete(key, current, options))
+        return await _run_to_end(self._delete(key, current, options))
 
     async def _create(self, obj: Object, dry_run: bool) -> Object:
         release = await offload_if_large(partial(to_release, obj, None, self._settings()), size=json_size(obj))
         key = Key(obj["metadata"]["namespace"], obj["metadata"]["name"])
         try:
-            with _errors_of(key):
+            with _translated_errors(key):
                 stored = await self._cluster.create(HELMRELEASES, release, dry_run=dry_run, field_manager=FIELD_MANAGER)
         except errors.AlreadyExists as e:
-            await self._refuse_foreign(key, e)
+            await self._reject_foreign_release(key, e)
             raise
         return await self._stored(key, stored, dry_run)
 
-    async def _refuse_foreign(self, key: Key, error: errors.AlreadyExists) -> None:
-        """A HelmRelease that holds no Tenant is never adopted (ATTACK-07): to say `already exists` of a Tenant that a
-        GET does not find would send clients round in circles."""
+    async def _reject_foreign_release(self, key: Key, error: errors.AlreadyExists) -> None:
+        """Raises Conflict if the existing HelmRelease does not store a Tenant. It is never adopted (ATTACK-07), and a
+        client that got AlreadyExists for a Tenant that it cannot GET would retry forever."""
         if await self.confirm_absent(key):
-            why = f'a HelmRelease "{release_name(key.name)}" that holds no Tenant is in the way; rename or delete it'
+            why = f'a HelmRelease "{release_name(key.name)}" that does not store a Tenant exists; rename or delete it'
             raise errors.Conflict(TENANTS, key.name, why) from error
 
     async def _update(self, key: Key, new: Object, current: Object, dry_run: bool) -> Object:
         version = current["metadata"]["resourceVersion"]
         base = self._releases.get(key, version)
         if base is None:
-            base = await self._live(key)
+            base = await self._read_release(key)
         if base is None:
             raise errors.NotFound(TENANTS, key.name)
         if base["metadata"]["resourceVersion"] != version:
@@ -119,7 +118,7 @@ class ReleaseBackend:
         release = await offload_if_large(partial(to_release, new, base, self._settings()), size=json_size(new, base))
         if release == base:
             return current
-        with _errors_of(key):
+        with _translated_errors(key):
             stored = await self._cluster.update(HELMRELEASES, release, dry_run=dry_run, field_manager=FIELD_MANAGER)
         return await self._stored(key, stored, dry_run)
 
@@ -127,20 +126,20 @@ class ReleaseBackend:
         body = _delete_body(current, options)
         uid = current["metadata"]["uid"]
         try:
-            with _errors_of(key):
+            with _translated_errors(key):
                 answer = await self._cluster.delete(HELMRELEASES, key.namespace, release_name(key.name), options=body)
         except errors.NotFound:
             self._cache.expect_deletion(key, uid)
             raise
-        gone = answer.get("kind") == "Status" or not answer["metadata"].get("deletionTimestamp")
-        if not gone:
+        removed = answer.get("kind") == "Status" or not answer["metadata"].get("deletionTimestamp")
+        if not removed:
             return rest.DeletionResult(object=await self._stored(key, answer, options.dry_run), removed=False)
         if not options.dry_run:
             self._cache.expect_deletion(key, uid)
         return rest.DeletionResult(object=current, removed=True)
 
     async def _stored(self, key: Key, release: Object, dry_run: bool) -> Object:
-        """The Tenant that the host answered with; this replica's next read will have it."""
+        """Returns the Tenant of a write's response, and makes this replica's next read wait until the cache has it."""
         tenant = await offload_if_large(partial(to_tenant, release), size=json_size(release))
         metadata = release["metadata"]
         if dry_run:
@@ -153,17 +152,17 @@ class ReleaseBackend:
             self._cache.expect_version(_version(release))
         return tenant
 
-    async def _live(self, key: Key) -> Object | None:
-        """The HelmRelease at the host, None if it does not exist or holds no Tenant."""
+    async def _read_release(self, key: Key) -> Object | None:
+        """Reads the HelmRelease from the cluster. None if it does not exist or does not store a Tenant."""
         try:
-            with _errors_of(key):
+            with _translated_errors(key):
                 release = await self._cluster.get(HELMRELEASES, key.namespace, release_name(key.name))
             tenant_key(release)
         except (errors.NotFound, NotATenant):
             return None
         except StatusError as e:
             if e.code == 404:
-                raise errors.ServiceUnavailable("the host API does not serve HelmReleases", retry_after=1) from e
+                raise errors.ServiceUnavailable("kube-apiserver does not serve HelmReleases", retry_after=1) from e
             raise
         self._feed.cluster_answered()
         self._releases.add(key, release)
@@ -171,9 +170,9 @@ class ReleaseBackend:
 
 
 @contextmanager
-def _errors_of(key: Key) -> Iterator[None]:
-    """Raises what the host says of the HelmRelease as errors of the Tenant: its NotFound is always about this very
-    object, while any other 404 of the host stays a plain StatusError (WIRE-I24)."""
+def _translated_errors(key: Key) -> Iterator[None]:
+    """Translates errors about the HelmRelease into errors about the Tenant. A NotFound is therefore always about this
+    object, while any other response with code 404 stays a plain StatusError (WIRE-I24)."""
     try:
         yield
     except StatusError as e:
@@ -184,29 +183,29 @@ def _errors_of(key: Key) -> Iterator[None]:
 
 
 def _delete_body(current: Object, options: DeleteOptions) -> dict[str, Any]:
-    """DeleteOptions that hold for the very state that admission judged (WIRE-D89, API-2)."""
+    """DeleteOptions with preconditions on the state that admission has seen (WIRE-D89, API-2)."""
     metadata = current["metadata"]
     body: dict[str, Any] = {
         "preconditions": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]},
     }
-    given = {
+    optional = {
         "propagationPolicy": options.propagation_policy,
         "orphanDependents": options.orphan_dependents,
         "gracePeriodSeconds": options.grace_period_seconds,
         "dryRun": ["All"] if options.dry_run else None,
     }
-    return body | {field: value for field, value in given.items() if value is not None}
+    return body | {field: value for field, value in optional.items() if value is not None}
 
 
 def _version(release: Object) -> int:
     return int(release["metadata"]["resourceVersion"])
 
 
-async def _finish(write: Coroutine[Any, Any, T]) -> T:
-    """The result of a write that is not broken off half-way: a caller that is cancelled leaves once the write
-    is done, so that what it holds around the write, such as admission's lock, is held until then."""
+async def _run_to_end(write: Coroutine[Any, Any, T]) -> T:
+    """Runs a write to its end even if the caller is cancelled, and only then lets the caller continue, so that locks
+    around the write, such as admission's, stay locked until it is done."""
     task = asyncio.ensure_future(write)
-    # nobody is left to tell if the caller is cancelled and the write fails: the exception counts as seen
+    # retrieves the exception of a write that fails after its caller was cancelled
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
         return await asyncio.shield(task)

@@ -1,4 +1,4 @@
-"""Defaults and validation of Tenants: every error at once, before any I/O."""
+"""Defaults and validation of Tenants. All errors are reported together."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from registry.tenant.types import tenant_resource
 
 _OWN_FIELDS = ("appVersion", "spec")
 _MAX_CHANGED_QUOTAS = 1000
-_LONGEST_CLASS = 63
+_MAX_CLASS_LENGTH = 63
 _INT64 = range(-(2**63), 2**63)
 
 
 class TenantStrategy:
-    """The Strategy of Tenants. Status is not a client's: it is dropped on create and kept on update (WIRE-D99)."""
+    """The Strategy of Tenants. A client cannot write the status: it is dropped on create and restored on update
+    (WIRE-D99)."""
 
     @cached_property
     def resource(self) -> Resource:
@@ -29,13 +30,13 @@ class TenantStrategy:
 
     def prepare_for_create(self, obj: Object) -> None:
         obj.pop("status", None)
-        self._settle(obj)
+        self._apply_defaults(obj)
 
     def prepare_for_update(self, new: Object, old: Object) -> None:
         new.pop("status", None)
         if "status" in old:
             new["status"] = copy.deepcopy(old["status"])
-        self._settle(new)
+        self._apply_defaults(new)
 
     def name_errors(self, obj: Object) -> list[FieldError]:
         metadata = obj["metadata"]
@@ -46,13 +47,13 @@ class TenantStrategy:
 
     def validate_update(self, new: Object, old: Object) -> list[FieldError]:
         problems = self._type_errors(new)
-        return problems or [*quota_errors(_quotas(new), _quotas(old)), *_class_errors(new, old)]
+        return problems or [*quota_errors(_quotas(new), _quotas(old)), *_scheduling_class_errors(new, old)]
 
     def warnings(self, obj: Object) -> list[str]:
         return []
 
-    def _settle(self, obj: Object) -> None:
-        """Materialise the defaults (WIRE-D98). A null is a field left out, as in a custom resource."""
+    def _apply_defaults(self, obj: Object) -> None:
+        """Applies the defaults of the spec (WIRE-D98). A null counts as an omitted field, as in custom resources."""
         spec = obj.get("spec")
         if spec is None:
             spec = obj["spec"] = {}
@@ -74,8 +75,8 @@ class TenantStrategy:
 
 
 def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:
-    """What is wrong with quotas that differ from the stored ones (R-011). Exact numbers take their time: of too many,
-    none is looked at (ATTACK-13)."""
+    """The errors of quotas that differ from the stored ones (R-011). Too many changes are rejected without validating
+    them, because exact arithmetic is slow (ATTACK-13)."""
     changed = {key: value for key, value in quotas.items() if key not in stored or stored[key] != value}
     if len(changed) > _MAX_CHANGED_QUOTAS:
         why = f"must have at most {_MAX_CHANGED_QUOTAS} items that are new or changed"
@@ -88,15 +89,15 @@ def quota_errors(quotas: Object, stored: Object) -> list[FieldError]:
     return problems
 
 
-def _class_errors(new: Object, old: Object) -> list[FieldError]:
-    """A scheduling class becomes the value of a label. One that is stored and stays is not judged again."""
+def _scheduling_class_errors(new: Object, old: Object) -> list[FieldError]:
+    """The errors of a new or changed scheduling class, which has to be a valid label value."""
     field = "schedulingClass"
     value = new["spec"].get(field, "")
     if value == (old.get("spec") or {}).get(field):
         return []
-    if len(value) > _LONGEST_CLASS:
-        # it is not said again in the refusal: it may be as long as a request
-        return [errors.too_long(f"spec.{field}", _LONGEST_CLASS)]
+    if len(value) > _MAX_CLASS_LENGTH:
+        # the message must not repeat the value, which may be as long as a request
+        return [errors.too_long(f"spec.{field}", _MAX_CLASS_LENGTH)]
     return [errors.invalid(f"spec.{field}", value, text) for text in meta.label_value_errors(value)]
 
 

@@ -1,4 +1,4 @@
-"""What decisions need to know of a Tenant: a small frozen value, out of the Tenant as it is shown. Pure."""
+"""The fields of a Tenant that admission and the controllers decide by, as a small immutable value. Pure."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from sys import intern
 from types import MappingProxyType
 
 from apiserver.meta.resource import Key, Object
-from registry.names import CASCADE_ANNOTATION, FLAGS, is_root, workload_namespace
+from registry.names import CASCADE_ANNOTATION, SERVICE_FLAGS, is_root, workload_namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantSummary:
-    """`namespace` is the workload namespace, `flags` the services that are turned on, `created` an RFC 3339 time.
+    """`namespace` is the workload namespace, `flags` the enabled services, and `created` an RFC 3339 time.
 
-    `gateway` is None where the Tenant does not say. `rv` is 0 for a Tenant that is not stored yet.
+    `gateway` is None if the Tenant does not set it. `rv` is 0 for a Tenant that is not stored yet.
     """
 
     key: Key
@@ -41,8 +41,8 @@ _NO_QUOTAS: Mapping[str, str | int] = MappingProxyType({})
 
 
 def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
-    """The facts of a Tenant, stored or about to be. Its workload namespace is the one in its status, else (on
-    create) the one that it will have. Who has its key gives it: it is held for as long as the facts."""
+    """The summary of a stored or new Tenant. Its workload namespace is that of its status, or on create the one that it
+    will get. Callers pass the `key` that they have, to share its memory."""
     metadata, spec = tenant["metadata"], tenant.get("spec") or {}
     key = key or Key(metadata.get("namespace", ""), metadata.get("name", ""))
     namespace = (tenant.get("status") or {}).get("namespace")
@@ -53,7 +53,7 @@ def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
         host=spec.get("host") or "",
         gateway=spec.get("gateway"),
         quotas=dict(quotas) if (quotas := spec.get("resourceQuotas")) else _NO_QUOTAS,
-        flags=_flags(tuple(flag for flag in FLAGS if spec.get(flag))),
+        flags=_flags(tuple(flag for flag in SERVICE_FLAGS if spec.get(flag))),
         scheduling_class=spec.get("schedulingClass") or "",
         terminating=bool(metadata.get("deletionTimestamp")),
         allow_cascade=(metadata.get("annotations") or {}).get(CASCADE_ANNOTATION) == "true",
@@ -64,5 +64,5 @@ def summarize(tenant: Object, key: Key | None = None) -> TenantSummary:
 
 @lru_cache(maxsize=1024)
 def _flags(flags: tuple[str, ...]) -> frozenset[str]:
-    """One set for all Tenants that have the same."""
+    """Shares one set between all Tenants with the same flags."""
     return frozenset(flags)

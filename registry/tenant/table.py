@@ -1,15 +1,15 @@
-"""The cells of a Tenant's table row. Pure."""
+"""The cells of a Tenant in a Table. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from apiserver.meta.resource import Object
-from registry.names import FLAGS
+from registry.names import SERVICE_FLAGS
 
 
 def cells(obj: Object) -> Sequence[object]:
-    """Ready, Namespace, Host, Gateway, and for wide output Version and the flags, of a Tenant as it is shown."""
+    """Ready, Namespace, Host and Gateway, and for wide output Version and the flags."""
     spec, status = obj.get("spec") or {}, obj.get("status") or {}
     host, gateway = status.get("host") or {}, status.get("gateway") or {}
     return (
@@ -18,7 +18,7 @@ def cells(obj: Object) -> Sequence[object]:
         host.get("value") or spec.get("host", ""),
         gateway.get("namespace", ""),
         status.get("version", ""),
-        *(bool(spec.get(flag)) for flag in FLAGS),
+        *(bool(spec.get(flag)) for flag in SERVICE_FLAGS),
     )
 
 

@@ -1,6 +1,6 @@
-"""The tree of Tenants: who is whose parent, and what a Tenant has of its ancestors.
+"""The tree of Tenants: parents, children, and the domains and Gateways that are inherited.
 
-A Tenant's parent is the Tenant whose workload namespace it lives in. Names are never taken apart (R-050).
+The parent of a Tenant is the Tenant in whose workload namespace it is stored. Names are never parsed (R-050).
 """
 
 from __future__ import annotations
@@ -18,39 +18,39 @@ from registry.tenant.types import EffectiveGateway, EffectiveHost
 
 
 class BaseTenantTree(ABC):
-    """Tenants by where they live. Every walk ends, also in a tree that is damaged."""
+    """Tenants by the namespace they are stored in. Every traversal ends, even if the data has cycles."""
 
     @property
     @abstractmethod
     def root_host(self) -> str:
-        """The root's domain, where it has no host of its own."""
+        """The domain of the root Tenant if it has no host of its own."""
 
     @abstractmethod
     def by_namespace(self, namespace: str) -> TenantSummary | None:
-        """The Tenant whose workload namespace this is."""
+        """The Tenant with this workload namespace."""
 
     @abstractmethod
     def children(self, namespace: str) -> Sequence[TenantSummary]:
-        """The Tenants that live in this workload namespace, by name."""
+        """The Tenants that are stored in this workload namespace, sorted by name."""
 
-    def parent(self, facts: TenantSummary) -> TenantSummary | None:
-        """None for the root, and for a Tenant in a namespace that is no Tenant's."""
-        found = self.by_namespace(facts.key.namespace)
-        return found if found is not None and found.key != facts.key else None
+    def parent(self, tenant: TenantSummary) -> TenantSummary | None:
+        """The parent; None for the root and for a Tenant in a namespace without a Tenant."""
+        found = self.by_namespace(tenant.key.namespace)
+        return found if found is not None and found.key != tenant.key else None
 
-    def ancestors(self, facts: TenantSummary) -> Sequence[TenantSummary]:
+    def ancestors(self, tenant: TenantSummary) -> Sequence[TenantSummary]:
         """The parent, its parent and so on, nearest first."""
         found: dict[Key, TenantSummary] = {}
-        parent = self.parent(facts)
-        while parent is not None and parent.key not in found and parent.key != facts.key:
+        parent = self.parent(tenant)
+        while parent is not None and parent.key not in found and parent.key != tenant.key:
             found[parent.key] = parent
             parent = self.parent(parent)
         return tuple(found.values())
 
-    def descendants(self, facts: TenantSummary) -> Sequence[TenantSummary]:
-        """Children, their children and so on: a parent before its children, siblings by name."""
-        found: dict[Key, TenantSummary] = {facts.key: facts}
-        waiting = list(reversed(self.children(facts.namespace)))
+    def descendants(self, tenant: TenantSummary) -> Sequence[TenantSummary]:
+        """Children, their children and so on: parents before their children, siblings sorted by name."""
+        found: dict[Key, TenantSummary] = {tenant.key: tenant}
+        waiting = list(reversed(self.children(tenant.namespace)))
         while waiting:
             each = waiting.pop()
             if each.key not in found:
@@ -59,13 +59,13 @@ class BaseTenantTree(ABC):
         return tuple(found.values())[1:]
 
 
-def effective_host(tree: BaseTenantTree, facts: TenantSummary) -> EffectiveHost | None:
-    """`spec.host`, else <name>.<domain of the parent>; the root's is the platform's (R-054 to R-058); canonical.
+def effective_host(tree: BaseTenantTree, tenant: TenantSummary) -> EffectiveHost | None:
+    """`spec.host`, or else <name>.<domain of the parent>, or the platform's for the root; canonical (R-054 to R-058).
 
-    None for a Tenant without an ancestor that has a domain. The result may be longer than a label holds (FACT-6).
+    None if neither the Tenant nor an ancestor has a domain. The result may exceed the length of a label (FACT-6).
     """
     names: list[str] = []
-    for each in (facts, *tree.ancestors(facts)):
+    for each in (tenant, *tree.ancestors(tenant)):
         own = _own_host(each, tree.root_host)
         if own:
             return EffectiveHost(value=".".join([*names, own]), namespace=each.namespace)
@@ -73,29 +73,29 @@ def effective_host(tree: BaseTenantTree, facts: TenantSummary) -> EffectiveHost 
     return None
 
 
-def _own_host(facts: TenantSummary, root_host: str) -> str:
-    return canonical_host(facts.host) or (root_host if facts.is_root else "")
+def _own_host(tenant: TenantSummary, root_host: str) -> str:
+    return canonical_host(tenant.host) or (root_host if tenant.is_root else "")
 
 
-def effective_gateway(tree: BaseTenantTree, facts: TenantSummary) -> EffectiveGateway:
-    """The nearest of the Tenant and its ancestors that has `gateway: true`; false inherits like absent (PEER-09)."""
-    for each in (facts, *tree.ancestors(facts)):
+def effective_gateway(tree: BaseTenantTree, tenant: TenantSummary) -> EffectiveGateway:
+    """The nearest of the Tenant and its ancestors with `gateway: true`; false inherits like no value (PEER-09)."""
+    for each in (tenant, *tree.ancestors(tenant)):
         if each.gateway:
             return EffectiveGateway(value=True, namespace=each.namespace)
     return EffectiveGateway(value=False, namespace="")
 
 
 class TenantTree(BaseTenantTree):
-    """An index that a watch cache keeps up to date, an event at a time: `cache.subscribe(tree.on_event)`."""
+    """The current tree, updated by the events of a watch cache: `cache.subscribe(tree.on_event)`."""
 
-    def __init__(self, facts: Iterable[TenantSummary] = (), *, root_host: str = "") -> None:
+    def __init__(self, tenants: Iterable[TenantSummary] = (), *, root_host: str = "") -> None:
         self._root_host = root_host
-        self._facts: dict[Key, TenantSummary] = {}
+        self._tenants: dict[Key, TenantSummary] = {}
         self._owners: Multimap[str, Key] = Multimap()
         self._children: dict[str, list[TenantSummary]] = {}
         self._host_of: dict[Key, str] = {}
         self._by_host: Multimap[str, Key] = Multimap()
-        for each in facts:
+        for each in tenants:
             self.put(each)
 
     @property
@@ -103,7 +103,7 @@ class TenantTree(BaseTenantTree):
         return self._root_host
 
     def change_root_host(self, root_host: str) -> None:
-        """Whoever follows the effective hosts has to be told apart from that."""
+        """Changes the domain of the platform. Callers notify those that depend on effective hosts."""
         self._root_host = root_host
         self._update_hosts(each for each in self if each.is_root)
 
@@ -113,14 +113,14 @@ class TenantTree(BaseTenantTree):
         else:
             self.put(summarize(event.object.object(), event.object.key))
 
-    def put(self, facts: TenantSummary) -> None:
-        affected = self._forget(facts.key)
-        self._facts[facts.key] = facts
-        self._owners.add(facts.namespace, facts.key)
-        # the root lives in its own workload namespace, and is nobody's child
-        if facts.namespace != facts.key.namespace:
-            _insert(self._children.setdefault(facts.key.namespace, []), facts)
-        self._update_hosts([facts, *affected, *self.children(facts.namespace)])
+    def put(self, tenant: TenantSummary) -> None:
+        affected = self._forget(tenant.key)
+        self._tenants[tenant.key] = tenant
+        self._owners.add(tenant.namespace, tenant.key)
+        # the root is stored in its own workload namespace, and is not a child
+        if tenant.namespace != tenant.key.namespace:
+            _insert(self._children.setdefault(tenant.key.namespace, []), tenant)
+        self._update_hosts([tenant, *affected, *self.children(tenant.namespace)])
 
     def remove(self, key: Key) -> None:
         affected = self._forget(key)
@@ -128,30 +128,30 @@ class TenantTree(BaseTenantTree):
         self._update_hosts(affected)
 
     def get(self, key: Key) -> TenantSummary | None:
-        return self._facts.get(key)
+        return self._tenants.get(key)
 
     def __iter__(self) -> Iterator[TenantSummary]:
-        return iter(tuple(self._facts.values()))
+        return iter(tuple(self._tenants.values()))
 
     def __len__(self) -> int:
-        return len(self._facts)
+        return len(self._tenants)
 
     def by_namespace(self, namespace: str) -> TenantSummary | None:
-        """Should two Tenants of old have one workload namespace, it is the older one's."""
-        owners = [self._facts[key] for key in self._owners[namespace]]
+        """The Tenant with this workload namespace, the older one if two existing Tenants share it."""
+        owners = [self._tenants[key] for key in self._owners[namespace]]
         return min(owners, key=lambda each: (each.created, each.key), default=None)
 
     def children(self, namespace: str) -> Sequence[TenantSummary]:
-        # a copy: who walks it may let other events happen meanwhile
+        # a copy, because the tree may change while a caller iterates
         return tuple(self._children.get(namespace, ()))
 
     def tenants_with_host(self, host: str) -> Sequence[TenantSummary]:
-        """The Tenants whose effective host this is, in any spelling."""
-        return tuple(self._facts[key] for key in sorted(self._by_host[canonical_host(host)]))
+        """The Tenants with this effective host, which need not be canonical."""
+        return tuple(self._tenants[key] for key in sorted(self._by_host[canonical_host(host)]))
 
     def _forget(self, key: Key) -> Sequence[TenantSummary]:
-        """Take a Tenant out; the children that it leaves behind."""
-        old = self._facts.pop(key, None)
+        """Removes a Tenant from the indexes and returns its children."""
+        old = self._tenants.pop(key, None)
         if old is None:
             return ()
         siblings = self._children.get(key.namespace, [])
@@ -162,15 +162,15 @@ class TenantTree(BaseTenantTree):
         return self.children(old.namespace)
 
     def _update_hosts(self, changed: Iterable[TenantSummary]) -> None:
-        """Bring the host index up to date, downwards from `changed` as far as hosts change."""
+        """Updates the host index for `changed`, and for descendants as long as hosts change."""
         waiting, seen = list(changed), set[Key]()
         while waiting:
-            facts = waiting.pop()
-            effective = effective_host(self, facts)
+            tenant = waiting.pop()
+            effective = effective_host(self, tenant)
             host = effective.value if effective else ""
-            if self._set_host(facts.key, host) and facts.key not in seen:
-                waiting.extend(self.children(facts.namespace))
-            seen.add(facts.key)
+            if self._set_host(tenant.key, host) and tenant.key not in seen:
+                waiting.extend(self.children(tenant.namespace))
+            seen.add(tenant.key)
 
     def _set_host(self, key: Key, host: str) -> bool:
         old = self._host_of.pop(key, "")
@@ -185,7 +185,7 @@ class TenantTree(BaseTenantTree):
 
 
 class ChangedTree(BaseTenantTree):
-    """`tree` as it would be with one Tenant added or changed: what a write would lead to."""
+    """`tree` with one Tenant added or changed, as after a write."""
 
     def __init__(self, tree: BaseTenantTree, changed: TenantSummary) -> None:
         self._tree = tree
@@ -212,8 +212,8 @@ class ChangedTree(BaseTenantTree):
         return siblings
 
 
-def _insert(siblings: list[TenantSummary], facts: TenantSummary) -> None:
-    siblings.insert(bisect_left(siblings, facts.key, key=_by_key), facts)
+def _insert(siblings: list[TenantSummary], tenant: TenantSummary) -> None:
+    siblings.insert(bisect_left(siblings, tenant.key, key=_by_key), tenant)
 
 
 def _remove(siblings: list[TenantSummary], key: Key) -> None:
@@ -222,5 +222,5 @@ def _remove(siblings: list[TenantSummary], key: Key) -> None:
         del siblings[at]
 
 
-def _by_key(facts: TenantSummary) -> Key:
-    return facts.key
+def _by_key(tenant: TenantSummary) -> Key:
+    return tenant.key

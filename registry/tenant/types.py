@@ -1,6 +1,6 @@
-"""Our kinds as pydantic models, and the Resource that the API server serves of each.
+"""Tenant as pydantic models, and the Resource that the API server serves.
 
-Schemas are generated from the models: what `kubectl explain` tells is what is checked.
+The schema for validation and for `kubectl explain` is generated from the models.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class TenantStatus(_Model):
 
 
 def reject_internal_keys(tenant: Object) -> None:
-    """Keys of `spec` with a leading underscore are the platform's own Helm values (WIRE-D98). Raises BadRequest."""
+    """Raises BadRequest for spec keys with a leading underscore, which are Helm values of the platform (WIRE-D98)."""
     spec = tenant.get("spec")
     internal = sorted(key for key in spec if key.startswith("_")) if isinstance(spec, dict) else []
     if internal:
@@ -107,7 +107,7 @@ def reject_internal_keys(tenant: Object) -> None:
 
 
 def tenant_resource() -> Resource:
-    """Tenant as it is served (R-001, R-005 to R-011, WIRE-D98, WIRE-D99)."""
+    """The served resource (R-001, R-005 to R-011, WIRE-D98, WIRE-D99)."""
     return Resource(
         group=GROUP,
         version="v1alpha1",

@@ -1,4 +1,4 @@
-"""From the informer of HelmReleases into the watch cache of Tenants: converted and encoded once a change."""
+"""Feeds HelmReleases from an informer into the watch cache of Tenants, converting and encoding each change once."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ _logger = logging.getLogger(__name__)
 
 
 class TenantFeed(EventHandler):
-    """The event handler of the informer, and what it has learned of the state of the host.
+    """The event handler of the informer.
 
-    `retry` makes the informer try again at once; it is called when the host answers while it counts as unreachable.
+    `retry` ends the informer's pause; it is called when another call succeeds while the cluster counts as unreachable.
     """
 
     def __init__(self, *, resource: Resource, cache: WatchCache, retry: Callable[[], None] = lambda: None) -> None:
         self._resource = resource
         self._cache = cache
         self._retry = retry
-        self._damaged: dict[Key, tuple[str, ...]] = {}
+        self._unreadable_fields: dict[Key, tuple[str, ...]] = {}
         self.cluster_error: StatusError | None = None
-        """Why the host cannot be watched at present, None while it can."""
+        """The error with which the watch failed, None while it works."""
 
     @property
     def unreadable_fields(self) -> Mapping[Key, Sequence[str]]:
-        """Tenants that are shown incompletely, with the paths of what could not be read; for metrics."""
-        return MappingProxyType(self._damaged)
+        """For metrics: the Tenants that are shown incompletely, with the paths of the values that cannot be read."""
+        return MappingProxyType(self._unreadable_fields)
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
-        # a host that went back in time may have given a version to something else
+        # after a restore from a backup, a version may belong to a different object
         forward = rv >= self._cache.rv
-        known = dict(self._damaged)
-        self._damaged.clear()
+        previous = dict(self._unreadable_fields)
+        self._unreadable_fields.clear()
         tenants: dict[Key, CachedObject] = {}
         async for release in iterate_cooperatively(items):
             key = _key(release)
             if key is None:
                 continue
-            if key in known:
-                self._damaged[key] = known[key]
-            held = self._cache.peek(key) if forward else None
-            # an equal version has equal content: after an outage, only what changed is converted again
-            tenants[key] = held if held is not None and _is_same(held, release) else self._encode(key, release)
+            if key in previous:
+                self._unreadable_fields[key] = previous[key]
+            cached = self._cache.peek(key) if forward else None
+            # objects of an equal version are equal, so only changed ones are converted again after an outage
+            tenants[key] = cached if cached is not None and _is_same(cached, release) else self._encode(key, release)
         await self._cache.replace_cooperatively([tenants[key] for key in sorted(tenants)], rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
@@ -77,22 +77,22 @@ class TenantFeed(EventHandler):
         self.cluster_error = error
 
     def cluster_answered(self) -> None:
-        """A call to the host went well: what it wrote is to be seen soon, however long the informer meant to wait."""
+        """Reports a successful call, so that the informer reconnects at once and the cache gets the written object."""
         if self.cluster_error is not None:
             self._retry()
 
     def _store(self, key: Key, release: Object, rv: int) -> None:
-        held = self._cache.peek(key)
-        if held is not None and held.rv >= rv:
+        cached = self._cache.peek(key)
+        if cached is not None and cached.rv >= rv:
             return
-        self._cache.apply("ADDED" if held is None else "MODIFIED", self._encode(key, release))
+        self._cache.apply("ADDED" if cached is None else "MODIFIED", self._encode(key, release))
 
     def _delete(self, key: Key, release: Object, rv: int) -> None:
         if self._cache.peek(key) is None:
             self._cache.advance(rv)
             return
         last = self._encode(key, release)
-        self._damaged.pop(key, None)
+        self._unreadable_fields.pop(key, None)
         self._cache.apply("DELETED", last)
 
     def _encode(self, key: Key, release: Object) -> CachedObject:
@@ -100,28 +100,30 @@ class TenantFeed(EventHandler):
             tenant, problems = to_tenant(release), tuple(unreadable_paths(release))
             encoded = encode(self._resource, tenant, labels=selectable_labels(release, tenant))
         except Exception:
-            # what this release of ours cannot convert must still be seen, or a client would take it for deleted
+            # a Tenant that cannot be converted must stay visible, or clients would treat it as deleted
             _logger.exception("HelmRelease of tenant %s/%s cannot be converted: only its name is shown", *key)
             encoded, problems = encode(self._resource, _name_only(self._resource, key, release), labels={}), ("",)
-        if problems and self._damaged.get(key) != problems:
-            _logger.warning("tenant %s/%s is shown without what cannot be read: %s", *key, ", ".join(problems))
+        if problems and self._unreadable_fields.get(key) != problems:
+            _logger.warning(
+                "tenant %s/%s is shown without the values that cannot be read: %s", *key, ", ".join(problems)
+            )
         if problems:
-            self._damaged[key] = problems
+            self._unreadable_fields[key] = problems
         else:
-            self._damaged.pop(key, None)
+            self._unreadable_fields.pop(key, None)
         return encoded
 
 
-def _is_same(held: CachedObject, release: Object) -> bool:
+def _is_same(cached: CachedObject, release: Object) -> bool:
     metadata = release["metadata"]
-    return (str(held.rv), held.uid) == (metadata.get("resourceVersion"), metadata.get("uid"))
+    return (str(cached.rv), cached.uid) == (metadata.get("resourceVersion"), metadata.get("uid"))
 
 
 def _key(release: Object) -> Key | None:
     try:
         return tenant_key(release)
     except NotATenant as e:
-        _logger.warning("passed over: %s", e)
+        _logger.warning("ignored: %s", e)
         return None
 
 

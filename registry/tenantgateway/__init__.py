@@ -1,0 +1,1 @@
+"""The TenantGateway kind and its CustomResourceDefinition."""

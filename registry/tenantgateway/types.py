@@ -1,4 +1,4 @@
-"""TenantGateway as pydantic models; its CRD and what the embedded host serves are both made from them."""
+"""TenantGateway as pydantic models, from which its CRD and the resource of the embedded cluster are generated."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class TenantGatewayStatus(_Model):
     ) = Field(None, description="The listeners of the Gateway.")
 
 
-# name, type, where it is, what it is
+# name, type, JSONPath, description
 _COLUMNS = (
     ("Apex", "string", ".spec.apex", "The domain that the gateway serves."),
     ("Mode", "string", ".spec.certMode", "Where certificates come from."),
@@ -147,7 +147,7 @@ _COLUMNS = (
 
 
 def tenantgateway_resource() -> Resource:
-    """TenantGateway as the embedded host serves it; a cluster serves it by the CRD."""
+    """The resource that the embedded cluster serves. Other clusters serve the CRD."""
     return Resource(
         group=GROUP,
         version=VERSION,

@@ -1,0 +1,1 @@
+"""The TenantNamespace kind: a read-only view of the Namespaces of tenants."""

@@ -1,4 +1,4 @@
-"""TenantNamespace: a tenant's workload namespace, as those may see it who may see the tenant. Pure."""
+"""Converts the workload Namespace of a tenant to a TenantNamespace. Pure."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _SHOWN = ("name", "uid", "resourceVersion", "creationTimestamp", "deletionTimest
 
 
 def is_tenant_namespace(namespace: Object) -> bool:
-    """Whether a Namespace bears the label by which it is its own tenant's: the platform gives it to workload
-    namespaces and to nothing else."""
+    """Whether a Namespace has the ancestor label with its own name, which the platform sets on workload namespaces
+    only."""
     metadata = namespace["metadata"]
     return f"{ANCESTOR_LABEL_PREFIX}{metadata['name']}" in (metadata.get("labels") or {})
 
 
 def to_tenant_namespace(namespace: Object) -> Object:
-    """The TenantNamespace of a Namespace: equal versions have equal content."""
+    """The TenantNamespace of a Namespace. It depends on nothing else, so equal versions have equal content."""
     metadata = namespace["metadata"]
     return {
         "apiVersion": f"{GROUP}/{VERSION}",

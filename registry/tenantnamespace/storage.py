@@ -1,4 +1,4 @@
-"""TenantNamespaces, read: what is out of the caller's sight is as if it did not exist."""
+"""The read-only REST storage of TenantNamespaces. Those that are not visible to the caller do not exist for it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class TenantNamespaces(rest.Getter, rest.Lister, rest.Watcher):
         self._warn(context)
         user_visibility = await self._visibility.for_user(context.user)
         found = await self._cache.get(key, at_least=at_least)
-        # one answer, found in one way, for what is hidden and for what is not there (ATTACK-15)
+        # one code path for hidden and missing namespaces, so that clients cannot tell them apart (ATTACK-15)
         if found is None or not is_visible(user_visibility.namespaces, key.name):
             raise errors.NotFound(self.resource.group_resource, key.name)
         return found

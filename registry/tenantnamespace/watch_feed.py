@@ -1,4 +1,4 @@
-"""From the informer of Namespaces into the watch cache of TenantNamespaces."""
+"""Feeds Namespaces from an informer into the watch cache of TenantNamespaces."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from registry.tenantnamespace.convert import is_tenant_namespace, to_tenant_name
 
 
 class TenantNamespaceFeed(EventHandler):
-    """An event handler of the informer, and whether it can reach the host."""
+    """The event handler of the informer. `cluster_error` tells why the cluster cannot be watched, None if it can."""
 
     def __init__(self, cache: WatchCache) -> None:
         self._cache = cache
@@ -27,13 +27,13 @@ class TenantNamespaceFeed(EventHandler):
         await self._cache.replace_cooperatively([shown[name] for name in sorted(shown)], rv)
 
     def apply(self, type: str, obj: Object, rv: int) -> None:
-        held = self._cache.peek(Key("", obj["metadata"]["name"]))
+        cached_before = self._cache.peek(Key("", obj["metadata"]["name"]))
         if type != "DELETED" and is_tenant_namespace(obj):
-            cached = encode(self._cache.resource, to_tenant_namespace(obj))
-            self._cache.apply("ADDED" if held is None else "MODIFIED", cached)
-        elif held is not None:
-            # deleted, or no longer a tenant's, which is the same to whoever looks at tenants only
-            last = held.object()
+            converted = encode(self._cache.resource, to_tenant_namespace(obj))
+            self._cache.apply("ADDED" if cached_before is None else "MODIFIED", converted)
+        elif cached_before is not None:
+            # a Namespace that has lost the label counts as deleted
+            last = cached_before.object()
             last["metadata"]["resourceVersion"] = str(rv)
             self._cache.apply("DELETED", encode(self._cache.resource, last))
         else:

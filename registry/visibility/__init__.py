@@ -1,0 +1,1 @@
+"""The namespaces that a user may see in lists and watches."""

@@ -1,4 +1,4 @@
-"""Who may see what, by asking the host about each place: for hosts that do not authorize by RBAC alone."""
+"""Visibility by a SubjectAccessReview for each namespace, for clusters that do not authorize by RBAC alone."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ from registry.visibility.visible_namespaces import VisibilityCriterion
 _logger = logging.getLogger(__name__)
 _INTERVAL_SECONDS = 10.0
 _MAX_IDENTITIES = 1024
-_AT_A_TIME = 32
+_CONCURRENT_REVIEWS = 32
 
 
 class AccessReviewVisibility:
-    """Sights by SubjectAccessReviews, of which `authorizer` asks: one for the whole cluster, and if that is a no, one
-    for each of the `places` that there are.
+    """A VisibilitySource that asks `authorizer` for SubjectAccessReviews: one for the whole cluster, and if that is
+    denied, one for each of the existing `namespaces`.
 
-    What was found holds for ten seconds, and is found anew as often for those who watch. `version` is the
-    resourceVersion that a revocation is told under. Of the past nothing is known: a watch that is to go on where it
-    stopped begins anew.
+    A result is valid for ten seconds, and is refreshed at this interval for open watches. `version` returns the
+    resourceVersion of the events that a revocation causes. Earlier results are not recorded, so a resumed watch has to
+    start with a new list.
     """
 
     def __init__(
         self,
         authorizer: Authorizer,
-        questions: Sequence[VisibilityCriterion],
+        criteria: Sequence[VisibilityCriterion],
         *,
-        places: Callable[[], Iterable[str]],
+        namespaces: Callable[[], Iterable[str]],
         version: Callable[[], int],
         interval: float = _INTERVAL_SECONDS,
     ) -> None:
         self._authorizer = authorizer
-        self._questions = tuple(questions)
-        self._places = places
+        self._criteria = tuple(criteria)
+        self._existing_namespaces = namespaces
         self._version = version
         self._interval = interval
         self._by_identity: OrderedDict[Identity, _ReviewedUserVisibility] = OrderedDict()
-        self._slots = asyncio.Semaphore(_AT_A_TIME)
+        self._slots = asyncio.Semaphore(_CONCURRENT_REVIEWS)
 
     async def for_user(self, user: User) -> Visibility:
         if MASTERS in user.groups:
@@ -55,32 +55,31 @@ class AccessReviewVisibility:
         visibility = self._by_identity.get(identity)
         if visibility is None:
             visibility = self._by_identity[identity] = _ReviewedUserVisibility(
-                look=lambda: self._look(user), version=self._version, interval=self._interval
+                review=lambda: self._review(user), version=self._version, interval=self._interval
             )
             while len(self._by_identity) > _MAX_IDENTITIES:
                 self._by_identity.popitem(last=False)
         self._by_identity.move_to_end(identity)
-        await visibility.look_again()
+        await visibility.refresh_if_expired()
         return visibility
 
-    async def _look(self, user: User) -> VisibleNamespaces:
-        if await self._may(user, ""):
+    async def _review(self, user: User) -> VisibleNamespaces:
+        if await self._is_allowed(user, ""):
             return None
-        places = list(self._places())
-        allowed = await asyncio.gather(*(self._may(user, place) for place in places))
-        return frozenset(place for place, yes in zip(places, allowed, strict=True) if yes)
+        namespaces = list(self._existing_namespaces())
+        allowed = await asyncio.gather(*(self._is_allowed(user, namespace) for namespace in namespaces))
+        return frozenset(namespace for namespace, is_allowed in zip(namespaces, allowed, strict=True) if is_allowed)
 
-    async def _may(self, user: User, place: str) -> bool:
-        """Whether one question is answered with yes; of a Namespace in the whole cluster that is meant which has any
-        name."""
-        for question in self._questions:
+    async def _is_allowed(self, user: User, namespace: str) -> bool:
+        """Whether the user meets one of the criteria in the namespace, or with '' for every namespace and name."""
+        for criterion in self._criteria:
             attributes = AccessAttributes(
                 user=user,
                 verb="get",
-                group=question.group,
-                resource=question.resource,
-                namespace=place,
-                name=place if question.by_name else "",
+                group=criterion.group,
+                resource=criterion.resource,
+                namespace=namespace,
+                name=namespace if criterion.by_name else "",
             )
             async with self._slots:
                 if (await self._authorizer.authorize(attributes)).allowed:
@@ -90,21 +89,21 @@ class AccessReviewVisibility:
 
 class _ReviewedUserVisibility:
     def __init__(
-        self, *, look: Callable[[], Awaitable[VisibleNamespaces]], version: Callable[[], int], interval: float
+        self, *, review: Callable[[], Awaitable[VisibleNamespaces]], version: Callable[[], int], interval: float
     ) -> None:
-        self._look = look
+        self._review = review
         self._version = version
         self._interval = interval
-        self._places: VisibleNamespaces = frozenset()
-        self._looked = float("-inf")
-        self._looking: asyncio.Future[None] | None = None
+        self._namespaces: VisibleNamespaces = frozenset()
+        self._refreshed_at = float("-inf")
+        self._refreshing: asyncio.Future[None] | None = None
         self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
         self._next = 0
-        self._watching: asyncio.Task[None] | None = None
+        self._refresh_task: asyncio.Task[None] | None = None
 
     @property
     def namespaces(self) -> VisibleNamespaces:
-        return self._places
+        return self._namespaces
 
     def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
         return None
@@ -112,46 +111,46 @@ class _ReviewedUserVisibility:
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
         number = self._next = self._next + 1
         self._callbacks[number] = callback
-        if self._watching is None:
-            self._watching = asyncio.create_task(self._watch(), name="watch-what-is-seen")
+        if self._refresh_task is None:
+            self._refresh_task = asyncio.create_task(self._refresh_periodically(), name="refresh-visibility")
 
         def end() -> None:
             self._callbacks.pop(number, None)
-            if not self._callbacks and self._watching is not None:
-                self._watching.cancel()
-                self._watching = None
+            if not self._callbacks and self._refresh_task is not None:
+                self._refresh_task.cancel()
+                self._refresh_task = None
 
         return end
 
-    async def look_again(self) -> None:
-        """Ask the host, unless it has just been asked. Raises StatusError."""
-        if time.monotonic() < self._looked + self._interval:
+    async def refresh_if_expired(self) -> None:
+        """Sends the reviews again unless the result is still valid. Raises StatusError."""
+        if time.monotonic() < self._refreshed_at + self._interval:
             return
-        if self._looking is None:
-            self._looking = asyncio.ensure_future(self._refresh())
-            self._looking.add_done_callback(self._looked_at)
-        await asyncio.shield(self._looking)
+        if self._refreshing is None:
+            self._refreshing = asyncio.ensure_future(self._refresh())
+            self._refreshing.add_done_callback(self._on_refreshed)
+        await asyncio.shield(self._refreshing)
 
-    def _looked_at(self, looking: asyncio.Future[None]) -> None:
-        self._looking = None
-        # whoever waited has been told; nobody may have
+    def _on_refreshed(self, refreshing: asyncio.Future[None]) -> None:
+        self._refreshing = None
+        # retrieve the exception here, since all waiting callers may have been cancelled
         with suppress(asyncio.CancelledError):
-            looking.exception()
+            refreshing.exception()
 
     async def _refresh(self) -> None:
-        found = await self._look()
-        before, self._places = self._places, found
-        self._looked = time.monotonic()
+        found = await self._review()
+        before, self._namespaces = self._namespaces, found
+        self._refreshed_at = time.monotonic()
         if before != found:
             change = VisibilityChange(before, before, found, self._version())
             for callback in tuple(self._callbacks.values()):
                 callback(change)
 
-    async def _watch(self) -> None:
+    async def _refresh_periodically(self) -> None:
         while True:
             await asyncio.sleep(self._interval)
             try:
-                await self.look_again()
+                await self.refresh_if_expired()
             except StatusError as error:
-                # what is seen stays seen until the host can be asked again
-                _logger.debug("who may see what cannot be asked: %s", error)
+                # the last result stays valid until the next successful review
+                _logger.debug("cannot review access to namespaces: %s", error)

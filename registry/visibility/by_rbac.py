@@ -1,4 +1,4 @@
-"""Who may see what, alive: by RBAC, one sight an identity, told only of the changes that concern it."""
+"""Visibility by RBAC, kept up to date for each identity by the changes of roles and bindings that affect it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from registry.rbac.role_index import Subject, subjects_of
 from registry.visibility.rbac_history import RbacHistory
 from registry.visibility.visible_namespaces import VisibilityCriterion, is_namespace_visible, visible_namespaces
 
-# What was taken in shortly before a reader's last event may not have reached that reader: it is told again.
+# A change shortly before the last event that a watcher got may not have reached the watcher: it is sent again.
 _MARGIN_SECONDS = 10.0
 _MAX_IDENTITIES = 4096
 _SYNC_SECONDS = 2.0
 
 
 class Identity(NamedTuple):
-    """All that RBAC asks of a user."""
+    """The properties of a user that RBAC depends on."""
 
     name: str
     groups: tuple[str, ...]
@@ -35,28 +35,28 @@ def identity_of(user: User) -> Identity:
 
 
 class RbacVisibility:
-    """Sights by RBAC: where a user may get what the questions ask for, one of them at least.
+    """A VisibilitySource by RBAC: a namespace is visible if the user meets one of the criteria in it.
 
-    `synced` is set once all roles and bindings have been seen.
+    `synced` is set once all roles and bindings have been listed.
     """
 
-    def __init__(self, record: RbacHistory, questions: Sequence[VisibilityCriterion], *, synced: asyncio.Event) -> None:
-        self._record = record
-        self._questions = tuple(questions)
+    def __init__(self, history: RbacHistory, criteria: Sequence[VisibilityCriterion], *, synced: asyncio.Event) -> None:
+        self._history = history
+        self._criteria = tuple(criteria)
         self._synced = synced
-        # what is asked for often stays; what is watched lives as long as its watches, wherever it is held
+        # the most recently used ones; the weak references below also find those that only a watch refers to
         self._by_identity: OrderedDict[Identity, _RbacUserVisibility] = OrderedDict()
         self._by_subject: dict[Subject, WeakSet[_RbacUserVisibility]] = {}
-        record.subscribe(self._changed)
+        history.subscribe(self._on_change)
 
     async def for_user(self, user: User) -> Visibility:
         if MASTERS in user.groups:
             return UNRESTRICTED
-        await self._filled()
+        await self._wait_until_synced()
         identity = identity_of(user)
         visibility = self._by_identity.get(identity)
         if visibility is None:
-            visibility = self._by_identity[identity] = _RbacUserVisibility(user, self._record, self._questions)
+            visibility = self._by_identity[identity] = _RbacUserVisibility(user, self._history, self._criteria)
             for subject in subjects_of(user):
                 self._by_subject.setdefault(subject, WeakSet()).add(visibility)
             while len(self._by_identity) > _MAX_IDENTITIES:
@@ -64,8 +64,9 @@ class RbacVisibility:
         self._by_identity.move_to_end(identity)
         return visibility
 
-    async def _filled(self) -> None:
-        """What is not known yet is not shown, and not taken for nothing either."""
+    async def _wait_until_synced(self) -> None:
+        """Waits for the first lists of roles and bindings. Without them it raises ServiceUnavailable, because an empty
+        result would be wrong."""
         if self._synced.is_set():
             return
         try:
@@ -74,7 +75,7 @@ class RbacVisibility:
         except TimeoutError:
             raise ServiceUnavailable("roles and bindings are still being read", retry_after=1) from None
 
-    def _changed(self, subjects: frozenset[Subject], rv: int, namespace: str | None) -> None:
+    def _on_change(self, subjects: frozenset[Subject], rv: int, namespace: str | None) -> None:
         for visibility in {visibility for subject in subjects for visibility in self._by_subject.get(subject, ())}:
             visibility.refresh(rv, namespace)
 
@@ -85,29 +86,31 @@ class RbacVisibility:
 
 
 class _RbacUserVisibility:
-    def __init__(self, user: User, record: RbacHistory, questions: Sequence[VisibilityCriterion]) -> None:
+    def __init__(self, user: User, history: RbacHistory, criteria: Sequence[VisibilityCriterion]) -> None:
         self.user = user
-        self._record = record
-        self._questions = questions
-        self._places = visible_namespaces(user, record.index, questions)
+        self._history = history
+        self._criteria = criteria
+        self._namespaces = visible_namespaces(user, history.index, criteria)
         self._callbacks: dict[int, Callable[[VisibilityChange], None]] = {}
         self._next = 0
 
     @property
     def namespaces(self) -> VisibleNamespaces:
-        return self._places
+        return self._namespaces
 
     def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
-        if rv < self._record.since:
+        if rv < self._history.first_rv:
             return None
         first, last = told
-        # who was told of that version was told it after the record began, also where no event says when
-        start = max(first - _MARGIN_SECONDS, self._record.began)
-        states = self._record.states_between(start, last, frozenset(subjects_of(self.user)))
+        # a watcher got this version after recording started, even if no event tells when
+        start = max(first - _MARGIN_SECONDS, self._history.started_at)
+        states = self._history.states_between(start, last, frozenset(subjects_of(self.user)))
         if states is None:
             return None
-        seen = [visible_namespaces(self.user, state, self._questions) for state in states]
-        return VisibilityChange(reduce(union, seen), reduce(intersection, seen), self._places, self._record.rv)
+        visible = [visible_namespaces(self.user, state, self._criteria) for state in states]
+        return VisibilityChange(
+            reduce(union, visible), reduce(intersection, visible), self._namespaces, self._history.rv
+        )
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
         number = self._next = self._next + 1
@@ -119,23 +122,23 @@ class _RbacUserVisibility:
         return end
 
     def refresh(self, rv: int, namespace: str | None) -> None:
-        """Look again, in one namespace or everywhere: who is bound in each of ten thousand is told of them one by one
-        when they are made."""
-        before = self._places
+        """Recomputes the visibility of one namespace, or of all. The former keeps the creation of thousands of tenants
+        linear for a user who is bound in each of them."""
+        before = self._namespaces
         if namespace is None:
-            self._places = visible_namespaces(self.user, self._record.index, self._questions)
+            self._namespaces = visible_namespaces(self.user, self._history.index, self._criteria)
         elif before is not None:
-            seen = is_namespace_visible(self.user, self._record.index, self._questions, namespace)
-            if seen != (namespace in before):
-                self._places = before | {namespace} if seen else before - {namespace}
-        if before == self._places:
+            visible = is_namespace_visible(self.user, self._history.index, self._criteria, namespace)
+            if visible != (namespace in before):
+                self._namespaces = before | {namespace} if visible else before - {namespace}
+        if before == self._namespaces:
             return
-        change = VisibilityChange(before, before, self._places, rv)
+        change = VisibilityChange(before, before, self._namespaces, rv)
         for callback in tuple(self._callbacks.values()):
             callback(change)
 
 
-class _Everything:
+class _Unrestricted:
     namespaces: VisibleNamespaces = None
 
     def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
@@ -145,4 +148,4 @@ class _Everything:
         return lambda: None
 
 
-UNRESTRICTED: Visibility = _Everything()
+UNRESTRICTED: Visibility = _Unrestricted()

@@ -1,4 +1,4 @@
-"""Roles and bindings as they are, and for a while as they were."""
+"""The current roles and bindings with their recent changes, from which earlier states can be reconstructed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from registry.rbac.role_index import BindingKey, RbacBinding, RbacRule, RoleIndex, RoleKey, Subject, split_key
 
-_CHANGES = 10_000
+_MAX_CHANGES = 10_000
 
 Listener = Callable[[frozenset[Subject], int, str | None], None]
-"""Told for whom something may have changed, the resourceVersion of the change, and in which namespace; None if it can
-be anywhere."""
+"""Called with the subjects that a change affects, its resourceVersion, and the namespace that it is limited to, or
+None."""
 
 
 class _Change(NamedTuple):
-    """When it was taken in, whom it concerns, and what there was before: a binding, or a role's rules, None for
-    nothing."""
+    """A change: its time, the affected subjects, and the binding or the rules of the role before it, None if there were
+    none."""
 
     time: float
     subjects: frozenset[Subject]
@@ -28,60 +28,60 @@ class _Change(NamedTuple):
 
 
 class RbacHistory:
-    """Fed by one writer. What was there when everything had been seen for the first time is the beginning: nothing
-    is known of what was before `since`, the resourceVersion of that, which came at `began` of the clock."""
+    """The role index and its latest changes, written by a single feed. Recording starts when everything has been listed
+    for the first time: at `first_rv`, and at `started_at` of the clock. Earlier states are unknown."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic, changes: int = _CHANGES) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic, max_changes: int = _MAX_CHANGES) -> None:
         self.index = RoleIndex()
         self.rv = 0
-        self.since = 0
-        self.began = float("inf")
+        self.first_rv = 0
+        self.started_at = float("inf")
         self._clock = clock
-        self._most = changes
+        self._max_changes = max_changes
         self._changes: deque[_Change] = deque()
         self._recording = False
-        self._forgotten = float("-inf")
+        self._dropped_until = float("-inf")
         self._listeners: list[Listener] = []
 
     def subscribe(self, listener: Listener) -> None:
-        """To be told of every change from the beginning on: before it, nobody has been shown anything."""
+        """Calls `listener` for every change after `begin`. Nobody can depend on an earlier state."""
         self._listeners.append(listener)
 
     def begin(self, rv: int) -> None:
-        """Everything has been seen up to `rv`, and is remembered from now on."""
-        self.since = self.rv = max(self.rv, rv)
-        self.began = self._clock()
+        """Starts recording: everything has been listed up to `rv`."""
+        self.first_rv = self.rv = max(self.rv, rv)
+        self.started_at = self._clock()
         self._recording = True
 
     def put_role(self, key: RoleKey, rules: tuple[RbacRule, ...], rv: int) -> None:
         before = self.index.rules_of(key)
         if before != rules:
             self.index.put_role(key, rules)
-            self._changed(rv, self._bound(key), role=key, before=before)
+            self._record_change(rv, self._subjects_of_role(key), role=key, before=before)
 
     def drop_role(self, key: RoleKey, rv: int) -> None:
         before = self.index.rules_of(key)
         if before is not None:
             self.index.drop_role(key)
-            self._changed(rv, self._bound(key), role=key, before=before)
+            self._record_change(rv, self._subjects_of_role(key), role=key, before=before)
 
     def put_binding(self, binding: RbacBinding, rv: int) -> None:
         before = self.index.binding(binding.key)
         if before != binding:
             self.index.put_binding(binding)
             former = before.subjects if before is not None else ()
-            self._changed(rv, {*binding.subjects, *former}, binding=binding.key, before=before)
+            self._record_change(rv, {*binding.subjects, *former}, binding=binding.key, before=before)
 
     def drop_binding(self, key: BindingKey, rv: int) -> None:
         before = self.index.binding(key)
         if before is not None:
             self.index.drop_binding(key)
-            self._changed(rv, before.subjects, binding=key, before=before)
+            self._record_change(rv, before.subjects, binding=key, before=before)
 
     def states_between(self, start: float, end: float, subjects: frozenset[Subject]) -> Sequence[PastRoleIndex] | None:
-        """The states from one time of the clock to another: the first one, and one more for each change in between
-        that concerns one of `subjects`. None if that has been forgotten."""
-        if start <= self._forgotten:
+        """The states between two times of the clock: the one at `start`, and one after each later change that affects
+        one of `subjects`. None if `start` is before the oldest recorded change."""
+        if start <= self._dropped_until:
             return None
         past = PastRoleIndex(self.index)
         states: list[PastRoleIndex] = []
@@ -93,10 +93,10 @@ class RbacHistory:
             past.undo(change)
         return [*states, past]
 
-    def _bound(self, role: RoleKey) -> set[Subject]:
+    def _subjects_of_role(self, role: RoleKey) -> set[Subject]:
         return {subject for binding in self.index.bindings_of_role(role) for subject in binding.subjects}
 
-    def _changed(
+    def _record_change(
         self,
         rv: int,
         subjects: Iterable[Subject],
@@ -108,17 +108,17 @@ class RbacHistory:
         self.rv = max(self.rv, rv)
         if not self._recording:
             return
-        concerned = frozenset(subjects)
-        self._changes.append(_Change(self._clock(), concerned, binding, role, before))
-        if len(self._changes) > self._most:
-            self._forgotten = self._changes.popleft().time
+        affected = frozenset(subjects)
+        self._changes.append(_Change(self._clock(), affected, binding, role, before))
+        if len(self._changes) > self._max_changes:
+            self._dropped_until = self._changes.popleft().time
         namespace = split_key(binding).namespace if binding is not None else None
         for listener in self._listeners:
-            listener(concerned, rv, namespace or None)
+            listener(affected, rv, namespace or None)
 
 
 class PastRoleIndex:
-    """The index as it was before the changes that were undone."""
+    """The role index at an earlier time: the current one with some changes undone."""
 
     def __init__(self, index: RoleIndex) -> None:
         self._index = index
@@ -131,7 +131,7 @@ class PastRoleIndex:
         return copied
 
     def undo(self, change: _Change) -> None:
-        """Changes are undone from the last one on."""
+        """Undoes a change. Changes are undone in reverse order."""
         before = change.before
         if change.binding is not None:
             self._bindings[change.binding] = before if isinstance(before, RbacBinding) else None

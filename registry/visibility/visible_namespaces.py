@@ -1,6 +1,6 @@
-"""In which namespaces RBAC lets a user get something. Pure.
+"""Computes the namespaces that RBAC lets a user see. Pure.
 
-What is found here is what the host's SubjectAccessReview says of `get` in each namespace (R-327 to R-343).
+The result equals that of SubjectAccessReviews for `get` in each namespace (R-327 to R-343).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from registry.rbac.role_index import RbacBinding, RbacRule, RoleKey, Subject, su
 
 @dataclass(frozen=True, slots=True)
 class VisibilityCriterion:
-    """May they get `resource` in a namespace? With `by_name` the object is meant that has the namespace's name, as a
-    Namespace is in the namespace that it is; otherwise any object."""
+    """A namespace is visible to users who may `get` the resource in it: any object, or with `by_name` only the one that
+    has the name of the namespace, as a Namespace has."""
 
     group: str
     resource: str
@@ -26,82 +26,82 @@ class VisibilityCriterion:
 
 
 class RoleScope(NamedTuple):
-    """Where a role answers yes if it is bound for the whole cluster: everywhere, or in namespaces of these names."""
+    """The namespaces that a role makes visible by a ClusterRoleBinding: all, or those with these names."""
 
     everywhere: bool
     names: frozenset[str]
 
 
 class RbacLookup(Protocol):
-    """Roles and bindings at one time."""
+    """Access to the roles and bindings at one point in time."""
 
     def bindings_of(self, subject: Subject, namespace: str | None = None) -> Iterable[RbacBinding]:
-        """All of a subject, or those in one namespace, '' for those of the cluster."""
+        """The bindings of a subject: all of them, or those in `namespace`, '' for ClusterRoleBindings."""
         ...
 
     def rules_of(self, key: RoleKey) -> Sequence[RbacRule] | None: ...
 
 
-def role_scope(rules: Iterable[RbacRule], questions: Sequence[VisibilityCriterion]) -> RoleScope:
-    """Where these rules answer yes to one of the questions at least."""
+def role_scope(rules: Iterable[RbacRule], criteria: Sequence[VisibilityCriterion]) -> RoleScope:
+    """The scope in which these rules meet at least one of the criteria."""
     names: set[str] = set()
     for rule in rules:
-        for question in questions:
-            if not _covers(rule, question):
+        for criterion in criteria:
+            if not _covers(rule, criterion):
                 continue
             if not rule.names:
                 return RoleScope(everywhere=True, names=frozenset())
-            if question.by_name:
+            if criterion.by_name:
                 names.update(rule.names)
     return RoleScope(everywhere=False, names=frozenset(names))
 
 
-def visible_namespaces(user: User, bindings: RbacLookup, questions: Sequence[VisibilityCriterion]) -> VisibleNamespaces:
-    """The namespaces in which `user` gets a yes; None for all, whether they exist or not."""
-    found: set[str] = set()
-    for namespace, (everywhere, names) in _reaches(user, bindings, questions):
+def visible_namespaces(user: User, bindings: RbacLookup, criteria: Sequence[VisibilityCriterion]) -> VisibleNamespaces:
+    """The namespaces that are visible to `user`, None for all, including those that do not exist."""
+    namespaces: set[str] = set()
+    for namespace, (everywhere, names) in _scopes(user, bindings, criteria):
         if not namespace:
             if everywhere:
                 return None
-            found |= names
+            namespaces |= names
         elif everywhere or namespace in names:
-            found.add(namespace)
-    return frozenset(found)
+            namespaces.add(namespace)
+    return frozenset(namespaces)
 
 
 def is_namespace_visible(
-    user: User, bindings: RbacLookup, questions: Sequence[VisibilityCriterion], namespace: str
+    user: User, bindings: RbacLookup, criteria: Sequence[VisibilityCriterion], namespace: str
 ) -> bool:
-    """Whether `visible` has the namespace; that costs what is bound in it, not what is bound everywhere."""
+    """Whether `visible_namespaces` contains the namespace. Reads only the bindings of the cluster and the namespace."""
     return any(
         everywhere or namespace in names
         for scope in ("", namespace)
-        for _, (everywhere, names) in _reaches(user, bindings, questions, scope)
+        for _, (everywhere, names) in _scopes(user, bindings, criteria, scope)
     )
 
 
-def _reaches(
-    user: User, bindings: RbacLookup, questions: Sequence[VisibilityCriterion], namespace: str | None = None
+def _scopes(
+    user: User, bindings: RbacLookup, criteria: Sequence[VisibilityCriterion], namespace: str | None = None
 ) -> Iterator[tuple[str, RoleScope]]:
-    """The bindings of `user`: where each is, '' for the cluster, and the reach of its role."""
-    known: dict[RoleKey, RoleScope] = {}
+    """The namespace of each binding of `user`, '' for a ClusterRoleBinding, and the scope of its role."""
+    scopes: dict[RoleKey, RoleScope] = {}
     for subject in subjects_of(user):
         for binding in bindings.bindings_of(subject, namespace):
-            if binding.role not in known:
-                known[binding.role] = role_scope(bindings.rules_of(binding.role) or (), questions)
-            yield binding.namespace, known[binding.role]
+            if binding.role not in scopes:
+                scopes[binding.role] = role_scope(bindings.rules_of(binding.role) or (), criteria)
+            yield binding.namespace, scopes[binding.role]
 
 
 _NOBODY = User(name="")
 
 
-def _covers(rule: RbacRule, question: VisibilityCriterion) -> bool:
-    """Whether the rule says yes to the question for one name at least, or for all."""
+def _covers(rule: RbacRule, criterion: VisibilityCriterion) -> bool:
+    """Whether the rule meets the criterion for all objects or for at least one name."""
     access = AccessAttributes(
         user=_NOBODY,
         verb="get",
-        group=question.group,
-        resource=question.resource,
+        group=criterion.group,
+        resource=criterion.resource,
         name=rule.names[0] if rule.names else "",
     )
     return rule.allows(access)

@@ -59,7 +59,7 @@ def by_reviews(
     """From the host's SubjectAccessReviews, about each of `places`."""
 
     def source(*questions: VisibilityCriterion) -> AccessReviewVisibility:
-        return AccessReviewVisibility(authorizer, questions, places=places, version=version)
+        return AccessReviewVisibility(authorizer, questions, namespaces=places, version=version)
 
     return VisibilitySources(tenants=source(TENANTS), namespaces=source(TENANTS, NAMESPACES), informers=())
 

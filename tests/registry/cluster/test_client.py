@@ -152,7 +152,9 @@ def _list(*names: str, **metadata: str) -> dict[str, Any]:
 
 async def names_of(client: HttpClusterClient, **options: str) -> tuple[list[str], str]:
     found: list[str] = []
-    version = await client.each_list_item(NAMESPACES, take=lambda obj: found.append(obj["metadata"]["name"]), **options)
+    version = await client.each_list_item(
+        NAMESPACES, visit=lambda obj: found.append(obj["metadata"]["name"]), **options
+    )
     return found, version
 
 

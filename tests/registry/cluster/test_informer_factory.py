@@ -68,7 +68,7 @@ async def running(informers: InformerFactory) -> AsyncIterator[None]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "_LOOK_SECONDS", 0.005)
+    monkeypatch.setattr(looking, "_CHECK_SECONDS", 0.005)
 
 
 def test_who_asks_for_the_same_gets_the_same() -> None:
@@ -157,7 +157,7 @@ async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCap
             for _ in range(3):
                 await asyncio.wait_for(asked.acquire(), 5)
     assert [(each.levelno, each.getMessage()) for each in caplog.records] == [
-        (logging.DEBUG, "the host does not serve tlsroutes.gateway.networking.k8s.io: it is looked for until it does")
+        (logging.DEBUG, "kube-apiserver does not serve tlsroutes.gateway.networking.k8s.io yet")
     ]
 
 

@@ -38,7 +38,7 @@ async def test_a_handler_that_would_not_be_told_what_there_is_is_refused() -> No
     informer = informers.get(NAMESPACES)
     task = asyncio.create_task(informers.run())
     await informer.synced.wait()
-    with pytest.raises(RuntimeError, match="has told its handlers already"):
+    with pytest.raises(RuntimeError, match="has called its handlers already"):
         informer.add_handler(Told())
     task.cancel()
     await asyncio.wait([task])

@@ -46,7 +46,7 @@ def obj(**metadata: Any) -> dict[str, Any]:
 
 def test_an_object_that_nothing_holds_goes_at_once() -> None:
     outcome = apply_delete(obj(), DeleteOptions(), MetadataFinalizers(), now=NOW)
-    assert outcome.gone
+    assert outcome.removed
     assert "deletionTimestamp" not in outcome.object["metadata"]
 
 
@@ -54,7 +54,7 @@ def test_an_object_that_is_held_is_marked() -> None:
     current = obj(finalizers=["x"])
     before = copy.deepcopy(current)
     outcome = apply_delete(current, DeleteOptions(), MetadataFinalizers(), now=NOW)
-    assert (outcome.gone, outcome.changed) == (False, True)
+    assert (outcome.removed, outcome.changed) == (False, True)
     assert outcome.object["metadata"] == {
         "name": "a",
         "generation": 5,
@@ -68,13 +68,13 @@ def test_an_object_that_is_held_is_marked() -> None:
 def test_a_second_delete_changes_nothing() -> None:
     current = obj(finalizers=["x"], deletionTimestamp="2026-01-01T00:00:00Z", deletionGracePeriodSeconds=0)
     outcome = apply_delete(current, DeleteOptions(), MetadataFinalizers(), now=NOW)
-    assert (outcome.gone, outcome.changed, outcome.object) == (False, False, current)
+    assert (outcome.removed, outcome.changed, outcome.object) == (False, False, current)
 
 
 def test_a_second_delete_in_the_background_lets_go_of_what_waited_for_its_dependents() -> None:
     current = obj(finalizers=[FOREGROUND], deletionTimestamp="2026-01-01T00:00:00Z")
     outcome = apply_delete(current, DeleteOptions(propagation_policy="Background"), MetadataFinalizers(), now=NOW)
-    assert outcome.gone
+    assert outcome.removed
 
 
 def test_a_kind_without_generation_gets_none() -> None:

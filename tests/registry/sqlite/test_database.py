@@ -18,7 +18,7 @@ from registry.sqlite.statements import DatabaseUnusable, RejectReason
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
-from registry.sqlite.database import Database, Write, place
+from registry.sqlite.database import Database, Write, storage_key
 
 async def main():
     database = Database(Path(sys.argv[1]))
@@ -26,7 +26,8 @@ async def main():
     number = 0
     while True:
         name = f"n{number}"
-        write = Write(type="ADDED", place=place("things", "", name), object={"metadata": {"name": name, "uid": name}})
+        target, obj = storage_key("things", "", name), {"metadata": {"name": name, "uid": name}}
+        write = Write(type="ADDED", target=target, object=obj)
         stored = await database.write(write)
         print(name, stored["metadata"]["resourceVersion"], flush=True)
         number += 1
@@ -37,12 +38,12 @@ asyncio.run(main())
 
 def added(name: str, **metadata: object) -> Write:
     obj: Object = {"metadata": {"name": name, "uid": name, **metadata}}
-    return Write(type="ADDED", place=storage_key("things", "", name), object=obj)
+    return Write(type="ADDED", target=storage_key("things", "", name), object=obj)
 
 
 def modified(name: str, expected: int, **fields: object) -> Write:
     obj: Object = {"metadata": {"name": name, "uid": name}, **fields}
-    return Write(type="MODIFIED", place=storage_key("things", "", name), object=obj, expected=expected)
+    return Write(type="MODIFIED", target=storage_key("things", "", name), object=obj, expected=expected)
 
 
 def version(obj: Object) -> int:
@@ -94,7 +95,7 @@ async def test_what_was_given_up_waiting_for_is_written_and_told_all_the_same(da
     await asyncio.gather(task, return_exceptions=True)
     assert task.cancelled()
     assert await database.row(storage_key("things", "", "a")) is not None
-    assert [change.place.key.name for change in heard] == ["a"]
+    assert [change.target.key.name for change in heard] == ["a"]
 
 
 async def test_a_listener_that_fails_does_not_keep_the_others_from_hearing(
@@ -117,10 +118,10 @@ async def test_a_dry_run_is_told_to_nobody(database: Database) -> None:
     database.subscribe(heard.append)
     write = added("a")
     answer = await database.write(
-        Write(type=write.type, place=write.place, object=write.object, dry_run=True),
+        Write(type=write.type, target=write.target, object=write.object, dry_run=True),
     )
     assert "resourceVersion" not in answer["metadata"]
-    assert (heard, await database.row(write.place)) == ([], None)
+    assert (heard, await database.row(write.target)) == ([], None)
 
 
 async def test_a_closed_database_says_so(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ async def test_a_transaction_that_fails_is_a_503_and_the_next_one_works(
 ) -> None:
     before = version(await database.write(added("before")))
     # a name that SQLite cannot encode stands for any failure inside of a transaction
-    broken = Write(type="ADDED", place=storage_key("things", "", "\ud800"), object={"metadata": {"uid": "x"}})
+    broken = Write(type="ADDED", target=storage_key("things", "", "\ud800"), object={"metadata": {"uid": "x"}})
     with pytest.raises(ServiceUnavailable):
         await database.write(broken)
     assert "a transaction failed" in caplog.text

@@ -27,7 +27,7 @@ def opened(path: Path) -> Iterator[Tables]:
 
 
 def made(tables: Tables, place: StorageKey, *, deleting: bool = False) -> int:
-    result = run(tables, Mutation(place=place, expected=None, uid=place.key.name, data=b"{}", deleting=deleting))
+    result = run(tables, Mutation(target=place, expected=None, uid=place.key.name, data=b"{}", deleting=deleting))
     assert isinstance(result, int)
     return result
 
@@ -43,7 +43,7 @@ def test_a_version_is_given_once_over_deletions_and_restarts(tmp_path: Path) -> 
     path = tmp_path / "host.db"
     with opened(path) as tables:
         first = made(tables, A)
-        deletion = run(tables, Mutation(place=A, expected=first))
+        deletion = run(tables, Mutation(target=A, expected=first))
     with opened(path) as tables:
         assert tables.rows("things") == []
         assert [deletion, made(tables, A)] == [first + 1, first + 2]
@@ -53,7 +53,7 @@ def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
     with opened(path) as tables:
         tables.begin()
-        rv = tables.apply(Mutation(place=A, expected=None, uid="u", data=b'{"x":1}'))
+        rv = tables.apply(Mutation(target=A, expected=None, uid="u", data=b'{"x":1}'))
         tables.commit()
     with opened(path) as tables:
         assert tables.rows("things") == [(A.key, rv, b'{"x":1}')]
@@ -64,7 +64,7 @@ def test_what_was_rolled_back_leaves_no_trace(tmp_path: Path) -> None:
     with opened(tmp_path / "host.db") as tables:
         before = tables.revision
         tables.begin()
-        tables.apply(Mutation(place=A, expected=None, uid="u", data=b"{}"))
+        tables.apply(Mutation(target=A, expected=None, uid="u", data=b"{}"))
         tables.rollback()
         assert tables.row(A) is None
         assert not tables.contains_uid("u")
@@ -74,22 +74,22 @@ def test_what_was_rolled_back_leaves_no_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stored", "mutation", "refusal"),
     [
-        pytest.param([A], Mutation(place=A, expected=None, data=b"{}"), RejectReason.EXISTS, id="create twice"),
-        pytest.param([], Mutation(place=A, expected=7, data=b"{}"), RejectReason.MISSING, id="update of nothing"),
-        pytest.param([], Mutation(place=A, expected=7), RejectReason.MISSING, id="deletion of nothing"),
+        pytest.param([A], Mutation(target=A, expected=None, data=b"{}"), RejectReason.EXISTS, id="create twice"),
+        pytest.param([], Mutation(target=A, expected=7, data=b"{}"), RejectReason.MISSING, id="update of nothing"),
+        pytest.param([], Mutation(target=A, expected=7), RejectReason.MISSING, id="deletion of nothing"),
         pytest.param(
-            [A], Mutation(place=A, expected=999, data=b"{}"), RejectReason.CONFLICT, id="update of an older state"
+            [A], Mutation(target=A, expected=999, data=b"{}"), RejectReason.CONFLICT, id="update of an older state"
         ),
-        pytest.param([A], Mutation(place=A, expected=999), RejectReason.CONFLICT, id="deletion of an older state"),
+        pytest.param([A], Mutation(target=A, expected=999), RejectReason.CONFLICT, id="deletion of an older state"),
         pytest.param(
             [],
-            Mutation(place=A, expected=None, data=b"{}", parent=NAMESPACE),
+            Mutation(target=A, expected=None, data=b"{}", parent=NAMESPACE),
             RejectReason.PARENT_MISSING,
             id="create in a namespace that is not there",
         ),
         pytest.param(
             [A],
-            Mutation(place=A, expected=None, data=b"{}", parent=NAMESPACE),
+            Mutation(target=A, expected=None, data=b"{}", parent=NAMESPACE),
             RejectReason.PARENT_MISSING,
             id="the namespace is looked at first",
         ),
@@ -109,23 +109,23 @@ def test_a_change_that_does_not_fit_is_refused(
 def test_nothing_is_made_in_a_namespace_that_is_being_deleted(tmp_path: Path) -> None:
     with opened(tmp_path / "host.db") as tables:
         made(tables, NAMESPACE, deleting=True)
-        mutation = Mutation(place=A, expected=None, data=b"{}", parent=NAMESPACE)
+        mutation = Mutation(target=A, expected=None, data=b"{}", parent=NAMESPACE)
         assert run(tables, mutation) is RejectReason.PARENT_DELETING
 
 
 def test_an_object_on_its_way_out_is_told_from_one_that_stays(tmp_path: Path) -> None:
     with opened(tmp_path / "host.db") as tables:
         made(tables, A, deleting=True)
-        assert run(tables, Mutation(place=A, expected=None, data=b"{}")) is RejectReason.EXISTS_DELETING
+        assert run(tables, Mutation(target=A, expected=None, data=b"{}")) is RejectReason.EXISTS_DELETING
 
 
 def test_a_dry_run_is_judged_and_changes_nothing(tmp_path: Path) -> None:
     with opened(tmp_path / "host.db") as tables:
         before = tables.revision
-        assert run(tables, Mutation(place=A, expected=None, data=b"{}", dry_run=True)) == 0
+        assert run(tables, Mutation(target=A, expected=None, data=b"{}", dry_run=True)) == 0
         assert (tables.row(A), tables.revision) == (None, before)
         made(tables, A)
-        assert run(tables, Mutation(place=A, expected=None, data=b"{}", dry_run=True)) is RejectReason.EXISTS
+        assert run(tables, Mutation(target=A, expected=None, data=b"{}", dry_run=True)) is RejectReason.EXISTS
 
 
 def test_rows_come_in_key_order(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_damage_is_found_before_anything_is_served(tmp_path: Path) -> None:
         tables.begin()
         for number in range(500):
             place = StorageKey("things", Key("ns", f"n{number}"))
-            tables.apply(Mutation(place=place, expected=None, uid=f"u{number}", data=b"x" * 200))
+            tables.apply(Mutation(target=place, expected=None, uid=f"u{number}", data=b"x" * 200))
         tables.commit()
     content = bytearray(path.read_bytes())
     content[20_000:60_000] = bytes(40_000)

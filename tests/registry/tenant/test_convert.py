@@ -338,7 +338,7 @@ _FINALIZERS = st.lists(_LEGAL_KEY, min_size=1, max_size=3, unique=True)
 _SPEC = st.fixed_dictionaries(
     {
         "host": st.sampled_from(["", "a.example"]),
-        **dict.fromkeys(names.FLAGS, st.booleans()),
+        **dict.fromkeys(names.SERVICE_FLAGS, st.booleans()),
         "schedulingClass": st.sampled_from(["", "fast"]),
         "resourceQuotas": st.dictionaries(
             _NAME_PART, st.one_of(st.integers(0, 9), st.sampled_from(["1", "2Gi"])), max_size=3

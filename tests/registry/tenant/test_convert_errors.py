@@ -77,7 +77,7 @@ def test_an_object_beyond_the_limit_of_the_hosts_storage_is_too_large(said: str)
     told = to_tenant_error(StatusError(500, "", said), KEY)
     assert (told.code, told.reason) == (413, "RequestEntityTooLarge")
     assert told.message == (
-        'Request entity too large: tenants.apps.cozystack.io "alice" is larger than what the host stores'
+        'Request entity too large: tenants.apps.cozystack.io "alice" is larger than the cluster can store'
     )
 
 

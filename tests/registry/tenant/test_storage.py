@@ -202,7 +202,7 @@ async def test_creating_twice_is_already_exists_of_the_tenant(world: World) -> N
 async def test_a_foreign_helmrelease_is_never_adopted(world: World) -> None:
     foreign = {"metadata": {"name": "tenant-alice", "namespace": "tenant-root", "uid": "f"}, "spec": {}}
     world.host.put(foreign)
-    with pytest.raises(errors.Conflict, match="holds no Tenant"):
+    with pytest.raises(errors.Conflict, match="does not store a Tenant"):
         await world.create(tenant())
     assert await world.backend.read(KEY, live=True) is None
 

@@ -41,7 +41,11 @@ def visibility_source(
     cluster: ClusterClient, *questions: VisibilityCriterion, interval: float = 60.0
 ) -> AccessReviewVisibility:
     return AccessReviewVisibility(
-        cluster, questions or (TENANTS,), places=lambda: ["tenant-a", "tenant-b"], version=lambda: 42, interval=interval
+        cluster,
+        questions or (TENANTS,),
+        namespaces=lambda: ["tenant-a", "tenant-b"],
+        version=lambda: 42,
+        interval=interval,
     )
 
 

@@ -171,7 +171,7 @@ def _rules(change: Callable[[RbacRule], RbacRule]) -> Patch:
 def _reach(change: Callable[[RoleScope, Iterable[RbacRule], Sequence[VisibilityCriterion]], RoleScope]) -> Patch:
     def apply(patch: pytest.MonkeyPatch) -> None:
         real = reaching.role_scope
-        patch.setattr(reaching, "reach", lambda rules, asked: change(real(rules, asked), rules, asked))
+        patch.setattr(reaching, "role_scope", lambda rules, asked: change(real(rules, asked), rules, asked))
 
     return apply
 
@@ -182,8 +182,8 @@ def _subjects(change: Callable[[User], Iterable[Subject]]) -> Patch:
 
 def _bindings(keep: Callable[[RbacBinding], bool]) -> Patch:
     def apply(patch: pytest.MonkeyPatch) -> None:
-        real = reaching._reaches
-        patch.setattr(reaching, "_reaches", lambda user, index, *asked: real(user, _Kept(index, keep), *asked))
+        real = reaching._scopes
+        patch.setattr(reaching, "_scopes", lambda user, index, *asked: real(user, _Kept(index, keep), *asked))
 
     return apply
 
@@ -260,7 +260,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def record(clock: Clock) -> RbacHistory:
-    made = RbacHistory(clock=clock, changes=4)
+    made = RbacHistory(clock=clock, max_changes=4)
     made.put_role(rbac.make_role_key("", "view"), (GET,), 5)
     made.begin(10)
     return made
@@ -299,7 +299,7 @@ async def test_who_no_longer_listens_is_not_told(record: RbacHistory) -> None:
 async def test_a_sight_that_is_not_kept_is_alive_as_long_as_somebody_has_it(
     record: RbacHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(seeing, "_KEPT_SIGHTS", 1)
+    monkeypatch.setattr(seeing, "_MAX_IDENTITIES", 1)
     seers = await visibility_source(record)
     first = await seers.for_user(ALICE)
     await seers.for_user(BOB)
@@ -472,7 +472,7 @@ async def fed() -> tuple[RbacHistory, RbacFeed, Any]:
 
 async def test_lists_and_events_make_up_what_is_seen() -> None:
     record, feed, visibility = await fed()
-    assert record.since == 5
+    assert record.first_rv == 5
     assert visibility.namespaces == frozenset(("tenant-a",))
     feed.bindings.apply("ADDED", role_binding("y", "view", "tenant-b"), 6)
     assert visibility.namespaces == frozenset(("tenant-a", "tenant-b"))
