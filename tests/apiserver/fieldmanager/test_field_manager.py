@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,65 +15,7 @@ from apiserver.fieldmanager.field_manager import FieldManager, managed_fields_er
 from apiserver.meta.errors import ApplyConflict, BadRequest, StatusError
 from apiserver.meta.resource import Object, Resource
 from apiserver.patch.json_and_merge import merge_patch
-from apiserver.schema.pruning_and_defaulting import apply_defaults, object_schema, prune
-
-RECORDED = json.loads((Path(__file__).parent / "data" / "apply_sequences.json").read_text())
-TENANTS = Resource(
-    group="apps.cozystack.io",
-    version="v1alpha1",
-    kind="Tenant",
-    plural="tenants",
-    singular="tenant",
-    namespaced=True,
-    properties=RECORDED["properties"],
-)
-TYPE = {"apiVersion": TENANTS.api_version, "kind": TENANTS.kind}
-THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:00:07Z"
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-
-
-class Endpoint:
-    """One object with its FieldManager, pruned and defaulted as in the request handlers."""
-
-    def __init__(self, *, reset_fields: tuple[str, ...] = ("status",)) -> None:
-        self.manager = FieldManager(TENANTS, reset_fields=reset_fields)
-        self.live: Object = {}
-
-    def create(self, body: Object, manager: str = "m1", **_: object) -> Object:
-        return self._store(self.manager.create(self._decode(body), manager=manager, now=NOW))
-
-    def update(self, body: Object, manager: str = "m1", **_: object) -> Object:
-        wanted = self._decode(body)
-        return self._store(self.manager.update(self.live, wanted, manager=manager, now=NOW))
-
-    def merge(self, patch: Object, manager: str = "m1", **_: object) -> Object:
-        return self.update(merge_patch(self.live, patch), manager)
-
-    def apply(self, body: Object, manager: str = "m1", *, force: bool = False) -> Object:
-        config = {**TYPE, **copy.deepcopy(body)}
-        return self._store(self.manager.apply(self.live or None, config, manager=manager, force=force, now=NOW))
-
-    def owned(self, manager: str, operation: str = "Apply") -> Any:
-        for entry in self.live["metadata"].get("managedFields", []):
-            if (entry["manager"], entry["operation"]) == (manager, operation):
-                return entry["fieldsV1"]
-        return None
-
-    def _decode(self, body: Object) -> Object:
-        decoded: Object = prune(object_schema(TENANTS), {**TYPE, **body})
-        apply_defaults(object_schema(TENANTS), decoded)
-        return decoded
-
-    def _store(self, new: Object) -> Object:
-        apply_defaults(object_schema(TENANTS), new)
-        new.pop("status", None)
-        new["metadata"]["uid"] = "a-uid"
-        self.live = new
-        return new
-
-
-def named(**fields: Any) -> Object:
-    return {"metadata": {"name": "x"}, **fields}
+from tests.apiserver.fieldmanager.endpoint import NOW, RECORDED, TENANTS, THEN, TYPE, Endpoint, named
 
 
 @pytest.mark.parametrize(
@@ -323,38 +264,6 @@ def test_a_subresource_has_its_own_entries_and_is_named_in_conflicts() -> None:
 
 def condition(status: str) -> Object:
     return {"type": "Ready", "status": status}
-
-
-def endpoint_after_client_side_apply() -> Endpoint:
-    endpoint = Endpoint()
-    last = {**TYPE, "metadata": {"name": "x", "annotations": {}}, "spec": {"host": "a", "etcd": True}}
-    metadata = {"name": "x", "annotations": {LAST_APPLIED: json.dumps(last) + "\n"}}
-    endpoint.create({"metadata": metadata, "spec": {"host": "a", "etcd": True, "gateway": True}}, "client-side")
-    return endpoint
-
-
-def test_kubectl_takes_over_fields_of_its_client_side_apply() -> None:
-    endpoint = endpoint_after_client_side_apply()
-    endpoint.apply(named(spec={"host": "b", "etcd": True}), "kubectl")
-    assert endpoint.live["spec"]["host"] == "b"
-    assert endpoint.live["metadata"]["annotations"][LAST_APPLIED] == (
-        '{"apiVersion":"apps.cozystack.io/v1alpha1","kind":"Tenant","metadata":{"name":"x"},'
-        '"spec":{"etcd":true,"host":"b"}}\n'
-    )
-
-
-def test_kubectl_does_not_take_over_fields_it_never_applied() -> None:
-    endpoint = endpoint_after_client_side_apply()
-    with pytest.raises(ApplyConflict) as raised:
-        endpoint.apply(named(spec={"host": "b", "gateway": False}), "kubectl")
-    assert [cause["field"] for cause in raised.value.causes] == [".spec.gateway"]
-
-
-def test_other_managers_take_over_nothing_from_client_side_apply() -> None:
-    endpoint = endpoint_after_client_side_apply()
-    with pytest.raises(ApplyConflict) as raised:
-        endpoint.apply(named(spec={"host": "b"}), "flux")
-    assert [cause["field"] for cause in raised.value.causes] == [".spec.host"]
 
 
 @pytest.mark.parametrize(
