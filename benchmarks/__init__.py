@@ -1,1 +1,1 @@
-"""Programs that measure a running server from outside, over TLS, and print a table."""
+"""Benchmarks: programs that measure a running server from outside, over TLS, and print a table."""

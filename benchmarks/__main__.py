@@ -20,7 +20,7 @@ from benchmarks.workloads import TenantBenchmark
 
 
 class RowReport:
-    """Rows, printed as they come."""
+    """Collects rows and prints each at once."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -36,14 +36,14 @@ async def measure(target: Target, sizes: Sequence[int], *, watchers: int, runs: 
     async with livez_probe.running(target.anonymous.url) as probe:
         bench = TenantBenchmark(target=target, probe=probe, runs=runs)
         report.add(bench.memory(0))
-        have = 0
+        seeded = 0
         for size in sizes:
-            report.add(await bench.seed(have, size))
-            have = size
+            report.add(await bench.seed(seeded, size))
+            seeded = size
             report.add(*await bench.lists(size), *await bench.gets(size), bench.memory(size))
         report.add(*await bench.fan_out(watchers))
-        report.add(await bench.starts(have), *await bench.lists(have), bench.memory(have))
-        report.add(*await bench.writes(have), bench.memory(have))
+        report.add(await bench.starts(seeded), *await bench.lists(seeded), bench.memory(seeded))
+        report.add(*await bench.writes(seeded), bench.memory(seeded))
 
 
 async def measure_convergence(target: Target, count: int, *, report: RowReport) -> None:
@@ -61,7 +61,12 @@ async def main() -> None:
     parser.add_argument("--host", choices=TARGETS, default="embedded")
     parser.add_argument("--tenants", default="100,1000,10000")
     parser.add_argument("--watchers", type=int, default=1000)
-    parser.add_argument("--converge", type=int, default=0, help="only this: so many tenants made at once")
+    parser.add_argument(
+        "--converge",
+        type=int,
+        default=0,
+        help="measure only this: how long so many tenants created at once take to converge",
+    )
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()

@@ -1,4 +1,4 @@
-"""One write of a Tenant, and where admission has it from, for benchmarks of plugins without a server."""
+"""An update of a Tenant as an admission request, with fakes of its sources, to measure plugins without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A lean HTTP/1.1 client: what it costs itself must not be what is measured. One request at a time a connection."""
+"""A lean HTTP/1.1 client, so that its own cost does not distort the measurement. A connection has one request at a
+time."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from urllib.parse import urlsplit
 import orjson
 
 _BUFFER = 4 * 1024 * 1024
-# wbits of zlib that ask for a gzip header
+# the wbits with which zlib expects a gzip header
 _GZIP = 31
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A server, and who asks it: a client certificate in `tls`, or `headers`."""
+    """A server and the caller's credentials: a client certificate in `tls`, or `headers`."""
 
     url: str
     tls: ssl.SSLContext
@@ -32,7 +33,7 @@ class Endpoint:
         return Connection(reader, writer, f"Host: {parts.netloc}\r\n{headers}")
 
     async def call(self, method: str, path: str, body: object = None, *, content_type: str = "") -> Any:
-        """One request on a connection of its own; the document. Raises Unexpected."""
+        """Sends one request on a connection of its own and returns the parsed document. Raises UnexpectedStatus."""
         connection = await self.connect()
         try:
             return orjson.loads(await connection.call(method, path, body, content_type=content_type))
@@ -48,7 +49,7 @@ class Endpoint:
 
 
 class UnexpectedStatus(OSError):
-    """An answer that is no success."""
+    """The status of a response is not a success."""
 
     def __init__(self, status: int, body: bytes) -> None:
         super().__init__(f"{status}: {body[:500]!r}")
@@ -63,7 +64,7 @@ class _Head:
 
 @dataclass(frozen=True, slots=True)
 class ResponseBody:
-    """A body as it came, so that unpacking it can be left for later."""
+    """A body as it was received, so that it can be decompressed after the measurement."""
 
     content: bytes
     gzipped: bool
@@ -73,7 +74,7 @@ class ResponseBody:
 
 
 class ChunkedLines:
-    """Takes a chunked stream of lines apart. `ended` is set by its last chunk."""
+    """Decodes a chunked stream of lines. The last chunk sets `ended`."""
 
     def __init__(self) -> None:
         self._raw = b""
@@ -81,7 +82,7 @@ class ChunkedLines:
         self.ended = False
 
     def feed(self, data: bytes) -> Sequence[bytes]:
-        """The lines that `data` completes."""
+        """Returns the lines that `data` completes."""
         raw, start, parts = self._raw + data, 0, [self._line]
         while not self.ended and (head := raw.find(b"\r\n", start)) >= 0:
             size = int(raw[start:head].split(b";")[0], 16)
@@ -102,18 +103,18 @@ class Connection:
         self._writer = writer
         self._headers = headers
         self.received = 0
-        """Bytes of the last body as they came, compressed or not."""
+        """Size of the last body in bytes as it was received, compressed or not."""
 
     async def call(
         self, method: str, path: str, body: object = None, *, headers: str = "", content_type: str = ""
     ) -> bytes:
-        """The whole body, unpacked. `headers` are lines that end with CRLF. Raises Unexpected."""
+        """Returns the whole body, decompressed. `headers` are lines that end with CRLF. Raises UnexpectedStatus."""
         return (await self.fetch(method, path, body, headers=headers, content_type=content_type)).decompressed()
 
     async def fetch(
         self, method: str, path: str, body: object = None, *, headers: str = "", content_type: str = ""
     ) -> ResponseBody:
-        """As `call`, with the body as it came."""
+        """Like `call`, but returns the body as it was received."""
         head = await self._send_request(method, path, body, headers, content_type)
         answer = ResponseBody(await self._body(head), head.headers.get(b"content-encoding") == b"gzip")
         self.received = len(answer.content)
@@ -122,7 +123,7 @@ class Connection:
         return answer
 
     async def stream(self, path: str) -> AsyncIterator[Any]:
-        """The frames of a watch, parsed; the first item is None and comes with the response's head."""
+        """Yields the parsed events of a watch; the first item is None and marks the arrival of the response headers."""
         await self.watch(path)
         yield None
         async for lines in self.frames():
@@ -130,20 +131,20 @@ class Connection:
                 yield orjson.loads(line)
 
     async def watch(self, path: str) -> None:
-        """Ask for a watch, and read the response's head. Raises Unexpected."""
+        """Sends a watch request and reads the response headers. Raises UnexpectedStatus."""
         head = await self._send_request("GET", path, None, "", "")
         if head.status != 200:
             raise UnexpectedStatus(head.status, await self._body(head))
 
     async def frames(self) -> AsyncIterator[Sequence[bytes]]:
-        """The lines of a watch as they came, those together that came together."""
+        """Yields the unparsed lines of a watch, grouped by the read in which they arrived."""
         frames = ChunkedLines()
         while not frames.ended and (data := await self._reader.read(_BUFFER)):
             if lines := frames.feed(data):
                 yield lines
 
     def stop_reading(self) -> None:
-        """Read nothing any more; the connection stays open."""
+        """Stops reading; the connection stays open."""
         cast("asyncio.Transport", self._writer.transport).pause_reading()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What our server asks of the host, as the host itself counts it."""
+"""The requests that our server sends to the cluster, according to the cluster's own metrics."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from benchmarks.client import Endpoint
 
-# What we ask for; the host's own components ask for other things all the time, Leases above all.
+# Our server uses these resources; kube-apiserver itself continuously requests others, above all Leases.
 _RESOURCES = ("helmreleases", "namespaces", "subjectaccessreviews", "tokenreviews")
 QUIET_SECONDS = 3.0
 _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
@@ -19,7 +19,7 @@ _WRITES = ("POST", "PUT", "PATCH", "APPLY", "DELETE")
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Requests by verb and resource, and the watches that are open."""
+    """Numbers of requests by verb and resource, and of open watches."""
 
     requests: Mapping[str, float]
     watches: float
@@ -33,7 +33,7 @@ class Traffic:
 
 
 async def read_traffic(cluster: Endpoint, resources: Collection[str] = _RESOURCES) -> Traffic:
-    """`host` is asked as somebody who may read /metrics."""
+    """`cluster` must have the credentials of a user who may read /metrics."""
     requests: defaultdict[str, float] = defaultdict(float)
     watches = 0.0
     for family in text_string_to_metric_families(await cluster.text("/metrics")):
@@ -48,7 +48,7 @@ async def read_traffic(cluster: Endpoint, resources: Collection[str] = _RESOURCE
 
 
 async def wait_until_quiet(cluster: Endpoint, resources: Collection[str] = _RESOURCES) -> None:
-    """Wait until our server has written nothing for QUIET_SECONDS."""
+    """Waits until our server has written nothing for QUIET_SECONDS."""
     written = -1.0
     while (now := (await read_traffic(cluster, resources)).writes()) != written:
         written = now

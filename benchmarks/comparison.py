@@ -24,14 +24,14 @@ DIRECT, AGGREGATED, CUSTOM, AGAINST = "direct", "aggregated", "custom", "against
 _CLIENTS = 16
 _TIMEOUT_SECONDS = 3600.0
 _POLL_SECONDS = 1.0
-# of a Tenant that is done: those of Flux, and as many that our controllers add
+# a reconciled Tenant has the conditions of Flux and as many of our controllers
 _FLUX_CONDITIONS = 2
 _CONTROLLERS, _ROOT_ONLY = "*", "root-tenant"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 class ServerComparison:
-    """`sides` are in the order in which they take turns; all others are compared with the first."""
+    """`sides` are measured in this order; all others are compared with the first."""
 
     def __init__(self, target: KubeTarget | StandaloneTarget, sample: Object, conditions: int) -> None:
         self._target = target
@@ -52,8 +52,8 @@ class ServerComparison:
         external: ExternalServer | None,
         reconciled: bool,
     ) -> AsyncIterator[ServerComparison]:
-        """`chosen` are sides of our own. Unless it is to be `reconciled`, nothing follows from what is made. Raises
-        ValueError for a side that the host does not have."""
+        """`chosen` are sides of our own. Unless `reconciled`, our controllers do not reconcile the created objects.
+        Raises ValueError for a side that the target does not have."""
         conditions = 2 * _FLUX_CONDITIONS if reconciled else _FLUX_CONDITIONS
         async with target_type.running(directory, controllers=_CONTROLLERS if reconciled else _ROOT_ONLY) as target:
             await target.grant(custom_resource.rule())
@@ -65,9 +65,9 @@ class ServerComparison:
             yield comparison
 
     async def seed(self, have: int, want: int) -> None:
-        """The objects with these numbers in every server, and ours done with reconciling them."""
+        """Creates the objects numbered from `have` to `want` in every server, and waits until ours are reconciled."""
         numbers = range(have, want)
-        # the first has been there from the beginning, as the sample
+        # the first object exists already: it is the sample
         await load.parallel(self._target.cluster_user, seed_release, range(max(1, have), want), clients=_CLIENTS)
         for side in self.sides:
             if side.title in (CUSTOM, AGAINST):
@@ -75,14 +75,14 @@ class ServerComparison:
                 await load.parallel(side.user, make, numbers, clients=_CLIENTS)
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             while True:
-                asked = time.monotonic()
+                started_at = time.monotonic()
                 if await self._reconciled() >= want:
                     return
-                # a look at all of them takes time from those who are at work
-                await asyncio.sleep(max(_POLL_SECONDS, 4 * (time.monotonic() - asked)))
+                # listing all objects takes processor time from the controllers
+                await asyncio.sleep(max(_POLL_SECONDS, 4 * (time.monotonic() - started_at)))
 
     async def ready(self) -> None:
-        """Wait until all that were started again are back."""
+        """Waits until all servers that were restarted are ready again."""
         for wait in self._waits:
             await wait()
 
@@ -95,7 +95,7 @@ class ServerComparison:
         if name == DIRECT:
             return self._direct(target)
         if not isinstance(target, KubeTarget):
-            raise ValueError(f"the embedded host has no {name}")
+            raise ValueError(f"the embedded cluster has no side {name!r}")
         return await (self._aggregated(target) if name == AGGREGATED else self._custom(target))
 
     def _direct(self, target: KubeTarget | StandaloneTarget) -> Side:
@@ -162,14 +162,14 @@ class ServerComparison:
         try:
             await connection.call("PATCH", f"{path}/status", {"status": status}, content_type=MERGE_PATCH)
         except UnexpectedStatus as error:
-            # not every server lets a user write a status
+            # some servers do not let a user write the status
             if error.status not in (403, 404, 405):
                 raise
         await connection.call("PATCH", path, custom_resource.NO_MANAGED_FIELDS, content_type=MERGE_PATCH)
 
 
 async def _sample(target: KubeTarget | StandaloneTarget, conditions: int) -> Object:
-    """A Tenant as we serve it, reconciled; the first of those that are seeded."""
+    """Creates the first of the seeded Tenants and returns it as we serve it, reconciled."""
     name = objects.name("b", 0)
     await load.parallel(target.cluster_user, seed_release, range(1), clients=1)
     found: dict[str, Object] = {}

@@ -1,4 +1,4 @@
-"""How soon everything is as wanted: of many Tenants that are made at once, and when the domain above them changes."""
+"""The time until many Tenants created at once are reconciled, and until all follow a change of the parent's domain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _MOVED = "moved.example"
 
 
 async def converge(bench: TenantBenchmark, count: int) -> list[Row]:
-    """`count` Tenants at once: until each has its Namespace with its domain; then the root has another domain."""
+    """Creates `count` Tenants at once and waits until each has a Namespace with its domain; then changes the root's
+    domain."""
     target = bench.target
     names = [objects.name("c", number) for number in range(count)]
     async with bench.measure(count) as measured:
@@ -49,25 +50,31 @@ async def _create(connection: Connection, number: int, *, names: list[str]) -> N
 
 
 async def _labelled(bench: TenantBenchmark, start: float, names: Collection[str], domain: str) -> float:
-    """Seconds from `start` until the Namespace of each Tenant has a domain below `domain`."""
+    """Returns the seconds from `start` until the Namespace of each Tenant has a domain below `domain`."""
     while True:
-        hosts = await _hosts(bench)
-        found = {name: hosts.get(f"tenant-{name}", "") for name in names}
-        missing = [name for name, host in found.items() if not host or not host.endswith(domain)]
+        domains = await _domains(bench)
+        found = {name: domains.get(f"tenant-{name}", "") for name in names}
+        missing = [
+            name for name, found_domain in found.items() if not found_domain or not found_domain.endswith(domain)
+        ]
         spent = time.monotonic() - start
         if not missing:
             return round(spent, 1)
         if spent > _TIMEOUT_SECONDS:
-            raise RuntimeError(f"not in time: {len(missing)} of {len(names)} tenants")
+            raise RuntimeError(f"{len(missing)} of {len(names)} tenants did not converge in {_TIMEOUT_SECONDS:.0f} s")
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _hosts(bench: TenantBenchmark) -> Mapping[str, str]:
-    """The domains of the Namespaces that have one."""
+async def _domains(bench: TenantBenchmark) -> Mapping[str, str]:
+    """Returns the domains of the Namespaces that have one."""
     connection = await bench.target.admin.connect()
     try:
         document = orjson.loads(await connection.call("GET", "/api/v1/namespaces"))
     finally:
         connection.close()
     labels = {each["metadata"]["name"]: each["metadata"].get("labels") or {} for each in document["items"]}
-    return {name: held[_HOST_LABEL] for name, held in labels.items() if held.get(_HOST_LABEL)}
+    return {
+        name: namespace_labels[_HOST_LABEL]
+        for name, namespace_labels in labels.items()
+        if namespace_labels.get(_HOST_LABEL)
+    }

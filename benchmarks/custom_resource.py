@@ -1,5 +1,4 @@
-"""The same objects as custom resources of a kube-apiserver: byte for byte a Tenant as it is served, in another group
-whose name is as long."""
+"""Custom resources of a kube-apiserver with the same bytes as served Tenants, in a group whose name is as long."""
 
 from __future__ import annotations
 
@@ -30,13 +29,13 @@ def collection() -> str:
 
 
 def rule() -> Mapping[str, list[str]]:
-    """What lets a user do as he likes with them."""
+    """The RBAC rule that lets a user do everything with them."""
     plural = tenant_resource().plural
     return {"apiGroups": [GROUP], "resources": [plural, f"{plural}/status"], "verbs": ["*"]}
 
 
 def definition() -> Object:
-    """The CustomResourceDefinition: the schema and the columns of Tenant."""
+    """The CustomResourceDefinition with the schema and the columns of Tenant."""
     tenant = tenant_resource()
     names = {
         "kind": tenant.kind,
@@ -69,7 +68,7 @@ def _column(column: Column) -> Mapping[str, object]:
 
 
 def renamed(sample: Object, name: str) -> Object:
-    """`sample` as another object of its kind would be. Names are as long as the sample's own."""
+    """Returns a copy of `sample` with another name, which must be as long as the old one."""
     old = sample["metadata"]["name"]
     if len(name) != len(old):
         raise ValueError(f"{name!r} is not as long as {old!r}")
@@ -79,10 +78,10 @@ def renamed(sample: Object, name: str) -> Object:
 
 
 def as_sent(tenant: Object, api_version: str, kind: str) -> Object:
-    """What a client sends to create the like of a Tenant that is served."""
+    """Returns the body with which a client creates an object like the served Tenant."""
     metadata = {key: tenant["metadata"][key] for key in ("name", "namespace", "labels")}
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": tenant["spec"]}
 
 
 NO_MANAGED_FIELDS: Object = {"metadata": {"managedFields": [{}]}}
-"""A merge patch that makes a kube-apiserver forget them, as a Tenant has none that is seeded at the host."""
+"""A merge patch that removes managedFields: Tenants that are seeded as HelmReleases have none either."""

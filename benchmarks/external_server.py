@@ -1,4 +1,4 @@
-"""--against: any other Kubernetes-style server, by its URL, a kubeconfig and the name of a resource."""
+"""The server of --against: any other Kubernetes-style server, given by its URL, a kubeconfig and a resource name."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ResourceName:
 
     @classmethod
     def parse(cls, text: str) -> ResourceName:
-        """Of `group/version/plural`, or `version/plural` in the core group. Raises ValueError."""
+        """Parses `group/version/plural`, or `version/plural` for the core group. Raises ValueError."""
         parts = text.split("/")
         if len(parts) not in (2, 3) or not all(parts):
             raise ValueError(f"{text!r} is not group/version/plural")
@@ -39,7 +39,7 @@ class ResourceName:
 
     @property
     def root(self) -> str:
-        """The path of its group and version, which tells its kind."""
+        """The path of the group version, where discovery lists the kind."""
         return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
 
     def collection(self, namespace: str) -> str:
@@ -48,7 +48,7 @@ class ResourceName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalServer:
-    """`pids` are processes of this machine that serve there, if their processor time is to be told."""
+    """`pids` are the server's processes if they run on this machine and their processor time is to be measured."""
 
     url: str
     kubeconfig: Path
@@ -57,7 +57,8 @@ class ExternalServer:
     pids: tuple[int, ...] = ()
 
     async def side(self, sample: Object) -> Side:
-        """`sample` is a Tenant as we serve it; what is made there is the same under the other kind's name."""
+        """`sample` is a Tenant as we serve it. Objects created in the external server have its content and their own
+        kind."""
         user = await self._endpoint()
         resources = (await user.call("GET", self.resource.root))["resources"]
         kinds = [each["kind"] for each in resources if each["name"] == self.resource.plural]
@@ -73,9 +74,9 @@ class ExternalServer:
         )
 
     def _make(self, name: str, *, sample: Object, kind: str) -> Object:
-        made = as_sent(renamed(sample, name), self.resource.api_version, kind)
-        made["metadata"]["namespace"] = self.namespace
-        return made
+        obj = as_sent(renamed(sample, name), self.resource.api_version, kind)
+        obj["metadata"]["namespace"] = self.namespace
+        return obj
 
     async def _endpoint(self) -> Endpoint:
         configuration = Configuration()

@@ -1,4 +1,4 @@
-"""Changes at a given pace, and when each of many watchers has them; one watcher in a hundred never reads."""
+"""Changes at a given rate, and the time until each of many watchers has them; one watcher in a hundred never reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMEOUT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FanOut:
-    """`rates` are changes a second, each kept up for `window` seconds."""
+    """`rates` are changes per second; each rate lasts `window` seconds."""
 
     watchers: int
     rates: Sequence[int]
@@ -53,7 +53,7 @@ class FanOut:
             await watchers.wait_for_events(len(sent) * watchers.listening)
         found = delays(sent.values_by_change, watchers.take_events())
         if not found:
-            raise RuntimeError("no watcher was told of any change")
+            raise RuntimeError("no watcher received any change")
         memory = side.memory_mib()
         return Measurement(
             seconds=found,
@@ -73,8 +73,8 @@ class FanOut:
 
 @dataclass(frozen=True, slots=True)
 class SentChanges:
-    """When which change was sent, on the clock of `perf_counter`; `late` is how many seconds the last was behind its
-    time, because those before it were not answered yet."""
+    """The time of each change on the clock of `perf_counter`. `late` is how many seconds the last change was sent
+    behind schedule because earlier ones were still unanswered."""
 
     values_by_change: Mapping[str, float]
     late: float
@@ -101,8 +101,8 @@ async def send_changes(side: Side, changes: Sequence[str], rate: int) -> SentCha
 
 
 def delays(sent: Mapping[str, float], arrived: Mapping[bytes, Sequence[float]]) -> Sequence[float]:
-    """Seconds from sending a change until a watcher had it, of every change and watcher. A frame that is the same for
-    all is parsed once. An object that others changed as well still tells of the change: only its first frame counts."""
+    """Returns the seconds from sending a change until a watcher received it, for every change and watcher. Equal frames
+    are parsed once. If later writes repeat a change in their frames, only its first frame counts."""
     first: dict[str, tuple[int, Sequence[float]]] = {}
     for frame, times in arrived.items():
         event = orjson.loads(frame)
@@ -116,7 +116,7 @@ def delays(sent: Mapping[str, float], arrived: Mapping[bytes, Sequence[float]]) 
 
 
 class RecordingWatchers:
-    """Watches of everything. What they are told is kept as it came, with the times at which it came."""
+    """Watchers of the whole collection. Frames are recorded unparsed, with the times at which they arrived."""
 
     def __init__(self, side: Side) -> None:
         self._side = side
@@ -127,7 +127,7 @@ class RecordingWatchers:
         self._connections: list[Connection] = []
         self.listening = 0
         self.cut = 0
-        """How many watches the server ended."""
+        """Number of watches that the server ended."""
 
     @classmethod
     @asynccontextmanager
@@ -152,7 +152,7 @@ class RecordingWatchers:
                 connection.close()
 
     async def wait_for_events(self, expected: int) -> None:
-        """Wait until everything came, or nothing more comes, or it is taking too long."""
+        """Waits until `expected` frames have arrived, no more arrive, or the time is up."""
         deadline = time.perf_counter() + _TIMEOUT_SECONDS
         self._last = time.perf_counter()
         while True:
@@ -161,9 +161,9 @@ class RecordingWatchers:
             await asyncio.sleep(_POLL_SECONDS)
 
     def take_events(self) -> Mapping[bytes, Sequence[float]]:
-        """What came since the last time."""
-        taken, self._arrived, self._count = self._arrived, defaultdict(list), 0
-        return taken
+        """Returns the frames that arrived since the last call."""
+        frames, self._arrived, self._count = self._arrived, defaultdict(list), 0
+        return frames
 
     async def _open(self, path: str) -> Connection:
         async with self._opening:
@@ -173,7 +173,7 @@ class RecordingWatchers:
         return connection
 
     async def _listen(self, connection: Connection) -> None:
-        # one that is cut in the middle of a frame has ended too
+        # a watch that is cut off in the middle of a frame counts as ended too
         with suppress(OSError, EOFError):
             async for lines in connection.frames():
                 now = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Figures: what came out of a workload, in one row."""
+"""Figures of a workload, as one row of the table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Row = dict[str, Any]
 
 
 def row(workload: str, seconds: Sequence[float] = (), **more: object) -> Row:
-    """`seconds` of single requests become milliseconds: median, p99 and the spread."""
+    """Turns the `seconds` of single requests into milliseconds: median, p99 and range."""
     if not seconds:
         return {"workload": workload, **more}
     ordered = sorted(each * 1000 for each in seconds)

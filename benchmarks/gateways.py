@@ -1,6 +1,6 @@
 """python -m benchmarks.gateways [--host embedded|kube] [--routes 10000 --namespaces 500 --gateways 50] [--json FILE]
 
-How long a new HTTPRoute takes to reach its Gateway, and what it costs, beside few and beside many others.
+Measures how long a new HTTPRoute takes to reach its Gateway, and its cost, beside few and beside many other routes.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _TENANTGATEWAYS = "/apis/gateway.cozystack.io/v1alpha1"
 _WRITTEN = ("namespaces", "tenantgateways", "gateways", "httproutes", "issuers", "certificates")
 _CLIENTS = 16
 _TIMEOUT_SECONDS = 60.0
-# A Gateway has 63 listeners for hostnames: these many leave room for the routes that are timed.
+# A Gateway has 63 listeners for hostnames: this number leaves room for the routes that are timed.
 _HOSTNAMES = 40
 _FEW_TIMES = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`routes` are spread over `namespaces`, and those over `gateways`, evenly, the first to the first."""
+    """`routes` are distributed evenly and in order over `namespaces`, and these over `gateways`."""
 
     routes: int
     namespaces: int
@@ -50,7 +50,7 @@ class Layout:
         return route * self.namespaces // self.routes
 
     def hostname_of(self, route: int) -> str:
-        """A namespace's routes share their hostnames, as the paths of an application do."""
+        """Routes of a namespace share hostnames, as the paths of an application do."""
         namespace = self.namespace_of(route)
         hostnames = max(1, _HOSTNAMES * self.gateways // self.namespaces)
         return f"h{route % hostnames}.n{namespace}.{apex(self.gateway_of(namespace))}"
@@ -110,7 +110,7 @@ async def _make_namespace(connection: Connection, name: str, labels: dict[str, s
 
 
 class HostnameArrivals:
-    """When which hostname was first seen on a Gateway, by a watch of its own."""
+    """Records when each hostname first appears on a Gateway, by a watch of its own."""
 
     def __init__(self) -> None:
         self._seen: dict[str, float] = {}
@@ -123,7 +123,7 @@ class HostnameArrivals:
         arrivals, opened = cls(), asyncio.Event()
         connection = await endpoint.connect()
         try:
-            # a watch that fails ends everything
+            # a watch that fails ends the benchmark
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(arrivals._watch(connection, version, opened))
                 await opened.wait()
@@ -156,7 +156,7 @@ class GatewayBenchmark:
         self._timed = 0
 
     async def run(self) -> Sequence[Row]:
-        """First with one gateway's share of everything, then with all."""
+        """Measures with the share of a single gateway first, then with all gateways."""
         whole = self._layout
         share = Layout(whole.routes // whole.gateways, whole.namespaces // whole.gateways, 1)
         return [
@@ -166,25 +166,26 @@ class GatewayBenchmark:
             await self._time(whole, whole.gateways),
         ]
 
-    async def _fill(self, have: Layout, want: Layout) -> Row:
-        """What is made is of the whole, so that the second part continues the first."""
+    async def _fill(self, existing: Layout, wanted: Layout) -> Row:
+        """Names and hostnames are those of the whole layout, so that the second step extends the first."""
         start, admin = time.perf_counter(), self._target.admin
-        await load.parallel(admin, make_owner, range(have.gateways, want.gateways), clients=_CLIENTS)
-        namespaces = range(have.namespaces, want.namespaces)
+        await load.parallel(admin, make_owner, range(existing.gateways, wanted.gateways), clients=_CLIENTS)
+        namespaces = range(existing.namespaces, wanted.namespaces)
         await load.parallel(admin, partial(make_namespace, layout=self._layout), namespaces, clients=_CLIENTS)
-        routes = range(have.routes, want.routes)
+        routes = range(existing.routes, wanted.routes)
         await load.parallel(admin, partial(make_route, layout=self._layout), routes, clients=_CLIENTS)
         written = time.perf_counter() - start
         await wait_until_quiet(self._target.admin, _WRITTEN)
         return figures.row(
-            f"{want.routes} routes, {want.namespaces} namespaces, {want.gateways} gateways",
+            f"{wanted.routes} routes, {wanted.namespaces} namespaces, {wanted.gateways} gateways",
             written_s=round(written, 1),
             settled_s=round(time.perf_counter() - start - QUIET_SECONDS, 1),
             rss_mib=round(self._target.server.memory_mib()[0]),
         )
 
     async def _time(self, present: Layout, times: int) -> Row:
-        """From sending a route until its hostname is on the Gateway; one after the other, each at another gateway."""
+        """Times from sending a route until its hostname is on the Gateway, one route after the other, each at another
+        gateway."""
         server, seconds = self._target.server, list[float]()
         connection = await self._target.admin.connect()
         async with HostnameArrivals.watching(self._target.admin) as arrivals:
@@ -197,7 +198,7 @@ class GatewayBenchmark:
                 start = time.perf_counter()
                 await connection.call("POST", f"{_ROUTES}/namespaces/{namespace}/httproutes", body)
                 seconds.append(await arrivals.wait_for(hostname) - start)
-            # what follows from the last one, before the pause in which nothing is written any more
+            # includes the writes that the last route causes
             await wait_until_quiet(self._target.admin, _WRITTEN)
             cpu, writes = server.cpu_seconds() - cpu, await self._writes() - before
         connection.close()

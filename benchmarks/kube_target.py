@@ -1,4 +1,4 @@
-"""`serve` beside a real kube-apiserver, asked directly at its own port; nothing but etcd and kube-apiserver runs.
+"""The target `serve` beside a real kube-apiserver, called directly at its own port. Only etcd and kube-apiserver run.
 
 The binaries are found as Kubernetes' envtest finds them: KUBEBUILDER_ASSETS, else /usr/local/kubebuilder/bin.
 """
@@ -69,7 +69,7 @@ class KubeTarget(Target):
             "--bind-address": "127.0.0.1",
             "--secure-port": self._port,
             "--cert-dir": self._directory / "serving",
-            # one user opens all the watches: four for each of these
+            # all watches belong to one user, who may have four for each of these requests
             "--max-requests-inflight": 2000,
             "--controllers": self._controllers,
         }
@@ -80,17 +80,17 @@ class KubeTarget(Target):
         url = f"https://127.0.0.1:{self._port}"
         served_ca = self._directory / "serving" / "ca.crt"
 
-        async def made() -> bool:
+        async def ca_exists() -> bool:
             return served_ca.is_file()
 
-        await wait_until("the serving CA", made, seconds=_START_SECONDS, child=self.server)
+        await wait_until("the serving CA", ca_exists, seconds=_START_SECONDS, child=self.server)
         ca = served_ca.read_bytes()
         self.user = Endpoint(url, user_tls(self._directory, self._ca, ca, USER))
         self.anonymous = Endpoint(url, unverified_tls())
         await self.ready()
 
     async def aggregate(self) -> None:
-        """Have the kube-apiserver pass on what our server serves; its Service leads to our process."""
+        """Registers our server with the kube-apiserver's aggregator; the Service points to our process."""
         ca = (self._directory / "serving" / "ca.crt").read_bytes()
         service = {"metadata": {"name": _SERVICE}, "spec": {"type": "ExternalName", "externalName": "localhost"}}
         await self.admin.call("DELETE", f"{_SERVICES}/{_SERVICE}")
@@ -102,12 +102,12 @@ class KubeTarget(Target):
         await self.aggregated()
 
     async def aggregated(self) -> None:
-        """Wait until the kube-apiserver passes on what our server serves."""
+        """Waits until the kube-apiserver forwards requests to our server."""
         await wait_until("the APIServices", self._is_available, seconds=_START_SECONDS, child=self.server)
 
     async def restart_cluster(self) -> None:
-        """The kube-apiserver anew, with what etcd holds, until it says that it is ready. Asked to end it would first
-        wait, for a minute, for those who talk to it."""
+        """Restarts the kube-apiserver on the same etcd and waits until it is ready. It is killed: on SIGTERM it would
+        first wait up to a minute for its clients."""
         await self.cluster_processes["kube-apiserver"].kill()
         await self._run("kube-apiserver", self._flags)
         await wait_until(
@@ -143,7 +143,7 @@ class KubeTarget(Target):
         try:
             return await self.admin.text("/readyz") == "ok"
         except EOFError:
-            # it accepts connections before it answers on them
+            # it accepts connections before it responds on them
             return False
 
     async def _run(self, program: str, flags: Mapping[str, object]) -> None:
@@ -179,7 +179,7 @@ class KubeTarget(Target):
         }
 
     async def _install(self) -> None:
-        """Our manifests, and a kubeconfig with the token of the account that they make."""
+        """Applies our manifests, and writes a kubeconfig with a token of the ServiceAccount that they create."""
         admin = self._kubeconfig("admin", {"client-certificate": self._directory / "bench-admin.pem"})
         crds = Path(os.environ.get("TEST_CRD_DIR") or _REPOSITORY.parent / "shared" / "crds")
         await _kubectl(admin, "apply", "--server-side", "--filename", str(crds), "--recursive")
@@ -214,7 +214,7 @@ def _flags(values: Mapping[str, object]) -> list[str]:
 
 
 async def _kubectl(kubeconfig: Path, *arguments: str) -> str:
-    """What it prints, without the last line's end. Raises CalledProcessError."""
+    """Returns the output without the final line break. Raises RuntimeError."""
     command = [str(Path(sys.executable).parent / "kubectl"), f"--kubeconfig={kubeconfig}", *arguments]
     done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
     if done.returncode:

@@ -1,6 +1,6 @@
-"""How long our server's event loop lets /livez wait, seen from a process of its own: python -m benchmarks.livez_probe.
+"""python -m benchmarks.livez_probe: how long our server's event loop lets /livez wait, from a process of its own.
 
-Prints a line for every slow answer: the time on the monotonic clock at which it was asked, and the seconds it took.
+Prints a line for every slow response: the time of the request on the monotonic clock, and the seconds it took.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _PAUSE_SECONDS = 0.005
 
 @dataclass(slots=True)
 class LivezProbe:
-    """Slow answers as they were slow_answers: (when, seconds)."""
+    """Collects slow responses: (time of the request, seconds)."""
 
     slow_answers: list[tuple[float, float]] = field(default_factory=list)
 
     async def between(self, start: float, end: float) -> tuple[float, int]:
-        """The longest wait in milliseconds, and how many were stalls, of what was asked between two times."""
-        # what was asked last may still be waiting for its answer
+        """Returns the longest wait in milliseconds and the number of stalls among the requests between two times."""
+        # the last request may still be waiting for its response
         await asyncio.sleep(2 * STALL_SECONDS)
         waits = [seconds for when, seconds in self.slow_answers if when <= end and when + seconds >= start]
         return round(max(waits, default=0.0) * 1000, 1), sum(each >= STALL_SECONDS for each in waits)
@@ -44,7 +44,7 @@ class LivezProbe:
 
 @asynccontextmanager
 async def running(url: str) -> AsyncIterator[LivezProbe]:
-    """A pulse that is taken for as long as the context lasts."""
+    """Runs the probe in a process of its own for as long as the context lasts."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", __name__, url, stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[1]
     )
@@ -63,7 +63,7 @@ async def running(url: str) -> AsyncIterator[LivezProbe]:
 async def _probe_forever(url: str) -> None:
     endpoint = Endpoint(url, unverified_tls())
     while True:
-        # the server may be restarted meanwhile
+        # the server may be restarted in the meantime
         with suppress(OSError, EOFError):
             await _probe(await endpoint.connect())
         await asyncio.sleep(_PAUSE_SECONDS)

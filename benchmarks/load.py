@@ -1,4 +1,4 @@
-"""Calls in turn and in parallel, timed. Times are seconds of one call."""
+"""Timed calls, one after the other and in parallel. Times are seconds of one call."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ Call = Callable[[Connection, int], Awaitable[object]]
 
 
 async def repeat(endpoint: Endpoint, call: Call, times: int) -> Sequence[float]:
-    """Seconds of each of `times` calls, one after the other on one connection."""
+    """Returns the seconds of each of `times` calls, one after the other on one connection."""
     return (await parallel(endpoint, call, range(times), clients=1)).seconds
 
 
 class CallTimes:
-    """Seconds of each call, and of all together."""
+    """Seconds of each call, and wall clock seconds of all together."""
 
     def __init__(self, seconds: Sequence[float], wall: float) -> None:
         self.seconds = seconds
@@ -27,7 +27,8 @@ class CallTimes:
 
 
 async def parallel(endpoint: Endpoint, call: Call, numbers: Sequence[int], *, clients: int) -> CallTimes:
-    """A call for every number, by clients that have a connection each, all open before the first call."""
+    """Makes a call for every number, by clients with a connection each. All connections are opened before the first
+    call."""
     async with connected(endpoint, clients) as connections:
         return await distribute(connections, call, numbers)
 
@@ -43,12 +44,12 @@ async def connected(endpoint: Endpoint, clients: int) -> AsyncIterator[Sequence[
 
 
 async def distribute(connections: Sequence[Connection], call: Call, numbers: Sequence[int]) -> CallTimes:
-    """A call for every number, on whichever connection is free."""
+    """Makes a call for every number, each on the next free connection."""
     seconds: list[float] = []
-    waiting = iter(numbers)
+    remaining = iter(numbers)
 
     async def work(connection: Connection) -> None:
-        for number in waiting:
+        for number in remaining:
             start = time.perf_counter()
             await call(connection, number)
             seconds.append(time.perf_counter() - start)
@@ -59,8 +60,8 @@ async def distribute(connections: Sequence[Connection], call: Call, numbers: Seq
 
 
 async def alternate(one: Endpoint, first: Call, other: Endpoint, second: Call, times: int) -> tuple[list[float], ...]:
-    """Seconds of `times` calls of each of two kinds: one of the first, one of the second, and so on, with a pause
-    after each for what follows from it."""
+    """Returns the seconds of `times` calls of each of two kinds, made alternately. A pause after each call leaves time
+    for the work that it causes."""
     turns = ((await one.connect(), first), (await other.connect(), second))
     seconds: tuple[list[float], ...] = ([], [])
     for number in range(times):

@@ -1,4 +1,4 @@
-"""What one side's turn came to, and what all turns of several sides say together. Pure."""
+"""The result of one side's turn, and the statistics of all turns of several sides. Pure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from benchmarks.figures import Row
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """One turn of one side. `seconds` are those of single calls, which are also counted to tell what one costs, unless
-    `calls` says how many there were. `serving` and `cpu`, by process, are seconds of processor time: of what answers,
-    and of all that had to do with it. With `parallel` the time of a call is the whole time by the number of calls."""
+    """One turn of one side. `seconds` are those of single calls; their number is also the number of calls, unless
+    `calls` is set. `serving` and `cpu` are seconds of processor time: of the processes that answer, and of every
+    process by name. With `parallel` the time of a call is the wall clock time divided by the number of calls."""
 
     seconds: Sequence[float]
     wall: float
@@ -33,13 +33,13 @@ class Measurement:
 
     @property
     def time(self) -> float:
-        """Seconds that turns are compared by."""
+        """The seconds by which turns are compared."""
         return self.wall / len(self.seconds) if self.parallel else statistics.median(self.seconds)
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Of the turns: the median one, the least and the most."""
+    """The median, the minimum and the maximum of the turns."""
 
     median: float
     low: float
@@ -53,25 +53,25 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Raises ValueError if there are none."""
+    """Raises ValueError if there are no values."""
     if not values:
         raise ValueError("no turn was measured")
     return Spread(statistics.median(values), min(values), max(values))
 
 
 def ratio(base: Sequence[float], other: Sequence[float]) -> Spread | None:
-    """How many times `base` the `other` is, turn by turn: what the machine did to one turn it did to both sides. None
-    if a turn of the base cost nothing that could be measured. Raises ValueError unless there are as many turns."""
+    """Returns how many times `base` the `other` is, turn by turn, so that the load of the machine affects both alike.
+    None if a turn of the base took no measurable time. Raises ValueError if the numbers of turns differ."""
     if len(base) != len(other):
         raise ValueError(f"{len(base)} turns and {len(other)}")
     if not all(base):
         return None
-    return spread([theirs / ours for ours, theirs in zip(base, other, strict=True)])
+    return spread([other_time / base_time for base_time, other_time in zip(base, other, strict=True)])
 
 
 def compare(workload: str, sides: Mapping[str, Sequence[Measurement]]) -> Sequence[Row]:
-    """A row for each side, in order; the first is what the others are compared with: `times` in time, `times_cpu` in
-    processor time of what answers, a call each. Times are milliseconds."""
+    """Returns a row for each side, in order. The others are compared with the first, per call: `times` is the ratio of
+    the times, `times_cpu` of the processor times of the processes that answer. Times are milliseconds."""
     base = next(iter(sides.values()))
     return [{"workload": workload, "side": title, **_row(turns, base)} for title, turns in sides.items()]
 
@@ -109,7 +109,7 @@ def _milliseconds_by_process(turns: Sequence[Measurement]) -> Mapping[str, float
 
 
 def format_row(row: Row) -> str:
-    """A line of the table, whose head is HEAD."""
+    """Returns a line of the table whose heading is HEAD."""
     cpu = ", ".join(f"{name} {value:.3g}" for name, value in row["cpu_ms"].items()) or "-"
     cells = [
         f"{row['side']:<22}",

@@ -1,4 +1,4 @@
-"""The objects of the benchmark: Tenants as a user sends them, HelmReleases as Flux leaves them at the host."""
+"""The objects of the benchmarks: Tenants as a user sends them, HelmReleases as Flux leaves them in the cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def name(prefix: str, number: int) -> str:
 
 
 def slot(name: str) -> str:
-    """A label's value that one in a hundred has."""
+    """Returns a label value that one object in a hundred has."""
     return name[-2:]
 
 
@@ -36,17 +36,18 @@ def tenant(name: str) -> Object:
 
 
 def tenant_with_quota(name: str) -> Object:
-    """A Tenant with a quota: such are judged one after the other."""
+    """Returns a Tenant with a quota; admission processes these one at a time."""
     return {**tenant(name), "spec": {"resourceQuotas": {"cpu": "1", "memory": "1Gi"}}}
 
 
 def release(name: str) -> Object:
-    """What we store for `tenant(name)`."""
+    """Returns the HelmRelease in which `tenant(name)` is stored."""
     return to_release(tenant(name), None, ReleaseSettings(finalizer=True))
 
 
 def release_status(name: str) -> Object:
-    """What Flux's helm-controller says of a release with a full history: most of a HelmRelease's size."""
+    """Returns the status that Flux's helm-controller writes for a release with a full history: most of a HelmRelease's
+    size."""
     conditions = [
         {
             "type": type_,

@@ -1,4 +1,4 @@
-"""The processes that are measured: started with a log, observed through /proc, ended by their id."""
+"""The measured processes: started with a log file, observed through /proc, stopped by their id."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ _TAIL_BYTES = 4000
 
 
 class ObservedProcess:
-    """A process of this machine, ours or not, as /proc tells of it."""
+    """A process of this machine, started by us or not, observed through /proc."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
 
     def memory_mib(self) -> tuple[float, float]:
-        """Resident memory now, and the most there ever was."""
+        """Returns the current and the peak resident memory."""
         fields = dict(line.split(":", 1) for line in self._proc("status").read_text().splitlines() if ":" in line)
         return int(fields["VmRSS"].split()[0]) / 1024, int(fields["VmHWM"].split()[0]) / 1024
 
     def cpu_seconds(self) -> float:
-        """Processor time of its present threads since their start; /proc/PID/stat counts in ticks of 10 ms."""
+        """Returns the processor time of the current threads since they started. /proc/PID/stat is too coarse: it counts
+        in ticks of 10 ms."""
         return sum(int(each.read_text().split()[0]) for each in self._proc("task").glob("*/schedstat")) / 1e9
 
     def starved_seconds(self) -> float:
-        """How long its main thread, which runs the event loop, could have run and had no processor to run on."""
+        """Returns how long the main thread, which runs the event loop, was runnable but had no processor."""
         return int(self._proc("schedstat").read_text().split()[1]) / 1e9
 
     def _proc(self, name: str) -> Path:
@@ -38,7 +39,7 @@ class ObservedProcess:
 
 
 class ChildProcess(ObservedProcess):
-    """A running program; everything that it prints goes to `log`."""
+    """A running program; its output goes to `log`."""
 
     def __init__(self, process: asyncio.subprocess.Process, log: Path) -> None:
         super().__init__(process.pid)
@@ -54,7 +55,8 @@ class ChildProcess(ObservedProcess):
         return cls(process, log)
 
     async def stop(self) -> None:
-        """SIGTERM, and SIGKILL for what does not end. Raises RuntimeError for a bad end."""
+        """Sends SIGTERM, and SIGKILL if the process does not exit. Raises RuntimeError if the exit status is
+        unexpected."""
         if self._process.returncode is None:
             self._process.terminate()
         try:
@@ -66,7 +68,7 @@ class ChildProcess(ObservedProcess):
             raise RuntimeError(f"exit status {self._process.returncode}\n{self.tail()}")
 
     async def kill(self) -> None:
-        """SIGKILL, of what need not end well."""
+        """Sends SIGKILL, for a process that need not shut down cleanly."""
         if self._process.returncode is None:
             self._process.kill()
         await self._process.wait()
@@ -75,7 +77,7 @@ class ChildProcess(ObservedProcess):
         return self._log.read_bytes()[-_TAIL_BYTES:].decode(errors="replace")
 
     def check(self) -> None:
-        """Raises RuntimeError, with the end of the log, if it has ended."""
+        """Raises RuntimeError, with the end of the log, if the process has exited."""
         if self._process.returncode is not None:
             raise RuntimeError(f"ended with {self._process.returncode}\n{self.tail()}")
 
@@ -83,7 +85,7 @@ class ChildProcess(ObservedProcess):
 async def wait_until(
     what: str, check: Callable[[], Awaitable[bool]], *, seconds: float, child: ChildProcess | None = None
 ) -> None:
-    """Wait for `check`; a refused connection counts as not yet. Raises TimeoutError."""
+    """Waits until `check` returns true; a refused connection counts as false. Raises TimeoutError."""
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""LIST in every form, paged, filtered and after a start; GET. Bodies are parsed once the clock has stopped."""
+"""LIST in every form, paged, filtered and after a start; GET. Bodies are parsed only after the measurement."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ _TIMEOUT_SECONDS = 60.0
 
 
 def repetitions(size: int) -> int:
-    """How often a list of so many is asked for in a turn."""
+    """Returns how often a list of so many objects is requested in a turn."""
     return max(1, min(10, 3000 // size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lists:
-    """LIST of everything there is, at least `size` objects, one after the other on one connection."""
+    """LIST of the whole collection, at least `size` objects, one request after the other on one connection."""
 
     size: int
     form: str
     gzip: bool = False
     any_version: bool = False
-    """resourceVersion=0: what a cache has is good enough, as informers ask. Without it a kube-apiserver goes to etcd
-    unless that can tell how far a watch has come (3.4.31, 3.5.13)."""
+    """resourceVersion=0, as informers send it: any cached state is recent enough. Without it a kube-apiserver reads
+    from etcd, unless that supports progress notifications on request (3.4.31, 3.5.13)."""
     times: int
 
     @property
@@ -58,13 +58,13 @@ class Lists:
         path = side.collection + ("?resourceVersion=0" if self.any_version else "")
         measured, answers = await repeated(side, path, headers, self.times, warm=number > 0)
         for answer in answers:
-            _expect(_length(orjson.loads(answer.decompressed())) >= self.size, "the list is not whole")
+            _expect(_length(orjson.loads(answer.decompressed())) >= self.size, "the list is incomplete")
         return {self.title: measured}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilteredLists:
-    """LIST with a labelSelector that one in a hundred fits."""
+    """LIST with a labelSelector that matches one object in a hundred."""
 
     size: int
     times: int
@@ -73,13 +73,14 @@ class FilteredLists:
         path = f"{side.collection}?labelSelector=slot%3D{_SLOT}"
         measured, answers = await repeated(side, path, "", self.times, warm=number > 0)
         for answer in answers:
-            _expect(_length(orjson.loads(answer.decompressed())) >= self.size // 100, "the list is not whole")
+            _expect(_length(orjson.loads(answer.decompressed())) >= self.size // 100, "the list is incomplete")
         return {f"LIST one in 100 of {self.size}, labelSelector": measured}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstListAfterStart:
-    """The first LIST after a start, from when the server says that it is ready; asked again until it is answered."""
+    """The first LIST after a start, measured from the time at which the server is ready. It is retried until it
+    succeeds."""
 
     size: int
 
@@ -90,7 +91,7 @@ class FirstListAfterStart:
         async with load.connected(side.user, 1) as (connection,):
             with measure_cost(side) as cost:
                 answer = await _first(connection, side.collection)
-        _expect(_length(orjson.loads(answer.decompressed())) >= self.size, "the list is not whole")
+        _expect(_length(orjson.loads(answer.decompressed())) >= self.size, "the list is incomplete")
         measured = Measurement(
             seconds=[cost.wall],
             wall=cost.wall,
@@ -104,7 +105,7 @@ class FirstListAfterStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagedLists:
-    """LIST by pages of 500 while somebody changes an object fifty times a second: the time of a whole walk."""
+    """LIST in pages of 500 while one object changes fifty times a second: the time of all pages together."""
 
     size: int
     times: int
@@ -116,7 +117,7 @@ class PagedLists:
                 for _ in range(self.times):
                     walks.append(await _walk(connection, side.collection))
         for walk in walks:
-            _expect(len(set(walk.names)) == len(walk.names) >= self.size, "the pages are not the whole list")
+            _expect(len(set(walk.names)) == len(walk.names) >= self.size, "the pages are not the complete list")
         seconds = [walk.seconds for walk in walks]
         measured = Measurement(
             seconds=seconds,
@@ -131,7 +132,7 @@ class PagedLists:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gets:
-    """GET of one of some names, all of which were asked for before."""
+    """GET of objects that were all read before the measurement."""
 
     size: int
     clients: int
@@ -146,7 +147,10 @@ class Gets:
             with measure_cost(side) as cost:
                 done = await load.distribute(connections, call, range(self.times))
         for answer in answers:
-            _expect(orjson.loads(answer.decompressed())["metadata"]["name"].startswith("b"), "another object came")
+            _expect(
+                orjson.loads(answer.decompressed())["metadata"]["name"].startswith("b"),
+                "the response is another object",
+            )
         measured = Measurement(
             seconds=done.seconds,
             wall=done.wall,
@@ -162,7 +166,7 @@ class Gets:
 async def repeated(
     side: Side, path: str, headers: str, times: int, *, warm: bool
 ) -> tuple[Measurement, Sequence[ResponseBody]]:
-    """One request over and over on one connection; unless the server is `warm`, the first of them is not measured."""
+    """Repeats one request on one connection. Unless the server is `warm`, the first request is not measured."""
     answers: list[ResponseBody] = []
 
     async def call(connection: Connection, _: int) -> None:
@@ -195,7 +199,7 @@ async def _first(connection: Connection, path: str) -> ResponseBody:
             try:
                 return await connection.fetch("GET", path)
             except UnexpectedStatus as error:
-                # it is ready, and not for this resource yet
+                # the server is ready, but does not serve this resource yet
                 if error.status not in (404, 429, 503):
                     raise
             await asyncio.sleep(_RETRY_SECONDS)
@@ -203,7 +207,7 @@ async def _first(connection: Connection, path: str) -> ResponseBody:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """`seconds` are those that were spent waiting for pages."""
+    """All pages of a list. `seconds` is the time spent waiting for pages."""
 
     seconds: float
     names: Sequence[str]
@@ -227,7 +231,7 @@ async def _walk(connection: Connection, collection: str) -> _Walk:
 
 @asynccontextmanager
 async def churn(side: Side) -> AsyncIterator[None]:
-    """One object changes all the time. A change that fails ends everything."""
+    """Changes one object continuously. A change that fails ends the benchmark."""
     async with asyncio.TaskGroup() as group, load.connected(side.user, 1) as (connection,):
         task = group.create_task(_change(connection, f"{side.collection}/{objects.name('b', 0)}"))
         yield
@@ -245,6 +249,6 @@ def _length(document: Mapping[str, Sequence[object]]) -> int:
     return len(document["rows"] if "rows" in document else document["items"])
 
 
-def _expect(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise RuntimeError(otherwise)
+def _expect(condition: bool, message: str) -> None:
+    if not condition:
+        raise RuntimeError(message)

@@ -1,4 +1,4 @@
-"""The sides of a comparison: who is asked, for what, and which processes that costs."""
+"""A side of a comparison: the server, the resource, and the processes whose processor time is measured."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from benchmarks.processes import ObservedProcess
 
 MERGE_PATCH = "application/merge-patch+json"
 _QUIET_SECONDS = 0.1
-# Of a processor, in all of them together: a kube-apiserver looks after itself all the time.
+# The share of a processor that all processes together may use: a kube-apiserver is never entirely idle.
 _QUIET_SHARE = 0.2
 _TIMEOUT_SECONDS = 120.0
 
 Processes = Callable[[], Mapping[str, ObservedProcess]]
-"""The processes by name, as they are now: a restart makes new ones."""
+"""Returns the current processes by name: a restart creates new ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """`collection` is the path of a resource in one namespace, `make` gives what a client sends to create an object of
-    it. `serving` are the processes that answer, `dependencies` those that they call; both are empty for a remote
-    server.
-    Names that start with `prefix` are of this side alone. `restart` starts what answers anew, until it is ready."""
+    """`collection` is the path of a resource in one namespace, `make` returns the body that creates an object in it.
+    `serving` are the processes that answer, `dependencies` those that they call; both are empty for a remote server.
+    Only this side creates objects whose names start with `prefix`. `restart` restarts the server and waits until it is
+    ready."""
 
     title: str
     user: Endpoint
@@ -42,16 +42,16 @@ class Side:
         return {**self.serving(), **self.dependencies()}
 
     async def wait_until_idle(self) -> None:
-        """As `wait_until_idle` of this side alone."""
+        """Waits until the processes of this side are idle."""
         await wait_until_idle([self])
 
     def memory_mib(self) -> float:
-        """Resident memory of what answers."""
+        """The resident memory of the processes that answer."""
         return sum(process.memory_mib()[0] for process in self.serving().values())
 
 
 async def wait_until_idle(sides: Sequence[Side]) -> None:
-    """Wait until their processes have nothing left to do of what came before. Raises TimeoutError."""
+    """Waits until the processes of all sides have finished the work of the previous turn. Raises TimeoutError."""
     processes = {process for side in sides for process in side.processes().values()}
     async with asyncio.timeout(_TIMEOUT_SECONDS):
         while True:
@@ -64,7 +64,7 @@ async def wait_until_idle(sides: Sequence[Side]) -> None:
 
 @dataclass(slots=True)
 class Cost:
-    """Seconds, complete when the context is left; `client` is processor time of this process."""
+    """Seconds, complete when the context ends; `client` is the processor time of this process."""
 
     wall: float = 0.0
     client: float = 0.0

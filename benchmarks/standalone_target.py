@@ -1,4 +1,4 @@
-"""`standalone`: our server is the host as well."""
+"""The target `standalone`: our server with the embedded cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.target import USER, Target, unverified_tls, user_tls
 
 
 class StandaloneTarget(Target):
-    title = "standalone (embedded host)"
+    title = "standalone (embedded cluster)"
 
     def __init__(self, directory: Path, controllers: str) -> None:
         self._directory = directory
@@ -37,7 +37,7 @@ class StandaloneTarget(Target):
             f"--data-dir={self._directory / 'data'}",
             "--bind-address=127.0.0.1",
             f"--secure-port={self._port}",
-            # one user opens all the watches: four for each of these
+            # all watches belong to one user, who may have four for each of these requests
             "--max-requests-inflight=2000",
             f"--controllers={self._controllers}",
         ]

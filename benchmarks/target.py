@@ -1,4 +1,4 @@
-"""What is measured: our server, the host that it keeps its state in, and an ordinary user of both."""
+"""The target of a benchmark: our server, the cluster that stores its state, and an ordinary user of both."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _START_SECONDS = 300.0
 
 
 class Target(ABC):
-    """`user` and `cluster_user` are one user, at our server and at the host; `admin` sets the host up, `anonymous` asks
-    our server for its health."""
+    """`user` and `cluster_user` are the same user, at our server and at the cluster; `admin` sets up the cluster,
+    `anonymous` checks the health of our server."""
 
     title: str
     server: ChildProcess
@@ -33,10 +33,10 @@ class Target(ABC):
 
     @abstractmethod
     async def start(self) -> None:
-        """Start our server. It need not be ready yet."""
+        """Starts our server without waiting until it is ready."""
 
     async def ready(self) -> None:
-        """Wait for /readyz."""
+        """Waits for /readyz."""
         await wait_until("readyz", self._is_ready, seconds=_START_SECONDS, child=self.server)
 
     async def _is_ready(self) -> bool:
@@ -57,8 +57,8 @@ class Target(ABC):
         return True
 
     async def grant(self, *more: Mapping[str, Sequence[str]]) -> None:
-        """Let the user do as he likes with Tenants, and with HelmReleases, in one namespace and nowhere else; `more`
-        are further rules."""
+        """Grants the user all verbs on Tenants and HelmReleases in one namespace and nowhere else; `more` are further
+        rules."""
         rules = [
             {"apiGroups": [TENANTS], "resources": ["tenants"], "verbs": ["*"]},
             {"apiGroups": [HELM], "resources": ["helmreleases", "helmreleases/status"], "verbs": ["*"]},
@@ -76,7 +76,7 @@ class Target(ABC):
 
 
 def unverified_tls() -> ssl.SSLContext:
-    """Trusts anybody and shows no certificate: for health."""
+    """A context without a client certificate that accepts any server certificate: for health checks."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -84,7 +84,7 @@ def unverified_tls() -> ssl.SSLContext:
 
 
 def user_tls(directory: Path, ca: KeyPair, server_ca: bytes, user: str, groups: tuple[str, ...] = ()) -> ssl.SSLContext:
-    """A context that shows a client certificate of `user`, signed by `ca`, and trusts `server_ca`."""
+    """A context with a client certificate of `user`, signed by `ca`, that trusts `server_ca`."""
     pair = certificates.make_client(ca, user, groups)
     path = directory / f"{user}.pem"
     path.write_bytes(pair.certificate + pair.key)

@@ -1,4 +1,4 @@
-"""The targets, by the names that --host takes."""
+"""The targets, by their names in --host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TARGETS: Mapping[str, type[StandaloneTarget | KubeTarget]] = {"embedded": Standa
 
 @asynccontextmanager
 async def running(name: str) -> AsyncIterator[Target]:
-    """One of TARGETS; what it stores goes with it."""
+    """Runs one of TARGETS; its data is deleted with the context."""
     with tempfile.TemporaryDirectory() as scratch:
         async with TARGETS[name].running(Path(scratch)) as target:
             yield target

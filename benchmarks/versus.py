@@ -1,7 +1,7 @@
 """python -m benchmarks.versus [--sizes 100,1000,10000] [--turns 5] [--only list,get,…] [--against URL …] [--json FILE]
 
-Our server, the same through a kube-apiserver's aggregator, that kube-apiserver's own custom resources, and any other
-Kubernetes-style server: the same work for each, in turns. See docs/performance.md.
+Compares our server, our server behind a kube-apiserver's aggregator, custom resources of that kube-apiserver, and any
+other Kubernetes-style server: each does the same work, in turns. See docs/performance.md.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WRITES = 96
 
 class Workload(Protocol):
     async def turn(self, side: Side, number: int) -> Mapping[str, Measurement]:
-        """Measure one side once: what was found, by title."""
+        """Measures one side once and returns the measurements by title."""
         ...
 
 
@@ -48,12 +48,12 @@ WorkloadFactory = Callable[[argparse.Namespace, int], Sequence[Workload]]
 
 
 def _lists(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
-    # Tables last: until it is ten minutes old, the age of an object is another every second
+    # Tables last: the age of an object changes every second until it is ten minutes old
     forms = sorted(FORMS, key=lambda form: form == "Table")
-    asked = [(form, gzip, cached) for form in forms for cached in (True, False) for gzip in (False, True)]
+    variants = [(form, gzip, cached) for form in forms for cached in (True, False) for gzip in (False, True)]
     return [
         Lists(size=size, form=form, gzip=gzip, any_version=cached, times=repetitions(size))
-        for form, gzip, cached in asked
+        for form, gzip, cached in variants
     ]
 
 
@@ -61,9 +61,9 @@ def _fan_outs(arguments: argparse.Namespace, size: int) -> Sequence[Workload]:
     return [FanOut(watchers=each, rates=arguments.rates, window=arguments.window) for each in arguments.watchers]
 
 
-# Everything else is measured at the last size alone.
+# All other workloads are measured only at the last size.
 _AT_EVERY_SIZE = "list"
-# A kube-apiserver takes long to start: only if it is asked for.
+# A kube-apiserver takes long to start: measured only on request.
 _COLD = "cold"
 _WORKLOADS: dict[str, WorkloadFactory] = {
     _AT_EVERY_SIZE: _lists,
@@ -72,13 +72,13 @@ _WORKLOADS: dict[str, WorkloadFactory] = {
     "get": lambda arguments, size: [Gets(size=size, clients=clients) for clients in _GET_CLIENTS],
     "watch": _fan_outs,
     _COLD: lambda arguments, size: [FirstListAfterStart(size=size)],
-    # last: two sides are one server, which has more objects than the others from then on
+    # last: two sides are one server, which has more objects than the others afterwards
     "write": lambda arguments, size: [Writes(writers=_WRITERS, times=min(_WRITES, size))],
 }
 
 
 class ComparisonReport:
-    """Rows, printed as they come."""
+    """Collects rows and prints each workload at once."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -90,7 +90,7 @@ class ComparisonReport:
 
 
 async def measure_in_turns(sides: Sequence[Side], workload: Workload, times: int, report: ComparisonReport) -> None:
-    """A, B, C, A, B, C: whatever else goes on in the machine meets all sides alike."""
+    """Measures in the order A, B, C, A, B, C, so that other load of the machine affects all sides alike."""
     measurements_by_title: dict[str, dict[str, list[Measurement]]] = {}
     for number in range(times):
         for side in sides:
@@ -103,24 +103,24 @@ async def measure_in_turns(sides: Sequence[Side], workload: Workload, times: int
 
 
 async def compare(comparison: ServerComparison, arguments: argparse.Namespace, report: ComparisonReport) -> None:
-    have = 0
+    seeded = 0
     for size in arguments.sizes:
         start = time.monotonic()
-        await comparison.seed(have, size)
+        await comparison.seed(seeded, size)
         print(f"\n{size} objects in each, created in {time.monotonic() - start:.0f} s", flush=True)
-        have = size
+        seeded = size
         if _AT_EVERY_SIZE in arguments.only:
             for workload in _WORKLOADS[_AT_EVERY_SIZE](arguments, size):
                 await measure_in_turns(comparison.sides, workload, arguments.turns, report)
     for name, create_workloads in _WORKLOADS.items():
         if name in arguments.only and name != _AT_EVERY_SIZE:
-            for workload in create_workloads(arguments, have):
+            for workload in create_workloads(arguments, seeded):
                 await comparison.ready()
                 await measure_in_turns(comparison.sides, workload, arguments.turns, report)
 
 
 def parse_integers(text: str) -> Sequence[int]:
-    """Of a list with commas. Raises ValueError."""
+    """Parses integers that are separated by commas. Raises ValueError."""
     return [int(each) for each in text.split(",")]
 
 
@@ -132,12 +132,12 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.versus")
     parser.add_argument("--host", choices=_TARGET_TYPES, default="kube")
     parser.add_argument(
-        "--sides", type=parse_names, help=f"of {DIRECT},{AGGREGATED},{CUSTOM}; on the embedded host {DIRECT}"
+        "--sides", type=parse_names, help=f"of {DIRECT},{AGGREGATED},{CUSTOM}; on the embedded cluster {DIRECT}"
     )
     parser.add_argument("--sizes", type=parse_integers, default=[100, 1000, 10_000], help="objects, ascending")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument(
-        "--unreconciled", action="store_true", help="without our controllers: many objects are made much faster"
+        "--unreconciled", action="store_true", help="without our controllers: many objects are created much faster"
     )
     parser.add_argument(
         "--only",
@@ -147,7 +147,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     parser.add_argument("--watchers", type=parse_integers, default=[1, 100, 1000])
     parser.add_argument("--rates", type=parse_integers, default=[10, 100], help="changes a second")
-    parser.add_argument("--window", type=float, default=1.0, help="seconds that a rate is kept up")
+    parser.add_argument("--window", type=float, default=1.0, help="seconds for which each rate is sustained")
     parser.add_argument("--against", metavar="URL", help="another server, with the resource of --resource")
     parser.add_argument("--kubeconfig", type=Path, help="credentials for it")
     parser.add_argument("--resource", type=ResourceName.parse, help="group/version/plural")
@@ -179,7 +179,7 @@ def _external_server(arguments: argparse.Namespace) -> ExternalServer | None:
 
 
 async def main(arguments: argparse.Namespace) -> None:
-    # what is left over by one turn is collected between it and the next
+    # garbage is collected between turns
     gc.disable()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

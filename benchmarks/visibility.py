@@ -1,7 +1,7 @@
-"""python -m benchmarks.visibility: what it costs to show everybody what RBAC lets them get, and nothing else.
+"""python -m benchmarks.visibility: the cost of showing each user only the Tenants that RBAC allows them to get.
 
-A tree of Tenants in which one user sees ten, with forty RoleBindings in each namespace; then a grant that a thousand
-watchers of all namespaces have to hear of.
+One user sees ten of many Tenants, with forty RoleBindings in each namespace; then a grant makes ten more visible to a
+thousand watchers of all namespaces.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def _workload(parent: int) -> str:
 
 
 class Visibility:
-    """`namespaces` hold ten Tenants each."""
+    """Each of `namespaces` has ten Tenants."""
 
     def __init__(self, target: Target, *, namespaces: int, bindings: int) -> None:
         self._target = target
@@ -59,12 +59,12 @@ class Visibility:
         )
 
     async def lists(self) -> Row:
-        """Of a user who sees the Tenants of one namespace."""
+        """Times the list of a user who sees the Tenants of one namespace."""
         await self._grant(0)
-        return figures.row(f"LIST of {_VISIBLE} that are seen", await load.repeat(self._target.user, _list, _LISTS))
+        return figures.row(f"LIST of {_VISIBLE} visible tenants", await load.repeat(self._target.user, _list, _LISTS))
 
     async def grants(self, watchers: int) -> Row:
-        """From sending the binding until the last watcher has the last of ten ADDED."""
+        """Times from creating the binding until the last watcher has received all ten ADDED events."""
         group = WatcherGroup(self._target.user, _EVERYWHERE, watchers)
         await group.open()
         try:
@@ -100,7 +100,7 @@ async def _child(connection: Connection, number: int) -> None:
 
 
 async def _others(connection: Connection, number: int, *, namespaces: int) -> None:
-    """A binding of somebody else."""
+    """Creates a binding for another user."""
     path = f"{RBAC}/namespaces/{_workload(number % namespaces)}/rolebindings"
     await connection.call("POST", path, _binding(f"other-{number}", f"user-{number % 997}"))
 
@@ -108,7 +108,7 @@ async def _others(connection: Connection, number: int, *, namespaces: int) -> No
 async def _list(connection: Connection, _: int) -> None:
     found = orjson.loads(await connection.call("GET", _EVERYWHERE))["items"]
     if len(found) != _VISIBLE:
-        raise RuntimeError(f"{len(found)} tenants are seen, not {_VISIBLE}")
+        raise RuntimeError(f"{len(found)} tenants are visible instead of {_VISIBLE}")
 
 
 def _is_added(frame: objects.Object) -> bool:

@@ -1,4 +1,4 @@
-"""Very many watchers of one collection, and how long news takes to reach the last of them."""
+"""A large group of watchers of one collection, and the time until an event has reached the last of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TIMEOUT_SECONDS = 60.0
 
 
 class WatcherGroup:
-    """Watchers with a connection each, of what happens from `gather` on."""
+    """Watchers with a connection each; they see the events from `open` on."""
 
     def __init__(self, user: Endpoint, collection: str, watchers: int) -> None:
         self._user = user
@@ -35,7 +35,8 @@ class WatcherGroup:
     async def time_until_received(
         self, cause: Callable[[], Awaitable[object]], *, counts: Callable[[Object], bool], frames: int = 1
     ) -> float:
-        """Seconds from the call of `cause` until the last watcher has so many `frames` that count."""
+        """Returns the seconds from the call of `cause` until every watcher has so many `frames` for which `counts` is
+        true."""
         self._counts, self._missing = counts, self._watchers * frames
         self._complete.clear()
         start = time.perf_counter()

@@ -1,6 +1,6 @@
-"""python -m benchmarks.webhooks: what ten configured webhooks add to a write that none of them is about.
+"""python -m benchmarks.webhooks: the time that ten configured webhooks add to a write that none of them matches.
 
-No server: both plugins look at one request over and over, as they do before and behind all others.
+No server runs: both plugins process one request repeatedly.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _WRITES = 20_000
 
 class _NeverCalled:
     async def post(self, endpoint: Endpoint, body: bytes, *, seconds: float, remaining: float) -> bytes:
-        raise AssertionError("no webhook is about the request")
+        raise AssertionError("no webhook matches the request")
 
 
 def _configurations() -> list[Object]:
-    """As those of a cluster are: for other resources, other namespaces and other objects."""
+    """Returns configurations like those of a cluster: for other resources, other namespaces and other objects."""
     pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}
     everything = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}
     selectors: tuple[dict[str, Any], ...] = (
@@ -51,15 +51,18 @@ def _configurations() -> list[Object]:
 async def main() -> None:
     synced = asyncio.Event()
     synced.set()
-    held = WebhookSource(synced=synced)
-    await held.configurations.replace(_configurations(), 1)
+    source = WebhookSource(synced=synced)
+    await source.configurations.replace(_configurations(), 1)
     webhook_dependencies = WebhookDependencies(
         caller=_NeverCalled(),
         namespaces=SingleNamespaceSource(),
         authorizer=NoOpinionAuthorizer(),
         metrics=WebhookMetrics(CollectorRegistry()),
     )
-    mutating, validating = MutatingWebhooks(held, webhook_dependencies), ValidatingWebhooks(held, webhook_dependencies)
+    mutating, validating = (
+        MutatingWebhooks(source, webhook_dependencies),
+        ValidatingWebhooks(source, webhook_dependencies),
+    )
     request, times = update_request(), []
     for _ in range(_WRITES):
         started = time.perf_counter()
@@ -67,7 +70,7 @@ async def main() -> None:
         await validating.validate(request)
         times.append((time.perf_counter() - started) * 1e6)
     spread = statistics.quantiles(times, n=100)
-    print(f"ten webhooks of each kind, none asked: median {spread[49]:.0f} us, p99 {spread[98]:.0f} us a write")
+    print(f"ten webhooks of each kind, none called: median {spread[49]:.0f} us, p99 {spread[98]:.0f} us a write")
 
 
 if __name__ == "__main__":

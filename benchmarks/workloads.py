@@ -1,4 +1,4 @@
-"""What is measured. Every workload reads and parses all bytes that it is sent."""
+"""The workloads of `python -m benchmarks`. Each reads and parses all bytes that it receives."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GETS = 1000
 _NAMES = 500
 _CHANGED = 10
 _BLOCKS = 4
-# By then the server has given back what it needed for its start.
+# After this time the server has returned the memory of its start to the system.
 _MEMORY_RETURN_SECONDS = 35.0
 _SEEDERS = 16
 _MERGE_PATCH = "application/merge-patch+json"
@@ -40,14 +40,14 @@ _MERGE_PATCH = "application/merge-patch+json"
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFigures:
-    """What a workload cost, besides the time of its calls; `figures` is complete when the context is left."""
+    """The cost of a workload besides the time of its calls; `figures` is complete when the context ends."""
 
     figures: Row = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantBenchmark:
-    """`runs` is how often what takes long is repeated."""
+    """`runs` multiplies the number of calls of each workload."""
 
     target: Target
     probe: LivezProbe
@@ -55,8 +55,8 @@ class TenantBenchmark:
 
     @asynccontextmanager
     async def measure(self, calls: int) -> AsyncIterator[WorkloadFigures]:
-        """Our server's processor time a call and for how long it got no processor, what it asked of the host, and how
-        long its event loop let others wait."""
+        """Measures our server's processor time per call, how long it was runnable without a processor, its requests to
+        the cluster, and how long its event loop let other requests wait."""
         measured, server = WorkloadFigures(), self.target.server
         before = await read_traffic(self.target.admin)
         cpu, starved, start = server.cpu_seconds(), server.starved_seconds(), time.monotonic()
@@ -74,7 +74,8 @@ class TenantBenchmark:
         )
 
     async def seed(self, have: int, want: int) -> Row:
-        """HelmReleases straight into the host, as Flux leaves them; then wait until our controllers are done."""
+        """Creates HelmReleases directly in the cluster, as Flux leaves them, and waits until our controllers have
+        reconciled them."""
         target = self.target
         numbers = range(have, want)
         async with self.measure(len(numbers)) as measured:
@@ -83,7 +84,7 @@ class TenantBenchmark:
             written = time.perf_counter() - start
             await wait_until_quiet(self.target.admin)
         seconds = round(time.perf_counter() - start - QUIET_SECONDS, 1)
-        title = f"{have} to {want} tenants at the host"
+        title = f"{have} to {want} tenants in the cluster"
         return figures.row(title, written_s=round(written, 1), reconciled_s=seconds, **measured.figures)
 
     async def lists(self, size: int) -> Sequence[Row]:
@@ -102,7 +103,7 @@ class TenantBenchmark:
         rows: list[Row] = []
         for clients in _CLIENTS:
             call = partial(_get, names=min(size, _NAMES))
-            # the host is asked once for every name whether the user may read it
+            # our server asks the cluster once per name whether the user may read it
             await load.parallel(self.target.user, call, range(_NAMES), clients=_SEEDERS)
             async with self.measure(_GETS * self.runs) as measured:
                 done = await load.parallel(self.target.user, call, range(_GETS * self.runs), clients=clients)
@@ -111,8 +112,8 @@ class TenantBenchmark:
         return rows
 
     async def writes(self, size: int) -> Sequence[Row]:
-        """CREATE and UPDATE, and in turn with each the host's own create and update of a HelmRelease: single ones with
-        pauses in between, then one right after the other."""
+        """Times CREATE and UPDATE, each alternating with the same write of a HelmRelease at the cluster: first with
+        pauses between the calls, then without."""
         target, times = self.target, 20 * self.runs
         rows: list[Row] = []
         for verb, (own_call, cluster_call) in {
@@ -120,13 +121,13 @@ class TenantBenchmark:
             "UPDATE": (_update, _update_release),
         }.items():
             if verb == "UPDATE":
-                # the host is asked once for every name whether the user may change it
+                # our server asks the cluster once per name whether the user may change it
                 await load.parallel(target.user, own_call, range(times, times + _CHANGED), clients=1)
             async with self.measure(times) as measured:
                 spent = await load.alternate(target.user, own_call, target.cluster_user, cluster_call, times)
             del measured.figures["cluster_requests"], measured.figures["server_cpu_ms"]
             rows.append(figures.row(f"{verb}, {size} tenants", spent[0], **measured.figures))
-            rows.append(figures.row(f"{verb} of the HelmRelease at the host", spent[1]))
+            rows.append(figures.row(f"{verb} of the HelmRelease in the cluster", spent[1]))
             await wait_until_quiet(target.admin)
             spent = await self._in_blocks(own_call, cluster_call, range(times + _CHANGED, 2 * times + _CHANGED))
             rows.append(figures.row(f"{verb}, without pauses", spent[0]))
@@ -143,8 +144,8 @@ class TenantBenchmark:
     async def _in_blocks(
         self, own_call: load.Call, cluster_call: load.Call, numbers: Sequence[int]
     ) -> tuple[list[float], ...]:
-        """Seconds of ours and of the host's, a block of calls in a row after the other; what follows from one is over
-        before the next begins."""
+        """Returns the seconds of both calls, in alternating blocks of consecutive calls. A block starts when the work
+        that the previous one caused is done."""
         seconds: tuple[list[float], list[float]] = ([], [])
         calls = ((self.target.user, own_call), (self.target.cluster_user, cluster_call))
         for block in range(_BLOCKS):
@@ -154,7 +155,7 @@ class TenantBenchmark:
         return seconds
 
     async def fan_out(self, watchers: int) -> Sequence[Row]:
-        """From sending a change until the last of the watchers has its event."""
+        """Times from sending a change until the last watcher has its event."""
         group = WatcherGroup(self.target.user, COLLECTION, watchers)
         async with self.measure(1) as opened:
             start = time.perf_counter()
@@ -174,7 +175,7 @@ class TenantBenchmark:
         return rows
 
     async def starts(self, size: int) -> Row:
-        """From the start of the process until it is ready, with everything reconciled before."""
+        """Times from starting the process until it is ready, with everything reconciled beforehand."""
         target = self.target
         ready, listed = list[float](), list[float]()
         memory = 0.0
@@ -182,7 +183,7 @@ class TenantBenchmark:
         waits: list[float] = []
         for _ in range(self.runs):
             await target.server.stop()
-            start, asked = time.perf_counter(), time.monotonic()
+            start, started_at = time.perf_counter(), time.monotonic()
             await target.start()
             await target.ready()
             ready.append(time.perf_counter() - start)
@@ -192,7 +193,7 @@ class TenantBenchmark:
             await wait_until_quiet(self.target.admin)
             writes = (await read_traffic(target.admin)).writes() - before.writes()
             memory = target.server.memory_mib()[0]
-            waits.append((await self.probe.between(asked + ready[-1], time.monotonic()))[0])
+            waits.append((await self.probe.between(started_at + ready[-1], time.monotonic()))[0])
         await asyncio.sleep(_MEMORY_RETURN_SECONDS)
         later = round(target.server.memory_mib()[0])
         more = {"listed_ms": round(statistics.median(listed) * 1000), "writes_after": writes}
@@ -213,8 +214,8 @@ async def seed_release(connection: Connection, number: int) -> None:
 
 
 class _Lists:
-    """Lists of at least `size` Tenants. `read` are the seconds until the last byte, before anything is parsed;
-    `received` are the bytes of the last list, as they came."""
+    """Lists at least `size` Tenants. `read` are the seconds until the last byte, before parsing; `received` is the size
+    of the last list as it was received, in bytes."""
 
     def __init__(self, headers: str, size: int) -> None:
         self._headers = headers
@@ -229,13 +230,13 @@ class _Lists:
         self.received = connection.received
         document = orjson.loads(body)
         if len(document.get("items", document.get("rows"))) < self._size:
-            raise RuntimeError("the list is not whole")
+            raise RuntimeError("the list is incomplete")
 
 
 async def _get(connection: Connection, number: int, *, names: int) -> None:
     name = objects.name("b", number % names)
     if orjson.loads(await connection.call("GET", f"{COLLECTION}/{name}"))["metadata"]["name"] != name:
-        raise RuntimeError("another tenant came")
+        raise RuntimeError("the response is another tenant")
 
 
 async def _create(
@@ -255,7 +256,7 @@ async def _update(connection: Connection, number: int) -> None:
 
 
 async def _time_delivery(group: WatcherGroup, connection: Connection, value: str) -> float:
-    """Seconds from sending a change until the last watcher has it."""
+    """Returns the seconds from sending a change until the last watcher has it."""
 
     async def annotate() -> None:
         patch = {"metadata": {"annotations": {"bench": value}}}

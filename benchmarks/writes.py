@@ -1,4 +1,4 @@
-"""CREATE, UPDATE, PATCH and apply by many writers, each on objects of its own: no conflict is part of it."""
+"""CREATE, UPDATE, PATCH and apply by many writers, each on objects of its own, so that there are no conflicts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Write = Callable[[Connection, int], Awaitable[ResponseBody]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writes:
-    """`times` writes of each verb in a turn, by `writers`; there are at least as many objects."""
+    """`times` writes of each verb in a turn, by `writers`; at least that many objects exist."""
 
     writers: int
     times: int
@@ -48,7 +48,7 @@ class Writes:
             with measure_cost(side) as cost:
                 done = await load.distribute(connections, call, range(self.times))
         if not all(orjson.loads(answer.decompressed())["metadata"]["resourceVersion"] for answer in answers):
-            raise RuntimeError("an answer is not the object")
+            raise RuntimeError("a response is not the object")
         return Measurement(
             seconds=done.seconds,
             wall=done.wall,
@@ -67,7 +67,7 @@ class Writes:
         return create
 
     async def _update(self, side: Side, turn: int) -> Write:
-        """What is sent was read before, as those do who change what they have seen."""
+        """Reads the objects first and sends them back changed, as clients do."""
         objects_read = await self._read_objects(side.user, side)
 
         async def update(connection: Connection, number: int) -> ResponseBody:

@@ -1,4 +1,4 @@
-"""The custom resources that Tenants are measured against: as many bytes, the same schema, the same columns."""
+"""The custom resources that Tenants are compared with: the same size, the same schema, the same columns."""
 
 from __future__ import annotations
 

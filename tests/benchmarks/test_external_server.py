@@ -1,4 +1,4 @@
-"""How another server's resource is named on the command line."""
+"""The command line of `benchmarks.versus`, above all the name of an external server's resource."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ ELSEWHERE = ["--against", "https://other.example", "--kubeconfig", "other", "--r
             "apps.cozystack.io/v1alpha1/tenants",
             ResourceName("apps.cozystack.io", "v1alpha1", "tenants"),
             "/apis/apps.cozystack.io/v1alpha1/namespaces/ns/tenants",
-            id="a group",
+            id="a named group",
         ),
         pytest.param(
-            "v1/configmaps", ResourceName("", "v1", "configmaps"), "/api/v1/namespaces/ns/configmaps", id="the core"
+            "v1/configmaps",
+            ResourceName("", "v1", "configmaps"),
+            "/api/v1/namespaces/ns/configmaps",
+            id="the core group",
         ),
     ],
 )
@@ -45,8 +48,8 @@ def test_an_invalid_resource_name_is_rejected(text: str) -> None:
         pytest.param(ELSEWHERE[:4], id="no resource"),
         pytest.param([*ELSEWHERE[:2], *ELSEWHERE[4:]], id="no kubeconfig"),
         pytest.param([*ELSEWHERE[:5], "things"], id="no group and version"),
-        pytest.param(["--only", "list,everything"], id="a workload that is not known"),
-        pytest.param(["--sizes", "many"], id="a size that is no number"),
+        pytest.param(["--only", "list,everything"], id="an unknown workload"),
+        pytest.param(["--sizes", "many"], id="a size that is not a number"),
     ],
 )
 def test_an_invalid_command_line_is_rejected(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""What turns say together: ratios are taken turn by turn, and nothing is made up where nothing was measured."""
+"""Statistics of turns: ratios are computed turn by turn, and missing measurements stay missing."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def turn(
     ("values", "expected"),
     [
         pytest.param([3.0], Spread(3, 3, 3), id="one turn"),
-        pytest.param([3.0, 1.0, 8.0], Spread(3, 1, 8), id="the median is none of the ends"),
+        pytest.param([3.0, 1.0, 8.0], Spread(3, 1, 8), id="an odd number of turns"),
         pytest.param([4.0, 2.0], Spread(3, 2, 4), id="an even number of turns"),
     ],
 )
@@ -47,10 +47,12 @@ def test_a_spread_of_no_turns_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("base", "other", "expected"),
     [
-        pytest.param([1.0, 2.0, 4.0], [2.0, 4.0, 8.0], Spread(2, 2, 2), id="what slows both changes no ratio"),
+        pytest.param(
+            [1.0, 2.0, 4.0], [2.0, 4.0, 8.0], Spread(2, 2, 2), id="a slowdown of both sides does not change the ratio"
+        ),
         pytest.param([1.0, 1.0, 1.0], [5.0, 2.0, 3.0], Spread(3, 2, 5), id="the median of the turns' own ratios"),
-        pytest.param([1.0, 10.0, 1.0], [2.0, 10.0, 2.0], Spread(2, 1, 2), id="no ratio of medians"),
-        pytest.param([1.0, 0.0], [5.0, 2.0], None, id="a turn that cost nothing"),
+        pytest.param([1.0, 10.0, 1.0], [2.0, 10.0, 2.0], Spread(2, 1, 2), id="not the ratio of the medians"),
+        pytest.param([1.0, 0.0], [5.0, 2.0], None, id="a turn without measurable time"),
     ],
 )
 def test_a_ratio_is_computed_turn_by_turn(
@@ -67,8 +69,10 @@ def test_a_ratio_of_different_numbers_of_turns_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("measured", "expected"),
     [
-        pytest.param(turn(0.1, 0.2, 0.9), 0.2, id="one after the other: the median of the calls"),
-        pytest.param(turn(0.1, 0.2, 0.9, wall=0.6, parallel=True), 0.2, id="at once: the whole by the calls"),
+        pytest.param(turn(0.1, 0.2, 0.9), 0.2, id="sequential calls: their median"),
+        pytest.param(
+            turn(0.1, 0.2, 0.9, wall=0.6, parallel=True), 0.2, id="parallel calls: wall clock time by their number"
+        ),
     ],
 )
 def test_the_time_of_a_turn_is_the_time_of_one_call(measured: Measurement, expected: float) -> None:

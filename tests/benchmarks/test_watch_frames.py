@@ -1,4 +1,4 @@
-"""The benchmark's reader of chunked streams, and what it makes of the events that it read."""
+"""The benchmark client's decoder of chunked streams, and the delays computed from watch frames."""
 
 from __future__ import annotations
 
@@ -50,8 +50,10 @@ def frame(type_: str, version: int, change: str = "") -> bytes:
         pytest.param(
             {frame("MODIFIED", 5, "a"): [1.5], frame("MODIFIED", 6, "b"): [5.0]}, [0.5, 3.0], id="two changes"
         ),
-        pytest.param({frame("MODIFIED", 5, "before"): [1.5], frame("ADDED", 6): [1.5]}, [], id="what nobody asked of"),
-        pytest.param({b'{"type":"ERROR","object":{"code":410}}': [1.5]}, [], id="an end with an error"),
+        pytest.param(
+            {frame("MODIFIED", 5, "before"): [1.5], frame("ADDED", 6): [1.5]}, [], id="changes that were not sent"
+        ),
+        pytest.param({b'{"type":"ERROR","object":{"code":410}}': [1.5]}, [], id="an ERROR event"),
     ],
 )
 def test_delays_are_computed_only_for_sent_changes(
