@@ -27,7 +27,7 @@ class Authenticator(Protocol):
 
 
 class UnionAuthenticator:
-    """Tries authenticators in order; the first that returns a user wins. Without any credential it is anonymous."""
+    """Tries authenticators in order; the first that returns a user wins. A request without credentials is anonymous."""
 
     def __init__(self, authenticators: Sequence[Authenticator]) -> None:
         self._authenticators = tuple(authenticators)

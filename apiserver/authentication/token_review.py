@@ -40,7 +40,8 @@ class TokenReviewer:
     async def __call__(self, token: str) -> User:
         """Raises InvalidToken if the cluster rejects the token, AuthenticationError or StatusError if the review fails.
 
-        A 403 for the server's own account is not passed on to the caller (ATTACK-02): the token counts as invalid.
+        If the cluster rejects the review itself, for example with a 403 for the server's own account, the caller is
+        not told (ATTACK-02): the token counts as invalid.
         """
         spec: dict[str, Any] = {"token": token}
         if self.audiences:
@@ -56,7 +57,7 @@ class TokenReviewer:
 
 
 class BearerTokenAuthenticator:
-    """Authenticates by `Authorization: Bearer`. The cache keys are keyed hashes, so that no token stays in memory."""
+    """Authenticates by `Authorization: Bearer`. The cache stores keyed hashes instead of tokens."""
 
     def __init__(
         self,

@@ -111,7 +111,7 @@ class AlwaysAllowPaths:
 
 
 class DenyAnonymous:
-    """Denies unauthenticated users everything else, whatever the cluster's RBAC grants to them."""
+    """Denies everything to unauthenticated users, whatever the RBAC of the cluster grants them."""
 
     async def authorize(self, attributes: AccessAttributes) -> Decision:
         user = attributes.user

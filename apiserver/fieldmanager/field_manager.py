@@ -272,8 +272,8 @@ def _without_times(entries: Any) -> Any:
 
 
 def _requested_managed_fields(live: Object, new: Object) -> ManagedFields:
-    """Returns the managed fields that an update starts from: those of the request if valid, else the stored
-    (WIRE-G11)."""
+    """Returns the managed fields that an update starts from: those of the request if they are valid, else the stored
+    ones; none if the request turns tracking off (WIRE-G11)."""
     entries = (new.get("metadata") or {}).get("managedFields")
     if entries in ([], [{}]):
         return {}

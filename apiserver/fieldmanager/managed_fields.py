@@ -63,7 +63,8 @@ def field_manager_identity(name: str, operation: Operation, api_version: str, su
 
 
 def decode(entries: Any) -> ManagedFields:
-    """Decodes managedFields; of several entries with one identity the last wins. Raises ValueError if it is invalid."""
+    """Decodes managedFields; of several entries with one identity the last wins. Raises ValueError if they are
+    invalid."""
     if entries is None:
         return {}
     if not isinstance(entries, list):

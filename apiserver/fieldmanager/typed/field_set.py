@@ -54,7 +54,7 @@ def _owned_paths_in_list(list_type: ListType, value: Any, path: Path) -> Iterato
 
 
 def ensure_named_fields_are_members(atom: Atom | None, fields: FieldSet) -> FieldSet:
-    """Adds the fields that the schema names above every path of `fields`. Keys of maps are not named by a schema."""
+    """Adds to `fields` the fields above its paths, if the schema names them. The schema does not name keys of maps."""
     map_type = atom.map_type if atom else None
     list_type = atom.list_type if atom else None
     members = set(fields.members)

@@ -84,7 +84,7 @@ def _scalar_error(scalar: Scalar, value: Any) -> str:
 
 
 def _with_path(path: Path, problem: str) -> str:
-    """Prefixes an error with its path. The message names only the invalid item of a list, which may be long
+    """Prefixes an error with its path. The error quotes the invalid item, not its list, which may be very long
     (ATTACK-13)."""
     return f"{fieldpath.format_path(path)}: {problem}" if path else problem
 
