@@ -1,1 +1,1 @@
-"""A generic Kubernetes-style HTTP API over aiohttp. It knows resources and storages, never what they mean."""
+"""A generic Kubernetes-style API server on aiohttp. It serves resources from storages, whatever their kinds are."""

@@ -1,4 +1,4 @@
-"""What the handlers ask of admission. The implementation lives above this package."""
+"""The interface of admission that the handlers call; it is implemented above this package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Operation = Literal["CREATE", "UPDATE", "DELETE"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """One write, as admission sees it. `object` is None on DELETE, `old_object` on CREATE; neither may be changed."""
+    """The attributes of one write (admission.Attributes). `object` is None on DELETE, `old_object` on CREATE; neither
+    may be changed."""
 
     operation: Operation
     resource: Resource
@@ -34,17 +35,17 @@ class Attributes:
 
 class Admission(Protocol):
     async def mutate(self, attributes: Attributes) -> Object:
-        """The object to go on with (CREATE and UPDATE only). Raises StatusError to refuse."""
+        """The object after mutating admission; on CREATE and UPDATE only. Raises StatusError to reject the request."""
         ...
 
     def validating(self, attributes: Attributes) -> AbstractAsyncContextManager[None]:
-        """Entering raises StatusError to refuse; the write happens inside, so that a plugin can hold a lock until
-        what it judged is stored."""
+        """Validating admission as a context manager. Entering it raises StatusError to reject the request. The write
+        happens inside, so that a plugin can hold a lock until the validated object is stored."""
         ...
 
 
 class AdmitAll:
-    """Admission that refuses nothing."""
+    """Admits every write unchanged."""
 
     async def mutate(self, attributes: Attributes) -> Object:
         assert attributes.object is not None

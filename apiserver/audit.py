@@ -1,4 +1,4 @@
-"""Audit events at level Metadata, one JSON object a line, written by a thread of their own (WIRE-I16 to WIRE-I20)."""
+"""Audit events of level Metadata, written by a background thread, one JSON object per line (WIRE-I16 to WIRE-I20)."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def event(
     status: Mapping[str, Any] | None,
     identified: bool = True,
 ) -> Event:
-    """The event of a stage: RequestReceived, ResponseStarted, ResponseComplete or Panic. Without a user if nobody was
-    `identified`."""
+    """The audit event of a stage: RequestReceived, ResponseStarted, ResponseComplete or Panic. It names no user unless
+    the request was authenticated (`identified`)."""
     info = context.info
     user = context.impersonator or context.user
-    described: dict[str, Any] = {
+    document: dict[str, Any] = {
         "kind": "Event",
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
@@ -51,9 +51,9 @@ def event(
         "userAgent": _agent(context.http.headers.get("User-Agent", "")),
     }
     if context.impersonator is not None:
-        described["impersonatedUser"] = _user(context.user)
+        document["impersonatedUser"] = _user(context.user)
     if info.is_resource:
-        described["objectRef"] = _non_empty(
+        document["objectRef"] = _non_empty(
             resource=info.resource,
             namespace=info.namespace,
             name=info.name,
@@ -62,22 +62,23 @@ def event(
             subresource=info.subresource,
         )
     if status is not None:
-        described["responseStatus"] = {"metadata": {}, **status}
-    described["requestReceivedTimestamp"] = _micro(received)
-    described["stageTimestamp"] = _micro(datetime.now(UTC))
+        document["responseStatus"] = {"metadata": {}, **status}
+    document["requestReceivedTimestamp"] = _micro(received)
+    document["stageTimestamp"] = _micro(datetime.now(UTC))
     if context.annotations:
-        described["annotations"] = dict(context.annotations)
-    return described
+        document["annotations"] = dict(context.annotations)
+    return document
 
 
 def response_status(error: StatusError) -> dict[str, Any]:
-    """responseStatus of a refused request."""
-    given = {"status": "Failure", "message": _clean(error.message), "reason": error.reason}
-    return {**_non_empty(**given), "code": error.code}
+    """The responseStatus of a failed request."""
+    status = {"status": "Failure", "message": _clean(error.message), "reason": error.reason}
+    return {**_non_empty(**status), "code": error.code}
 
 
 def source_ips(context: RequestContext) -> list[str]:
-    """X-Forwarded-For, X-Real-Ip if new, the peer's address if it differs from the last (WIRE-I18)."""
+    """The addresses of X-Forwarded-For, then X-Real-Ip if not among them, then the peer's address unless it is equal to
+    the last one (WIRE-I18)."""
     headers = context.http.headers
     found = [ip for part in headers.get("X-Forwarded-For", "").split(",") if (ip := _ip(part))]
     real = _ip(headers.get("X-Real-Ip", ""))
@@ -90,10 +91,10 @@ def source_ips(context: RequestContext) -> list[str]:
 
 
 class AuditLog:
-    """Appends events to a file, '-' for standard output. Over `max_bytes` (0: never) the file is renamed to `.1`,
-    older ones up to `.backups`.
+    """Appends events to a file, or to standard output if the path is '-'. A file of more than `max_bytes` (0:
+    unlimited) is renamed to `.1`, older files to `.2` and so on, up to the number of `backups`.
 
-    `write` never blocks: when the disk does not keep up for long, events are dropped and `on_event_lost` is told.
+    `write` never blocks: if the disk is too slow for too long, events are dropped and `on_event_lost` is called.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class AuditLog:
             self._on_event_lost()
 
     def close(self) -> None:
-        """Write what is waiting and end. Blocks."""
+        """Write all queued events and stop the thread. Blocks."""
         self._events.put(None)
         self._thread.join()
         if self._to_file:
@@ -154,13 +155,13 @@ class AuditLog:
         for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
             if newer.exists():
                 newer.replace(older)
-        fresh = self._open()
+        new_file = self._open()
         self._file.close()
-        self._file = fresh
+        self._file = new_file
 
 
 def received_at(context: RequestContext) -> datetime:
-    """When the request came, by the wall clock."""
+    """The wall-clock time at which the request was received."""
     return datetime.fromtimestamp(time.time() - (time.monotonic() - context.received_at), UTC)
 
 
@@ -178,7 +179,7 @@ def _agent(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without what is left of bytes that are no UTF-8: JSON cannot hold it."""
+    """Replace surrogates, which stand for bytes that are not UTF-8: JSON cannot represent them."""
     return text.encode("utf-8", "replace").decode()
 
 

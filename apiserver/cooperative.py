@@ -1,4 +1,4 @@
-"""Long work on the event loop, in slices: others have their turn in between."""
+"""Splits long-running work on the event loop: it yields to other tasks every 5 ms."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ _SLICE_SECONDS: Final = 0.005
 
 
 class Yielder:
-    """What works for long calls `give` now and then, where everything is in order."""
+    """Long-running work calls `yield_if_due()` at points where its state is consistent."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._began = clock()
 
     async def yield_if_due(self) -> None:
-        """A turn for everybody else whenever 5 ms have gone by."""
+        """Yield to the event loop if 5 ms have passed since the last time."""
         if self._clock() - self._began >= _SLICE_SECONDS:
             await asyncio.sleep(0)
             self._began = self._clock()
 
 
 async def iterate_cooperatively(items: Iterable[T], *, clock: Callable[[], float] = time.monotonic) -> AsyncIterator[T]:
-    """The items, with turns for everybody else between any two: what works through them leaves things in order."""
-    turns = Yielder(clock=clock)
+    """Yield the items, and yield to the event loop between two of them if 5 ms have passed. The state must be
+    consistent after each item."""
+    yielder = Yielder(clock=clock)
     for item in items:
         yield item
-        await turns.yield_if_due()
+        await yielder.yield_if_due()

@@ -1,4 +1,4 @@
-"""What a storage may offer. The installer serves a verb if the storage has it, so a class line lists its verbs."""
+"""The interfaces of storages, one per verb. The installer serves the verbs whose interfaces a storage class extends."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from apiserver.storage.watch_cache import CachedObject, CacheWatcher
 
 ValidateFunc = Callable[[Object | None, Object | None], AbstractAsyncContextManager[None]]
-"""(object, old object) -> validating admission, to be held around the write. On delete the object is None."""
+"""(object, old object) -> validating admission, a context manager around the write. On delete the object is None."""
 
 UpdateFunc = Callable[[Object | None], Awaitable[Object]]
-"""From the stored object (a copy that may be changed; None if there is none) to the wanted one."""
+"""Computes the new object from the stored one (a copy that may be changed; None if the object does not exist)."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionResult:
-    """`removed` is False while finalizers keep the object; `object` is its last (or current) state."""
+    """`object` is the last state of the object if it was removed, and its current state while finalizers keep it."""
 
     object: Object
     removed: bool
@@ -52,14 +52,14 @@ class Lister(Protocol):
 @runtime_checkable
 class Watcher(Protocol):
     async def watch(self, context: RequestContext, namespace: str, options: WatchOptions) -> CacheWatcher:
-        """A cursor over changes. Raises Expired if the start is no longer held."""
+        """A watch of a namespace ('' for all). Raises Expired if the history does not reach back to its start."""
         ...
 
 
 @runtime_checkable
 class Creater(Protocol):
     async def create(self, context: RequestContext, obj: Object, validate: ValidateFunc, *, dry_run: bool) -> Object:
-        """The stored object. Raises AlreadyExists, Invalid, and what `validate` raises."""
+        """The stored object. Raises AlreadyExists, Invalid, and the errors of `validate`."""
         ...
 
 
@@ -75,9 +75,9 @@ class Updater(Protocol):
         dry_run: bool,
         validate_create: ValidateFunc | None = None,
     ) -> tuple[Object, bool]:
-        """The stored object and whether it was created. `change` may be called again on a fresh read after a
-        conflict, unless it returned an object with a resourceVersion of the caller's. A missing object is NotFound
-        unless `validate_create` is given. Raises Conflict, Invalid, and what `change` and `validate` raise."""
+        """The stored object, and whether it was created. After a conflict, `change` is called again with a fresh
+        object, unless the object that it returned has the client's resourceVersion. A missing object is NotFound,
+        unless `validate_create` is passed. Raises Conflict, Invalid, and the errors of `change` and `validate`."""
         ...
 
 
@@ -86,7 +86,7 @@ class GracefulDeleter(Protocol):
     async def delete(
         self, context: RequestContext, key: Key, options: DeleteOptions, validate: ValidateFunc
     ) -> DeletionResult:
-        """Raises NotFound, Conflict (preconditions), and what `validate` raises."""
+        """Raises NotFound, Conflict (for preconditions), and the errors of `validate`."""
         ...
 
 
@@ -100,5 +100,5 @@ class CollectionDeleter(Protocol):
         options: DeleteOptions,
         validate: ValidateFunc,
     ) -> tuple[Sequence[Object], int]:
-        """The deleted objects and the list's resourceVersion. Objects that are gone meanwhile are passed over."""
+        """The deleted objects, and the resourceVersion of the list. Objects that were deleted meanwhile are skipped."""
         ...

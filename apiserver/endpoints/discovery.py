@@ -1,6 +1,6 @@
-"""Discovery: /api, /apis and what lies between them and the resources, legacy and aggregated (WIRE-C16 to WIRE-C29).
+"""Serves discovery: /api, /apis, and each group and group version, legacy and aggregated (WIRE-C16 to WIRE-C29).
 
-The lead-in of every client: what is not in here does not exist for kubectl, informers or the garbage collector.
+kubectl, informers and the garbage collector find resources only through these documents.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryLi
 
 @dataclass(frozen=True, slots=True)
 class ServedSubresource:
-    """`resource` gives the kind where it is not the parent's, as with serviceaccounts/token."""
+    """`resource` is set if the subresource's kind differs from its parent's, as with serviceaccounts/token."""
 
     name: str
     verbs: tuple[str, ...]
@@ -37,13 +37,13 @@ class ServedSubresource:
 class ServedResource:
     resource: Resource
     verbs: tuple[str, ...]
-    """Sorted. Controllers choose what they collect, count and delete by these (WIRE-C20)."""
+    """Sorted. Controllers read from the verbs whether they can collect, count and delete objects (WIRE-C20)."""
     subresources: tuple[ServedSubresource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ServedGroup:
-    """One version of one group. The legacy core group is '' and lives under /api."""
+    """One version of one group. The name of the core group is ''; its paths start with /api."""
 
     group: str
     version: str
@@ -60,34 +60,34 @@ class ServedGroup:
 
 @dataclass(frozen=True, slots=True)
 class _DiscoveryEndpoint:
-    """A path's legacy document, and the aggregated one by media type; that is {} where there is no such form."""
+    """A path's legacy document, and its aggregated documents by media type; {} if the path has none."""
 
     legacy: Mapping[str, Any]
     aggregated: Mapping[str, StaticDocument]
 
     def choose(self, accept: str) -> str | StaticDocument:
-        """The legacy document's media type, or the aggregated document. Raises NotAcceptable."""
+        """The aggregated document, or the media type of the legacy document. Raises NotAcceptable."""
         for clause in accept_clauses(accept):
-            # a profile beside g, v and as narrows what an aggregator adds; we have nothing to leave out (WIRE-C25)
-            wanted = {key: clause.parameters[key] for key in _AGGREGATED if key in clause.parameters}
+            # the parameter `profile` excludes content that only an aggregator adds, so it is ignored (WIRE-C25)
+            requested = {key: clause.parameters[key] for key in _AGGREGATED if key in clause.parameters}
             for media_type in (JSON, YAML):
                 if not clause.matches(media_type):
                     continue
-                if wanted == _AGGREGATED and self.aggregated:
+                if requested == _AGGREGATED and self.aggregated:
                     return self.aggregated[media_type]
-                if "as" not in wanted:
+                if "as" not in requested:
                     return media_type
         raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}, {YAML}")
 
 
 class Discovery:
-    """Answers the discovery paths. Groups and versions are listed as given: the first version is the preferred one."""
+    """Answers the discovery paths. Groups and versions keep their order: the first version of a group is preferred."""
 
     def __init__(self, groups: Sequence[ServedGroup]) -> None:
         self._endpoints = dict(_endpoints(groups))
 
     async def respond(self, context: RequestContext) -> web.Response | None:
-        """None for a path that is not discovery's. Raises NotAcceptable, MethodNotAllowed."""
+        """The response, or None if the path does not belong to discovery. Raises NotAcceptable, MethodNotAllowed."""
         path = context.info.path
         endpoint = self._endpoints.get(path) or self._endpoints.get(path.removesuffix("/"))
         if endpoint is None:
@@ -95,21 +95,21 @@ class Discovery:
         require_get(context)
         chosen = endpoint.choose(context.http.headers.get("Accept", ""))
         if isinstance(chosen, StaticDocument):
-            # whoever may ask gets the same document, so any cache may keep it as long as the ETag holds
+            # all authorized callers get the same document, so shared caches may store it
             return chosen.respond(context, {"Cache-Control": "public"})
         if chosen == YAML:
             return web.Response(body=to_yaml(endpoint.legacy), headers={"Content-Type": YAML})
         return json_response(context, endpoint.legacy)
 
     def paths(self) -> list[str]:
-        """Every path of discovery, for the list of all paths (WIRE-C30)."""
+        """The paths of discovery, for the list of all paths (WIRE-C30)."""
         return sorted(self._endpoints)
 
 
 def _endpoints(groups: Sequence[ServedGroup]) -> Iterable[tuple[str, _DiscoveryEndpoint]]:
     core = [group for group in groups if not group.group]
     named = _by_name(group for group in groups if group.group)
-    # an empty APIVersions would promise a core group: without one, /api is an unknown path (WIRE-C28)
+    # without a core group /api is an unknown path, because an empty APIVersions would announce one (WIRE-C28)
     if core:
         versions = {"kind": "APIVersions", "versions": [group.version for group in core]}
         yield "/api", _DiscoveryEndpoint({**versions, **_server_addresses()}, _aggregated({"": core}))
@@ -130,7 +130,7 @@ def _by_name(groups: Iterable[ServedGroup]) -> dict[str, list[ServedGroup]]:
 
 
 def _server_addresses() -> dict[str, Any]:
-    """Empty: clients reach this server by the address that they used already, whatever their network is."""
+    """Empty: clients in any network use the address by which they have reached this server."""
     return {"serverAddressByClientCIDRs": []}
 
 
@@ -195,7 +195,7 @@ def _aggregated(named: Mapping[str, Sequence[ServedGroup]]) -> dict[str, StaticD
         "metadata": {},
         "items": items,
     }
-    # client-go knows the document by this exact content type, and reads any other as the legacy one (WIRE-C24)
+    # client-go expects exactly this content type, and parses any other as the legacy document (WIRE-C24)
     return {
         JSON: StaticDocument(orjson.dumps(document) + b"\n", f"{JSON};{_AGGREGATED_PARAMETERS}"),
         YAML: StaticDocument(to_yaml(document), f"{YAML};{_AGGREGATED_PARAMETERS}"),
@@ -230,5 +230,5 @@ def _aggregated_resource(served: ServedResource) -> dict[str, Any]:
 
 
 def _response_kind(resource: Resource) -> dict[str, str]:
-    """All three are set: a client drops a resource whose responseKind is empty (WIRE-C26)."""
+    """All three fields are set, because clients drop a resource whose responseKind is empty (WIRE-C26)."""
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}

@@ -1,4 +1,4 @@
-"""From storages to endpoints: which verbs a storage has, and which handler serves each."""
+"""Installs storages as endpoints: finds the verbs of each storage, and binds their handlers."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ _VERBS: Mapping[str, tuple[type, _VerbHandler]] = {
     "deletecollection": (rest.CollectionDeleter, delete_collection),
 }
 _ON_COLLECTIONS = {"list", "watch", "create", "deletecollection"}
-# What a method means beside its own verb: a GET of a named object may be a watch (WIRE-F28).
+# A GET of a named object may also be a watch (WIRE-F28).
 _ON_OBJECTS = {"get", "watch", "update", "patch", "delete"}
 _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE"}
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A resource or subresource: its scope, and the handlers of the verbs that its storage has."""
+    """A resource or subresource: its scope, and the handlers of the verbs that its storage supports."""
 
     scope: RequestScope
     handlers: Mapping[str, Handler]
@@ -69,15 +69,15 @@ class Endpoint:
         return tuple(sorted(self.handlers))
 
     def matches_scope(self, info: RequestInfo) -> bool:
-        """Whether the path has the form that the resource's scope asks for."""
+        """Whether the path fits the resource's scope, namespaced or cluster-scoped."""
         resource = self.scope.resource
         if resource.namespaced:
             return bool(info.namespace) or info.collection_path
-        # a Namespace is named by the same part of the path that names the namespace of other kinds
+        # in the path of a Namespace, its name is parsed as the namespace, too
         return not info.namespace or (resource.plural == "namespaces" and info.namespace == info.name)
 
     def handler(self, info: RequestInfo) -> Handler | None:
-        """The handler of the request's verb, None where the path does not have it (WIRE-C32)."""
+        """The handler of the request's verb, None if the path does not support it (WIRE-C32)."""
         if info.method not in _METHODS:
             return None
         verb = info.verb
@@ -85,22 +85,22 @@ class Endpoint:
         allowed = _ON_COLLECTIONS if info.collection_path else _ON_OBJECTS | ({"create"} if subresource else set())
         if verb not in allowed:
             return None
-        everywhere = self.scope.resource.namespaced and not info.namespace
-        if everywhere and verb in ("create", "deletecollection"):
+        all_namespaces = self.scope.resource.namespaced and not info.namespace
+        if all_namespaces and verb in ("create", "deletecollection"):
             return None
         return self.handlers.get(verb)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiGroupVersion:
-    """A version of a group with its endpoints, keyed 'resource' or 'resource/subresource'."""
+    """A group version and its endpoints, keyed 'resource' or 'resource/subresource'."""
 
     group: str
     version: str
     endpoints: Mapping[str, Endpoint]
 
     def served(self) -> ServedGroup:
-        """The group as discovery and OpenAPI tell of it."""
+        """The group version as discovery and OpenAPI describe it."""
         resources = [
             ServedResource(
                 resource=endpoint.scope.resource,
@@ -133,7 +133,7 @@ def install(
     metrics: Metrics,
     shutdown: asyncio.Event,
 ) -> ApiGroupVersion:
-    """A version of a group from its storages, keyed 'resource' or 'resource/subresource'."""
+    """Create the endpoints of a group version from its storages, keyed 'resource' or 'resource/subresource'."""
     endpoints = {}
     for path, storage in storages.items():
         parent, _, subresource = path.partition("/")
@@ -147,20 +147,24 @@ def install(
             shutdown=shutdown,
             events_sent=metrics.watch_events(group, version, parent).inc,
         )
-        handlers = {verb: _bind(call, scope) for verb, (kind, call) in _VERBS.items() if isinstance(storage, kind)}
+        handlers = {
+            verb: _bind(handler, scope)
+            for verb, (interface, handler) in _VERBS.items()
+            if isinstance(storage, interface)
+        }
         endpoints[path] = Endpoint(scope=scope, handlers=handlers)
     return ApiGroupVersion(group=group, version=version, endpoints=endpoints)
 
 
-def _bind(call: _VerbHandler, scope: RequestScope) -> Handler:
+def _bind(handler: _VerbHandler, scope: RequestScope) -> Handler:
     async def handle(context: RequestContext) -> web.StreamResponse:
-        return await call(context, scope)
+        return await handler(context, scope)
 
     return handle
 
 
 def _reset_fields(plural: str, subresource: str, storages: Mapping[str, rest.Storage]) -> tuple[str, ...]:
-    """What a write through this endpoint cannot change, and so nobody can own through it (WIRE-G14)."""
+    """The fields that writes through this endpoint cannot change, so that no field manager owns them (WIRE-G14)."""
     if subresource == "status":
         return ("metadata", "spec")
     return ("status",) if f"{plural}/status" in storages else ()

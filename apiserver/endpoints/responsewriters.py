@@ -1,5 +1,5 @@
-"""Responses: documents, objects, lists and errors in the form that the request asked for (WIRE-D21, WIRE-D73, WIRE-E1
-to WIRE-E22)."""
+"""Writes responses: documents, objects, lists and errors in the negotiated format (WIRE-D21, WIRE-D73, WIRE-E1 to
+WIRE-E22)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from apiserver.storage.pagination import Page
 
 _GZIP_BYTES = 128 * 1024
 _GZIP_HEADERS = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-# wbits of zlib that ask for a gzip header
+# the wbits argument of zlib for a gzip header
 _GZIP_WINDOW = 31
 _SLOW_BYTES = 64 * 1024
 _PIECE_BYTES = 256 * 1024
@@ -40,7 +40,8 @@ def json_response(
     headers: Mapping[str, str] | None = None,
     indent: bool = False,
 ) -> web.Response:
-    """`document` as JSON, indented with `indent` and where the caller reads with his own eyes (WIRE-D73)."""
+    """`document` as JSON, indented if `indent` is set or the client is a human's: curl, wget or a browser
+    (WIRE-D73)."""
     body = to_json(document)
     pretty = indent or _wants_pretty(context)
     return web.Response(
@@ -66,32 +67,33 @@ def status_response(context: RequestContext, error: StatusError) -> web.Response
 def object_response(
     context: RequestContext, resource: Resource, obj: Object, *, code: int = 200, media: MediaType
 ) -> web.Response:
-    """The answer to a write. Raises NotAcceptable for a list's transformation (WIRE-E9), BadRequest (WIRE-E14)."""
+    """The response to a write. Raises NotAcceptable for a transformation of lists (WIRE-E9), and BadRequest for an
+    invalid includeObject (WIRE-E14)."""
     return cached_object_response(context, resource, encode(resource, obj), code=code, media=media)
 
 
 def cached_object_response(
     context: RequestContext, resource: Resource, obj: CachedObject, *, code: int = 200, media: MediaType
 ) -> web.Response:
-    """As `object_response`, without encoding anything if the object itself is wanted."""
+    """As `object_response`, but reuses the encoded bytes of a cached object."""
     view = view_of(resource, media, context.query.get("includeObject"))
     body = view.single(obj, time.time())
     return _respond(context, [body], len(body), media, code)
 
 
 def list_response(context: RequestContext, view: View, page: Page, *, media: MediaType) -> web.Response:
-    """A list, written in pieces: the items' bytes are joined as they leave."""
+    """A list. A long one is streamed: the items' bytes are joined while they are sent."""
     metadata = list_metadata(page.resource_version, page.continue_token, page.remaining)
     size = _size_at_least(page.items)
     now = time.time()
     if size > _GZIP_BYTES and _accepts_gzip(context) and not _rewriter(context, media):
-        packed = gzip_list(view, page.items, metadata, now)
-        return web.Response(body=packed, headers={"Content-Type": media.type, **_GZIP_HEADERS})
+        compressed = gzip_list(view, page.items, metadata, now)
+        return web.Response(body=compressed, headers={"Content-Type": media.type, **_GZIP_HEADERS})
     return _respond(context, _list_pieces(view, page.items, metadata, now), size, media, 200)
 
 
 def _size_at_least(items: Iterable[CachedObject]) -> int:
-    """About what the items come to; no further than it makes a difference."""
+    """A lower bound of the list's size in bytes; it stops counting above _GZIP_BYTES."""
     size = 0
     for obj in items:
         size += len(obj.json)
@@ -105,13 +107,13 @@ def _list_pieces(view: View, items: Sequence[CachedObject], metadata: bytes, now
     separator: tuple[bytes, ...] = ()
     for run in _chunks(items):
         yield b",".join((*separator, *view.items(run, now)))
-        # joined with what follows, it is a comma
+        # an empty first element makes `join` start the next piece with a comma
         separator = (b"",)
     yield b"]}"
 
 
 def _chunks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
-    """Neighbours that come to about as much as is written at a time."""
+    """Split the list into runs of about _PIECE_BYTES, which are written at a time."""
     begin = size = 0
     for at, obj in enumerate(items):
         size += len(obj.json)
@@ -123,7 +125,8 @@ def _chunks(items: Sequence[CachedObject]) -> Iterator[Sequence[CachedObject]]:
 
 
 def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media: MediaType, code: int) -> web.Response:
-    """`size` is about what the pieces come to, at least; it decides what is worth leaving the event loop for."""
+    """`size` is a lower bound of the body's size; small bodies are processed at once, large ones in threads or
+    pieces."""
     headers = {"Content-Type": media.type}
     if rewrite := _rewriter(context, media):
         if size < _SLOW_BYTES:
@@ -140,7 +143,7 @@ def _respond(context: RequestContext, pieces: Iterable[bytes], size: int, media:
 
 
 def _rewriter(context: RequestContext, media: MediaType) -> Callable[[bytes], bytes] | None:
-    """What makes of compact JSON what was asked for; None if that is what was asked for."""
+    """The function that converts compact JSON to the requested format; None if compact JSON was requested."""
     if media.type == YAML:
         return _yaml
     return _indented if media.pretty or _wants_pretty(context) else None
@@ -149,7 +152,7 @@ def _rewriter(context: RequestContext, media: MediaType) -> Callable[[bytes], by
 async def _streamed(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
     for piece in pieces:
         yield piece
-        # a client that takes everything at once would otherwise hold the event loop for the whole list
+        # yield to the event loop: writing to a fast client never blocks
         await asyncio.sleep(0)
     yield b"\n"
 
@@ -171,7 +174,7 @@ def _indented(body: bytes) -> bytes:
 
 
 def _yaml(body: bytes) -> bytes:
-    # sorted, as Go's converter from JSON has it
+    # sorted keys, as sigs.k8s.io/yaml writes them
     text = yaml.dump(
         orjson.loads(body), Dumper=yaml.CSafeDumper, sort_keys=True, allow_unicode=True, default_flow_style=False
     )
@@ -179,9 +182,9 @@ def _yaml(body: bytes) -> bytes:
 
 
 def _wants_pretty(context: RequestContext) -> bool:
-    asked = context.query.get("pretty")
-    if asked:
-        return asked in _TRUE
+    pretty = context.query.get("pretty")
+    if pretty:
+        return pretty in _TRUE
     return context.http.headers.get("User-Agent", "").startswith(_PRETTY_AGENTS)
 
 

@@ -1,7 +1,7 @@
-"""Documents that stay the same while the process runs: encoded once, then answered with an ETag.
+"""Documents that do not change while the process runs, such as discovery, OpenAPI and /version.
 
-Discovery, OpenAPI and /version are such documents. Their bytes depend on nothing but the content, so that all
-replicas answer alike (WIRE-C38).
+They are encoded once and served with an ETag. The bytes depend only on the content, so that all replicas return the
+same ones (WIRE-C38).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from apiserver.encoding.negotiation import JSON
 from apiserver.meta import errors
 from apiserver.request.context import RequestContext
 
-# below this a second representation costs more than it saves
+# below this size a compressed copy costs more memory than it saves traffic
 _COMPRESSED_FROM = 16 * 1024
 _Dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
@@ -31,7 +31,7 @@ def to_yaml(document: object) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class StaticDocument:
-    """One representation: its bytes, the ETag made of them, and their compressed form where that pays."""
+    """One representation of a document: its bytes, the digest for the ETag, and the gzipped bytes if it is large."""
 
     body: bytes
     content_type: str = JSON
@@ -41,7 +41,7 @@ class StaticDocument:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "digest", hashlib.sha512(self.body).hexdigest().upper())
-        # without the time, that replicas are equal in this too
+        # without a timestamp, so that all replicas compress to the same bytes
         compressed = gzip.compress(self.body, mtime=0) if len(self.body) >= _COMPRESSED_FROM else b""
         object.__setattr__(self, "compressed", compressed)
 
@@ -50,7 +50,7 @@ class StaticDocument:
         return f'"{self.digest}"'
 
     def respond(self, context: RequestContext, headers: Mapping[str, str]) -> web.Response:
-        """200 with the body, or 304 if the caller has it already. `headers` come on top of the ETag."""
+        """200 with the body, or 304 if the client's copy is current. `headers` are added to ETag and Vary."""
         sent = {"Etag": self.etag, "Vary": "Accept, Accept-Encoding" if self.compressed else "Accept", **headers}
         if _etag_matches(context.http.headers.get("If-None-Match", ""), self.etag):
             return web.Response(status=304, headers=sent)
@@ -72,7 +72,7 @@ def require_get(context: RequestContext) -> None:
 
 
 def require_json(context: RequestContext) -> None:
-    """Raises NotAcceptable if the caller cannot take JSON; parameters of its clauses do not matter (WIRE-C35)."""
+    """Raises NotAcceptable if the client does not accept JSON; the parameters of clauses are ignored (WIRE-C35)."""
     clauses = accept_clauses(context.http.headers.get("Accept", ""))
     if not any(clause.matches(JSON) for clause in clauses):
         raise errors.NotAcceptable(f"only the following media types are accepted: {JSON}")

@@ -1,4 +1,4 @@
-"""What changed, in resourceVersion order, as far back as a bound allows; watches resume from it, pages rewind by it."""
+"""A bounded history of changes in resourceVersion order: watches resume from it, and paged lists rewind with it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _by_rv = attrgetter("rv")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryLimits:
-    """An event is dropped when more than `events` are held and it is older than `seconds`, or when the states that
-    the events hold exceed `size` bytes.
+    """An event is dropped if there are more than `events` and it is older than `seconds`, or if the objects of all
+    events exceed `size` bytes.
 
-    10,000 events are a change of every object at the size that the server is built for; 75 seconds outlast the
-    minute between bookmarks, so a client that sees them can always resume.
+    10,000 events allow for one change of every object at the size that the server is built for. 75 seconds are more
+    than the minute between two bookmarks, so that a client that reads bookmarks can always resume.
     """
 
     events: int = 10_000
@@ -33,10 +33,10 @@ class HistoryLimits:
 
 
 class Event:
-    """A change of one object. `previous` is its state before, None if it was not there; on DELETED `object` has the
-    last content and the deletion's resourceVersion."""
+    """A change of one object. `previous` is the state before, None if the object did not exist. If the type is DELETED,
+    `object` has the last content and the resourceVersion of the deletion. `time` is monotonic, in seconds."""
 
-    __slots__ = ("_entered", "_frames", "_left", "object", "previous", "time", "type")
+    __slots__ = ("_added", "_deleted", "_frames", "object", "previous", "time", "type")
 
     def __init__(
         self, type_: EventType, obj: CachedObject, previous: CachedObject | None = None, time: float = 0.0
@@ -46,31 +46,31 @@ class Event:
         self.previous = previous
         self.time = time
         self._frames: dict[str, bytes] | None = None
-        self._entered: Event | None = None
-        self._left: Event | None = None
+        self._added: Event | None = None
+        self._deleted: Event | None = None
 
     @property
     def rv(self) -> int:
         return self.object.rv
 
     def as_added(self) -> Event:
-        """The same change to a client whose selector the object did not match before (WIRE-F5)."""
-        if self._entered is None:
-            self._entered = Event("ADDED", self.object)
-            self._entered._frames = {} if self._frames is not None else None
-        return self._entered
+        """The event for a client whose selector did not match the previous state (WIRE-F5)."""
+        if self._added is None:
+            self._added = Event("ADDED", self.object)
+            self._added._frames = {} if self._frames is not None else None
+        return self._added
 
     def as_deleted(self, resource: Resource) -> Event:
-        """The same change to a client whose selector the object no longer matches: gone, with the content that the
-        client knew (WIRE-F5)."""
-        if self._left is None:
-            known = self.previous or self.object
-            self._left = Event("DELETED", at_version(resource, known, self.rv))
-            self._left._frames = {} if self._frames is not None else None
-        return self._left
+        """The event for a client whose selector no longer matches: DELETED, with the content that the client received
+        last (WIRE-F5)."""
+        if self._deleted is None:
+            last_sent = self.previous or self.object
+            self._deleted = Event("DELETED", at_version(resource, last_sent, self.rv))
+            self._deleted._frames = {} if self._frames is not None else None
+        return self._deleted
 
     def frame(self, view: View, now: float) -> bytes:
-        """The event as a watch sends it (WIRE-F2); shared between clients while it is news."""
+        """The event encoded for a watch (WIRE-F2). While the event is recent, all clients share the bytes."""
         if self._frames is None:
             return self._encode(view, now)
         found = self._frames.get(view.form)
@@ -85,14 +85,14 @@ class Event:
         self._frames = {}
 
     def drop_frames(self) -> None:
-        """Frames are worth keeping while many clients are about to want them; later they are made anew."""
-        for event in (self, self._entered, self._left):
+        """Stop caching frames: most clients have received the event, and others encode it again."""
+        for event in (self, self._added, self._deleted):
             if event is not None:
                 event._frames = None
 
 
 class VisibilityEvent(Event):
-    """An event for one watch alone, since what it may see has changed; `at` is how far the cache was."""
+    """An event for a single watch whose visibility changed. `cache_rv` is the cache's resourceVersion at that time."""
 
     __slots__ = ("cache_rv",)
 
@@ -102,12 +102,12 @@ class VisibilityEvent(Event):
 
 
 class EventHistory:
-    """Events in resourceVersion order. `since` is the least version from which everything later is held."""
+    """Events in resourceVersion order. `since` is the oldest version from which a watch can resume."""
 
     _RECENT = 128
     _RECENT_SIZE = 8 * 1024 * 1024
     _EVENT_SIZE = 1024
-    """What an event costs besides the bytes of its object, about."""
+    """Approximate bytes of an event besides its object."""
 
     def __init__(self, limits: HistoryLimits, since: int) -> None:
         self._limits = limits
@@ -122,21 +122,20 @@ class EventHistory:
         return len(self._events) - self._dropped
 
     def append(self, event: Event) -> None:
-        """`event` is later than all that are held; its `time` is now."""
+        """Add an event that is later than all others; its `time` is now."""
         self._events.append(event)
         self._size += self._cost(event)
         self._cache_frames(event)
         self._trim(event.time)
 
     def events_after(self, rv: int) -> Sequence[Event] | None:
-        """The events later than `rv`, None if some of them are no longer held."""
+        """The events later than `rv`, None if some of them have been dropped."""
         if rv < self.since:
             return None
         return self._events[max(self._dropped, bisect_right(self._events, rv, key=_by_rv)) :]
 
     def interval_of(self, rv: int) -> tuple[float, float]:
-        """When `rv` was the version of what is there: from the last event up to it until the next one; infinite where
-        none is held."""
+        """The time from the last event not later than `rv` to the next event; infinite on a side without an event."""
         position = bisect_right(self._events, rv, key=_by_rv)
         start = self._events[position - 1].time if position > self._dropped else float("-inf")
         return start, self._events[position].time if position < len(self._events) else float("inf")
@@ -156,7 +155,7 @@ class EventHistory:
             self._size -= self._cost(oldest)
             self.since = oldest.rv
             self._dropped += 1
-        # deleting from the front of a list moves the rest, so it is done by halves
+        # deleting from the front of a list moves the rest, so it is done only when half of the list is dropped
         if self._dropped > len(self._events) // 2:
             del self._events[: self._dropped]
             self._dropped = 0

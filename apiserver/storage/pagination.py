@@ -1,4 +1,4 @@
-"""Lists in parts: immutable states, ways back to older ones, and continue tokens (WIRE-D60 to WIRE-D62)."""
+"""Paged lists: immutable states of the cache, rewinding to older ones, and continue tokens (WIRE-D60 to WIRE-D62)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from apiserver.storage.selection_predicate import KeyRange
 from apiserver.storage.visibility import VisibleNamespaces, key_ranges
 
 LATEST = -1
-"""A token's resourceVersion that stands for whatever is current when it is used."""
+"""The resourceVersion of a continue token that is served from the current state."""
 
 _TOKEN_VERSION = "meta.k8s.io/v1"
 _by_key = attrgetter("key")
@@ -28,7 +28,7 @@ _by_key = attrgetter("key")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A list, or a part of one."""
+    """A list or one page of it. `remaining` counts the items on later pages, None if unknown."""
 
     items: Sequence[CachedObject]
     resource_version: int
@@ -44,7 +44,7 @@ class CacheState:
     items: tuple[CachedObject, ...]
 
     def in_range(self, keys: KeyRange, resource: Resource, visible: VisibleNamespaces = None) -> Sequence[CachedObject]:
-        """The objects of a range of keys, in these places."""
+        """The objects of a range of keys, in the visible namespaces."""
         if visible is None:
             return self._between(keys)
         first, end = keys
@@ -61,7 +61,7 @@ class CacheState:
 
 
 def rewind(state: CacheState, events: Sequence[Event], rv: int) -> CacheState:
-    """The state at `rv`, from a later one and all `events` between the two."""
+    """The state at `rv`, computed from a later state and all `events` between the two."""
     objects = {obj.key: obj for obj in state.items}
     for event in reversed(events):
         if event.previous is None:
@@ -72,9 +72,9 @@ def rewind(state: CacheState, events: Sequence[Event], rv: int) -> CacheState:
 
 
 class Snapshots:
-    """States that clients are walking through, kept by reference for five minutes.
+    """States that clients are paging through, referenced for five minutes.
 
-    Few are kept, because a state that is no longer here can be made again from the history.
+    There are at most 16: a state that was dropped can be rebuilt from the event history.
     """
 
     _SECONDS = 300.0
@@ -105,14 +105,14 @@ class Snapshots:
 
 
 class ContinueToken(NamedTuple):
-    """Where a list goes on: at `start` in the state at `rv`."""
+    """A list continues at key `start` of the state at `rv`."""
 
     rv: int
     start: Key
 
 
 def next_key(key: Key) -> Key:
-    """The first key that can come after `key`."""
+    """The smallest key greater than `key`."""
     return Key(key.namespace, f"{key.name}\0")
 
 
@@ -125,7 +125,7 @@ def encode_token(token: ContinueToken) -> str:
 
 
 def decode_token(text: str, *, namespaced: bool) -> ContinueToken:
-    """Raises BadRequest."""
+    """The decoded continue token of a client. Raises BadRequest."""
     try:
         document = json.loads(base64.b64decode(_padded(text), altchars=b"-_", validate=True))
     except (binascii.Error, ValueError, RecursionError) as error:

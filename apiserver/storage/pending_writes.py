@@ -1,4 +1,4 @@
-"""What this process wrote and its cache has yet to see."""
+"""Tracks writes of this process that its watch cache has not observed yet."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from apiserver.meta.resource import Key
 
 
 class PendingWrites:
-    """An expectation is given up after 30 seconds: then the watch that should bring it is broken, and reads that are
-    out of date (of which callers are warned) serve better than none."""
+    """Reads wait for these writes for at most 30 seconds each: after that the cache's own watch must be broken, and a
+    stale read (with a warning to the caller) is better than none."""
 
     _SECONDS = 30.0
 
@@ -29,13 +29,13 @@ class PendingWrites:
         self._gone[key] = (uid, self._clock() + self._SECONDS)
 
     def deletion_observed(self, key: Key, uid: str) -> None:
-        """The object at `key` with `uid` is gone."""
+        """To be called when the cache observed the deletion of the object."""
         awaited = self._gone.get(key)
         if awaited is not None and awaited[0] == uid:
             del self._gone[key]
 
     def all_observed(self, rv: int, objects: Mapping[Key, CachedObject]) -> bool:
-        """Whether a cache at `rv` with `objects` has seen everything."""
+        """Whether a cache at `rv` with `objects` has observed every write."""
         if rv < self.rv and self._clock() < self._rv_expires:
             return False
         return not self._gone or not any(self._is_awaited(key, objects) for key in list(self._gone))
@@ -45,5 +45,5 @@ class PendingWrites:
         if self._clock() >= expires:
             del self._gone[key]
             return False
-        held = objects.get(key)
-        return held is not None and held.uid == uid
+        current = objects.get(key)
+        return current is not None and current.uid == uid

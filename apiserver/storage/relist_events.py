@@ -1,4 +1,4 @@
-"""What happened between a held state and a list: the events of a source that was not heard for a while."""
+"""Computes the events that a relist implies: the difference between the cached state and a fresh list."""
 
 from __future__ import annotations
 
@@ -11,32 +11,33 @@ from apiserver.storage.event_history import Event
 
 def relist_events(
     resource: Resource,
-    held: Mapping[Key, CachedObject],
-    held_rv: int,
+    cached: Mapping[Key, CachedObject],
+    cached_rv: int,
     objects: Sequence[CachedObject],
     rv: int,
     *,
     now: float,
 ) -> Sequence[Event]:
-    """The events from `held` at `held_rv` to `objects` at `rv`, in an order in which they can have happened.
+    """The events from the `cached` state at `cached_rv` to `objects` at `rv`, in an order in which they can have
+    happened.
 
-    A deletion's version is not in the list. It gets the earliest one that no other change has: who resumes from it
-    elsewhere may hear of a deletion twice, but never misses one.
+    The list does not say at which version an object was deleted. Each deletion gets the earliest version that no other
+    change has: a watch that resumes from it on another replica may receive a deletion twice, but never misses one.
     """
     listed = {obj.key: obj for obj in objects}
     changes = []
     for obj in objects:
-        before = held.get(obj.key)
+        before = cached.get(obj.key)
         if before is None or before.uid != obj.uid:
             changes.append(Event("ADDED", obj, None, now))
         elif before.rv != obj.rv:
             changes.append(Event("MODIFIED", obj, before, now))
-    gone = [obj for key, obj in held.items() if key not in listed or listed[key].uid != obj.uid]
-    # what was made anew had to be deleted first; the rest in key order, for replicas that see the same to tell the same
-    gone.sort(key=lambda obj: (listed[obj.key].rv if obj.key in listed else rv + 1, obj.key))
+    deleted = [obj for key, obj in cached.items() if key not in listed or listed[key].uid != obj.uid]
+    # a recreated object was deleted before; the others are sorted by key, so that replicas assign the same versions
+    deleted.sort(key=lambda obj: (listed[obj.key].rv if obj.key in listed else rv + 1, obj.key))
     taken = {event.rv for event in changes}
-    version = held_rv
-    for obj in gone:
+    version = cached_rv
+    for obj in deleted:
         version += 1
         while version in taken:
             version += 1

@@ -1,4 +1,4 @@
-"""Which objects and events one list or watch is about. Everything that narrows a read is decided here."""
+"""Decides which objects and events a list or watch selects, by namespace, label selector and field selector."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from apiserver.meta.selectors import NAME, NAMESPACE, FieldSelector, LabelSelect
 from apiserver.storage.event_history import Event
 
 KeyRange = tuple[Key, Key | None]
-"""Keys from the first on, up to but without the second."""
+"""Keys from the first (inclusive) to the second (exclusive); None means no upper bound."""
 
 
 class SelectionPredicate:
-    """The objects of `namespace` ('' for all) that both selectors match."""
+    """Selects the objects of `namespace` ('' for all) that match both selectors. `name` is '' unless the field selector
+    requires one."""
 
     def __init__(self, namespace: str, labels: LabelSelector, fields: FieldSelector) -> None:
         self._labels = labels
@@ -22,11 +23,11 @@ class SelectionPredicate:
 
     @property
     def matches_everything(self) -> bool:
-        """Whether all objects of the namespace are selected."""
+        """Whether all objects of the namespace match."""
         return self._labels.empty and self._fields.empty
 
     def range(self, resource: Resource) -> KeyRange:
-        """The keys among which all selected objects are."""
+        """A range of keys that contains all selected objects."""
         if self.name and (self.namespace or not resource.namespaced):
             return Key(self.namespace, self.name), Key(self.namespace, f"{self.name}\0")
         if self.namespace:
@@ -34,7 +35,7 @@ class SelectionPredicate:
         return Key("", ""), None
 
     def matches(self, obj: CachedObject) -> bool:
-        """Whether an object of the range is selected."""
+        """Whether an object of the range matches the selectors."""
         if not self._labels.empty and not self._labels.matches(obj.labels):
             return False
         if self._fields.empty:
@@ -42,8 +43,8 @@ class SelectionPredicate:
         return self._fields.matches({**obj.fields, NAME: obj.key.name, NAMESPACE: obj.key.namespace})
 
     def event_for_client(self, event: Event, resource: Resource) -> Event | None:
-        """`event` as a client with this selection sees it: an object that comes to match is ADDED, one that no longer
-        matches DELETED (WIRE-F5); None if it is not concerned."""
+        """The event for a client with this selection: ADDED for an object that starts to match, DELETED for one that no
+        longer matches (WIRE-F5). None if the client does not receive it."""
         if self.matches_everything:
             return event
         before = event.previous is not None and self.matches(event.previous)

@@ -1,6 +1,7 @@
-"""What a reader may see of a kind, where not all who may list may see everything: a set of places that can change.
+"""The objects that a user may see among those of a resource that the user may list: those in a set of namespaces.
 
-A place is a namespace or, of a kind without namespaces, a name.
+The set changes while clients watch. The objects of a cluster-scoped resource are selected by name: each stands for the
+namespace of that name.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from apiserver.meta.resource import Key, Resource
 from apiserver.request.context import User
 
 VisibleNamespaces = frozenset[str] | None
-"""None is everywhere."""
+"""None means all namespaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class VisibilityChange:
-    """What a reader can see now, after having seen `ever` at some time, and `always` at all times of which it is not
-    known how much of them the reader was told; `rv` is the resourceVersion of what brought the change about."""
+    """A change of the namespaces that a user may see.
+
+    `now` is the current set. Over the period in which it is unknown which events the client has received, `ever` is the
+    union and `always` the intersection of the sets. `rv` is the resourceVersion of the change that caused this one.
+    """
 
     ever: VisibleNamespaces
     always: VisibleNamespaces
@@ -28,40 +32,43 @@ class VisibilityChange:
 
     @property
     def affected(self) -> VisibleNamespaces:
-        """Where something may have changed."""
+        """The namespaces whose visibility may have changed."""
         if self.ever is None or self.now is None:
             return None
-        kept = self.now if self.always is None else self.always & self.now
-        return (self.ever | self.now) - kept
+        unchanged = self.now if self.always is None else self.always & self.now
+        return (self.ever | self.now) - unchanged
 
-    def gained(self, place: str) -> bool:
-        """Whether the reader may not know that it sees this."""
-        return is_visible(self.now, place) and not is_visible(self.always, place)
+    def gained(self, namespace: str) -> bool:
+        """Whether the client may not have received the objects of a namespace that is visible."""
+        return is_visible(self.now, namespace) and not is_visible(self.always, namespace)
 
-    def lost(self, place: str) -> bool:
-        """Whether the reader may not know that it no longer sees this."""
-        return is_visible(self.ever, place) and not is_visible(self.now, place)
+    def lost(self, namespace: str) -> bool:
+        """Whether the client may still have objects of a namespace that is no longer visible."""
+        return is_visible(self.ever, namespace) and not is_visible(self.now, namespace)
 
 
 class Visibility(Protocol):
-    """One reader's. It is alive: `places` are those of now."""
+    """The namespaces that one user may see. `namespaces` is always current."""
 
     @property
     def namespaces(self) -> VisibleNamespaces: ...
 
-    def change_since(self, rv: int, told: tuple[float, float]) -> VisibilityChange | None:
-        """What has changed for a reader who was told everything up to `rv`, the last of it between these two times of
-        the monotonic clock; rather too much than too little. None if that can no longer be told."""
+    def change_since(self, rv: int, sent: tuple[float, float]) -> VisibilityChange | None:
+        """The change for a client that received all events up to `rv`, the last of them between the two monotonic times
+        `sent`. It may report too much, never too little. None if it cannot be computed any more."""
         ...
 
     def subscribe(self, callback: Callable[[VisibilityChange], None]) -> Callable[[], None]:
-        """Have `callback` called, synchronously, with every change from now on; the result ends that."""
+        """Call `callback` synchronously with every change from now on. Returns a function that ends the
+        subscription."""
         ...
 
 
 class VisibilitySource(Protocol):
+    """Determines which namespaces each user may see."""
+
     async def for_user(self, user: User) -> Visibility:
-        """Raises StatusError if it cannot be told at present."""
+        """The user's visibility. Raises StatusError if it cannot be determined at present."""
         ...
 
 
@@ -80,11 +87,12 @@ def intersection(one: VisibleNamespaces, other: VisibleNamespaces) -> VisibleNam
 
 
 def namespace_of(resource: Resource, key: Key) -> str:
+    """The namespace that decides whether an object is visible."""
     return key.namespace if resource.namespaced else key.name
 
 
 def key_ranges(resource: Resource, namespaces: Iterable[str]) -> list[tuple[Key, Key]]:
-    """The keys of what is in these places, in order."""
+    """The key ranges of the objects in `namespaces`, in order."""
     if resource.namespaced:
         return [(Key(place, ""), Key(f"{place}\0", "")) for place in sorted(namespaces)]
     return [(Key("", place), Key("", f"{place}\0")) for place in sorted(namespaces)]

@@ -1,4 +1,4 @@
-"""What a watch is told when its reader comes to see more, or less, than before (ATTACK-05). Pure."""
+"""Computes the events of a watch whose user may see more or fewer namespaces than before (ATTACK-05). Pure."""
 
 from __future__ import annotations
 
@@ -18,29 +18,32 @@ def visibility_events(
     cache_rv: int,
     never_seen: Collection[Key] = (),
 ) -> list[VisibilityEvent]:
-    """ADDED of what has come into sight, and of what has left it DELETED, with no more than the name of it. The
-    reader has never been told of what is `unknown`. `cache_rv` is how far the cache is."""
-    told = []
+    """ADDED for objects that became visible, and DELETED, with nothing but the object's identity, for objects that are
+    no longer visible. Objects in `never_seen` were never sent to the client. `cache_rv` is the cache's current
+    resourceVersion."""
+    events = []
     for obj in objects:
-        place = namespace_of(resource, obj.key)
-        if change.gained(place):
-            told.append(VisibilityEvent("ADDED", obj, cache_rv))
-        elif change.lost(place) and obj.key not in never_seen:
-            told.append(_deletion(resource, obj, change, cache_rv))
-    return told
+        namespace = namespace_of(resource, obj.key)
+        if change.gained(namespace):
+            events.append(VisibilityEvent("ADDED", obj, cache_rv))
+        elif change.lost(namespace) and obj.key not in never_seen:
+            events.append(_deletion(resource, obj, change, cache_rv))
+    return events
 
 
 def deletions_while_away(
     resource: Resource, missed: Sequence[Event], change: VisibilityChange, *, cache_rv: int
 ) -> list[VisibilityEvent]:
-    """DELETED of what has left both sight and the cache while the reader was away."""
+    """DELETED for objects that were deleted, and whose namespaces became invisible, while the client had no watch."""
     new = created_keys(missed)
-    gone = [event.object for event in missed if event.type == "DELETED" and event.object.key not in new]
-    return [_deletion(resource, obj, change, cache_rv) for obj in gone if change.lost(namespace_of(resource, obj.key))]
+    deleted = [event.object for event in missed if event.type == "DELETED" and event.object.key not in new]
+    return [
+        _deletion(resource, obj, change, cache_rv) for obj in deleted if change.lost(namespace_of(resource, obj.key))
+    ]
 
 
 def created_keys(missed: Sequence[Event]) -> frozenset[Key]:
-    """What was not there yet when the reader left."""
+    """The keys of objects that were created while the client had no watch."""
     return frozenset(event.object.key for event in missed if event.previous is None)
 
 

@@ -1,4 +1,4 @@
-"""Waiting until something that a synchronous writer moves on has come far enough."""
+"""Lets coroutines wait for a condition that synchronous code makes true."""
 
 from __future__ import annotations
 
@@ -7,18 +7,20 @@ from collections.abc import Callable
 
 
 class WaitUntil:
+    """Like asyncio.Condition, but `notify` is synchronous and takes no lock."""
+
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
 
     def notify(self) -> None:
-        """To be called after anything that a waiter's condition looks at has changed."""
+        """Let all waiters check their conditions again. To be called after any change that a condition depends on."""
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
                 future.set_result(None)
 
     async def wait(self, condition: Callable[[], bool], timeout: float) -> bool:
-        """Whether `condition` came true within `timeout` seconds."""
+        """Wait until `condition` is true, at most `timeout` seconds. Returns whether it is."""
         try:
             async with asyncio.timeout(timeout):
                 while not condition():

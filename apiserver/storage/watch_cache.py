@@ -1,6 +1,6 @@
-"""The watch cache: the current objects of one kind, encoded, with their recent history; every read is served here.
+"""The watch cache: the current objects of one resource, encoded, and their recent history. All reads are served here.
 
-One writer feeds it synchronously, in resourceVersion order. Nothing here parses or encodes an object for a reader.
+A single writer feeds it synchronously, in resourceVersion order. Reads neither parse nor encode objects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from apiserver.encoding.encoded_object import CachedObject, at_version, encode
 from apiserver.meta import errors
 from apiserver.meta.resource import Key, Resource
 from apiserver.request.options import EXACT, ListOptions, WatchOptions
-from apiserver.storage import pagination as paging
+from apiserver.storage import pagination
 from apiserver.storage.event_history import Event, EventHistory, EventType, HistoryLimits, VisibilityEvent
 from apiserver.storage.pagination import LATEST, CacheState, ContinueToken, Page, Snapshots
 from apiserver.storage.pending_writes import PendingWrites
@@ -52,7 +52,7 @@ class WatchCache:
         clock: Callable[[], float] = time.monotonic,
         bookmark_interval: float = 60.0,
     ) -> None:
-        """`bookmark_interval` is in seconds; up to a quarter of it is added by chance."""
+        """`bookmark_interval` is in seconds; a random delay of up to a quarter of it is added."""
         self.resource = resource
         self.ready = False
         self.rv = 0
@@ -69,16 +69,17 @@ class WatchCache:
         self._visibility_subscriptions: dict[CacheWatcher, Callable[[], None]] = {}
         self._listeners: list[EventListener] = []
 
-    # What the writer calls.
+    # Called by the writer.
 
     def replace(self, objects: Sequence[CachedObject], rv: int) -> None:
-        """Hold exactly `objects`, as listed at `rv`: the difference becomes events. The first call makes the cache
-        ready. A list that contradicts what is held (an older one, of a restored host) ends all watches with 410."""
+        """Replace the content by `objects`, listed at `rv`; watches receive the difference as events. The first call
+        makes the cache ready. A list that is older than the cache, from a cluster that was restored from a backup, ends
+        all watches with 410."""
         for _ in self._replace(objects, rv):
             pass
 
     async def replace_cooperatively(self, objects: Sequence[CachedObject], rv: int) -> None:
-        """The same, with turns for others in between, who see the changes one after the other."""
+        """As `replace`, but yields to the event loop; meanwhile readers see the changes one after the other."""
         async for _ in iterate_cooperatively(self._replace(objects, rv), clock=self._clock):
             pass
 
@@ -95,39 +96,40 @@ class WatchCache:
         self._changes.notify()
 
     def apply(self, type_: EventType, obj: CachedObject) -> None:
-        """Take one change. A deletion's `obj` has the last content and the deletion's resourceVersion. What is not
-        later than the cache has been seen before and changes nothing (WIRE-F17)."""
+        """Apply one change. The `obj` of a deletion has the last content and the resourceVersion of the deletion. A
+        change that is not later than the cache was applied before and is ignored (WIRE-F17)."""
         if obj.rv <= self.rv:
             return
-        held = self._index.get(obj.key)
+        current = self._index.get(obj.key)
         if type_ == "DELETED":
-            if held is not None:
-                self._commit(Event("DELETED", obj, held, self._clock()))
+            if current is not None:
+                self._commit(Event("DELETED", obj, current, self._clock()))
         else:
-            if held is not None and held.uid != obj.uid:
-                # a deletion was not told of; it happened at some version in between (WIRE-F19)
-                gone = at_version(self.resource, held, self.rv + 1)
-                self._commit(Event("DELETED", gone, held, self._clock()))
-                held = None
-            self._commit(Event("MODIFIED" if held is not None else "ADDED", obj, held, self._clock()))
+            if current is not None and current.uid != obj.uid:
+                # the event of the deletion is missing; it happened at some version in between (WIRE-F19)
+                deleted = at_version(self.resource, current, self.rv + 1)
+                self._commit(Event("DELETED", deleted, current, self._clock()))
+                current = None
+            self._commit(Event("MODIFIED" if current is not None else "ADDED", obj, current, self._clock()))
         self.advance(obj.rv)
 
     def advance(self, rv: int) -> None:
-        """Nothing happened up to `rv` but what the cache knows: a bookmark of its source."""
+        """The cache is complete up to `rv`: its source sent a bookmark."""
         self.rv = max(self.rv, rv)
         self._changes.notify()
 
     def subscribe(self, callback: EventListener) -> Callable[[], None]:
-        """Have `callback` called, synchronously, with every change from now on; the result ends that."""
+        """Call `callback` synchronously with every change from now on. Returns a function that ends the
+        subscription."""
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback)
 
     def expect_version(self, rv: int) -> None:
-        """The next read waits for `rv`: what this process wrote, it reads."""
+        """Let reads wait for `rv`, so that this process reads its own writes."""
         self._pending_writes.expect_version(rv)
 
     def expect_deletion(self, key: Key, uid: str) -> None:
-        """The same for a deletion whose resourceVersion is not known."""
+        """Let reads wait for a deletion whose resourceVersion is not known."""
         self._pending_writes.expect_deletion(key, uid)
 
     def close(self) -> None:
@@ -135,7 +137,7 @@ class WatchCache:
         for watch in self._watcher_index:
             watch.end()
 
-    # What readers call.
+    # Called by readers.
 
     def __len__(self) -> int:
         return len(self._items)
@@ -156,32 +158,35 @@ class WatchCache:
         return self._index.get(key)
 
     async def wait_for_own_writes(self) -> None:
-        """Wait for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
+        """Wait until the cache has the writes of this process. Raises TooLargeResourceVersion after 3 seconds
+        (WIRE-D63)."""
         await self.wait_for(0)
 
     async def wait_for(self, rv: int) -> None:
-        """Wait for `rv`, and for what this process wrote. Raises TooLargeResourceVersion after 3 seconds (WIRE-D63)."""
+        """Wait until the cache has `rv` and the writes of this process. Raises TooLargeResourceVersion after 3 seconds
+        (WIRE-D63)."""
 
-        def arrived() -> bool:
+        def is_current() -> bool:
             return self.rv >= rv and self._pending_writes.all_observed(self.rv, self._index)
 
-        if not arrived() and not await self._changes.wait(arrived, _CATCH_UP_SECONDS):
+        if not is_current() and not await self._changes.wait(is_current, _CATCH_UP_SECONDS):
             raise errors.TooLargeResourceVersion(max(rv, self._pending_writes.rv, self.rv + 1), self.rv)
 
     async def get(self, key: Key, *, at_least: int = 0) -> CachedObject | None:
-        """Raises TooManyRequests while the cache is being filled, TooLargeResourceVersion; so do list and watch."""
+        """The object, not older than `at_least`. Like `list` and `watch`, raises TooManyRequests until the cache is
+        ready, and TooLargeResourceVersion."""
         await self._wait_until_ready()
         await self.wait_for(at_least)
         return self._index.get(key)
 
     async def list(self, namespace: str, options: ListOptions, *, visible: VisibleNamespaces = None) -> Page:
-        """WIRE-D59 to WIRE-D62; what is elsewhere than in `places` is as if it were not there. Raises Expired,
-        BadRequest for a continue token that is none."""
+        """A list or one page of it (WIRE-D59 to WIRE-D62), restricted to the `visible` namespaces. Raises Expired, and
+        BadRequest for an invalid continue token."""
         await self._wait_until_ready()
         selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
         keys = selection.range(self.resource)
         if options.continue_token:
-            token = paging.decode_token(options.continue_token, namespaced=self.resource.namespaced)
+            token = pagination.decode_token(options.continue_token, namespaced=self.resource.namespaced)
             state = await self._state_for_token(token)
             keys = max(keys[0], token.start), keys[1]
             return self._page(state, keys, selection, options.limit, visible)
@@ -193,26 +198,26 @@ class WatchCache:
             if exact is None:
                 raise errors.Expired("The resourceVersion for the provided list is too old.")
             state = exact
-        # resourceVersion "0" means whatever is at hand, and that is everything
+        # resourceVersion "0" allows any state, and as in kube-apiserver the limit is then ignored
         limit = options.limit if options.resource_version != 0 else 0
         return self._page(state, keys, selection, limit, visible)
 
     async def watch(
         self, namespace: str, options: WatchOptions, *, visibility: Visibility | None = None
     ) -> CacheWatcher:
-        """WIRE-F8 to WIRE-F14; what is out of `visibility` is as if it were not there. Raises Expired."""
+        """Open a watch (WIRE-F8 to WIRE-F14), restricted to the namespaces that `visibility` allows. Raises Expired."""
         await self._wait_until_ready()
         selection = SelectionPredicate(namespace, options.label_selector, options.field_selector)
         rv = options.resource_version or 0
         initial = options.send_initial_events or (options.send_initial_events is None and not rv)
         if initial:
             await self.wait_for(rv)
-        places = visibility.namespaces if visibility is not None else None
+        visible = visibility.namespaces if visibility is not None else None
         if initial:
-            start = self._start_with_state(selection, options, places)
+            start = self._start_with_state(selection, options, visible)
         else:
             start = self._start_after(selection, rv, visibility)
-        # from here to the entry into the audience nothing may be awaited, or a change would be missed
+        # nothing may be awaited before the watch is added to the index, or it would miss a change
         watch = CacheWatcher(
             resource=self.resource,
             selection=selection,
@@ -240,37 +245,33 @@ class WatchCache:
             raise errors.TooManyRequests("storage is (re)initializing", retry_after=1)
 
     def _start_with_state(
-        self, selection: SelectionPredicate, options: WatchOptions, places: VisibleNamespaces
+        self, selection: SelectionPredicate, options: WatchOptions, visible: VisibleNamespaces
     ) -> WatchStart:
-        items = self._select(self._state(), selection.range(self.resource), selection, places)
+        items = self._select(self._state(), selection.range(self.resource), selection, visible)
         return WatchStart(initial=items, send_initial_events_end=options.allow_bookmarks, after=self.rv)
 
     def _start_after(self, selection: SelectionPredicate, rv: int, visibility: Visibility | None) -> WatchStart:
-        """A start at `rv`; at the present for 0."""
+        """Start after `rv`, or after the current version if it is 0."""
         start = rv or self.rv
         missed = self._history.events_after(start)
         if missed is None:
             raise errors.Expired(f"too old resource version: {rv} ({self._history.since})")
         first, end = selection.range(self.resource)
-        concerned = [event for event in missed if first <= event.object.key and (end is None or event.object.key < end)]
+        in_range = [event for event in missed if first <= event.object.key and (end is None or event.object.key < end)]
         if visibility is None or not rv:
-            return WatchStart(missed=concerned, after=start)
+            return WatchStart(missed=in_range, after=start)
         change = visibility.change_since(rv, self._history.interval_of(rv))
         if change is None:
-            raise errors.Expired(f"too old resource version: {rv} (who may see what has changed too often since)")
-        cache_rv, unknown = self.rv, created_keys(missed)
-        gone = deletions_while_away(self.resource, missed, change, cache_rv=cache_rv)
-        return WatchStart(
-            missed=concerned,
-            after=start,
-            visibility_events=[*gone, *self._visibility_events(selection, change, unknown=unknown)],
-        )
+            raise errors.Expired(f"too old resource version: {rv} (the user's visibility has changed too often since)")
+        deletions = deletions_while_away(self.resource, missed, change, cache_rv=self.rv)
+        others = self._visibility_events(selection, change, never_seen=created_keys(missed))
+        return WatchStart(missed=in_range, after=start, visibility_events=[*deletions, *others])
 
     def _visibility_events(
-        self, selection: SelectionPredicate, change: VisibilityChange, *, unknown: Collection[Key] = ()
+        self, selection: SelectionPredicate, change: VisibilityChange, *, never_seen: Collection[Key] = ()
     ) -> Sequence[VisibilityEvent]:
         objects = self._select(self._state(), selection.range(self.resource), selection, change.affected)
-        return visibility_events(self.resource, objects, change, cache_rv=self.rv, never_seen=unknown)
+        return visibility_events(self.resource, objects, change, cache_rv=self.rv, never_seen=never_seen)
 
     def _state(self) -> CacheState:
         return CacheState(self.rv, tuple(self._items))
@@ -282,41 +283,43 @@ class WatchCache:
         await self.wait_for(token.rv)
         state = self._state_at(token.rv)
         if state is None:
-            raise errors.Expired(_EXPIRED_TOKEN, continue_token=paging.encode_token(ContinueToken(LATEST, token.start)))
+            raise errors.Expired(
+                _EXPIRED_TOKEN, continue_token=pagination.encode_token(ContinueToken(LATEST, token.start))
+            )
         return state
 
     def _state_at(self, rv: int) -> CacheState | None:
-        """The state at `rv`, which is not in the future; None if it cannot be told any more."""
+        """The state at `rv`, which is not in the future; None if the history does not reach back to it."""
         state = self._snapshots.get(rv)
         if state is None:
             events = self._history.events_after(rv)
             if events is None:
                 return None
-            state = paging.rewind(self._state(), events, rv) if events else CacheState(rv, tuple(self._items))
+            state = pagination.rewind(self._state(), events, rv) if events else CacheState(rv, tuple(self._items))
         return state
 
     def _select(
-        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, places: VisibleNamespaces
+        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, visible: VisibleNamespaces
     ) -> Sequence[CachedObject]:
-        items = state.in_range(keys, self.resource, places)
+        items = state.in_range(keys, self.resource, visible)
         return items if selection.matches_everything else [obj for obj in items if selection.matches(obj)]
 
     def _page(
-        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, limit: int, places: VisibleNamespaces
+        self, state: CacheState, keys: KeyRange, selection: SelectionPredicate, limit: int, visible: VisibleNamespaces
     ) -> Page:
-        items = state.in_range(keys, self.resource, places)
+        items = state.in_range(keys, self.resource, visible)
         total = len(items)
         if not selection.matches_everything:
             items = [obj for obj in items if selection.matches(obj)]
         if not limit or len(items) <= limit:
             return Page(items, state.rv)
         self._snapshots.keep(state)
-        shown = items[:limit]
-        token = paging.encode_token(ContinueToken(state.rv, paging.next_key(shown[-1].key)))
-        return Page(shown, state.rv, token, total - limit if selection.matches_everything else None)
+        page_items = items[:limit]
+        token = pagination.encode_token(ContinueToken(state.rv, pagination.next_key(page_items[-1].key)))
+        return Page(page_items, state.rv, token, total - limit if selection.matches_everything else None)
 
     def _commit(self, event: Event, *, publish: bool = True) -> None:
-        """Make `event` part of the state; with `publish` of the history too, and tell the watches that it concerns."""
+        """Apply `event` to the current state; with `publish`, also add it to the history and send it to watches."""
         self._store(event)
         if publish:
             self.rv = event.rv
@@ -330,20 +333,20 @@ class WatchCache:
     def _store(self, event: Event) -> None:
         key = event.object.key
         position = bisect_left(self._items, key, key=_by_key)
-        held = self._index.get(key)
-        if held is not None:
-            held.drop_gzip_blocks()
+        replaced = self._index.get(key)
+        if replaced is not None:
+            replaced.drop_gzip_blocks()
         if event.type == "DELETED":
             del self._index[key], self._items[position]
             self._pending_writes.deletion_observed(key, event.object.uid)
-        elif held is not None:
+        elif replaced is not None:
             self._index[key] = self._items[position] = event.object
         else:
             self._index[key] = event.object
             self._items.insert(position, event.object)
 
     def _reset(self, rv: int) -> None:
-        # until all is as it was listed, there is no version of which it could be said
+        # until the new list is applied completely, the content belongs to no resourceVersion
         self.ready = False
         self._history = EventHistory(self._limits, rv)
         self._snapshots.clear()

@@ -1,4 +1,4 @@
-"""One client's watch: what it is still to be told, bounded, in order, with bookmarks and an end."""
+"""One client's watch: a bounded queue of events in order, with bookmarks, a deadline and an end."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _JITTER = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Everything up to `rv` has been sent (WIRE-F16)."""
+    """All events up to `rv` have been sent (WIRE-F16)."""
 
     rv: int
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Bookmark:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why the watch cannot go on; the last thing it sends (WIRE-F14)."""
+    """The error that ends a watch; nothing is sent after it (WIRE-F14)."""
 
     error: StatusError
 
@@ -44,9 +44,9 @@ WatchItem = Event | Bookmark | Failure
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchStart:
-    """How a watch begins: with ADDED of `initial`, a bookmark that marks their end if `send_initial_events_end`, then
-    what of `missed` is news; events up to `after` are none of its business. `disclosed` is what the reader came to see,
-    or no longer sees, while there was no watch."""
+    """The start of a watch: ADDED events of `initial`, a bookmark after them if `send_initial_events_end`, the events
+    of `missed` that are later than `after`, then `visibility_events`: the changes of the user's visibility since the
+    client's last watch. Later events are sent only if they are later than `after`, too."""
 
     initial: Sequence[CachedObject] = ()
     send_initial_events_end: bool = False
@@ -56,11 +56,11 @@ class WatchStart:
 
 
 class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
-    """Iterates over batches of what is to be sent.
+    """Iterates over batches of events to send.
 
-    An empty batch comes at least every 15 seconds, so that the reader can look whether its client is still there.
-    The iteration ends at the deadline, after `end`, after a Failure, and when the reader falls so far behind that
-    the history no longer holds what comes next (WIRE-F20).
+    It yields an empty batch at least every 15 seconds, so that the reader can check whether its client is connected.
+    The iteration ends at the deadline, after `end`, after a Failure, and when the reader falls so far behind that the
+    history has dropped its next event (WIRE-F20).
     """
 
     def __init__(
@@ -75,8 +75,8 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         timeout_seconds: float | None,
         visibility: Visibility | None = None,
     ) -> None:
-        """`current_rv` tells how far the cache is, `on_close` is called once when the watch is over; without a
-        `bookmark_interval` there are no bookmarks. Of what is out of `visibility` nothing is told."""
+        """`current_rv` returns the cache's resourceVersion. `on_close` is called once, when the watch ends. Without a
+        `bookmark_interval` there are no bookmarks. Only objects that `visibility` allows are sent."""
         self._resource = resource
         self.selection = selection
         self._visibility = visibility
@@ -90,12 +90,12 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         self._wake: asyncio.Future[None] | None = None
         self._wait_until = 0.0
         self._timer: asyncio.Handle | None = None
-        # when it rings: uvloop's handles do not know
+        # uvloop's timer handles do not expose their time
         self._timer_due = 0.0
         self._on_terminate: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
         self._time = self._loop.time
-        # WIRE-F4: watches that began together shall not all end together
+        # watches that started together must not all end together (WIRE-F4)
         seconds = timeout_seconds or random.uniform(_DEFAULT_SECONDS, 2 * _DEFAULT_SECONDS)
         self.deadline = self._time() + seconds
         self._bookmark_interval = bookmark_interval
@@ -105,21 +105,21 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         self.add_visibility_events(start.visibility_events)
 
     def add(self, event: Event) -> None:
-        """Take a change into account: called by the cache, in resourceVersion order."""
+        """Queue a change if the watch selects it. Called by the cache, in resourceVersion order."""
         if event.rv <= self._after or self._ended:
             return
         if self._visibility is not None and not is_visible(
             self._visibility.namespaces, namespace_of(self._resource, event.object.key)
         ):
             return
-        shown = self.selection.event_for_client(event, self._resource)
-        if shown is not None:
-            self._pending.append(shown)
+        selected = self.selection.event_for_client(event, self._resource)
+        if selected is not None:
+            self._pending.append(selected)
             self._notify()
 
     def add_visibility_events(self, events: Sequence[VisibilityEvent]) -> None:
-        """Take into account that the reader sees more, or less. A bookmark follows, because these events have
-        versions of their own and say nothing of how far the watch is."""
+        """Queue the events of a changed visibility. A bookmark follows, because the resourceVersions of these events do
+        not say from where the watch can resume."""
         if not events or self._ended:
             return
         self._pending.extend(events)
@@ -128,8 +128,8 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         self._notify()
 
     def terminate_if_behind(self, since: int) -> None:
-        """End the watch if what it is to send next is older than all that the history holds: its reader is stuck,
-        and what it waits for must not be kept for it alone."""
+        """End the watch if the history has dropped its next event: the client does not read, and its pending events
+        must not be kept in memory for it alone."""
         first = self._pending[0] if self._pending else None
         if isinstance(first, Event) and _cache_rv_of(first) <= since and not self._ended:
             self._pending.clear()
@@ -138,18 +138,19 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
                 self._on_terminate()
 
     def on_terminate(self, callback: Callable[[], None]) -> None:
-        """Have `callback` called when the watch is cut, for a reader that waits for its client to take more."""
+        """Call `callback` when `terminate_if_behind` ends the watch: the reader may be blocked writing to its
+        client."""
         self._on_terminate = callback
 
     def fail(self, error: StatusError) -> None:
-        """Send `error` and end."""
+        """Drop pending events, send `error` and end."""
         self._initial.clear()
         self._pending.clear()
         self._pending.append(Failure(error))
         self.end()
 
     def end(self) -> None:
-        """End cleanly, after what is already to be sent."""
+        """End cleanly, after the pending events."""
         if not self._ended:
             self._ended = True
             if self._timer is not None:
@@ -195,11 +196,11 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
     def _bookmark(self) -> list[WatchItem]:
         self._next_bookmark = self._schedule()
         rv = self._current_rv()
-        # a watch that starts in the future has been sent nothing up to its start yet
+        # a watch that starts in the future must not get a bookmark before its start
         return [Bookmark(rv)] if rv >= self._after else []
 
     def _schedule(self) -> float:
-        """When the next bookmark is due: after the interval, and again shortly before the deadline."""
+        """The time of the next bookmark: after the interval, and once more shortly before the deadline."""
         if self._bookmark_interval is None:
             return float("inf")
         now = self._time()
@@ -208,9 +209,9 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
         return min(due, last) if last > now else due
 
     async def _wait(self) -> None:
-        """Until there is something to tell, or it is time to look around."""
+        """Wait until there is an event to send, or for the idle interval, the deadline or the next bookmark."""
         self._wait_until = min(self._time() + _IDLE_SECONDS, self.deadline, self._next_bookmark)
-        # an alarm of its own for every wait would be a sixth of what telling a change costs
+        # a new timer for every wait would be a sixth of the cost of sending an event
         if self._timer is None or self._timer_due > self._wait_until:
             self._set_timer()
         self._wake = self._loop.create_future()
@@ -228,7 +229,7 @@ class CacheWatcher(AsyncIterator[Sequence[WatchItem]]):
     def _on_timer(self) -> None:
         self._timer = None
         if self._wake is not None and self._time() < self._wait_until:
-            # it was set for a wait that ended before
+            # the timer was set for an earlier wait
             self._set_timer()
         else:
             self._notify()

@@ -1,4 +1,4 @@
-"""The open watches, indexed by what they are about, so that a change costs only those that it may concern."""
+"""Indexes the open watches by namespace and name, so that an event is offered only to watches that may select it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EVERYWHERE = Key("", "")
 
 class WatcherIndex:
     def __init__(self) -> None:
-        # insertion-ordered, so that all hear in the order in which they came
+        # insertion-ordered, so that watches receive events in the order in which they were opened
         self._watches: dict[Key, dict[CacheWatcher, None]] = {}
 
     def add(self, watch: CacheWatcher) -> None:
@@ -26,7 +26,7 @@ class WatcherIndex:
             self._watches.pop(scope, None)
 
     def watchers_for(self, key: Key) -> Iterator[CacheWatcher]:
-        """The watches that a change of the object at `key` may concern. They may be added and discarded meanwhile."""
+        """The watches that may select the object at `key`. Watches may be added and discarded during the iteration."""
         for scope in dict.fromkeys((_EVERYWHERE, Key(key.namespace, ""), Key("", key.name), key)):
             yield from list(self._watches.get(scope, ()))
 
@@ -39,5 +39,5 @@ class WatcherIndex:
 
 
 def _scope(watch: CacheWatcher) -> Key:
-    """A namespace, a name, both or neither: what is not said is empty."""
+    """The namespace and name that the watch is restricted to; either is empty if it is not."""
     return Key(watch.selection.namespace, watch.selection.name)

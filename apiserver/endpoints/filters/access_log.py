@@ -1,4 +1,4 @@
-"""A line in the log for every request. Headers are never logged, so no credential can be."""
+"""Logs one line per request. Headers are never logged (except User-Agent), so that no credential is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AGENT_LIMIT = 256
 
 
 class AccessLog:
-    """Logs at INFO; probes that succeed at DEBUG only."""
+    """Logs at level INFO, and successful probes at level DEBUG."""
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         status = 0
@@ -25,7 +25,7 @@ class AccessLog:
             status = response.status
             return response
         finally:
-            # 0: the client went away, or the connection was cut in the middle of the answer
+            # status 0 means that the client disconnected, or the connection was aborted in the middle of the response
             quiet = status == 200 and context.info.path.startswith(_QUIET_PATHS)
             level = logging.DEBUG if quiet else logging.INFO
             if _LOG.isEnabledFor(level):

@@ -1,4 +1,4 @@
-"""Tells the audit log of a request's stages: received, started (watches), complete or panicked (WIRE-I17)."""
+"""Emits an audit event for each stage of a request: received, started (watches), complete or panic (WIRE-I17)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from apiserver.request.context import Handler, RequestContext
 _NO_CREDENTIALS = "Authentication failed, no credentials provided"
 
 AuditSink = Callable[[audit.Event], None]
-"""Takes an event; must not block."""
+"""Receives audit events. It must not block."""
 
 
 class Audit:
@@ -43,12 +43,12 @@ class Audit:
         return response
 
     def authentication_failed(self, context: RequestContext, error: StatusError) -> None:
-        """Authentication has failed: one event, by nobody, as Kubernetes has it."""
+        """Emit the event of a request whose authentication failed: as in Kubernetes a single one, without a user."""
         status = {"message": attempted_credentials(context), "code": error.code}
         self._emit(context, "ResponseStarted", status, identified=False)
 
     def _response_started(self, context: RequestContext, response: web.StreamResponse) -> None:
-        # a refusal that comes instead of a stream is complete already
+        # an error response instead of a stream gets ResponseComplete only
         if response.status == 200:
             self._emit(context, "ResponseStarted", {"code": 200})
 
@@ -61,7 +61,7 @@ class Audit:
 
 
 def attempted_credentials(context: RequestContext) -> str:
-    """The kinds of credentials of a request that no one is known by."""
+    """The message of a request whose authentication failed; it names the kinds of credentials that were sent."""
     kinds = []
     scheme, _, value = context.http.headers.get("Authorization", "").strip().partition(" ")
     if value and scheme.lower() in ("basic", "bearer"):

@@ -1,4 +1,4 @@
-"""Finds out who asks. A request that hides identity headers from a proxy is refused (ATTACK-03)."""
+"""Authenticates the caller. A request whose Connection header names identity headers is rejected (ATTACK-03)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.request.context import Handler, RequestContext, User
 
 class RequestAuthenticator(Protocol):
     async def authenticate(self, context: RequestContext) -> User:
-        """Raises StatusError."""
+        """The user that sent the request. Raises StatusError."""
         ...
 
 
@@ -23,9 +23,10 @@ def _ignore_result(result: str) -> None:
 
 
 class Authentication:
-    """`config` gives the request-header settings, whose header names count as identity headers.
+    """Sets the user of the request context.
 
-    `observe` is told of each attempt: success, failure or error; `on_failure` of requests that end here.
+    `config` returns the request-header settings: the headers that they name are identity headers. `observe` is called
+    with the result of each attempt: success, failure or error. `on_failure` is called for each rejected request.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class Authentication:
         return user
 
     def _check_connection_header(self, values: list[str]) -> None:
-        """Proxies drop the headers that Connection names; naming one of these is an attempt to shed an identity."""
+        """Proxies drop the headers that Connection names. A client that names an identity header tries to make a proxy
+        drop the identity."""
         named = [name.strip().lower() for value in values for name in value.split(",")]
         hidden = [name for name in named if name == "authorization" or name.startswith("impersonate-")]
         if hidden or has_identity_headers(named, self._config()):

@@ -1,4 +1,4 @@
-"""May the caller do this? Asked before anything is looked up, so that a 404 tells strangers nothing (WIRE-B16)."""
+"""Authorizes requests before anything is looked up, so that unauthorized callers cannot tell a 404 (WIRE-B16)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _REASON = "authorization.k8s.io/reason"
 
 
 class Authorization:
-    """Raises Denied; annotates the audit event with the decision (WIRE-B17)."""
+    """Annotates the audit event with the decision (WIRE-B17). Raises AccessDenied."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer

@@ -1,4 +1,4 @@
-"""What every request goes through before its handler, in run order; a file a filter (WIRE-I1)."""
+"""Builds the chain of filters that every request passes before its handler, in the order of Kubernetes (WIRE-I1)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from apiserver.request.request_info import RequestInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterConfig:
-    """What the filters depend on. Without an `audit` sink nothing is audited.
+    """The dependencies of the filters. Without an `audit` sink there are no audit events.
 
-    `impersonation` is off behind an aggregator, which has consumed the headers. `served` tells whether a request is
-    about a resource that there is.
+    `impersonation` is off behind an aggregator, which has consumed the headers. `served` returns whether the request's
+    resource exists.
     """
 
     authenticator: RequestAuthenticator
@@ -41,7 +41,7 @@ class FilterConfig:
 
 
 def build_filters(config: FilterConfig) -> list[Filter]:
-    """The filters, the first to run first. The application also needs `headers.install`."""
+    """The filters in the order in which they run. The application also needs `response_headers.install`."""
     audit = Audit(config.audit, config.metrics) if config.audit is not None else None
     authentication = Authentication(
         config.authenticator,

@@ -1,4 +1,4 @@
-"""The one door that errors leave by: StatusErrors become their Status, anything else a logged 500 (WIRE-I10)."""
+"""Turns exceptions into responses: a StatusError into its Status, any other into a logged 500 (WIRE-I10)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PANIC = "This request caused apiserver to panic. Look in the logs for details."
 
 
 class ErrorResponses:
-    """Raises ConnectionResetError, after cutting the connection, if the answer's head had already left."""
+    """If the response head has already been sent, aborts the connection and raises ConnectionResetError."""
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         try:
@@ -39,7 +39,7 @@ class ErrorResponses:
 
 
 def status_error_of(raised: web.HTTPException) -> errors.StatusError:
-    """aiohttp's own refusals as a Status."""
+    """The Status of an error that aiohttp raised."""
     match raised.status:
         case 404:
             return errors.UnknownPath()

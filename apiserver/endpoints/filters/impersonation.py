@@ -1,5 +1,5 @@
-"""Acting as somebody else: refused behind a cluster, which has done it already; or honoured after a check
-(WIRE-A31)."""
+"""Impersonation (WIRE-A31): rejected behind an aggregator, which has handled it already; otherwise authorized and
+applied."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _IDENTITY_GROUP = "authentication.k8s.io"
 
 
 class RejectImpersonation:
-    """For a server behind an aggregator: there these headers can only be an attempt to get around it."""
+    """For a server behind an aggregator, which consumes these headers: a request that still has them tries to bypass
+    it."""
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         if any(name.lower().startswith(_PREFIX) for name in context.http.headers):
@@ -31,7 +32,7 @@ class RejectImpersonation:
 
 
 class Impersonation:
-    """For a server that clients reach directly. `authorizer` decides on the verb `impersonate`."""
+    """For a server that clients reach directly. `authorizer` decides about the verb `impersonate`."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -39,15 +40,15 @@ class Impersonation:
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         headers = context.http.headers
         if any(name.lower().startswith(_PREFIX) for name in headers):
-            wanted = requested_user(headers)
-            for attributes in required_permissions(context.user, wanted):
+            requested = requested_user(headers)
+            for attributes in required_permissions(context.user, requested):
                 await authorize_attributes(context, self._authorizer, attributes)
-            context.impersonator, context.user = context.user, effective_user(wanted)
+            context.impersonator, context.user = context.user, effective_user(requested)
         return await next(context)
 
 
 def requested_user(headers: CIMultiDictProxy[str]) -> User:
-    """The user as the headers have it. Raises BadRequest if they name none, or more than one."""
+    """The user that the headers name. Raises BadRequest if they name none, or more than one."""
     names = [name for name in headers.getall("Impersonate-User", []) if name]
     extra: dict[str, tuple[str, ...]] = {}
     for header, value in headers.items():
@@ -57,8 +58,8 @@ def requested_user(headers: CIMultiDictProxy[str]) -> User:
     groups = tuple(headers.getall("Impersonate-Group", []))
     uid = headers.get("Impersonate-Uid", "")
     if not names:
-        asked = [name for name, given in (("groups", groups), ("uid", uid), ("userextras", extra)) if given]
-        raise BadRequest(f"requested {asked or ['users']} without impersonating a user name")
+        kinds = [kind for kind, value in (("groups", groups), ("uid", uid), ("userextras", extra)) if value]
+        raise BadRequest(f"requested {kinds or ['users']} without impersonating a user name")
     if len(names) > 1:
         raise BadRequest("the header Impersonate-User is given more than once")
     user = User(name=names[0], uid=uid, groups=groups, extra=extra)
@@ -67,35 +68,35 @@ def requested_user(headers: CIMultiDictProxy[str]) -> User:
     return user
 
 
-def required_permissions(user: User, wanted: User) -> Iterator[AccessAttributes]:
-    """What `user` must be allowed to do in order to act as `wanted`."""
-    account = _SERVICE_ACCOUNT.fullmatch(wanted.name)
+def required_permissions(user: User, requested: User) -> Iterator[AccessAttributes]:
+    """The permissions that `user` needs to impersonate `requested`."""
+    account = _SERVICE_ACCOUNT.fullmatch(requested.name)
     if account:
         yield _impersonate_attributes(
             user, resource="serviceaccounts", namespace=account["namespace"], name=account["name"]
         )
     else:
-        yield _impersonate_attributes(user, resource="users", name=wanted.name)
-    for group in wanted.groups:
+        yield _impersonate_attributes(user, resource="users", name=requested.name)
+    for group in requested.groups:
         yield _impersonate_attributes(user, resource="groups", name=group)
-    if wanted.uid:
-        yield _impersonate_attributes(user, group=_IDENTITY_GROUP, resource="uids", name=wanted.uid)
-    for key, values in wanted.extra.items():
+    if requested.uid:
+        yield _impersonate_attributes(user, group=_IDENTITY_GROUP, resource="uids", name=requested.uid)
+    for key, values in requested.extra.items():
         for value in values:
             yield _impersonate_attributes(
                 user, group=_IDENTITY_GROUP, resource="userextras", subresource=key, name=value
             )
 
 
-def effective_user(wanted: User) -> User:
-    """`wanted` with the groups that come with such a user."""
-    groups = wanted.groups
-    account = _SERVICE_ACCOUNT.fullmatch(wanted.name)
+def effective_user(requested: User) -> User:
+    """`requested` with the groups that Kubernetes adds for service accounts, anonymous and authenticated users."""
+    groups = requested.groups
+    account = _SERVICE_ACCOUNT.fullmatch(requested.name)
     if account and not groups:
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{account['namespace']}")
-    if wanted.name == ANONYMOUS.name and UNAUTHENTICATED not in groups:
+    if requested.name == ANONYMOUS.name and UNAUTHENTICATED not in groups:
         groups = (*groups, UNAUTHENTICATED)
-    return with_authenticated_group(User(name=wanted.name, uid=wanted.uid, groups=groups, extra=wanted.extra))
+    return with_authenticated_group(User(name=requested.name, uid=requested.uid, groups=groups, extra=requested.extra))
 
 
 def _impersonate_attributes(

@@ -1,4 +1,4 @@
-"""How many requests are worked on at a time; more are told to come back (WIRE-I7)."""
+"""Limits the number of concurrent requests; excess ones get 429 with Retry-After (WIRE-I7)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _READS = frozenset({"get", "list", "head"})
 _PROBES = ("/healthz", "/livez", "/readyz")
 
 
-# of the limit: no user has all the places
+# the share of the limit that one user can use
 _USER_SHARE = 0.75
 _WATCHES_PER_SLOT = 4
 
 
 class MaxInFlight:
-    """Probes, whose refusal would have a busy server restarted, and cluster admins, who may have to repair things, do
-    not count. Watches have places of their own.
+    """Allows `limit` requests at a time, and separately four times as many watches per user.
 
-    One user has no more than three quarters of the places, and four watches for each place that there is: who takes
-    more is refused, and nobody else (ATTACK-13).
+    One user can have at most three quarters of the requests, so that no user blocks the others (ATTACK-13). Probes are
+    exempt, because a rejected probe would get a busy server restarted; so are cluster admins, who may have to repair
+    it.
     """
 
     def __init__(self, limit: int, metrics: Metrics) -> None:
@@ -57,17 +57,17 @@ class MaxInFlight:
                 self._count(kind, -1)
 
     @contextmanager
-    def _slot(self, held: Counter[str], user: str, limit: int) -> Iterator[None]:
-        """Raises TooManyRequests if the user has as many as one may have."""
-        if held[user] >= limit:
+    def _slot(self, used: Counter[str], user: str, limit: int) -> Iterator[None]:
+        """Count one more request of `user`. Raises TooManyRequests if the user has `limit` already."""
+        if used[user] >= limit:
             raise self._too_many_requests()
-        held[user] += 1
+        used[user] += 1
         try:
             yield
         finally:
-            held[user] -= 1
-            if not held[user]:
-                del held[user]
+            used[user] -= 1
+            if not used[user]:
+                del used[user]
 
     def _too_many_requests(self) -> TooManyRequests:
         self._metrics.request_dropped()

@@ -1,4 +1,4 @@
-"""How long a request may take: 60 s, or what its `timeout` asks for, 34 s for writes; watches end themselves."""
+"""Limits the duration of requests to 60 s, writes to 34 s, or less if the query has `timeout`; watches are exempt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.request.context import WRITE_SECONDS, Handler, RequestContext
 
 _LIMIT: Final = 60.0
 _WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
-# Go takes both the micro sign and the Greek mu
+# Go accepts both the micro sign and the Greek mu
 _UNITS: Mapping[str, float] = {
     "ns": 1e-9,
     "us": 1e-6,
@@ -32,9 +32,9 @@ _DURATION = re.compile(f"(?P<sign>[+-]?)(?P<terms>0|(?:{_NUMBER}{_UNIT})+)", re.
 
 
 class RequestDeadline:
-    """Ends a request that takes too long with a 504 (WIRE-D29, WIRE-D72, WIRE-I9).
+    """Ends requests that take too long with a 504 (WIRE-D29, WIRE-D72, WIRE-I9).
 
-    A write whose client has gone is not cut in the middle: it ends by itself, or at its deadline.
+    A write goes on if its client disconnects, until it finishes or reaches its deadline.
     """
 
     def __init__(self, *, limit: float = _LIMIT, write_limit: float = WRITE_SECONDS) -> None:
@@ -68,23 +68,23 @@ class RequestDeadline:
     def _forget(self, task: asyncio.Task[web.StreamResponse]) -> None:
         self._abandoned.discard(task)
         if not task.cancelled():
-            # there is nobody left to tell
+            # no one waits for the result; this keeps asyncio from logging the exception
             task.exception()
 
 
-async def _with_timeout(context: RequestContext, next: Handler, limit: float, called: str) -> web.StreamResponse:
+async def _with_timeout(context: RequestContext, next: Handler, limit: float, timeout_name: str) -> web.StreamResponse:
     try:
         async with asyncio.timeout(limit) as deadline:
             return await next(context)
     except TimeoutError:
         if not deadline.expired():
             raise
-        raise Timeout(f"request did not complete within {called}") from None
+        raise Timeout(f"request did not complete within {timeout_name}") from None
 
 
 def requested_timeout(text: str, limit: float) -> float:
-    """Seconds of the `timeout` query, a Go duration; 0 and more than `limit` mean `limit`. Raises BadRequest
-    (WIRE-D72)."""
+    """The query parameter `timeout`, a Go duration, in seconds, or `limit` if it is greater or not positive. Raises
+    BadRequest (WIRE-D72)."""
     found = _DURATION.fullmatch(text)
     if found is None:
         raise BadRequest(f'invalid timeout specified in the request URL - time: invalid duration "{text}"')

@@ -1,4 +1,4 @@
-"""Counts requests and how long they took, watches by how many are open (WIRE-I14)."""
+"""Records the number and duration of requests, and the number of open watches (WIRE-I14)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from apiserver.request.request_info import RequestInfo
 
 
 class RequestMetrics:
-    """`served` tells whether a request is about a resource that there is; the names of others are not recorded."""
+    """`served` returns whether the request's resource exists; the names of other resources are not recorded."""
 
     def __init__(self, metrics: Metrics, served: Callable[[RequestInfo], bool]) -> None:
         self._metrics = metrics

@@ -1,6 +1,6 @@
-"""What every response carries: Audit-ID, Cache-Control, Warnings, and no Server header (WIRE-I2, WIRE-I6, WIRE-I11).
+"""Sets Audit-ID, Cache-Control and Warning on every response, and removes Server (WIRE-I2, WIRE-I6, WIRE-I11).
 
-A watch sends its head long before its handler is done, so headers are stamped when a response is prepared.
+A watch sends its head long before its handler returns, so the headers are set when a response is prepared.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EACH_LIMIT = 256
 
 
 class ResponseHeaders:
-    """Makes the context known to `set_headers`."""
+    """Passes the context to `set_headers`."""
 
     async def __call__(self, context: RequestContext, next: Handler) -> web.StreamResponse:
         context.http[_CONTEXT] = context
@@ -29,13 +29,13 @@ class ResponseHeaders:
 
 
 def install(app: web.Application) -> None:
-    """Have `set_headers` see every response of `app`."""
+    """Call `set_headers` for every response of `app`."""
     if set_headers not in app.on_response_prepare:
         app.on_response_prepare.append(set_headers)
 
 
 async def set_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Complete the headers of a response that is about to leave."""
+    """Complete the headers of a response that is about to be sent."""
     headers = response.headers
     headers.pop("Server", None)
     context = request.get(_CONTEXT)
@@ -47,27 +47,28 @@ async def set_headers(request: web.Request, response: web.StreamResponse) -> Non
     if context.warnings and "Warning" not in headers:
         for text in truncated_warnings(context.warnings):
             headers.add("Warning", f'299 - "{_escaped(text)}"')
-    for call in request.get(_ON_START, ()):
-        call(response)
+    for callback in request.get(_ON_START, ()):
+        callback(response)
 
 
-def on_start(context: RequestContext, call: OnStart) -> None:
-    """Have `call` told when the response's head leaves."""
-    context.http.setdefault(_ON_START, []).append(call)
+def on_start(context: RequestContext, callback: OnStart) -> None:
+    """Call `callback` when the response head is about to be sent."""
+    context.http.setdefault(_ON_START, []).append(callback)
 
 
 def truncated_warnings(warnings: Sequence[str]) -> list[str]:
-    """The warnings that fit: control characters drop one; too much text in all cuts each, then drops the rest."""
+    """Distinct warnings without control characters. If they are too long in total, each is truncated, and those that
+    still do not fit are dropped."""
     texts = list(dict.fromkeys(text for text in warnings if text.isprintable()))
     if sum(map(len, texts)) <= _TOTAL_LIMIT:
         return texts
-    kept, total = [], 0
+    fitting, total = [], 0
     for text in (text[:_EACH_LIMIT] for text in texts):
         total += len(text)
         if total > _TOTAL_LIMIT:
             break
-        kept.append(text)
-    return kept
+        fitting.append(text)
+    return fitting
 
 
 def _escaped(text: str) -> str:

@@ -1,4 +1,4 @@
-"""POST on a collection (WIRE-D26, WIRE-D34, WIRE-D74)."""
+"""The handler of create: POST on a collection or a subresource (WIRE-D26, WIRE-D34, WIRE-D74)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGrac
 
 async def create(context: RequestContext, scope: RequestScope) -> web.StreamResponse:
     storage = cast(rest.Creater, scope.storage)
-    # what can only be created is an answer, not an object that a table could name (WIRE-E16)
+    # a resource that can only be created, such as a review, is never rendered as a table (WIRE-E16)
     media = negotiate(context.http.headers.get("Accept", ""), tables=isinstance(storage, rest.Getter))
     options = parse_create_options(context.query, context.http.headers.get("User-Agent", ""))
     obj = await body.read_object(context, scope.resource, options.field_validation)
@@ -38,15 +38,15 @@ async def create(context: RequestContext, scope: RequestScope) -> web.StreamResp
 
 
 def _prepare(context: RequestContext, scope: RequestScope, obj: Object, options: WriteOptions) -> Object:
-    """The object that admission is asked about."""
+    """Prepare the object for admission."""
     body.reconcile_namespace(context, obj, scope.resource)
     obj = drop_system_fields(context, obj)
     return scope.field_manager.create(obj, manager=options.field_manager, now=meta.now_rfc3339())
 
 
 def drop_system_fields(context: RequestContext, obj: Object) -> Object:
-    """Drop what only the server sets, and owners named twice (WIRE-D34, WIRE-D45). Raises BadRequest for a
-    resourceVersion."""
+    """Drop the metadata fields that only the server sets, and duplicate ownerReferences (WIRE-D34, WIRE-D45). Raises
+    BadRequest for a resourceVersion."""
     metadata = obj["metadata"]
     if metadata.get("resourceVersion"):
         raise errors.BadRequest("resourceVersion should not be set on objects to be created")

@@ -1,4 +1,4 @@
-"""DELETE of an object and of a collection (WIRE-D87 to WIRE-D97)."""
+"""The handlers of delete and deletecollection (WIRE-D87 to WIRE-D97)."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ async def delete_collection(context: RequestContext, scope: RequestScope) -> web
 
 
 async def _delete_options(context: RequestContext, resource: Resource) -> DeleteOptions:
-    """DeleteOptions of the body, else of the query (WIRE-D87)."""
+    """The DeleteOptions of the body or, if it is empty, of the query (WIRE-D87)."""
     raw = await body.read(context)
     if not raw.strip():
         return parse_delete_options(context.query, None)
-    table = DELETE_OPTIONS if resource.protobuf else None
-    value = body.parse(raw, body.media_type(context) or "application/json", table).value
+    descriptor = DELETE_OPTIONS if resource.protobuf else None
+    value = body.parse(raw, body.media_type(context) or "application/json", descriptor).value
     accepted = ("v1", "meta.k8s.io/v1", resource.api_version)
     if (
         not isinstance(value, dict)
@@ -64,12 +64,12 @@ async def _delete_options(context: RequestContext, resource: Resource) -> Delete
 
 
 def _delete_options_document(options: DeleteOptions) -> dict[str, Any]:
-    """The options as admission sees them (WIRE-H43)."""
+    """The DeleteOptions for admission (WIRE-H43)."""
     document: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
     if options.grace_period_seconds is not None:
         document["gracePeriodSeconds"] = options.grace_period_seconds
-    wanted = options.preconditions
-    preconditions = {"uid": wanted.uid, "resourceVersion": wanted.resource_version}
+    expected = options.preconditions
+    preconditions = {"uid": expected.uid, "resourceVersion": expected.resource_version}
     if present := {key: value for key, value in preconditions.items() if value is not None}:
         document["preconditions"] = present
     if options.orphan_dependents is not None:
@@ -82,7 +82,7 @@ def _delete_options_document(options: DeleteOptions) -> dict[str, Any]:
 
 
 def _success_status(resource: Resource, obj: Object) -> Object:
-    """WIRE-D22."""
+    """The Status that answers a delete that removed the object (WIRE-D22)."""
     metadata = obj["metadata"]
     details = {"name": metadata["name"], "group": resource.group, "kind": resource.plural, "uid": metadata["uid"]}
     return {

@@ -1,4 +1,4 @@
-"""GET of an object."""
+"""The handler of get."""
 
 from __future__ import annotations
 

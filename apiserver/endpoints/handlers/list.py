@@ -1,4 +1,4 @@
-"""GET of a collection."""
+"""The handler of list."""
 
 from __future__ import annotations
 

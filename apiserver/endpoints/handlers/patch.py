@@ -1,5 +1,5 @@
-"""PATCH of an object: JSON, merge and strategic merge patch, and server-side apply (WIRE-D80 to WIRE-D86, WIRE-G16 to
-WIRE-G28)."""
+"""The handler of patch: JSON, merge and strategic merge patch, and server-side apply (WIRE-D80 to WIRE-D86, WIRE-G16
+to WIRE-G28)."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ async def patch(context: RequestContext, scope: RequestScope) -> web.StreamRespo
 
 @dataclass(frozen=True, slots=True)
 class _PatchRequest:
-    """A PATCH request. `document` is its UpdateOptions as admission sees them, `now` the time of what it changes,
-    `size` that of its body."""
+    """A PATCH request. `document` has the UpdateOptions for admission, `now` is the timestamp of the changes, and
+    `size` the size of the body in bytes."""
 
     context: RequestContext
     scope: RequestScope
@@ -88,7 +88,7 @@ class _PatchRequest:
 
 @dataclass(frozen=True, slots=True)
 class _DecodedPatch:
-    """A decoded patch that is no apply: what it makes of an object, and the strict errors in the patch itself."""
+    """A JSON, merge or strategic merge patch: a function that applies it, and the patch's own duplicate fields."""
 
     apply: Callable[[Object], Any]
     duplicates: tuple[str, ...]
@@ -96,15 +96,16 @@ class _DecodedPatch:
 
 @dataclass(frozen=True, slots=True)
 class _Patcher:
-    """A JSON, merge or strategic merge patch, tried again on a fresh object after a conflict (WIRE-D84)."""
+    """Applies a JSON, merge or strategic merge patch; after a conflict it is called again with a fresh object
+    (WIRE-D84)."""
 
     request: _PatchRequest
-    operation: _DecodedPatch
+    patch: _DecodedPatch
 
     async def __call__(self, current: Object | None) -> Object:
         assert current is not None
         request, size = self.request, json_size(current)
-        patched = await offload_if_large(partial(self.operation.apply, current), size=request.size + size)
+        patched = await offload_if_large(partial(self.patch.apply, current), size=request.size + size)
         new = await offload_if_large(partial(self._track, current, patched), size=size + json_size(patched))
         return await request.scope.mutate(request.context, "UPDATE", new, current, request.document)
 
@@ -117,7 +118,8 @@ class _Patcher:
         )
 
     def _validate_and_default(self, patched: Any) -> Object:
-        """The patched document as an object; what is wrong with it is the patch's fault (WIRE-D68, WIRE-D83)."""
+        """The patched document as a valid object. Any error in it is reported as an error of the patch (WIRE-D68,
+        WIRE-D83)."""
         resource, validation = self.request.scope.resource, self.request.options.field_validation
         body.check_size(patched)
         try:
@@ -125,7 +127,7 @@ class _Patcher:
         except errors.BadRequest as error:
             raise _invalid_patch(patched, error.message) from error
         resource.precheck(obj)
-        strict = body.strict_errors(DecodedBody(obj, self.operation.duplicates), obj, resource, validation)
+        strict = body.strict_errors(DecodedBody(obj, self.patch.duplicates), obj, resource, validation)
         if strict and validation == "Strict":
             raise _invalid_patch(patched, body.strict_text(strict))
         try:
@@ -136,7 +138,7 @@ class _Patcher:
 
 @dataclass(frozen=True, slots=True)
 class _ApplyPatcher:
-    """Server-side apply; of an object that does not exist it is a create (WIRE-G18)."""
+    """Server-side apply. It creates an object that does not exist (WIRE-G18)."""
 
     request: _PatchRequest
     configuration: DecodedBody
@@ -153,7 +155,7 @@ class _ApplyPatcher:
         return await offload_if_large(partial(drop_system_fields, context, created), size=json_size(created))
 
     def _apply(self, current: Object | None) -> Object:
-        """The object that admission is asked about."""
+        """Apply the configuration and prepare the object for admission."""
         request = self.request
         applied = self._merge(current)
         self._check_duplicates()
@@ -188,7 +190,8 @@ class _ApplyPatcher:
             self.request.context.warn(body.one_line(text))
 
     def _check_create(self, applied: Object) -> None:
-        """WIRE-D85, G18: a configuration that speaks of an object which does not exist."""
+        """Reject a create if the configuration names the uid or resourceVersion of an existing object (WIRE-D85,
+        WIRE-G18)."""
         metadata, name = applied["metadata"], self.request.key.name
         resource = self.request.scope.resource.group_resource
         if uid := metadata.get("uid"):

@@ -1,4 +1,4 @@
-"""A request's body: read with a limit, decoded, checked against the endpoint's kind and its schema (WIRE-D26 to
+"""Reads, decodes and validates request bodies: size, kind, schema and strict field validation (WIRE-D26 to
 WIRE-D38)."""
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from apiserver.serializer.decoder import DecodedBody, check_media_type, decode, 
 
 MAX_BYTES = 3 * 1024 * 1024
 MAX_VALUES = 20_000
-"""What an object may hold. It is walked several times, at about 40 microseconds a value in all (ATTACK-13)."""
+"""The limit of values in one object. A write takes about 40 microseconds per value in all (ATTACK-13)."""
 _MAX_STRICT_ERRORS = 100
 _TYPE = ("apiVersion", "kind")
 
 
 async def read(context: RequestContext, *, limit: int = MAX_BYTES) -> bytes:
-    """The whole body. Raises RequestEntityTooLarge over `limit` bytes, before it is read where a length is given."""
+    """The whole body. Raises RequestEntityTooLarge over `limit` bytes; if the request has a Content-Length, before
+    reading."""
     http = context.http
     if (http.content_length or 0) > limit:
         raise errors.RequestEntityTooLarge(f"limit is {limit}")
@@ -49,7 +50,7 @@ def media_type(context: RequestContext) -> str:
 
 
 async def read_object(context: RequestContext, resource: Resource, field_validation: str) -> Object:
-    """The object of a POST or PUT, with defaults and without unknown fields."""
+    """The object of a POST or PUT, with defaults applied and unknown fields removed."""
     content_type = media_type(context) or "application/json"
     if resource.protobuf is None or content_type != protobuf.MEDIA_TYPE:
         check_media_type(content_type)
@@ -71,10 +72,10 @@ def _decode_object(
     return validate_and_default(context, obj, resource, strict)
 
 
-def parse(raw: bytes, content_type: str, table: MessageDescriptor | None) -> DecodedBody:
-    """The value of a body: JSON, YAML, or protobuf if there is a table for it (WIRE-E18)."""
-    if table is not None and content_type == protobuf.MEDIA_TYPE:
-        return DecodedBody(protobuf.decode(raw, table))
+def parse(raw: bytes, content_type: str, descriptor: MessageDescriptor | None) -> DecodedBody:
+    """Decode a body: JSON, YAML, or protobuf if the kind has a message descriptor (WIRE-E18)."""
+    if descriptor is not None and content_type == protobuf.MEDIA_TYPE:
+        return DecodedBody(protobuf.decode(raw, descriptor))
     return decode(raw, content_type)
 
 
@@ -85,7 +86,7 @@ def check_size(value: Any) -> None:
 
 
 def check_kind(value: Any, resource: Resource) -> Object:
-    """`value` as an object of the endpoint's kind: a missing kind and apiVersion are filled in (WIRE-D31)."""
+    """Check that `value` is an object of the endpoint's kind. A missing kind or apiVersion is filled in (WIRE-D31)."""
     if not isinstance(value, dict):
         raise errors.BadRequest(f"the object provided is unrecognized (must be of type {resource.kind})")
     kind, api_version = value.get("kind") or resource.kind, value.get("apiVersion") or resource.api_version
@@ -106,22 +107,22 @@ def check_kind(value: Any, resource: Resource) -> Object:
 
 
 def validate_and_default(context: RequestContext, obj: Object, resource: Resource, strict: list[str]) -> Object:
-    """`obj` as the server goes on with it: metadata of the right types (400), no unknown fields, defaults."""
+    """Check the types of metadata (400), remove unknown fields, and apply defaults."""
     if problem := metadata_type_error(resource, obj):
         raise errors.BadRequest(f"{_cannot_be_handled(resource)}: {problem}")
     for text in strict:
         context.warn(one_line(text))
     schema = object_schema(resource)
-    settled: Object = prune(schema, obj)
-    if not isinstance(settled.get("metadata"), dict):
-        settled["metadata"] = {}
-    apply_defaults(schema, settled)
-    resource.default(settled)
-    return settled
+    pruned: Object = prune(schema, obj)
+    if not isinstance(pruned.get("metadata"), dict):
+        pruned["metadata"] = {}
+    apply_defaults(schema, pruned)
+    resource.default(pruned)
+    return pruned
 
 
 def strict_errors(document: DecodedBody, obj: Object, resource: Resource, field_validation: str) -> list[str]:
-    """What strict decoding finds wrong: unknown and duplicate fields (WIRE-D67). Nothing with `Ignore`."""
+    """The unknown and duplicate fields that strict decoding reports (WIRE-D67); none with `Ignore`."""
     if field_validation == "Ignore":
         return []
     unknown = [f'unknown field "{path}"' for path in unknown_fields(object_schema(resource), obj)]
@@ -133,7 +134,7 @@ def strict_text(strict: list[str]) -> str:
 
 
 def one_line(text: str) -> str:
-    """Strict errors of YAML have line breaks, and a header has one line."""
+    """`text` without line breaks: the strict errors of YAML have some, and a Warning header cannot."""
     return " ".join(text.split())
 
 
@@ -142,32 +143,32 @@ def _cannot_be_handled(resource: Resource) -> str:
 
 
 def reconcile_namespace(context: RequestContext, obj: Object, resource: Resource) -> None:
-    """Fill an empty namespace from the URL; one that differs is a 400 (WIRE-D36)."""
+    """Fill an empty namespace from the URL. Raises BadRequest for another one (WIRE-D36)."""
     metadata = obj["metadata"]
-    wanted = context.info.namespace if resource.namespaced else ""
-    given = metadata.get("namespace") or ""
-    if given and given != wanted:
+    expected = context.info.namespace if resource.namespaced else ""
+    namespace = metadata.get("namespace") or ""
+    if namespace and namespace != expected:
         raise errors.BadRequest("the namespace of the provided object does not match the namespace sent on the request")
-    if wanted:
-        metadata["namespace"] = wanted
+    if expected:
+        metadata["namespace"] = expected
     else:
         metadata.pop("namespace", None)
 
 
 def check_name(obj: Object, name: str, namespace: str) -> None:
-    """WIRE-D35: what an update or a patch comes to must be the object that the URL names."""
+    """Check that an updated or patched object is the one that the URL names (WIRE-D35)."""
     metadata = obj["metadata"]
-    given = metadata.get("name") or ""
-    if not given:
+    own_name = metadata.get("name") or ""
+    if not own_name:
         raise errors.BadRequest(
             f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
         )
-    if given != name:
-        raise errors.BadRequest(f"the name of the object ({given}) does not match the name on the URL ({name})")
-    given_namespace = metadata.get("namespace") or ""
-    if given_namespace and given_namespace != namespace:
+    if own_name != name:
+        raise errors.BadRequest(f"the name of the object ({own_name}) does not match the name on the URL ({name})")
+    own_namespace = metadata.get("namespace") or ""
+    if own_namespace and own_namespace != namespace:
         raise errors.BadRequest(
-            f"the namespace of the object ({given_namespace}) does not match the namespace on the request ({namespace})"
+            f"the namespace of the object ({own_namespace}) does not match the namespace on the request ({namespace})"
         )
     if namespace:
         metadata["namespace"] = namespace

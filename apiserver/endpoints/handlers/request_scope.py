@@ -1,4 +1,4 @@
-"""What a handler knows of the endpoint that it serves; made once an endpoint by the installer."""
+"""The request scope: the endpoint that a handler serves (handlers.RequestScope). The installer creates one each."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class RequestScope:
         old: Object | None,
         options: Mapping[str, Any],
     ) -> Object:
-        """The object as mutating admission leaves it, in the namespace in which it was (WIRE-H52). What was done to
-        managedFields counts only if it is valid (WIRE-G42). Raises what admission raises, and BadRequest."""
+        """Run mutating admission. It cannot change the namespace (WIRE-H52), and its changes of managedFields are
+        ignored if they are invalid (WIRE-G42). Raises BadRequest, and the errors of admission."""
         admitted = await self.admission.mutate(self._attributes(context, operation, new, old, options))
         if admitted is new:
             return new
@@ -62,7 +62,7 @@ class RequestScope:
         )
 
     def validate(self, context: RequestContext, operation: Operation, options: Mapping[str, Any]) -> rest.ValidateFunc:
-        """Validating admission of one operation, for the storage to hold around its write."""
+        """Validating admission of one operation, as the context manager that the storage enters around its write."""
 
         @asynccontextmanager
         async def validate(new: Object | None, old: Object | None) -> AsyncIterator[None]:
@@ -98,7 +98,7 @@ class RequestScope:
 
 
 def _restore_protected_metadata(context: RequestContext, admitted: Object, new: Object) -> Object:
-    """`admitted` without what admission may not have done to metadata. Raises BadRequest for another namespace."""
+    """Undo the changes of metadata that mutating admission may not make. Raises BadRequest for another namespace."""
     if problem := managed_fields_error(admitted):
         context.warn(f"{_INVALID_MANAGED_FIELDS}: {problem}")
         managed = new["metadata"].get("managedFields")
@@ -115,8 +115,8 @@ def _restore_protected_metadata(context: RequestContext, admitted: Object, new: 
 
 
 def write_options_document(kind: str, query: Query) -> dict[str, Any]:
-    """The options of a valid request as admission sees them (WIRE-H43): what was asked for, without defaults. `kind` is
-    CreateOptions or UpdateOptions; a PATCH is one or the other."""
+    """The options of a valid request for admission (WIRE-H43): those in the query, without defaults. `kind` is
+    CreateOptions or UpdateOptions; a PATCH has one or the other."""
     document: dict[str, Any] = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
     if query.all("dryRun"):
         document["dryRun"] = ["All"]

@@ -1,4 +1,4 @@
-"""PUT of an object. A missing one is a 404 (WIRE-D77)."""
+"""The handler of update: PUT of an object, 404 if it does not exist (WIRE-D77)."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ async def update(context: RequestContext, scope: RequestScope) -> web.StreamResp
     media = negotiate(context.http.headers.get("Accept", ""))
     options = parse_update_options(context.query, context.http.headers.get("User-Agent", ""))
     key = scope.key(context)
-    wanted = await body.read_object(context, scope.resource, options.field_validation)
-    size = json_size(wanted)
-    await offload_if_large(partial(check_identity, context, wanted, key), size=size)
+    sent = await body.read_object(context, scope.resource, options.field_validation)
+    size = json_size(sent)
+    await offload_if_large(partial(check_identity, context, sent, key), size=size)
     document = write_options_document("UpdateOptions", context.query)
     now = meta.now_rfc3339()
 
-    def tracked(current: Object) -> Object:
+    def track_fields(current: Object) -> Object:
         return scope.field_manager.update(
-            current, copy.deepcopy(wanted), manager=options.field_manager, now=now, subresource=scope.subresource
+            current, copy.deepcopy(sent), manager=options.field_manager, now=now, subresource=scope.subresource
         )
 
     async def change(current: Object | None) -> Object:
         assert current is not None
-        new = await offload_if_large(partial(tracked, current), size=size + json_size(current))
+        new = await offload_if_large(partial(track_fields, current), size=size + json_size(current))
         return await scope.mutate(context, "UPDATE", new, current, document)
 
     validate = scope.validate(context, "UPDATE", document)
@@ -48,8 +48,8 @@ async def update(context: RequestContext, scope: RequestScope) -> web.StreamResp
 
 
 def check_identity(context: RequestContext, obj: Object, key: Key) -> None:
-    """What a PUT has, and any patch must come to: the object that the URL names, as far as names and versions tell.
-    Raises BadRequest."""
+    """Check that a PUT's or a patched object has the name, namespace and a possible resourceVersion of the object that
+    the URL names. Raises BadRequest."""
     body.check_name(obj, key.name, key.namespace)
     _check_resource_version(obj)
     if warning := meta.dedup_owner_references(obj):
@@ -57,7 +57,7 @@ def check_identity(context: RequestContext, obj: Object, key: Key) -> None:
 
 
 def _check_resource_version(obj: Object) -> None:
-    """A resourceVersion that is no number can never have been ours (WIRE-D50)."""
+    """Raises BadRequest for a resourceVersion that is not a number (WIRE-D50)."""
     version = obj["metadata"].get("resourceVersion") or ""
     if version and not (version.isascii() and version.isdigit()):
         raise errors.BadRequest(f"invalid resource version: {version}")

@@ -1,4 +1,4 @@
-"""GET of a collection's or an object's changes: a stream of frames, a line each (WIRE-F1 to WIRE-F16)."""
+"""The handler of watch: streams events, one JSON document per line (WIRE-F1 to WIRE-F16)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from apiserver.request.options import parse_watch_options
 from apiserver.storage.event_history import Event
 from apiserver.storage.watcher import Bookmark, CacheWatcher, WatchItem
 
-# How long after its end a stream may take to reach its client.
+# How long a client may take to receive the rest of a stream after the watch has ended.
 _GRACE_SECONDS = 10.0
 _WRITE_BYTES = 256 * 1024
 
 
 OnEventsSent = Callable[[int], None]
-"""Told how many events have been sent."""
+"""Called with the number of events that have been sent."""
 
 
 def _ignore_count(events: int) -> None:
@@ -37,7 +37,8 @@ def _ignore_count(events: int) -> None:
 async def watch(
     context: RequestContext, storage: rest.Watcher, shutdown: asyncio.Event, sent: OnEventsSent = _ignore_count
 ) -> web.StreamResponse:
-    """Runs until the watch is over: at its deadline, at `shutdown`, or when the client is gone or too slow."""
+    """Stream events until the watch's deadline, until `shutdown` is set, or until the client disconnects or is too
+    slow."""
     info, resource = context.info, cast(rest.Storage, storage).resource
     media = negotiate(context.http.headers.get("Accept", ""), watch=True)
     view = view_of(resource, media, context.query.get("includeObject"))
@@ -46,15 +47,15 @@ async def watch(
     try:
         changes = await storage.watch(context, info.namespace if resource.namespaced else "", options)
     except (errors.Expired, errors.TooLargeResourceVersion) as error:
-        # clients take a refused watch for one that may be tried again; the event tells them to list anew
+        # clients retry a watch that fails with an error status; an ERROR event makes them list again
         with suppress(ConnectionError):
             await response.prepare(context.http)
             await response.write(_frame("ERROR", to_json(error.status())))
         return response
-    # a client that is gone is how most watches end
+    # most watches end because their client disconnects
     with suppress(ConnectionError):
         async with aclosing(changes):
-            # clients wait for the headers before there is anything to tell (WIRE-F1)
+            # clients wait for the headers even if there are no events yet (WIRE-F1)
             await response.prepare(context.http)
             await _serve(_Stream(context, response, sent), changes, view, shutdown)
     return response
@@ -126,7 +127,7 @@ def _is_disconnected(context: RequestContext) -> bool:
 
 
 def _abort(context: RequestContext) -> None:
-    """Drop the connection of a client that does not read."""
+    """Abort the connection of a client that does not read."""
     transport = context.http.transport
     if transport is not None:
         transport.abort()

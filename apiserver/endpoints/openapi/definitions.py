@@ -1,4 +1,4 @@
-"""OpenAPI v3 definitions of the served kinds, from what a Resource tells of them."""
+"""Generates the OpenAPI v3 definitions of the served kinds from their Resources."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from apiserver.meta.resource import Resource, Schema
 
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
-# The keywords of a schema that OpenAPI 3.0 knows: a reader drops any other but extensions, and then writes the
-# document back unequal to what it read (WIRE-C52).
+# The schema keywords of OpenAPI 3.0. Clients drop all others except extensions, and would then write the document back
+# differently (WIRE-C52).
 _KEYWORDS = frozenset(
     (
         *("title", "description", "type", "format", "default", "enum", "example", "nullable"),
@@ -25,17 +25,17 @@ _KEYWORDS = frozenset(
 
 
 def definition_name(resource: Resource) -> str:
-    """Reversed group, version and kind, as the kinds of a CRD are named: io.cert-manager.v1.Issuer (WIRE-C48)."""
+    """The reversed group, the version and the kind, as for CRDs: io.cert-manager.v1.Issuer (WIRE-C48)."""
     return f"{definition_prefix(resource.group)}.{resource.version}.{resource.kind}"
 
 
 def definition_prefix(group: str) -> str:
-    """Of the core group, whose name is empty, the name that Kubernetes uses."""
+    """The reversed group; for the core group, whose name is empty, the prefix that Kubernetes uses."""
     return ".".join(reversed(group.split("."))) if group else "io.k8s.api.core"
 
 
 def kind_definitions(resource: Resource, *, listed: bool) -> dict[str, Schema]:
-    """The kind's definition and, if it is `listed`, that of its list, by name."""
+    """The definition of the kind and, if it is `listed`, of its list, by name."""
     name = definition_name(resource)
     definitions = {name: _kind(resource)}
     if listed:
@@ -77,17 +77,18 @@ def _list(resource: Resource, name: str) -> Schema:
 
 
 def _group_version_kind(resource: Resource, kind: str) -> dict[str, Any]:
-    """A list in a schema, where an operation has one object: a reader refuses a document that mixes them (WIRE-C40)."""
+    """In a schema this extension is a list, in an operation an object; clients reject a document that mixes them
+    (WIRE-C40)."""
     entry = {"group": resource.group, "kind": kind, "version": resource.version}
     return {"x-kubernetes-group-version-kind": [entry]}
 
 
 def publish(schema: Schema) -> Schema:
-    """The schema with OpenAPI's keywords only, and no boolean where a schema may stand (WIRE-C50, WIRE-C52)."""
+    """The schema reduced to the keywords of OpenAPI, without booleans in place of schemas (WIRE-C50, WIRE-C52)."""
     published: dict[str, Any] = {}
     for keyword, value in schema.items():
         if keyword == "additionalProperties" and isinstance(value, bool):
-            # kube-controller-manager's type checker ends in a panic on it (cozystack/cozystack#2863)
+            # kube-controller-manager's type checker panics on a boolean (cozystack/cozystack#2863)
             if value:
                 published[_PRESERVE] = True
         elif keyword in _KEYWORDS or keyword.startswith("x-"):

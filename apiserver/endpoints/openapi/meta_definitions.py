@@ -1,7 +1,7 @@
-"""OpenAPI v3 definitions of the kinds that every group shares: meta/v1 and RawExtension (WIRE-C41, WIRE-C48).
+"""OpenAPI v3 definitions of the shared kinds: meta/v1 and RawExtension (WIRE-C41, WIRE-C48).
 
-Names, types, `required`, defaults and hints are those of Kubernetes, since an aggregator merges definitions by name
-and clients look some of them up by name. The descriptions are our own.
+Names, types, `required`, defaults and extensions equal those of Kubernetes, because an aggregator merges definitions by
+name, and clients look some of them up by name. The descriptions are our own.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ API_VERSION: Schema = {
 }
 KIND: Schema = {
     "type": "string",
-    "description": "What this object is, in CamelCase. It follows from the endpoint and cannot be changed.",
+    "description": "The kind of this object, in CamelCase. It is determined by the endpoint and cannot be changed.",
 }
 
 
@@ -36,7 +36,7 @@ def meta_ref(name: str) -> dict[str, Any]:
 
 
 def described_ref(description: str, name: str, **more: object) -> dict[str, Any]:
-    """A reference with words of its own: OpenAPI 3.0 ignores what stands beside $ref, hence allOf."""
+    """A reference with a description. It uses allOf, because OpenAPI 3.0 ignores keywords beside $ref."""
     return {"description": description, **more, "allOf": [meta_ref(name)]}
 
 
@@ -45,7 +45,7 @@ def _string(description: str, **more: object) -> Schema:
 
 
 def _required_string(description: str) -> Schema:
-    """A string that Go marshals even when it is empty."""
+    """A string that Go marshals even if it is empty."""
     return _string(description, default="")
 
 
@@ -74,17 +74,17 @@ def _object(description: str, properties: Mapping[str, Schema], required: Iterab
 def _with_descriptions(
     schema: Schema, description: str, fields: Mapping[str, str], definitions: Mapping[str, str]
 ) -> Schema:
-    """`schema` with words for every field. A field, or the items of a list, that have a definition refer to it."""
+    """`schema` with a description of every field. Fields and list items that have a definition refer to it."""
     properties: dict[str, Schema] = {}
     for name, each in schema["properties"].items():
-        words, definition = fields[name], definitions.get(name)
+        text, definition = fields[name], definitions.get(name)
         if definition is None:
             empty = {"default": ""} if name in schema.get("required", ()) else {}
-            properties[name] = {**each, **empty, "description": words}
+            properties[name] = {**each, **empty, "description": text}
         elif each["type"] == "array":
-            properties[name] = {**each, "items": meta_ref(definition), "description": words}
+            properties[name] = {**each, "items": meta_ref(definition), "description": text}
         else:
-            properties[name] = described_ref(words, definition)
+            properties[name] = described_ref(text, definition)
     return {**schema, "properties": properties, "description": description}
 
 
@@ -92,23 +92,23 @@ _OBJECT_META = _with_descriptions(
     OBJECT_META,
     "Metadata of an object that is stored.",
     {
-        "annotations": "Free key-value pairs for tools. They cannot be selected by.",
+        "annotations": "Arbitrary key-value pairs for tools. Selectors do not apply to them.",
         "creationTimestamp": "When the server created the object, in UTC. Read-only.",
         "deletionGracePeriodSeconds": "Seconds that a deletion may take. Read-only.",
-        "deletionTimestamp": "When deletion was asked for, in UTC. The object goes once its finalizers are empty. "
+        "deletionTimestamp": "When deletion was requested, in UTC. The object is removed once it has no finalizers. "
         "Read-only.",
-        "finalizers": "Who must act before the object goes; each removes its own entry, in any order.",
-        "generateName": "Prefix of a name that the server makes unique, if no name is given.",
+        "finalizers": "Controllers that must act before the object is removed; each removes its own entry.",
+        "generateName": "Prefix of a name that the server makes unique, if name is empty.",
         "generation": "Counts the changes of the desired state. Read-only.",
         "labels": "Key-value pairs that objects can be selected by.",
-        "managedFields": "Who manages which fields. Kept by the server.",
+        "managedFields": "The managers of each field. Maintained by the server.",
         "name": "Unique among the objects of this resource in the namespace. Cannot be changed.",
         "namespace": "The namespace that the object lives in; empty for cluster-scoped ones.",
-        "ownerReferences": "Objects that this one depends on: when all of them are gone, it is garbage. "
+        "ownerReferences": "Objects that this one depends on: when all of them are deleted, it is garbage-collected. "
         "One may be the controller.",
-        "resourceVersion": "Changes with every write. Opaque; send it back to guard against lost updates.",
+        "resourceVersion": "Changes with every write. Opaque; send it back to prevent lost updates.",
         "selfLink": "Deprecated and always empty.",
-        "uid": "Tells this object from others that had the same name at other times. Read-only.",
+        "uid": "Distinguishes this object from others that had the same name at other times. Read-only.",
     },
     {
         "creationTimestamp": "Time",
@@ -139,7 +139,7 @@ _MANAGED_FIELDS_ENTRY = _with_descriptions(
         "apiVersion": "The version that the fields are named in.",
         "fieldsType": "The format of the field set: FieldsV1.",
         "fieldsV1": "The field set.",
-        "manager": "Who manages these fields.",
+        "manager": "The name of the manager of these fields.",
         "operation": "Apply or Update.",
         "subresource": "The subresource through which they were set, if any.",
         "time": "When the set last changed.",
@@ -150,18 +150,18 @@ _MANAGED_FIELDS_ENTRY = _with_descriptions(
 _LIST_META = _object(
     "Metadata of a list.",
     {
-        "continue": _string("Token for the next part of a list that was limited; empty at its end."),
-        "remainingItemCount": _integer("How many items the following parts hold, where that is known."),
-        "resourceVersion": _string("The version that the list was read at. A watch may start from it."),
+        "continue": _string("Token for the next page of a limited list; empty on the last page."),
+        "remainingItemCount": _integer("The number of items on the following pages, if known."),
+        "resourceVersion": _string("The version at which the list was read. A watch may start from it."),
         "selfLink": _string("Deprecated and always empty."),
-        "shardInfo": described_ref("Set where the list is one shard of a collection.", "ShardInfo"),
+        "shardInfo": described_ref("Set if the list is one shard of a collection.", "ShardInfo"),
     },
 )
 
 _STATUS_DETAILS = _object(
     "More about a failure, or about what was deleted.",
     {
-        "causes": _atomic("The single causes, one a field where fields are at fault.", meta_ref("StatusCause")),
+        "causes": _atomic("The individual causes; one per field if fields are invalid.", meta_ref("StatusCause")),
         "group": _string("The group concerned."),
         "kind": _string("The kind or resource concerned."),
         "name": _string("The object's name."),
@@ -171,14 +171,14 @@ _STATUS_DETAILS = _object(
 )
 
 _STATUS = _object(
-    "The answer of a request that returns no object.",
+    "The response to a request that returns no object.",
     {
         "apiVersion": API_VERSION,
         "code": _integer("The HTTP status.", "int32"),
         "details": described_ref("More about what happened.", "StatusDetails"),
         "kind": KIND,
         "message": _string("What happened, for a human reader."),
-        "metadata": described_ref("Metadata as lists have it.", "ListMeta", default={}),
+        "metadata": described_ref("Metadata of a list.", "ListMeta", default={}),
         "reason": _string("What happened, for a program."),
         "status": _string("Success or Failure."),
     },
@@ -189,12 +189,12 @@ _DELETE_OPTIONS = _object(
     {
         "apiVersion": API_VERSION,
         "dryRun": _atomic("All: run every check, store nothing.", {"type": "string"}),
-        "gracePeriodSeconds": _integer("Seconds that the deletion may take; 0 means at once."),
-        "ignoreStoreReadErrorWithClusterBreakingPotential": _boolean("Accepted and without effect."),
+        "gracePeriodSeconds": _integer("Seconds that the deletion may take; 0 means immediately."),
+        "ignoreStoreReadErrorWithClusterBreakingPotential": _boolean("Accepted, but without effect."),
         "kind": KIND,
         "orphanDependents": _boolean("Deprecated: see propagationPolicy."),
-        "preconditions": described_ref("What must hold, or else 409 Conflict.", "Preconditions"),
-        "propagationPolicy": _string("What becomes of dependents: Orphan, Background or Foreground."),
+        "preconditions": described_ref("Conditions of the deletion; 409 Conflict if not met.", "Preconditions"),
+        "propagationPolicy": _string("How dependents are treated: Orphan, Background or Foreground."),
     },
 )
 
@@ -209,7 +209,7 @@ _API_RESOURCE = _object(
         "shortNames": _atomic("Short names for command lines.", {"type": "string"}),
         "singularName": _required_string("Its name, singular."),
         "storageVersionHash": _string("Opaque; changes with the version that objects are stored in."),
-        "verbs": _array("What can be done with it.", {"type": "string"}),
+        "verbs": _array("The verbs that it supports.", {"type": "string"}),
         "version": _string("The version of its kind, if it is not the list's."),
     },
     ("name", "singularName", "namespaced", "kind", "verbs"),
@@ -230,20 +230,20 @@ _DEFINITIONS: Mapping[str, Schema] = {
     "DeleteOptions": _DELETE_OPTIONS,
     "FieldsV1": {
         "type": "object",
-        "description": "A set of fields as a tree: f:<name> a field, k:<keys> an item of a list by its keys, "
-        "v:<value> one by its value, i:<index> one by its place, and . the node itself.",
+        "description": "A set of fields as a tree: f:<name> is a field, k:<keys> a list item by its keys, "
+        "v:<value> a list item by its value, i:<index> a list item by its index, and . the node itself.",
     },
     "ListMeta": _LIST_META,
     "ManagedFieldsEntry": _MANAGED_FIELDS_ENTRY,
     "ObjectMeta": _OBJECT_META,
     "OwnerReference": _OWNER_REFERENCE,
-    "Patch": {"type": "object", "description": "A patch; its form follows from the content type."},
+    "Patch": {"type": "object", "description": "A patch; its format depends on the content type."},
     "Preconditions": _object(
-        "What must hold of the stored object.",
-        {"resourceVersion": _string("The resourceVersion it must have."), "uid": _string("The uid it must have.")},
+        "Required properties of the stored object.",
+        {"resourceVersion": _string("The required resourceVersion."), "uid": _string("The required uid.")},
     ),
     "ShardInfo": _object(
-        "Which shard of a collection a list is.",
+        "The shard of a collection that a list contains.",
         {"selector": _required_string("The shard's selector, as it was sent.")},
         ("selector",),
     ),
@@ -251,7 +251,7 @@ _DEFINITIONS: Mapping[str, Schema] = {
     "StatusCause": _object(
         "One cause of a failure.",
         {
-            "field": _string("The path of the field at fault, such as spec.items[0].name."),
+            "field": _string("The path of the invalid field, such as spec.items[0].name."),
             "message": _string("What is wrong, for a human reader."),
             "reason": _string("What is wrong, for a program."),
         },
@@ -262,7 +262,7 @@ _DEFINITIONS: Mapping[str, Schema] = {
         "One event of a watch.",
         {
             "object": {
-                "description": "The object's new state; of a DELETED one the last; of an ERROR a Status.",
+                "description": "The object's new state; its last state if DELETED; a Status if ERROR.",
                 "allOf": [ref(RAW_EXTENSION)],
             },
             "type": {"type": "string", "default": ""},
@@ -271,7 +271,7 @@ _DEFINITIONS: Mapping[str, Schema] = {
     ),
 }
 
-# Kinds of meta/v1 that are registered in every group-version, and those that are in the core group alone (WIRE-C41)
+# The kinds of meta/v1 that are registered in every group version, and those only in the core group (WIRE-C41)
 _IN_EVERY_GROUP = ("DeleteOptions", "WatchEvent")
 _IN_CORE = ("APIResourceList", "Status")
 

@@ -1,4 +1,4 @@
-"""The query and path parameters of every operation, by the sets that verbs take (WIRE-C47)."""
+"""The query and path parameters of the operations, grouped by verb (WIRE-C47)."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ def name_of(kind: str) -> Parameter:
 
 
 _BOOKMARKS = _query("allowWatchBookmarks", "boolean", "Whether a watch may send events of type BOOKMARK.")
-_CONTINUE = _query("continue", "string", "The token that the previous part of the list ended with.")
+_CONTINUE = _query("continue", "string", "The continue token of the previous page of the list.")
 _FIELD_SELECTOR = _query("fieldSelector", "string", "Selects by fields: metadata.name and metadata.namespace.")
 _LABEL_SELECTOR = _query("labelSelector", "string", "Selects by labels.")
-_LIMIT = _query("limit", "integer", "The most items to answer with; the rest follows by continue.")
+_LIMIT = _query("limit", "integer", "The maximum number of items to return; continue requests the next ones.")
 _RESOURCE_VERSION = _query("resourceVersion", "string", "The version to read at, or to start a watch from.")
-_MATCH = _query("resourceVersionMatch", "string", "How resourceVersion counts for a list: Exact or NotOlderThan.")
+_MATCH = _query("resourceVersionMatch", "string", "How resourceVersion applies to a list: Exact or NotOlderThan.")
 _INITIAL_EVENTS = _query(
-    "sendInitialEvents", "boolean", "Begin a watch with the objects that there are, and a bookmark at their end."
+    "sendInitialEvents", "boolean", "Begin a watch with the existing objects, and a bookmark after them."
 )
 _TIMEOUT = _query("timeoutSeconds", "integer", "Seconds after which the list or watch ends.")
 _WATCH = _query("watch", "boolean", "Stream changes instead of a list.")
 
 _DRY_RUN = _query("dryRun", "string", "All: run every check, store nothing.")
-_FIELD_MANAGER = _query("fieldManager", "string", "Who makes the change; at most 128 bytes. Apply requires it.")
+_FIELD_MANAGER = _query(
+    "fieldManager", "string", "The name of the client that makes the change, at most 128 bytes. Apply requires it."
+)
 _FIELD_VALIDATION = _query(
-    "fieldValidation", "string", "What to do on unknown and duplicate fields: Ignore, Warn (the default) or Strict."
+    "fieldValidation", "string", "How to treat unknown and duplicate fields: Ignore, Warn (the default) or Strict."
 )
-_FORCE = _query("force", "boolean", "Take fields over from other managers. Only for apply.")
+_FORCE = _query("force", "boolean", "Take over fields of other managers. Only for apply.")
 
-_GRACE_PERIOD = _query("gracePeriodSeconds", "integer", "Seconds that the deletion may take; 0 means at once.")
-_UNSAFE = _query(
-    "ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Accepted and without effect: nothing to ignore."
-)
+_GRACE_PERIOD = _query("gracePeriodSeconds", "integer", "Seconds that the deletion may take; 0 means immediately.")
+_UNSAFE = _query("ignoreStoreReadErrorWithClusterBreakingPotential", "boolean", "Accepted, but without effect.")
 _ORPHAN = _query("orphanDependents", "boolean", "Deprecated: see propagationPolicy.")
-_PROPAGATION = _query("propagationPolicy", "string", "What becomes of dependents: Orphan, Background or Foreground.")
+_PROPAGATION = _query("propagationPolicy", "string", "How dependents are treated: Orphan, Background or Foreground.")
 
 READ: Sequence[Parameter] = (_RESOURCE_VERSION,)
 LIST: Sequence[Parameter] = (

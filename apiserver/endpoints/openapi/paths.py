@@ -1,7 +1,7 @@
-"""OpenAPI v3 paths and operations of a group-version (WIRE-C40 to WIRE-C47).
+"""Generates the OpenAPI v3 paths and operations of a group version (WIRE-C40 to WIRE-C47).
 
-kubectl finds a kind by its operations and the query parameters that the server knows by the operation's own list,
-where it follows no reference: so every parameter stands inline (WIRE-C43).
+Parameters are inline, because kubectl does not follow references when it looks up the parameters of an operation
+(WIRE-C43).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from apiserver.meta.resource import Resource, Schema
 
 PathItem = Mapping[str, Any]
 _Operation = tuple[str, dict[str, Any]]
-"""An operation behind the method that it stands under."""
+"""An HTTP method and its operation."""
 
 _OBJECT_TYPES = ("application/json", "application/yaml")
 _WATCH_TYPE = "application/json;stream=watch"
-# without strategic merge, which is 415 here: kubectl apply sends it wherever it is listed (WIRE-C44)
+# without strategic merge, which is not supported: kubectl apply sends it if it is listed (WIRE-C44)
 PATCH_TYPES = ("application/apply-patch+yaml", "application/json-patch+json", "application/merge-patch+json")
 
 
 @dataclass(frozen=True, slots=True)
 class _Verb:
-    """How a verb shows in OpenAPI: its method, x-kubernetes-action, operationId and words."""
+    """A verb in OpenAPI: its method, x-kubernetes-action, and templates of operationId and description."""
 
     method: str
     action: str
@@ -181,7 +181,8 @@ class _Builder:
         part: str = "",
         kind: Resource | None = None,
     ) -> _Operation:
-        """`subject` ends the operationId; `kind` is what is sent and answered, where it is not the resource's own."""
+        """`subject` is the end of the operationId. `kind` is the kind of the request and response, if it differs from
+        the resource's own."""
         kind = kind or self._resource
         operation: dict[str, Any] = {
             "tags": [_tag(self._group)],
@@ -198,14 +199,14 @@ class _Builder:
 
 
 def _responses(codes: Sequence[str], schema: Schema, types: Sequence[str]) -> dict[str, Any]:
-    words = {"200": "OK", "201": "Created", "202": "Accepted"}
+    phrases = {"200": "OK", "201": "Created", "202": "Accepted"}
     content = {media_type: {"schema": schema} for media_type in types}
-    responses: dict[str, Any] = {code: {"description": words[code], "content": content} for code in codes}
+    responses: dict[str, Any] = {code: {"description": phrases[code], "content": content} for code in codes}
     return {**responses, "401": {"description": "Unauthorized"}}
 
 
 def _camel(group: ServedGroup) -> str:
-    """The group and version in an operationId: AppsCozystackIoV1alpha1; core's is CoreV1 (WIRE-C47)."""
+    """The group version in an operationId, such as AppsCozystackIoV1alpha1; CoreV1 for the core group (WIRE-C47)."""
     return f"{_camel_group(group.group)}{group.version[:1].upper()}{group.version[1:]}"
 
 

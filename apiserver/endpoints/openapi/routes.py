@@ -1,4 +1,4 @@
-"""/openapi/v2 and /openapi/v3: what kubectl explain, apply and validation, and typed clients read (WIRE-C35 to
+"""Serves /openapi/v2 and /openapi/v3, for kubectl explain, apply and validation, and for typed clients (WIRE-C35 to
 WIRE-C53)."""
 
 from __future__ import annotations
@@ -33,33 +33,34 @@ _TOKEN = {"type": "apiKey", "name": "authorization", "in": "header", "descriptio
 
 
 def openapi_v3(groups: Sequence[ServedGroup], *, title: str, version: str) -> dict[str, Any]:
-    """One OpenAPI v3 document about all of `groups`, with the definitions that its paths reach."""
+    """One OpenAPI v3 document for all `groups`, with the definitions that its paths refer to."""
     items: dict[str, Any] = {}
-    known: dict[str, Schema] = meta_definitions((group.group, group.version) for group in groups)
+    definitions: dict[str, Schema] = meta_definitions((group.group, group.version) for group in groups)
     for group in groups:
         items.update(paths(group))
         for served in group.resources:
-            known.update(kind_definitions(served.resource, listed="list" in served.verbs))
+            definitions.update(kind_definitions(served.resource, listed="list" in served.verbs))
             for subresource in served.subresources:
                 if subresource.resource is not None and subresource.resource != served.resource:
-                    # the kind may be served as a resource of its own, with a list
-                    known = {**kind_definitions(subresource.resource, listed=False), **known}
+                    # a resource of the same kind takes precedence, because its definitions include the list
+                    definitions = {**kind_definitions(subresource.resource, listed=False), **definitions}
     return {
         "openapi": "3.0.0",
         "info": {"title": title, "version": version},
         "paths": items,
-        "components": {"schemas": _reachable(items, known), "securitySchemes": {"BearerToken": _TOKEN}},
+        "components": {"schemas": _reachable(items, definitions), "securitySchemes": {"BearerToken": _TOKEN}},
         "security": [{"BearerToken": []}],
     }
 
 
-def _reachable(items: Mapping[str, Any], known: Mapping[str, Schema]) -> dict[str, Schema]:
+def _reachable(items: Mapping[str, Any], definitions: Mapping[str, Schema]) -> dict[str, Schema]:
+    """The definitions that `items` refer to, directly or through other definitions."""
     reached: dict[str, Schema] = {}
     pending = set(_references(items))
     while pending:
         name = pending.pop()
-        reached[name] = known[name]
-        pending.update(each for each in _references(known[name]) if each not in reached)
+        reached[name] = definitions[name]
+        pending.update(each for each in _references(definitions[name]) if each not in reached)
     return dict(sorted(reached.items()))
 
 
@@ -81,13 +82,13 @@ class _Documents:
     v2_protobuf: StaticDocument
     index: StaticDocument
     v3: Mapping[str, StaticDocument]
-    """By path below /openapi/v3/, such as apis/apps/v1."""
+    """Keyed by the path below /openapi/v3/, such as apis/apps/v1."""
 
 
 class OpenAPI:
-    """Answers /openapi/v2, /openapi/v3 and a document a group-version below it.
+    """Answers /openapi/v2, /openapi/v3, and the document of each group version below /openapi/v3.
 
-    The documents are made on the first request, in a thread, and are the same bytes in every replica of one version.
+    The documents are built in a thread when they are first requested. All replicas of one version build the same bytes.
     """
 
     def __init__(self, groups: Sequence[ServedGroup], *, title: str, version: str) -> None:
@@ -99,7 +100,8 @@ class OpenAPI:
         self._modified = datetime.now(UTC).replace(microsecond=0)
 
     async def respond(self, context: RequestContext) -> web.Response | None:
-        """None for another path. Raises NotAcceptable, MethodNotAllowed, UnknownPath for an unknown group-version."""
+        """The response, or None for another path. Raises NotAcceptable, MethodNotAllowed, and UnknownPath for an
+        unknown group version."""
         path = context.info.path
         if path not in (_V2, _V3) and not path.startswith(f"{_V3}/"):
             return None
@@ -116,7 +118,7 @@ class OpenAPI:
         return document.respond(context, _cache_headers(context.query.get("hash"), document))
 
     def paths(self) -> list[str]:
-        """Every path of OpenAPI, for the list of all paths (WIRE-C30)."""
+        """The paths of OpenAPI, for the list of all paths (WIRE-C30)."""
         return sorted([_V2, _V3, *(f"{_V3}{group.path}" for group in self._groups)])
 
     def _respond_v2(self, context: RequestContext, documents: _Documents) -> web.Response:
@@ -157,17 +159,20 @@ def _encode(document: Mapping[str, Any]) -> StaticDocument:
     return StaticDocument(orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
 
 
-def _cache_headers(wanted: str, document: StaticDocument) -> dict[str, str]:
-    """For ever under the right hash. A stale hash gets the current document, since an aggregator refuses the
-    redirect that Kubernetes answers (WIRE-C3, WIRE-C38)."""
-    if wanted != document.digest:
+def _cache_headers(requested_hash: str, document: StaticDocument) -> dict[str, str]:
+    """Headers that let clients cache the document for ever if they requested it by its current hash.
+
+    Under another hash the document is served without them: Kubernetes would redirect, which an aggregator rejects
+    (WIRE-C3, WIRE-C38).
+    """
+    if requested_hash != document.digest:
         return {}
     expires = format_datetime(datetime.now(UTC) + timedelta(days=365), usegmt=True)
     return {"Cache-Control": "public, immutable", "Expires": expires}
 
 
 def _not_modified_since(if_modified_since: str, modified: datetime) -> bool:
-    """Whether the caller's copy, dated `if_modified_since`, is not older."""
+    """Whether the client's copy, dated `if_modified_since`, is current."""
     try:
         return parsedate_to_datetime(if_modified_since) >= modified
     except (ValueError, TypeError):

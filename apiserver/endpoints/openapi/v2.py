@@ -1,6 +1,6 @@
-"""From OpenAPI v3 to v2, for the clients that still read /openapi/v2 (WIRE-C35).
+"""Converts OpenAPI v3 to v2, for the clients that still read /openapi/v2 (WIRE-C35).
 
-What v2 cannot say is left out rather than said wrongly: clients check objects against it before they send them.
+Keywords that v2 cannot express are dropped, because clients validate objects against v2 before they send them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 def to_v2(document: Mapping[str, Any]) -> dict[str, Any]:
-    """`document` as OpenAPI v2. It is not changed."""
+    """`document` as OpenAPI v2; `document` itself is not changed."""
     components = document["components"]
     return {
         "swagger": "2.0",
@@ -76,12 +76,12 @@ def _response(response: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_schema(content: Mapping[str, Any]) -> Schema:
-    """v2 has one schema for all media types; ours do not differ."""
+    """v2 has a single schema for all media types; ours are equal."""
     return _schema(next(iter(content.values()))["schema"])
 
 
 def _definition(schema: Schema) -> Schema:
-    """A top-level kind keeps its fields even if it may have others."""
+    """A top-level definition keeps its properties even if unknown fields are preserved."""
     if not schema.get(_PRESERVE):
         return _schema(schema)
     return {**_schema({key: value for key, value in schema.items() if key != _PRESERVE}), _PRESERVE: True}
@@ -97,7 +97,7 @@ def _schema(schema: Schema) -> Schema:
     if schema.get(_INT_OR_STRING):
         return {**_annotations(kept), "type": "string", "format": "int-or-string"}
     if schema.get("nullable") or schema.get(_PRESERVE):
-        # a type would make clients refuse null, and properties would make them refuse any other
+        # with a type clients would reject null, and with properties they would reject any other field
         return _annotations(kept)
     if "properties" in kept:
         kept["properties"] = {name: _schema(each) for name, each in kept["properties"].items()}

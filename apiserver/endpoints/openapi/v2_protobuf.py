@@ -1,6 +1,6 @@
-"""OpenAPI v2 in protobuf, the one form in which kubectl takes it: it checks objects of kind List by it (WIRE-C35).
+"""Encodes OpenAPI v2 as protobuf, the only format that kubectl accepts; it validates Lists with it (WIRE-C35).
 
-Field numbers are those of gnostic's OpenAPIv2.proto. Only definitions are told: they are all that kubectl reads.
+Field numbers are those of gnostic's OpenAPIv2.proto. Only definitions are encoded: kubectl reads nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""As it is answered. Clients ask for it with `@` in place of a dot, which is not allowed in a media type."""
+"""The Content-Type of the response. Clients request it with `@` in place of a dot, which is invalid in a media type."""
 
 REQUEST_MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 
@@ -19,15 +19,15 @@ _TITLE, _VERSION = 1, 2
 _NAME, _VALUE = 1, 2
 _REF, _FORMAT, _DESCRIPTION = 1, 2, 4
 _REQUIRED, _ADDITIONAL, _TYPE, _ITEMS, _PROPERTIES, _EXTENSION = 19, 21, 22, 23, 25, 31
-# of a google.protobuf.Any and its YAML, which clients read
+# the YAML of an Any, which clients read
 _YAML = 2
-# a message that holds nothing but what it stands for
+# the only field of messages that wrap a single value
 _ONLY = 1
 _STRINGS: Mapping[str, int] = {"$ref": _REF, "format": _FORMAT, "description": _DESCRIPTION}
 
 
 def encode(document: Mapping[str, Any]) -> bytes:
-    """`document` is OpenAPI v2."""
+    """The protobuf of an OpenAPI v2 document."""
     info = document["info"]
     definitions = (_named_value(name, _schema(schema)) for name, schema in document["definitions"].items())
     return b"".join(
@@ -93,7 +93,7 @@ def _string_field(number: int, text: str) -> bytes:
 
 
 def _message_field(number: int, content: bytes) -> bytes:
-    """A field with a length."""
+    """A length-delimited field."""
     return _varint(number << 3 | 2) + _varint(len(content)) + content
 
 
