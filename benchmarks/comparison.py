@@ -64,11 +64,11 @@ class ServerComparison:
                 comparison.sides.append(await external.side(comparison._sample))
             yield comparison
 
-    async def seed(self, have: int, want: int) -> None:
-        """Creates the objects numbered from `have` to `want` in every server, and waits until ours are reconciled."""
-        numbers = range(have, want)
+    async def seed(self, existing: int, total: int) -> None:
+        """Creates the objects numbered `existing` to `total` in every server, and waits until ours are reconciled."""
+        numbers = range(existing, total)
         # the first object exists already: it is the sample
-        await load.parallel(self._target.cluster_user, seed_release, range(max(1, have), want), clients=_CLIENTS)
+        await load.parallel(self._target.cluster_user, seed_release, range(max(1, existing), total), clients=_CLIENTS)
         for side in self.sides:
             if side.title in (CUSTOM, AGAINST):
                 make = partial(self._make, side=side)
@@ -76,7 +76,7 @@ class ServerComparison:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             while True:
                 started_at = time.monotonic()
-                if await self._reconciled() >= want:
+                if await self._reconciled() >= total:
                     return
                 # listing all objects takes processor time from the controllers
                 await asyncio.sleep(max(_POLL_SECONDS, 4 * (time.monotonic() - started_at)))

@@ -102,7 +102,7 @@ async def send_changes(side: Side, changes: Sequence[str], rate: int) -> SentCha
 
 def delays(sent: Mapping[str, float], arrived: Mapping[bytes, Sequence[float]]) -> Sequence[float]:
     """Returns the seconds from sending a change until a watcher received it, for every change and watcher. Equal frames
-    are parsed once. If later writes repeat a change in their frames, only its first frame counts."""
+    are parsed once. Frames of later writes still contain a change, so only the first frame of each change counts."""
     first: dict[str, tuple[int, Sequence[float]]] = {}
     for frame, times in arrived.items():
         event = orjson.loads(frame)

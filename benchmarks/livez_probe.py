@@ -27,19 +27,19 @@ _PAUSE_SECONDS = 0.005
 class LivezProbe:
     """Collects slow responses: (time of the request, seconds)."""
 
-    slow_answers: list[tuple[float, float]] = field(default_factory=list)
+    slow_responses: list[tuple[float, float]] = field(default_factory=list)
 
     async def between(self, start: float, end: float) -> tuple[float, int]:
         """Returns the longest wait in milliseconds and the number of stalls among the requests between two times."""
         # the last request may still be waiting for its response
         await asyncio.sleep(2 * STALL_SECONDS)
-        waits = [seconds for when, seconds in self.slow_answers if when <= end and when + seconds >= start]
+        waits = [seconds for when, seconds in self.slow_responses if when <= end and when + seconds >= start]
         return round(max(waits, default=0.0) * 1000, 1), sum(each >= STALL_SECONDS for each in waits)
 
     async def read(self, lines: asyncio.StreamReader) -> None:
         while line := await lines.readline():
             when, seconds = line.split()
-            self.slow_answers.append((float(when), float(seconds)))
+            self.slow_responses.append((float(when), float(seconds)))
 
 
 @asynccontextmanager

@@ -73,18 +73,18 @@ class TenantBenchmark:
             starved_ms=round(starved * 1000 / calls, 3),
         )
 
-    async def seed(self, have: int, want: int) -> Row:
+    async def seed(self, existing: int, total: int) -> Row:
         """Creates HelmReleases directly in the cluster, as Flux leaves them, and waits until our controllers have
         reconciled them."""
         target = self.target
-        numbers = range(have, want)
+        numbers = range(existing, total)
         async with self.measure(len(numbers)) as measured:
             start = time.perf_counter()
             await load.parallel(target.cluster_user, seed_release, numbers, clients=_SEEDERS)
             written = time.perf_counter() - start
             await wait_until_quiet(self.target.admin)
         seconds = round(time.perf_counter() - start - QUIET_SECONDS, 1)
-        title = f"{have} to {want} tenants in the cluster"
+        title = f"{existing} to {total} tenants in the cluster"
         return figures.row(title, written_s=round(written, 1), reconciled_s=seconds, **measured.figures)
 
     async def lists(self, size: int) -> Sequence[Row]:

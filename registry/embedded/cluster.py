@@ -69,14 +69,18 @@ class EmbeddedCluster:
         self._secret_tokens = SecretTokenIndex(database=self._database, accounts=accounts)
         self._bound_tokens = BoundTokens(key=trust.signing_key, accounts=accounts, secrets=secrets)
         self._tokens = ServiceAccountTokens(secret_tokens=self._secret_tokens, bound_tokens=self._bound_tokens)
-        self._roles = RoleIndexUpdater(database=self._database, index=self._index)
-        self._lifecycle = NamespaceController(database=self._database, backends=self._backends)
+        self._role_index_updater = RoleIndexUpdater(database=self._database, index=self._index)
+        self._namespace_controller = NamespaceController(database=self._database, backends=self._backends)
         self._garbage_collector = GarbageCollector(
             database=self._database, backends=self._backends, kinds=_owner_kinds(self._served)
         )
-        self._aggregation = ClusterRoleAggregationController(database=self._database, backends=self._backends)
+        self._aggregation_controller = ClusterRoleAggregationController(
+            database=self._database, backends=self._backends
+        )
         self._token_controller = TokenController(database=self._database, backends=self._backends, ca=trust.ca)
-        self._default_accounts = DefaultServiceAccountController(database=self._database, backends=self._backends)
+        self._default_account_controller = DefaultServiceAccountController(
+            database=self._database, backends=self._backends
+        )
         self._event_ttl = EventTtlController(self._backends[str(EVENT.group_resource)])
 
     @property
@@ -108,7 +112,7 @@ class EmbeddedCluster:
         await self._database.open()
         for each in self._served:
             await each.backend.load()
-        self._roles.load(self._backends)
+        self._role_index_updater.load(self._backends)
         self._secret_tokens.load(self._backends[SECRETS])
         await bootstrap(self._backends, authentication=self._trust.authentication)
 
@@ -123,18 +127,18 @@ class EmbeddedCluster:
 
     async def run(self) -> None:
         """Runs the controllers until cancelled. If one of them fails, all are stopped."""
-        parts = (
-            self._lifecycle,
+        controllers = (
+            self._namespace_controller,
             self._garbage_collector,
-            self._aggregation,
+            self._aggregation_controller,
             self._token_controller,
-            self._default_accounts,
+            self._default_account_controller,
         )
-        for part in parts:
-            part.load()
+        for controller in controllers:
+            controller.load()
         async with asyncio.TaskGroup() as tasks:
-            for part in parts:
-                tasks.create_task(part.run(), name=type(part).__name__)
+            for controller in controllers:
+                tasks.create_task(controller.run(), name=type(controller).__name__)
             tasks.create_task(self._event_ttl.run(), name=type(self._event_ttl).__name__)
 
     async def close(self) -> None:

@@ -13,12 +13,12 @@ from registry.embedded.auth.secret_tokens import SecretTokenIndex
 
 
 class InvalidBearerToken(Exception):
-    """The token is invalid; the message is the one of kube-apiserver."""
+    """A bearer token is invalid. The message is that of kube-apiserver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceAccountTokens:
-    """Both kinds of service account tokens."""
+    """All service account tokens: those in Secrets and those that expire."""
 
     secret_tokens: SecretTokenIndex
     bound_tokens: BoundTokens

@@ -129,7 +129,7 @@ class GarbageCollector:
             await self._update(backend, node, current, {"finalizers": remaining})
 
     async def _current(self, node: Node) -> tuple[SqliteBackend, Object | None]:
-        """Returns the stored object, None if it is deleted or replaced by another one of that name."""
+        """Returns the stored object, None if it is deleted or replaced by another object of the same name."""
         backend = self._backends[node.storage_key.resource]
         current = await backend.read(node.storage_key.key, live=True)
         if current is not None and current["metadata"]["uid"] != node.uid:

@@ -15,8 +15,7 @@ from registry.sqlite.database import Change, Database
 
 
 class NamespaceController:
-    """The database rejects creates in a terminating Namespace in the same transaction, so one pass finds all of its
-    contents."""
+    """One pass finds all contents of a terminating Namespace: the database rejects further creates in it."""
 
     def __init__(self, *, database: Database, backends: Mapping[str, SqliteBackend]) -> None:
         self._database = database

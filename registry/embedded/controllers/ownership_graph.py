@@ -16,7 +16,7 @@ from registry.sqlite.statements import StorageKey
 
 @dataclass(frozen=True, slots=True)
 class OwnerReference:
-    """An ownerReference."""
+    """An entry of metadata.ownerReferences."""
 
     kind: GroupKind
     name: str

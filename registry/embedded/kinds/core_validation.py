@@ -91,7 +91,7 @@ class ConfigMapValidation(NoValidation):
 
 
 class NamespaceValidation(NoValidation):
-    """spec contains only finalizers, which only the subresource `finalize` changes."""
+    """Every Namespace starts with the finalizer `kubernetes` in spec; only the subresource `finalize` can remove it."""
 
     def initialize(self, obj: Object) -> None:
         spec = obj.get("spec") or {}

@@ -101,7 +101,7 @@ class Kind:
         return tuple(self._resource(version) for version in self.versions)
 
     def schema_errors(self, obj: Object) -> list[FieldError]:
-        """Returns an error for each value whose type is not the type of the schema."""
+        """Returns an error for each value that does not have the type of the schema."""
         return [
             problem
             for name, schema in self.properties.items()

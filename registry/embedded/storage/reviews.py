@@ -1,4 +1,4 @@
-"""Storages of reviews, which are answered, not stored: access reviews, rules reviews, self reviews, token reviews."""
+"""Storages of reviews, which are answered and not stored: access, rules, self and token reviews."""
 
 from __future__ import annotations
 

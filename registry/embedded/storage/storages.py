@@ -1,4 +1,4 @@
-"""Storages that serve fewer verbs than the generic store or check more. The base classes of a storage are its verbs."""
+"""Storages with fewer verbs or more checks than the generic store. The base classes of a storage declare its verbs."""
 
 from __future__ import annotations
 

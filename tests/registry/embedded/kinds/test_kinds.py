@@ -16,7 +16,7 @@ from registry.embedded.api_groups import KINDS
 from tests.registry.embedded.embedded_storages import EmbeddedApi, no_admission, request_context
 
 GATEWAYS = "gateway.networking.k8s.io"
-WANTED = {
+EXPECTED = {
     ("", "v1"): {
         "namespaces",
         "secrets",
@@ -57,7 +57,7 @@ WANTED = {
 
 async def test_the_embedded_cluster_serves_exactly_the_expected_resources(api: EmbeddedApi) -> None:
     served = {group: {path for path in storages if "/" not in path} for group, storages in api.storages.items()}
-    assert served == WANTED
+    assert served == EXPECTED
 
 
 @pytest.mark.parametrize("kind", [pytest.param(kind, id=kind.plural) for kind in KINDS])

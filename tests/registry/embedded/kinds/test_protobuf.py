@@ -89,7 +89,7 @@ def values_of(type_: ScalarType | MessageDescriptor) -> st.SearchStrategy[Any]:
 
 
 def values(field: FieldDescriptor) -> st.SearchStrategy[Any]:
-    """Values that survive a round trip: a zero value does only if the field is optional, or in a list or map."""
+    """Values that survive a round trip: zero values survive only in optional fields, lists and maps."""
     each = values_of(field.type)
     if field.cardinality is Cardinality.REPEATED:
         return st.lists(each, min_size=1, max_size=2)

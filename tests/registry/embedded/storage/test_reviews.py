@@ -23,10 +23,10 @@ BOB = User(name="bob", uid="u1", groups=("devs",), extra={"k": ("v",)})
 
 
 @pytest.fixture
-def directory(api: EmbeddedApi) -> SecretTokenIndex:
-    directory = SecretTokenIndex(database=api.database, accounts=api.backends[SERVICEACCOUNTS])
-    directory.load(api.backends[SECRETS])
-    return directory
+def token_index(api: EmbeddedApi) -> SecretTokenIndex:
+    token_index = SecretTokenIndex(database=api.database, accounts=api.backends[SERVICEACCOUNTS])
+    token_index.load(api.backends[SECRETS])
+    return token_index
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ class Reviews:
 
 
 @pytest.fixture
-async def reviews(api: EmbeddedApi, directory: SecretTokenIndex) -> Reviews:
+async def reviews(api: EmbeddedApi, token_index: SecretTokenIndex) -> Reviews:
     """The user `bob` may get pods in `ns`."""
     RoleIndexUpdater(database=api.database, index=api.index).load(api.backends)
     rules = [{"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}]
@@ -64,7 +64,7 @@ async def reviews(api: EmbeddedApi, directory: SecretTokenIndex) -> Reviews:
         "subjects": [{"kind": "User", "name": "bob"}],
     }
     await api.create("rolebindings", binding, group=RBAC)
-    service_account_tokens = ServiceAccountTokens(secret_tokens=directory, bound_tokens=bound_tokens(api))
+    service_account_tokens = ServiceAccountTokens(secret_tokens=token_index, bound_tokens=bound_tokens(api))
     storages = review_storages(authorizer=RbacAuthorizer(api.index), index=api.index, tokens=service_account_tokens)
     return Reviews(dict(storages))
 
@@ -175,42 +175,42 @@ async def test_a_token_secret_is_filled_once_its_account_exists(api: EmbeddedApi
 
 
 async def test_a_token_is_invalid_once_its_secret_is_deleted(
-    api: EmbeddedApi, directory: SecretTokenIndex, controller: TokenController
+    api: EmbeddedApi, token_index: SecretTokenIndex, controller: TokenController
 ) -> None:
     await account(api)
     await token_secret(api)
     await api.until(lambda: "token" in data(api))
     token = data(api)["token"]
-    assert directory.authenticate_token(token) is not None
+    assert token_index.authenticate_token(token) is not None
     await api.delete("secrets", Key("ns", "t"))
-    assert directory.authenticate_token(token) is None
+    assert token_index.authenticate_token(token) is None
 
 
 async def test_deleting_an_account_invalidates_its_token_and_deletes_the_secret(
-    api: EmbeddedApi, directory: SecretTokenIndex, controller: TokenController
+    api: EmbeddedApi, token_index: SecretTokenIndex, controller: TokenController
 ) -> None:
     await account(api)
     await token_secret(api)
     await api.until(lambda: "token" in data(api))
     token = data(api)["token"]
     await api.delete("serviceaccounts", Key("ns", "sa"))
-    assert directory.authenticate_token(token) is None
+    assert token_index.authenticate_token(token) is None
     await api.until(lambda: not api.stored(SECRETS))
     await account(api)
-    assert directory.authenticate_token(token) is None
+    assert token_index.authenticate_token(token) is None
 
 
 async def test_a_user_supplied_token_is_replaced(
-    api: EmbeddedApi, directory: SecretTokenIndex, controller: TokenController
+    api: EmbeddedApi, token_index: SecretTokenIndex, controller: TokenController
 ) -> None:
     await account(api)
     own = "x" * 64
     await token_secret(api, data={"token": base64.b64encode(own.encode()).decode()})
     await api.until(lambda: data(api).get("token") not in (None, own))
-    assert directory.authenticate_token(own) is None
+    assert token_index.authenticate_token(own) is None
 
 
-async def test_a_token_that_is_too_short_is_invalid(api: EmbeddedApi, directory: SecretTokenIndex) -> None:
+async def test_a_token_that_is_too_short_is_invalid(api: EmbeddedApi, token_index: SecretTokenIndex) -> None:
     created = await account(api)
     annotations = {
         "kubernetes.io/service-account.name": "sa",
@@ -222,7 +222,7 @@ async def test_a_token_that_is_too_short_is_invalid(api: EmbeddedApi, directory:
         "stringData": {"token": "password"},
     }
     await api.create("secrets", secret)
-    assert directory.authenticate_token("password") is None
+    assert token_index.authenticate_token("password") is None
     secret["metadata"] = {**created["metadata"], "name": "long", "annotations": annotations}
     await api.create(
         "secrets",
@@ -232,7 +232,7 @@ async def test_a_token_that_is_too_short_is_invalid(api: EmbeddedApi, directory:
             "stringData": {"token": "y" * 64},
         },
     )
-    assert directory.authenticate_token("y" * 64) is not None
+    assert token_index.authenticate_token("y" * 64) is not None
 
 
 @pytest.mark.parametrize("token", ["nonsense", "ü", "\ud800"])
