@@ -1,4 +1,4 @@
-"""What was asked of those who judge Tenants, R-018 and R-241 to R-273, as far as no other test has it."""
+"""Admission requirements of Tenants, R-018 and R-241 to R-273, that no other test covers."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from tests.e2e.support.policies import Policies
 from tests.e2e.support.processes import wait_until
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
-REFUSAL = "tenant.spec.host can only be set or changed by"
+HOST_DENIAL = "tenant.spec.host can only be set or changed by"
 HOST_LABEL = "namespace.cozystack.io/host"
-NEAR_MISSES = [
+UNTRUSTED_CALLERS = [
     pytest.param("", ["system:serviceaccounts"], id="all service accounts"),
-    pytest.param("", ["system:serviceaccounts:cozy-flux"], id="a namespace that is called alike"),
-    pytest.param("", ["cozystack-cluster-admin"], id="administrators of the peer"),
-    pytest.param("", ["SYSTEM:MASTERS"], id="another case"),
-    pytest.param("system:serviceaccount:cozy-system:", [], id="a name without the group"),
+    pytest.param("", ["system:serviceaccounts:cozy-flux"], id="a namespace with a similar name"),
+    pytest.param("", ["cozystack-cluster-admin"], id="the administrators of cozystack-api"),
+    pytest.param("", ["SYSTEM:MASTERS"], id="a group in upper case"),
+    pytest.param("system:serviceaccount:cozy-system:", [], id="a user name like that of a service account"),
 ]
 
 
@@ -32,20 +32,22 @@ def root_admin_client(cluster: E2eCluster, name: str, groups: list[str]) -> Clie
 
 
 def test_a_policy_of_the_cluster_checks_every_verb(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """R-018, FACT-11, API-28: a kube-apiserver does not do this for what it proxies."""
+    """Our server checks it, since kube-apiserver admits nothing that it proxies (R-018, FACT-11, API-28)."""
     tenant = create_settled_tenant(tenants, labels={"r018": unique})
     name, policies, client = tenant["metadata"]["name"], Policies(cluster, ROOT), cluster.client()
-    path, unborn = tenants_path(ROOT, name), tenants.new_name()
+    path, missing = tenants_path(ROOT, name), tenants.new_name()
     spec: Object = {
-        "matchConstraints": {"resourceRules": [_rule("CREATE"), _rule("UPDATE"), _rule("DELETE")]},
-        # the request of a collection's deletion names none of its objects
+        "matchConstraints": {
+            "resourceRules": [_resource_rule("CREATE"), _resource_rule("UPDATE"), _resource_rule("DELETE")]
+        },
+        # the request that deletes a collection names none of its objects
         "matchConditions": [
             {
-                "name": "mine",
-                "expression": f"(object == null ? oldObject : object).metadata.name in ['{name}', '{unborn}']",
+                "name": "own",
+                "expression": f"(object == null ? oldObject : object).metadata.name in ['{name}', '{missing}']",
             }
         ],
-        "validations": [{"expression": "false", "messageExpression": "'not to be: ' + request.operation"}],
+        "validations": [{"expression": "false", "messageExpression": "'denied ' + request.operation"}],
     }
     applied = {"fieldManager": "r018", "force": "true"}
 
@@ -55,10 +57,10 @@ def test_a_policy_of_the_cluster_checks_every_verb(cluster: E2eCluster, tenants:
 
     with policies.in_force(spec, wait=False):
         dry = {"dryRun": "All"}
-        wait_until("it is in force", lambda: client.request("DELETE", path, query=dry).status == 422)
-        told = {
-            "create": (client.request("POST", tenants_path(ROOT), manifest(unborn)), "CREATE"),
-            "create by apply": (patched(APPLY, configuration(unborn), tenants_path(ROOT, unborn)), "CREATE"),
+        wait_until("the policy is enforced", lambda: client.request("DELETE", path, query=dry).status == 422)
+        responses = {
+            "create": (client.request("POST", tenants_path(ROOT), manifest(missing)), "CREATE"),
+            "create by apply": (patched(APPLY, configuration(missing), tenants_path(ROOT, missing)), "CREATE"),
             "update": (client.request("PUT", path, manifest(name, spec={"etcd": True})), "UPDATE"),
             "merge patch": (patched(MERGE, {"spec": {"etcd": True}}), "UPDATE"),
             "JSON patch": (patched(JSON_PATCH, [{"op": "replace", "path": "/spec/etcd", "value": True}]), "UPDATE"),
@@ -69,45 +71,45 @@ def test_a_policy_of_the_cluster_checks_every_verb(cluster: E2eCluster, tenants:
                 "DELETE",
             ),
         }
-        for verb, (answer, operation) in told.items():
-            assert answer.expect(422)["message"].endswith(f"denied request: not to be: {operation}"), verb
-    assert not tenants.exists(unborn)
+        for verb, (answer, operation) in responses.items():
+            assert answer.expect(422)["message"].endswith(f"denied request: denied {operation}"), verb
+    assert not tenants.exists(missing)
     after = tenants.get(name)
     assert (after["spec"], "deletionTimestamp" in after["metadata"]) == (tenant["spec"], False)
 
 
-def _rule(operation: str) -> Object:
+def _resource_rule(operation: str) -> Object:
     resources = {"apiGroups": ["apps.cozystack.io"], "apiVersions": ["v1alpha1"], "resources": ["tenants"]}
     return {**resources, "operations": [operation]}
 
 
 def test_a_rejected_host_reaches_no_namespace(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """R-241, R-242, R-251: the way from a Tenant's host to the label of a Namespace is closed, and named."""
-    mallory, name, wanted = root_admin_client(cluster, unique, []), tenants.new_name(), f"dashboard{unique}.example.org"
-    refused = mallory.request("POST", tenants_path(ROOT), manifest(name, spec={"host": wanted})).expect(403)
-    assert REFUSAL in refused["message"]
+    """The host of a Tenant becomes a label of its Namespace, so it is rejected with a reason (R-241, R-242, R-251)."""
+    user, name, wanted = root_admin_client(cluster, unique, []), tenants.new_name(), f"dashboard{unique}.example.org"
+    refused = user.request("POST", tenants_path(ROOT), manifest(name, spec={"host": wanted})).expect(403)
+    assert HOST_DENIAL in refused["message"]
     assert "cozystack-tenant-host-policy" in refused["message"]
     assert not tenants.exists(name)
-    # what comes later has gone through: nothing is under way
+    # a later write has been reconciled, so no earlier one is pending
     tenants.create_with_namespace()
     query = {"labelSelector": f"{HOST_LABEL}={wanted}"}
     assert cluster.client().get("/api/v1/namespaces", query=query).expect(200)["items"] == []
 
 
-@pytest.mark.parametrize(("prefix", "groups"), NEAR_MISSES)
+@pytest.mark.parametrize(("prefix", "groups"), UNTRUSTED_CALLERS)
 def test_callers_similar_to_trusted_ones_may_not_set_a_host(
     cluster: E2eCluster, tenants: Tenants, unique: str, prefix: str, groups: list[str]
 ) -> None:
-    """R-249: the list of the trusted is complete."""
+    """Only the listed groups and users are trusted (R-249)."""
     client = root_admin_client(cluster, f"{prefix}{unique}", groups)
     body = manifest(tenants.new_name(), spec={"host": f"{unique}.example.com"})
-    assert REFUSAL in client.request("POST", tenants_path(ROOT), body).expect(403)["message"]
-    # that is all that is refused: the same without a host passes
+    assert HOST_DENIAL in client.request("POST", tenants_path(ROOT), body).expect(403)["message"]
+    # only the host is rejected: the same user may create a Tenant without one
     client.request("POST", tenants_path(ROOT), manifest(tenants.new_name())).expect(201)
 
 
 def test_tenant_namespaces_may_be_listed_for_attachment(gateways: Gateways) -> None:
-    """R-269: whose label it keeps is settled when it is reconciled, not here."""
+    """The reconciler, not admission, decides which owner a namespace keeps (R-269)."""
     namespace = gateways.create_namespace()
     named = ["tenant-alice", "cozy-harbor"]
     made = gateways.create_tenantgateway(namespace, f"{namespace}.example", attachedNamespaces=named)
@@ -117,16 +119,16 @@ def test_tenant_namespaces_may_be_listed_for_attachment(gateways: Gateways) -> N
 def test_a_wrong_host_set_by_an_administrator_leaves_only_the_certificate_pending(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
-    """R-270, R-273: nobody is kept from it, everything is rendered, and nothing but the Certificate is in want."""
+    """The host is admitted and every object rendered; only the Certificate never becomes ready (R-270, R-273)."""
     name = tenants.new_name()
     spec = {"host": f"{name}.nobodys.example", "gateway": True}
     created = cluster.client().request("POST", tenants_path(ROOT), manifest(name, spec=spec)).expect(201)
     namespace, gateways = created["status"]["namespace"], Gateways(cluster)
-    gateways.wait_until("the gateway is there", lambda: "cozystack" in gateways.names("gateways", namespace))
+    gateways.wait_until("the Gateway exists", lambda: "cozystack" in gateways.names("gateways", namespace))
     gateways.create_route(namespace, "shop", f"shop.{spec['host']}", to=namespace, port=443)
-    gateways.wait_until("a certificate is asked for", lambda: len(gateways.names("certificates", namespace)) == 1)
+    gateways.wait_until("the Certificate exists", lambda: len(gateways.names("certificates", namespace)) == 1)
     gateways.mark_gateway_programmed(namespace)
-    gateways.wait_until("the gateway is programmed", lambda: gateways.ready_reason(namespace) == "Reconciled")
+    gateways.wait_until("the Gateway is programmed", lambda: gateways.ready_reason(namespace) == "Reconciled")
     [certificate] = gateways.names("certificates", namespace)
     assert "status" not in gateways.get("certificates", namespace, certificate)
     [listener] = [

@@ -1,4 +1,4 @@
-"""Who may set a Tenant's domain, in which form, and that no two have the same."""
+"""The host of a Tenant: permission to set it, its form, and its uniqueness."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from tests.e2e.support.clusters import ROOT, ROOT_HOST, E2eCluster, tenants_path
 from tests.e2e.support.https_client import Client
 from tests.e2e.support.tenants import Tenants, manifest
 
-REFUSAL = "tenant.spec.host can only be set or changed by"
+HOST_DENIAL = "tenant.spec.host can only be set or changed by"
 MERGE = "application/merge-patch+json"
 
 
 @pytest.fixture
-def ordinary(cluster: E2eCluster, unique: str) -> Client:
-    """Somebody who may write Tenants of the root tenant, and is no administrator of the platform."""
+def tenant_admin(cluster: E2eCluster, unique: str) -> Client:
+    """A client that may write Tenants of the root namespace but does not administrate the platform."""
     cluster.grant(unique, "cozy:tenant:admin", ROOT)
     return cluster.client(unique)
 
 
-def is_host_refusal(body: dict[str, Any]) -> bool:
-    return body["reason"] == "Forbidden" and REFUSAL in body["message"]
+def is_host_denial(body: dict[str, Any]) -> bool:
+    return body["reason"] == "Forbidden" and HOST_DENIAL in body["message"]
 
 
-def test_a_tenant_admin_may_not_set_the_host(ordinary: Client, tenants: Tenants) -> None:
-    """R-242."""
+def test_a_tenant_admin_may_not_set_the_host(tenant_admin: Client, tenants: Tenants) -> None:
+    """Permission to create Tenants does not include the host (R-242)."""
     body = manifest(tenants.new_name(), spec={"host": "mine.example.com"})
-    assert is_host_refusal(ordinary.request("POST", tenants_path(ROOT), body).expect(403))
+    assert is_host_denial(tenant_admin.request("POST", tenants_path(ROOT), body).expect(403))
 
 
-def test_a_tenant_admin_may_not_set_the_host_in_a_dry_run(ordinary: Client, tenants: Tenants) -> None:
+def test_a_tenant_admin_may_not_set_the_host_in_a_dry_run(tenant_admin: Client, tenants: Tenants) -> None:
     body = manifest(tenants.new_name(), spec={"host": "mine.example.com"})
-    assert is_host_refusal(ordinary.request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(403))
+    assert is_host_denial(tenant_admin.request("POST", tenants_path(ROOT), body, query={"dryRun": "All"}).expect(403))
 
 
 @pytest.mark.parametrize(
@@ -50,16 +50,16 @@ def test_a_tenant_admin_may_not_set_the_host_in_a_dry_run(ordinary: Client, tena
     ],
 )
 def test_a_tenant_admin_may_not_change_the_host(
-    ordinary: Client, tenants: Tenants, unique: str, kind: str, body: Any
+    tenant_admin: Client, tenants: Tenants, unique: str, kind: str, body: Any
 ) -> None:
     """R-243."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
-    answer = ordinary.request("PATCH", tenants_path(ROOT, name), body, content_type=kind)
-    assert is_host_refusal(answer.expect(403))
+    answer = tenant_admin.request("PATCH", tenants_path(ROOT, name), body, content_type=kind)
+    assert is_host_denial(answer.expect(403))
     assert tenants.get(name)["spec"]["host"] == f"{unique}.example.com"
 
 
-def test_a_tenant_admin_may_not_change_the_host_by_apply(ordinary: Client, tenants: Tenants, unique: str) -> None:
+def test_a_tenant_admin_may_not_change_the_host_by_apply(tenant_admin: Client, tenants: Tenants, unique: str) -> None:
     """R-243."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
     body = {
@@ -68,22 +68,22 @@ def test_a_tenant_admin_may_not_change_the_host_by_apply(ordinary: Client, tenan
         "metadata": {"name": name},
         "spec": {"host": f"other{unique}.example.com"},
     }
-    answer = ordinary.request(
+    answer = tenant_admin.request(
         "PATCH",
         tenants_path(ROOT, name),
         body,
         query={"fieldManager": "e2e", "force": "true"},
         content_type="application/apply-patch+yaml",
     )
-    assert is_host_refusal(answer.expect(403))
+    assert is_host_denial(answer.expect(403))
 
 
 def test_a_tenant_admin_may_update_a_tenant_with_an_unchanged_host(
-    ordinary: Client, tenants: Tenants, unique: str
+    tenant_admin: Client, tenants: Tenants, unique: str
 ) -> None:
-    """R-250."""
+    """Only a changed host needs the permission (R-250)."""
     name = tenants.create(spec={"host": f"{unique}.example.com"})["metadata"]["name"]
-    answer = ordinary.request("PATCH", tenants_path(ROOT, name), {"spec": {"etcd": True}}, content_type=MERGE)
+    answer = tenant_admin.request("PATCH", tenants_path(ROOT, name), {"spec": {"etcd": True}}, content_type=MERGE)
     assert answer.expect(200)["spec"].items() >= {"etcd": True, "host": f"{unique}.example.com"}.items()
 
 
@@ -130,7 +130,7 @@ def test_a_host_must_fit_a_label(cluster: E2eCluster, tenants: Tenants) -> None:
 
 
 def test_two_tenants_cannot_have_the_same_host(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """VAP-7."""
+    """The error names the host (VAP-7)."""
     tenants.create(spec={"host": f"{unique}.example.com"})
     body = manifest(tenants.new_name(), spec={"host": f"{unique}.example.com"})
     answer = cluster.client().request("POST", tenants_path(ROOT), body)

@@ -1,4 +1,4 @@
-"""Expressions come to the same on both hosts: values of functions, and words of errors."""
+"""CEL expressions have the same results and error messages on both clusters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.e2e.support.policies import Policies, configmap
 
 _BATCH = 6
 _OBJECT = configmap("judged", {"text": "abc"}, labels={"a": "b"})
-# what the error is, in a kube-apiserver's words; empty for what is just false
+# the error message of kube-apiserver, empty for an expression that is just false
 _COMPARED = {
     "object.none == 1": "no such key: none",
     "dyn(1).x == 1": "no such key: x",
@@ -85,8 +85,8 @@ def policies(cluster: E2eCluster, unique: str) -> Iterator[Policies]:
     client.request("DELETE", f"/api/v1/namespaces/{unique}")
 
 
-def _told(policies: Policies, expressions: Sequence[str]) -> list[str]:
-    """The warnings of validations of these."""
+def _warnings(policies: Policies, expressions: Sequence[str]) -> list[str]:
+    """The warnings of a policy with these expressions as validations."""
     spec = {"validations": [{"expression": each} for each in expressions]}
     with policies.in_force(spec, actions=["Warn"]) as name:
         answer = policies.write(_OBJECT, dryRun="All")
@@ -97,21 +97,19 @@ def _told(policies: Policies, expressions: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("expressions", _batches([row.example for row in WORKING]))
-def test_functions_give_on_both_hosts_what_the_page_says(policies: Policies, expressions: Sequence[str]) -> None:
-    assert _told(policies, expressions) == []
+def test_functions_have_the_documented_results_on_both_clusters(policies: Policies, expressions: Sequence[str]) -> None:
+    assert _warnings(policies, expressions) == []
 
 
 @pytest.mark.parametrize("expressions", _batches(list(_COMPARED)))
-def test_what_is_told_of_an_expression_is_the_same_on_both_clusters(
-    policies: Policies, expressions: Sequence[str]
-) -> None:
+def test_error_messages_are_the_same_on_both_clusters(policies: Policies, expressions: Sequence[str]) -> None:
     texts = [
         f"expression '{each}' resulted in error: {_COMPARED[each]}" if _COMPARED[each] else f"failed expression: {each}"
         for each in expressions
     ]
-    assert _told(policies, expressions) == texts
+    assert _warnings(policies, expressions) == texts
 
 
 @pytest.mark.usefixtures("kube")
-def test_a_kube_apiserver_knows_what_is_missing_here(policies: Policies) -> None:
-    assert _told(policies, [row.example for row in MISSING if "variables." not in row.example]) == []
+def test_kube_apiserver_supports_the_functions_that_are_missing_here(policies: Policies) -> None:
+    assert _warnings(policies, [row.example for row in MISSING if "variables." not in row.example]) == []

@@ -1,4 +1,4 @@
-"""kube-controller-manager checks the types of policies by the OpenAPI document of the resource: ours has to tell it."""
+"""kube-controller-manager type-checks policies against the OpenAPI document that our server publishes."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _TENANTS: Mapping[str, Any] = {
 @pytest.mark.parametrize(
     ("expressions", "expected"),
     [
-        pytest.param(["object.spec.host == '' || object.spec.etcd", "object.status.namespace != ''"], [], id="right"),
+        pytest.param(["object.spec.host == '' || object.spec.etcd", "object.status.namespace != ''"], [], id="valid"),
         pytest.param(
             ["object.spec.host > 1", "object.spec.maxRetries == 3"],
             ["found no matching overload for '_>_' applied to '(string, int)'", "undefined field 'maxRetries'"],
-            id="wrong",
+            id="invalid",
         ),
     ],
 )
 def test_policy_types_are_checked_against_our_openapi_document(
     kube: KubeCluster, cluster: E2eCluster, unique: str, expressions: Sequence[str], expected: Sequence[str]
 ) -> None:
-    """WIRE-H26, WIRE-J50. The policy has no binding, so that it judges nobody."""
+    """The policy has no binding, so it denies nothing (WIRE-H26, WIRE-J50)."""
     client = cluster.client()
     spec = {
         "matchConstraints": {"resourceRules": [dict(_TENANTS)]},
@@ -50,7 +50,7 @@ def test_policy_types_are_checked_against_our_openapi_document(
         return found
 
     try:
-        wait_until("the policy's types checked", lambda: "typeChecking" in status(), processes=kube.processes)
+        wait_until("the policy is type-checked", lambda: "typeChecking" in status(), processes=kube.processes)
         warnings = status()["typeChecking"].get("expressionWarnings", [])
         assert [each["fieldRef"] for each in warnings] == [
             f"spec.validations[{number}].expression" for number in range(len(expected))

@@ -1,4 +1,4 @@
-"""The same policy and the same write: the same verdict, code and text on both hosts, whatever the verb."""
+"""The same policy decides the same write with the same code and message on both clusters, for every verb."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def policies(cluster: E2eCluster, unique: str) -> Iterator[Policies]:
 
 
 def _denial(answer: Response, name: str) -> tuple[int, str, str]:
-    """Code, reason and what is said behind the names, which differ from run to run."""
+    """Code, reason and message of a denial, with the name of the policy replaced by P."""
     status = answer.json()
     message = status["message"].replace(name, "P")
     assert status["details"]["causes"][-1]["message"].replace(name, "P") in message
@@ -40,7 +40,7 @@ def _denial(answer: Response, name: str) -> tuple[int, str, str]:
         pytest.param(
             {"validations": [{"expression": "object.data.a == 'x'"}]},
             (422, "Invalid", "failed expression: object.data.a == 'x'"),
-            id="the expression",
+            id="the expression in the message",
         ),
         pytest.param(
             {"validations": [{"expression": "false", "message": "no", "reason": "Forbidden"}]},
@@ -55,7 +55,7 @@ def _denial(answer: Response, name: str) -> tuple[int, str, str]:
         pytest.param(
             {"validations": [{"expression": "object.nope == 1"}, {"expression": "false"}]},
             (422, "Invalid", "expression 'object.nope == 1' resulted in error: no such key: nope"),
-            id="the first of two",
+            id="the first of two failures",
         ),
         pytest.param(
             {
@@ -93,11 +93,11 @@ def _denial(answer: Response, name: str) -> tuple[int, str, str]:
 def test_denials_have_the_same_text_on_both_clusters(
     policies: Policies, spec: Mapping[str, Any], expected: tuple[int, str, str]
 ) -> None:
-    code, reason, said = expected
+    code, reason, text = expected
     with policies.in_force(spec, actions=["Deny"]) as name:
         answer = policies.write(configmap("judged", {"a": "b"}), dryRun="All")
         start = "configmaps \"judged\" is forbidden: ValidatingAdmissionPolicy 'P' with binding 'P' denied request: "
-        assert _denial(answer, name) == (code, reason, start + said)
+        assert _denial(answer, name) == (code, reason, start + text)
 
 
 def _assert_denied(policies: Policies, name: str, method: str, path: str, body: Any = None, **more: Any) -> None:
@@ -106,7 +106,7 @@ def _assert_denied(policies: Policies, name: str, method: str, path: str, body: 
     assert name in answer.json()["message"]
 
 
-@pytest.mark.parametrize("dry_run", [{}, {"dryRun": "All"}], ids=["done", "dry run"])
+@pytest.mark.parametrize("dry_run", [{}, {"dryRun": "All"}], ids=["real", "dry run"])
 def test_every_write_is_checked(policies: Policies, dry_run: Mapping[str, str]) -> None:
     path = f"{policies.path}/kept"
     policies.write(configmap("kept")).expect(201)
@@ -114,7 +114,9 @@ def test_every_write_is_checked(policies: Policies, dry_run: Mapping[str, str]) 
     spec = {"matchConstraints": {"resourceRules": [_ANY]}, "validations": [validation]}
     bad = configmap("kept", {"bad": "1"})
     with policies.in_force(spec, wait=False) as name:
-        wait_until("refused", lambda: policies.write(configmap("x", {"bad": "1"}), dryRun="All").status == 422)
+        wait_until(
+            "the policy is enforced", lambda: policies.write(configmap("x", {"bad": "1"}), dryRun="All").status == 422
+        )
         _assert_denied(policies, name, "POST", policies.path, configmap("new", {"bad": "1"}), query=dry_run)
         _assert_denied(policies, name, "PUT", path, bad, query=dry_run)
         patch = {"data": {"bad": "1"}}
@@ -125,7 +127,7 @@ def test_every_write_is_checked(policies: Policies, dry_run: Mapping[str, str]) 
             policies, name, "PATCH", path, operations, query=dry_run, content_type="application/json-patch+json"
         )
         applied = {"fieldManager": "e2e", **dry_run}
-        for target in (path, f"{policies.path}/unborn"):
+        for target in (path, f"{policies.path}/missing"):
             body = configmap(target.rpartition("/")[2], {"bad": "1"})
             _assert_denied(
                 policies, name, "PATCH", target, body, query=applied, content_type="application/apply-patch+yaml"
@@ -136,26 +138,26 @@ def test_every_write_is_checked(policies: Policies, dry_run: Mapping[str, str]) 
 
 
 def test_tenants_are_checked_by_our_server_on_both_clusters(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """R-018: a kube-apiserver judges nothing that it proxies: what refuses is this server."""
+    """kube-apiserver evaluates no policies for requests that it proxies, so our server does (R-018)."""
     namespace = "tenant-root"
     policies = Policies(cluster, namespace)
     rule = {"apiGroups": ["apps.cozystack.io"], "apiVersions": ["*"], "operations": ["*"], "resources": ["tenants"]}
     spec = {
         "matchConstraints": {"resourceRules": [rule]},
-        "matchConditions": [{"name": "mine", "expression": f"request.name.startsWith('{unique}')"}],
+        "matchConditions": [{"name": "own", "expression": f"request.name.startsWith('{unique}')"}],
         "validations": [{"expression": "object == null || !object.metadata.name.endsWith('x')", "message": "no x"}],
     }
     body = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "metadata": {"name": f"{unique}x"}}
     path = f"/apis/apps.cozystack.io/v1alpha1/namespaces/{namespace}/tenants"
     with policies.in_force(spec, wait=False) as name:
 
-        def refused() -> Response | None:
+        def denied() -> Response | None:
             answer = policies.client.request("POST", path, body, query={"dryRun": "All"})
             return answer if answer.status == 422 else None
 
-        answer = wait_until("the policy refuses", refused, processes=cluster.processes)
-        sentence = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: no x"
-        assert answer.json()["message"] == f'tenants.apps.cozystack.io "{unique}x" is forbidden: {sentence}'
+        answer = wait_until("the policy denies the request", denied, processes=cluster.processes)
+        denial = f"ValidatingAdmissionPolicy '{name}' with binding '{name}' denied request: no x"
+        assert answer.json()["message"] == f'tenants.apps.cozystack.io "{unique}x" is forbidden: {denial}'
 
 
 def test_a_policy_with_params_returns_a_warning(policies: Policies) -> None:
@@ -169,60 +171,60 @@ def test_a_policy_with_params_returns_a_warning(policies: Policies) -> None:
         with policies.in_force(spec, actions=["Warn"], binding=binding) as name:
             answer = policies.write(configmap("judged", {"a": "b"}), dryRun="All")
             answer.expect(201)
-            said = f"Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{name}': too much"
-            assert answer.warnings == [f'299 - "{said}"']
+            text = f"Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{name}': too much"
+            assert answer.warnings == [f'299 - "{text}"']
 
 
 _NOT_FOUND = "no params found for policy binding with `Deny` parameterNotFoundAction"
 
 
 @pytest.mark.parametrize(
-    ("kind", "ref", "said"),
+    ("kind", "ref", "text"),
     [
         pytest.param(
             "ConfigMap",
             {"name": "none"},
             f"' with binding 'P' denied request: failed to configure binding: {_NOT_FOUND}",
-            id="not found",
+            id="a missing parameter",
         ),
         pytest.param(
             "Nothing", {"name": "none"},
             "' denied request: failed to configure policy: failed to find resource referenced by paramKind: "
             "'/v1, Kind=Nothing'",
-            id="no such kind",
+            id="an unknown kind",
         ),
         pytest.param(
             "Namespace", {"name": "none", "namespace": "x"},
             "' with binding 'P' denied request: failed to configure binding: paramRef.namespace must not be provided "
             "for a cluster-scoped `paramKind`",
-            id="a namespace for what has none",
+            id="a namespace for a cluster-scoped kind",
         ),
     ],
 )  # fmt: skip
 def test_configuration_errors_have_the_same_text_on_both_clusters(
-    policies: Policies, kind: str, ref: Mapping[str, Any], said: str
+    policies: Policies, kind: str, ref: Mapping[str, Any], text: str
 ) -> None:
     spec = {"paramKind": {"apiVersion": "v1", "kind": kind}, "validations": [{"expression": "true"}]}
     binding = {"paramRef": {**ref, "parameterNotFoundAction": "Deny"}}
     with policies.in_force(spec, binding=binding, wait=False) as name:
 
-        def refused() -> Response | None:
+        def denied() -> Response | None:
             answer = policies.write(configmap("judged"), dryRun="All")
-            settled = name in answer.content.decode() and "not yet synced" not in answer.content.decode()
-            return answer if settled else None
+            synced = name in answer.content.decode() and "not yet synced" not in answer.content.decode()
+            return answer if synced else None
 
-        answer = wait_until("refused", refused, processes=policies.cluster.processes)
-        assert _denial(answer, name)[2].endswith(f"ValidatingAdmissionPolicy 'P{said}")
+        answer = wait_until("the policy is enforced", denied, processes=policies.cluster.processes)
+        assert _denial(answer, name)[2].endswith(f"ValidatingAdmissionPolicy 'P{text}")
 
 
-_HANGING = (
+_EXPENSIVE = (
     "lists.range(99999).all(a, lists.range(99999).all(b, lists.range(99999).all(c, true)))",
     "'" + "a" * 2000 + "!'.matches('(a+)+$') || '" + "a" * 2000 + "!'.find('(a+)+$') == 'x'",
 )
 
 
 @pytest.mark.usefixtures("embedded")
-@pytest.mark.parametrize("expression", _HANGING, ids=["loops", "patterns"])
+@pytest.mark.parametrize("expression", _EXPENSIVE, ids=["loops", "patterns"])
 def test_an_expensive_expression_is_cut_off(policies: Policies, expression: str) -> None:
     with policies.in_force({"validations": [{"expression": expression}]}, actions=["Warn"]):
         started = time.monotonic()
@@ -234,7 +236,7 @@ def test_an_expensive_expression_is_cut_off(policies: Policies, expression: str)
 def test_an_expression_that_does_not_compile_denies_and_is_shown_in_readyz(policies: Policies) -> None:
     spec = {"validations": [{"expression": "1 < 2.5"}]}
     with policies.in_force(spec, wait=False) as name:
-        wait_until("refused", lambda: policies.write(configmap("judged"), dryRun="All").status == 422)
+        wait_until("the policy is enforced", lambda: policies.write(configmap("judged"), dryRun="All").status == 422)
         shown = policies.client.get("/readyz", query={"verbose": ""}).content.decode()
         [line] = [each for each in shown.splitlines() if "admission-policies" in each]
         assert line.startswith("[+]admission-policies ok: expressions that do not compile in: ")

@@ -1,4 +1,4 @@
-"""What a Tenant's children declare must fit into what it declares itself."""
+"""The quotas of child tenants must fit into the quota of their parent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a webhook answers: a kube-apiserver for ConfigMaps, and this server for Tenants, say the same of it."""
+"""Responses of webhooks: kube-apiserver (for ConfigMaps) and our server (for Tenants) handle them alike."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebhookServer]:
 
 @pytest.fixture(scope="module")
 def webhooks(cluster: E2eCluster, server: WebhookServer) -> Iterator[Webhooks]:
-    """All cases, each for the objects with its label."""
+    """The webhooks of all cases, each matching the objects with the label of its case."""
     made = Webhooks(cluster, server, configmap_resource("default"), tenant_resource())
     hooks: dict[str, list[dict[str, Any]]] = {"Validating": [], "Mutating": []}
     for number, case in enumerate(CASES):

@@ -1,4 +1,4 @@
-"""How webhooks are called: time, TLS, Services. A kube-apiserver calls them for ConfigMaps, this server for Tenants."""
+"""Webhook calls: timeouts, TLS and Services, by kube-apiserver for ConfigMaps and by our server for Tenants."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_the_request_timeout_limits_the_webhook_timeout(
         try:
             status = webhooks.send("POST", admitted.path, webhooks.body(admitted), dryRun="All", timeout="1s").status
         except RemoteDisconnected:
-            # out of time when it has just begun to answer, or to pass on our answer, a kube-apiserver cuts the
-            # connection; we never do
+            # a kube-apiserver that times out after it has begun to send a response closes the connection;
+            # our server never does
             assert isinstance(webhooks.cluster, KubeCluster)
         assert time.monotonic() - started < 2.4
     assert status == 504
@@ -83,10 +83,10 @@ def test_validating_webhooks_are_called_concurrently_and_the_first_denial_in_ord
         assert time.monotonic() - started < 2.5
     assert all(len(hook_server.calls(f"/{name}")) == 1 for name in names)
     assert sorted(answer.warnings) == ['299 - "early"', '299 - "late"']
-    # a kube-apiserver tells of the one that was there first
-    told = {names[1], names[3]} if webhooks.cluster.kind == "kube" and not admitted.group else {names[1]}
+    # kube-apiserver returns the denial that arrived first
+    denying = {names[1], names[3]} if webhooks.cluster.kind == "kube" and not admitted.group else {names[1]}
     assert status_message(answer) in {
-        f'admission webhook "{name}" denied the request without explanation' for name in told
+        f'admission webhook "{name}" denied the request without explanation' for name in denying
     }
 
 
@@ -105,9 +105,9 @@ def test_a_refused_connection_is_reported(webhooks: Webhooks, admitted: Admitted
         with webhooks.in_force("Validating", webhooks.hook(HOOK, clientConfig=webhooks.url(url))):
             answer = webhooks.create(admitted)
         assert answer.status == 500
-        said = status_message(answer)
-        assert said.startswith(call_failure_message(HOOK, f'Post "{url}?timeout=10s": dial tcp '))
-        assert said.endswith(f":{port}: connect: connection refused")
+        message = status_message(answer)
+        assert message.startswith(call_failure_message(HOOK, f'Post "{url}?timeout=10s": dial tcp '))
+        assert message.endswith(f":{port}: connect: connection refused")
 
 
 def test_a_closed_connection_is_reported(
@@ -128,12 +128,12 @@ def test_a_closed_connection_is_reported(
                 "failed to call webhook: {} tls: failed to verify certificate: x509: "
                 "certificate signed by unknown authority"
             ),
-            id="the system's CAs",
+            id="the system CAs",
         ),
         pytest.param(
             "bm9uZQ==",
             "could not get REST client: unable to load root certificates: unable to parse bytes as PEM block",
-            id="no CA at all",
+            id="an invalid CA bundle",
         ),
     ],
 )
@@ -161,7 +161,7 @@ def test_a_webhook_without_tls_is_not_called(
 
 @pytest.fixture(scope="module")
 def services(cluster: E2eCluster) -> Iterator[str]:
-    """A namespace with Services that lead to this machine, or nowhere. The certificate is good for `hook` there."""
+    """A namespace with Services that lead to this machine or nowhere; the certificate is valid for `hook` in it."""
     client, path = cluster.client(), "/api/v1/namespaces/webhooks/services"
     client.request("POST", "/api/v1/namespaces", {"metadata": {"name": "webhooks"}}).expect(201)
     here = {"type": "ExternalName", "externalName": "localhost"}
@@ -194,20 +194,20 @@ def test_the_certificate_of_a_service_must_match_its_name(
 ) -> None:
     config = webhooks.service("other", services, path="/a", port=hook_server.port)
     with webhooks.in_force("Validating", webhooks.hook(HOOK, clientConfig=config)):
-        said = status_message(webhooks.create(admitted))
+        message = status_message(webhooks.create(admitted))
     url = f"https://other.webhooks.svc:{hook_server.port}/a?timeout=10s"
-    assert said.startswith(
+    assert message.startswith(
         call_failure_message(HOOK, f'Post "{url}": tls: failed to verify certificate: x509: certificate is ')
     )
-    assert said.endswith("other.webhooks.svc")
+    assert message.endswith("other.webhooks.svc")
     assert hook_server.calls("/a") == []
 
 
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        pytest.param("none", 'service "none" not found', id="none"),
-        pytest.param("headless", 'cannot route to service with ClusterIP "None"', id="headless"),
+        pytest.param("none", 'service "none" not found', id="a missing service"),
+        pytest.param("headless", 'cannot route to service with ClusterIP "None"', id="a headless service"),
         pytest.param("elsewhere", 'no service port 443 found for service "elsewhere"', id="another port"),
     ],
 )
@@ -221,15 +221,15 @@ def test_an_unroutable_service_is_reported(
 
 
 def test_redirects_are_not_followed_for_tenants(cluster: E2eCluster, hook_server: WebhookServer) -> None:
-    """A kube-apiserver follows them, to wherever they lead."""
+    """kube-apiserver follows them to any address."""
     webhooks, admitted = Webhooks(cluster, hook_server, tenant_resource()), tenant_resource()
     hook_server.respond_with("/elsewhere", ALLOWED)
     for code in (301, 302, 303, 307, 308):
         hook_server.respond_with(f"/{HOOK}", RawReply(b"", code, {"Location": f"{hook_server.url}/elsewhere"}))
         with webhooks.in_force("Validating", webhooks.hook(HOOK)):
-            said = status_message(webhooks.create(admitted))
+            message = status_message(webhooks.create(admitted))
         more = "but did not return more information"
-        assert said == call_failure_message(HOOK, f"the server responded with the status code {code} {more}")
+        assert message == call_failure_message(HOOK, f"the server responded with the status code {code} {more}")
     assert hook_server.calls("/elsewhere") == []
 
 
@@ -241,13 +241,13 @@ def test_a_webhook_that_calls_our_own_server_fails_in_time(cluster: E2eCluster, 
         answer = webhooks.create(admitted)
         assert time.monotonic() - started < 6
         assert answer.status == 500
-        # nobody is allowed to: it comes without credentials
+        # the call has no credentials, so it is forbidden
         assert 'cannot create resource "tenants"' in status_message(answer)
         cluster.client().get(admitted.path).expect(200)
 
 
 def _own_ca(cluster: E2eCluster) -> str:
-    """The CA of our server's certificate, base64."""
+    """The CA of our server's certificate, base64-encoded."""
     if cluster.kind == "embedded":
         kubeconfig = yaml.safe_load(cluster.admin.kubeconfig.read_text())
         found: str = kubeconfig["clusters"][0]["cluster"]["certificate-authority-data"]

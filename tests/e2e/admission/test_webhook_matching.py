@@ -1,4 +1,4 @@
-"""Which webhooks a write is shown to: as a kube-apiserver decides of ConfigMaps, this server does of Tenants."""
+"""Matching of webhooks, by kube-apiserver for ConfigMaps and by our server for Tenants."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from tests.e2e.support.webhooks import (
 @pytest.mark.parametrize(
     ("conditions", "status", "message"),
     [
-        pytest.param(["object.metadata.name == 'other'"], 201, "", id="does not hold"),
-        pytest.param(["object.metadata.name == 'judged'", "true"], 400, DENIAL_MESSAGE, id="all hold"),
-        pytest.param(["object.nope == 1", "false"], 201, "", id="one does not hold, another fails"),
+        pytest.param(["object.metadata.name == 'other'"], 201, "", id="false"),
+        pytest.param(["object.metadata.name == 'judged'", "true"], 400, DENIAL_MESSAGE, id="all true"),
+        pytest.param(["object.nope == 1", "false"], 201, "", id="one false and one failing"),
         pytest.param(
             ["object.nope == 1"],
             403,
             "{} \"judged\" is forbidden: expression 'object.nope == 1' resulted in error: no such key: nope",
-            id="one fails",
+            id="one failing",
         ),
         pytest.param(
             ["object.nope == 1", "object.nix == 1"],
             403,
             "{} \"judged\" is forbidden: [expression 'object.nope == 1' resulted in error: no such key: nope, "
             "expression 'object.nix == 1' resulted in error: no such key: nix]",
-            id="two fail",
+            id="two failing",
         ),
-        pytest.param(["namespaceObject == null && oldObject == null"], 400, DENIAL_MESSAGE, id="what there is not"),
+        pytest.param(["namespaceObject == null && oldObject == null"], 400, DENIAL_MESSAGE, id="null variables"),
         pytest.param(
             ["authorizer.group('').resource('secrets').check('delete').allowed()"],
             400,
@@ -79,7 +79,7 @@ def test_a_failing_match_condition_skips_a_webhook_with_failure_policy_ignore(
 
 
 @pytest.mark.parametrize(
-    ("match", "asked"),
+    ("match", "called"),
     [
         pytest.param({"rules": None}, False, id="no rules"),
         pytest.param({"operations": ["UPDATE", "DELETE"]}, False, id="other operations"),
@@ -98,38 +98,40 @@ def test_a_failing_match_condition_skips_a_webhook_with_failure_policy_ignore(
     ],
 )
 def test_rules_and_selectors_decide_whether_a_webhook_is_called(
-    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, match: Mapping[str, Any], asked: bool
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, match: Mapping[str, Any], called: bool
 ) -> None:
     hook_server.respond_with(f"/{HOOK}", DENIED)
     fields = ("rules", "namespaceSelector", "objectSelector")
     own = {name: value for name, value in match.items() if name in fields}
     rule = {**admitted.rule, **{name: value for name, value in match.items() if name not in fields}}
     with webhooks.in_force("Validating", webhooks.hook(HOOK, **{"rules": [rule], **own})):
-        assert webhooks.create(admitted).status == (400 if asked else 201)
+        assert webhooks.create(admitted).status == (400 if called else 201)
 
 
 def test_webhooks_are_not_called_for_admission_configurations(
     cluster: E2eCluster, hook_server: WebhookServer, unique: str
 ) -> None:
-    """Or nobody could take one away again."""
+    """Otherwise a faulty webhook could prevent its own deletion."""
     everything = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
     hook_server.respond_with(f"/{HOOK}", DENIED)
     webhooks = Webhooks(cluster, hook_server, tenant_resource())
-    rules: dict[str, Any] = {"rules": everything, "objectSelector": {"matchLabels": {"mine": unique}}}
+    rules: dict[str, Any] = {"rules": everything, "objectSelector": {"matchLabels": {"own": unique}}}
     path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
     policy = {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": unique, "labels": {"mine": unique}},
+        "metadata": {"name": unique, "labels": {"own": unique}},
         "spec": {
             "matchConstraints": {"resourceRules": everything},
             "validations": [{"expression": "true"}],
         },
     }
-    configmap = configmap_resource("default").body("judged", labels={"mine": unique})
+    configmap = configmap_resource("default").body("judged", labels={"own": unique})
     with webhooks.in_force("Validating", webhooks.hook(HOOK, **rules)):
         create = configmap_resource("default").path
-        wait_until("in force", lambda: webhooks.send("POST", create, configmap, dryRun="All").status == 400)
+        wait_until(
+            "the webhook is called", lambda: webhooks.send("POST", create, configmap, dryRun="All").status == 400
+        )
         webhooks.send("POST", path, policy).expect(201)
         webhooks.send("DELETE", f"{path}/{unique}").expect(200)
 

@@ -1,4 +1,4 @@
-"""Every write is shown to webhooks: a kube-apiserver shows them ConfigMaps, this server Tenants, alike."""
+"""Every write is sent to webhooks, by kube-apiserver for ConfigMaps and by our server for Tenants."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ from tests.e2e.support.webhooks import (
 
 
 @pytest.fixture
-def kept(webhooks: Webhooks, admitted: AdmittedResource, unique: str) -> Iterator[str]:
-    """The name of an object that there is."""
+def existing_name(webhooks: Webhooks, admitted: AdmittedResource, unique: str) -> Iterator[str]:
+    """The name of an existing object."""
     webhooks.create(admitted, unique, dry=False).expect(201)
     yield unique
     webhooks.send("DELETE", f"{admitted.path}/{unique}")
 
 
 @pytest.mark.parametrize("kind", ["Validating", "Mutating"])
-@pytest.mark.parametrize("dry_run", [{}, {"dryRun": "All"}], ids=["done", "dry run"])
+@pytest.mark.parametrize("dry_run", [{}, {"dryRun": "All"}], ids=["real", "dry run"])
 def test_every_write_is_sent_to_webhooks(
     webhooks: Webhooks,
     hook_server: WebhookServer,
     admitted: AdmittedResource,
-    kept: str,
+    existing_name: str,
     kind: Any,
     dry_run: Mapping[str, str],
 ) -> None:
-    """R-019."""
+    """Every verb, real and as a dry run (R-019)."""
     hook_server.respond_with(f"/{HOOK}", DENIED)
-    path, selected = f"{admitted.path}/{kept}", {"labelSelector": f"webhooks={webhooks.labels['webhooks']}"}
-    changed = webhooks.body(admitted, kept, annotations={"a": "b"})
-    unborn = webhooks.body(admitted, f"{kept}x")
+    path, selected = f"{admitted.path}/{existing_name}", {"labelSelector": f"webhooks={webhooks.labels['webhooks']}"}
+    changed = webhooks.body(admitted, existing_name, annotations={"a": "b"})
+    missing = webhooks.body(admitted, f"{existing_name}x")
     annotate = {"metadata": {"annotations": {"a": "b"}}}
     applied = {**dry_run, "fieldManager": "e2e", "force": "true"}
     with webhooks.in_force(kind, webhooks.hook(HOOK)):
         answers = {
-            "create": webhooks.send("POST", admitted.path, unborn, **dry_run),
+            "create": webhooks.send("POST", admitted.path, missing, **dry_run),
             "generated name": webhooks.send(
                 "POST",
                 admitted.path,
-                {**unborn, "metadata": {"generateName": "g", "labels": webhooks.labels}},
+                {**missing, "metadata": {"generateName": "g", "labels": webhooks.labels}},
                 **dry_run,
             ),
             "update": webhooks.send("PUT", path, changed, **dry_run),
@@ -69,18 +69,18 @@ def test_every_write_is_sent_to_webhooks(
                 **dry_run,
             ),
             "apply": webhooks.send("PATCH", path, changed, content_type=APPLY, **applied),
-            "apply to nothing": webhooks.send("PATCH", f"{path}x", unborn, content_type=APPLY, **applied),
+            "apply of a missing object": webhooks.send("PATCH", f"{path}x", missing, content_type=APPLY, **applied),
             "delete": webhooks.send("DELETE", path, **dry_run),
             "deletecollection": webhooks.send("DELETE", admitted.path, **selected, **dry_run),
         }
-        told = {verb: (answer.status, status_message(answer)) for verb, answer in answers.items()}
-        assert told == dict.fromkeys(answers, (400, DENIAL_MESSAGE))
+        results = {verb: (answer.status, status_message(answer)) for verb, answer in answers.items()}
+        assert results == dict.fromkeys(answers, (400, DENIAL_MESSAGE))
         assert len(hook_server.calls(f"/{HOOK}")) == len(answers)
     webhooks.client.get(path).expect(200)
 
 
 def _received_request(hook_server: WebhookServer, answer: Response) -> dict[str, Any]:
-    """What the webhook was asked of a request that it let pass, without what differs from run to run."""
+    """The AdmissionRequest of the only call, without uid and userInfo; the write must have succeeded."""
     assert answer.status in (200, 201), answer.content
     [call] = hook_server.calls(f"/{HOOK}")
     assert call.target == f"/{HOOK}?timeout=10s"
@@ -98,10 +98,10 @@ def _received_request(hook_server: WebhookServer, answer: Response) -> dict[str,
 
 
 def test_a_webhook_receives_the_request_that_kubernetes_sends(
-    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, kept: str
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, existing_name: str
 ) -> None:
     hook_server.respond_with(f"/{HOOK}", ALLOWED)
-    path = f"{admitted.path}/{kept}"
+    path = f"{admitted.path}/{existing_name}"
     kind = {"group": admitted.group, "version": admitted.version, "kind": admitted.kind}
     resource = {"group": admitted.group, "version": admitted.version, "resource": admitted.plural}
     common = {
@@ -119,13 +119,15 @@ def test_a_webhook_receives_the_request_that_kubernetes_sends(
     stored = webhooks.client.get(path).expect(200)
     annotate, dry = {"metadata": {"annotations": {"a": "b"}}}, {"dryRun": "All"}
     with webhooks.in_force("Validating", webhooks.hook(HOOK)):
-        created = webhooks.send("POST", admitted.path, webhooks.body(admitted, f"{kept}x"), fieldManager="me", **dry)
+        created = webhooks.send(
+            "POST", admitted.path, webhooks.body(admitted, f"{existing_name}x"), fieldManager="me", **dry
+        )
         request = _received_request(hook_server, created)
         assert request["object"]["metadata"]["uid"]
         assert request.pop("object")["metadata"]["name"] == created.json()["metadata"]["name"]
         assert request == {
             **common,
-            "name": f"{kept}x",
+            "name": f"{existing_name}x",
             "operation": "CREATE",
             "oldObject": None,
             "options": options("Create", fieldManager="me"),
@@ -136,11 +138,11 @@ def test_a_webhook_receives_the_request_that_kubernetes_sends(
         assert _is_same_object(stored, request.pop("oldObject"))
         assert request == {
             **common,
-            "name": kept,
+            "name": existing_name,
             "operation": "UPDATE",
             "options": options("Update", fieldValidation="Strict"),
         }
-        applied = webhooks.body(admitted, f"{kept}x")
+        applied = webhooks.body(admitted, f"{existing_name}x")
         apply = webhooks.send("PATCH", f"{path}x", applied, content_type=APPLY, fieldManager="me", **dry)
         request = _received_request(hook_server, apply)
         assert (request["operation"], request["options"]) == ("CREATE", options("Create", fieldManager="me"))
@@ -149,7 +151,7 @@ def test_a_webhook_receives_the_request_that_kubernetes_sends(
         assert _is_same_object(stored, request.pop("oldObject"))
         assert request == {
             **common,
-            "name": kept,
+            "name": existing_name,
             "operation": "DELETE",
             "object": None,
             "options": options("Delete", propagationPolicy="Background"),
@@ -161,7 +163,7 @@ def test_a_webhook_receives_the_request_that_kubernetes_sends(
 
 
 def _is_same_object(stored: Mapping[str, Any], old: Mapping[str, Any]) -> bool:
-    """The same object; that of a Tenant gets conditions meanwhile."""
+    """Whether both are the same object; the status is ignored, since a Tenant gets conditions meanwhile."""
     return (old["metadata"]["uid"], old.get("spec")) == (stored["metadata"]["uid"], stored.get("spec"))
 
 
@@ -221,22 +223,22 @@ def test_duplicate_owners_from_a_webhook_cause_a_warning(
     with webhooks.in_force("Mutating", webhooks.hook(HOOK)):
         answer = webhooks.create(admitted)
     assert answer.expect(201)["metadata"]["ownerReferences"] == [owner]
-    said = (
+    text = (
         ".metadata.ownerReferences contains duplicate entries after mutating admission happens; API server dedups "
         "owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate "
         "UID(s) observed: u"
     )
-    assert answer.warnings == [f'299 - "{said}"']
+    assert answer.warnings == [f'299 - "{text}"']
 
 
 @pytest.mark.parametrize(
     ("policies", "changing", "expected"),
     [
-        pytest.param(("IfNeeded", "Never"), (1,), [0, 1, 0], id="one that wants it, after a later change"),
-        pytest.param(("Never", "Never"), (1,), [0, 1], id="none wants it"),
-        pytest.param(("IfNeeded", "Never"), (0,), [0, 1], id="its own change is none"),
-        pytest.param(("IfNeeded", "IfNeeded"), (0, 1), [0, 1, 0, 1], id="once more, not for ever"),
-        pytest.param(("IfNeeded", "IfNeeded"), (), [0, 1], id="nothing changes"),
+        pytest.param(("IfNeeded", "Never"), (1,), [0, 1, 0], id="a webhook with IfNeeded, after a later change"),
+        pytest.param(("Never", "Never"), (1,), [0, 1], id="all webhooks with Never"),
+        pytest.param(("IfNeeded", "Never"), (0,), [0, 1], id="a change by the webhook itself"),
+        pytest.param(("IfNeeded", "IfNeeded"), (0, 1), [0, 1, 0, 1], id="only one more time"),
+        pytest.param(("IfNeeded", "IfNeeded"), (), [0, 1], id="no change"),
     ],
 )
 def test_webhooks_are_reinvoked_if_needed(
@@ -266,11 +268,11 @@ def test_webhooks_are_reinvoked_if_needed(
 
 
 def test_a_deletion_cannot_be_patched(
-    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, kept: str
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, existing_name: str
 ) -> None:
     hook_server.respond_with(f"/{HOOK}", json_patch_response({"op": "add", "path": "/x", "value": 1}))
     with webhooks.in_force("Mutating", webhooks.hook(HOOK)):
-        answer = webhooks.send("DELETE", f"{admitted.path}/{kept}", dryRun="All")
+        answer = webhooks.send("DELETE", f"{admitted.path}/{existing_name}", dryRun="All")
     assert answer.status == 500
     attempted = f'admission webhook "{HOOK}" attempted to modify the object'
     assert status_message(answer) == f"Internal error occurred: {attempted}, which is not supported for this operation"
@@ -302,7 +304,7 @@ def test_v1beta1_reviews_are_supported(
 def test_a_webhook_with_side_effects_rejects_dry_runs(
     webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, effects: str
 ) -> None:
-    """Today's kube-apiserver lets nobody write such a webhook."""
+    """A current kube-apiserver rejects such a configuration."""
     hook_server.respond_with(f"/{HOOK}", DENIED)
     with webhooks.in_force("Validating", webhooks.hook(HOOK, sideEffects=effects, failurePolicy="Ignore")):
         answer = webhooks.create(admitted)

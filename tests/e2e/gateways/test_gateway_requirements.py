@@ -1,4 +1,4 @@
-"""The platform's flag, owners and their heirs: which of them brings about what."""
+"""The Gateway flag of the platform, tenants that own a Gateway, and tenants that inherit one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.e2e.support.gateways import MERGE, Gateways
 from tests.e2e.support.tenants import Tenants
 
 GATEWAY = r"jsonpath={.metadata.labels.namespace\.cozystack\.io/gateway}{'\n'}"
-LITERALS = {
+OBJECT_NAMES = {
     "tenantgateways": "cozystack",
     "gateways": "cozystack",
     "issuers": "cozystack-gateway",
@@ -24,8 +24,8 @@ LITERALS = {
 }
 
 
-class Platform:
-    """The settings file of a server that follows it."""
+class PlatformSettings:
+    """The settings file that the server watches."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -37,9 +37,9 @@ class Platform:
 
 
 @pytest.fixture
-def platform(cluster: E2eCluster, tmp_path: Path) -> Iterator[Platform]:
-    """The host's server, started anew with a settings file, and after the test without one."""
-    made = Platform(tmp_path / "platform.yaml")
+def platform(cluster: E2eCluster, tmp_path: Path) -> Iterator[PlatformSettings]:
+    """Restarts our server with a settings file, and after the test without one."""
+    made = PlatformSettings(tmp_path / "platform.yaml")
     made.write()
     before = cluster.flags
     try:
@@ -52,7 +52,7 @@ def platform(cluster: E2eCluster, tmp_path: Path) -> Iterator[Platform]:
 
 
 def has_gateway_label(cluster: E2eCluster, namespace: str, owner: str) -> bool:
-    """By the line that the troubleshooting command prints: the owner, or nothing."""
+    """Whether the troubleshooting command prints this owner, or an empty line for ''."""
     return cluster.kubectl("get", "namespace", namespace, "-o", GATEWAY).stdout == f"{owner}\n"
 
 
@@ -61,7 +61,7 @@ def has_tenantgateways(gateways: Gateways, namespace: str, names: list[str]) -> 
 
 
 def gateway_enabled_value(cluster: E2eCluster, namespace: str) -> str | None:
-    """What the charts of a namespace read of the platform's flag."""
+    """The platform flag in the values that the charts of a namespace read."""
     answer = cluster.client().get(f"/api/v1/namespaces/{namespace}/secrets/cozystack-values")
     if answer.status != 200:
         return None
@@ -71,12 +71,12 @@ def gateway_enabled_value(cluster: E2eCluster, namespace: str) -> str | None:
 
 
 def has_all_objects(gateways: Gateways, namespace: str) -> bool:
-    return all(name in gateways.names(plural, namespace) for plural, name in LITERALS.items())
+    return all(name in gateways.names(plural, namespace) for plural, name in OBJECT_NAMES.items())
 
 
 def resource_versions(gateways: Gateways, namespace: str) -> dict[str, str]:
-    """resourceVersions of what is made from the TenantGateway of a namespace."""
-    made = {plural: name for plural, name in LITERALS.items() if plural != "tenantgateways"}
+    """The resourceVersions of the objects rendered from the TenantGateway of a namespace."""
+    made = {plural: name for plural, name in OBJECT_NAMES.items() if plural != "tenantgateways"}
     return {
         plural: gateways.get(plural, namespace, name)["metadata"]["resourceVersion"] for plural, name in made.items()
     }
@@ -85,37 +85,48 @@ def resource_versions(gateways: Gateways, namespace: str) -> dict[str, str]:
 def test_all_heirs_use_the_gateway_of_the_root_while_the_platform_flag_is_off(
     cluster: E2eCluster, tenants: Tenants, gateways: Gateways
 ) -> None:
-    """R-066, R-071, R-149, R-198, R-298, R-299, R-307, R-321, PEER-10: one Gateway for the root and all its heirs; an
-    owner below it keeps its own, and what is below that."""
-    kid, own = tenants.create_with_namespace(), tenants.create_with_namespace(spec={"gateway": True})
-    grandkid, below_own = tenants.create_with_namespace(kid), tenants.create_with_namespace(own)
-    heirs = (ROOT, kid, grandkid)
+    """One Gateway serves the root tenant and all tenants that inherit it; a tenant with its own Gateway keeps it.
+
+    R-066, R-071, R-149, R-198, R-298, R-299, R-307, R-321, PEER-10.
+    """
+    child, own = tenants.create_with_namespace(), tenants.create_with_namespace(spec={"gateway": True})
+    grandchild, below_own = tenants.create_with_namespace(child), tenants.create_with_namespace(own)
+    heirs = (ROOT, child, grandchild)
     try:
         tenants.patch("root", {"spec": {"gateway": True}})
         for namespace in heirs:
-            gateways.wait_until(f"{namespace} is root's", partial(has_gateway_label, cluster, namespace, ROOT))
-        gateways.wait_until("all of it is made", lambda: has_all_objects(gateways, ROOT))
-        assert gateway_enabled_value(cluster, kid) == "false"
-        ours, theirs = (f"harbor.{each.removeprefix('tenant-')}.{ROOT_HOST}" for each in (kid, own))
-        gateways.create_route(grandkid, "harbor", ours, to=ROOT)
+            gateways.wait_until(
+                f"{namespace} uses the Gateway of the root", partial(has_gateway_label, cluster, namespace, ROOT)
+            )
+        gateways.wait_until("all objects of the root exist", lambda: has_all_objects(gateways, ROOT))
+        assert gateway_enabled_value(cluster, child) == "false"
+        ours, theirs = (f"harbor.{each.removeprefix('tenant-')}.{ROOT_HOST}" for each in (child, own))
+        gateways.create_route(grandchild, "harbor", ours, to=ROOT)
         gateways.create_route(below_own, "harbor", theirs, to=own)
-        gateways.wait_until("an heir's route is served", lambda: ours in gateways.listener_hostnames(ROOT))
-        gateways.wait_until("and that of the owner's heir", lambda: theirs in gateways.listener_hostnames(own))
+        gateways.wait_until(
+            "the route of an inheriting tenant is served", lambda: ours in gateways.listener_hostnames(ROOT)
+        )
+        gateways.wait_until(
+            "the route below the other owner is served", lambda: theirs in gateways.listener_hostnames(own)
+        )
         assert [gateways.names("gateways", namespace) for namespace in heirs] == [["cozystack"], [], []]
         assert has_gateway_label(cluster, own, own)
         assert has_gateway_label(cluster, below_own, own)
         assert theirs not in gateways.listener_hostnames(ROOT)
-        gateways.wait_until("its certificate", lambda: len(gateways.names("certificates", own)) == 1)
+        gateways.wait_until("the certificate exists", lambda: len(gateways.names("certificates", own)) == 1)
         assert gateways.names("certificates", below_own) == []
     finally:
         tenants.patch("root", {"spec": {"gateway": None}})
-        gateways.wait_until("root owns none", lambda: gateways.names("tenantgateways", ROOT) == [])
+        gateways.wait_until("the root has no TenantGateway", lambda: gateways.names("tenantgateways", ROOT) == [])
     for namespace in heirs:
-        gateways.wait_until(f"{namespace} has none", partial(has_gateway_label, cluster, namespace, ""))
+        gateways.wait_until(f"{namespace} has no Gateway", partial(has_gateway_label, cluster, namespace, ""))
 
 
 def test_a_tenant_and_its_heirs_move_to_a_gateway_of_their_own_and_back(tenants: Tenants, gateways: Gateways) -> None:
-    """R-072, R-073, R-074, PEER-09: under an ancestor that owns a Gateway; `false` is to inherit, as unset is."""
+    """Below an ancestor with a Gateway, `gateway: false` inherits it just as an unset field does.
+
+    R-072, R-073, R-074, PEER-09.
+    """
     owner = tenants.create_with_namespace(spec={"gateway": True})
     alice = tenants.create_with_namespace(owner, spec={"gateway": False})
     bob = tenants.create_with_namespace(alice)
@@ -124,61 +135,64 @@ def test_a_tenant_and_its_heirs_move_to_a_gateway_of_their_own_and_back(tenants:
         tenants.patch(name, {"spec": {"gateway": wanted}}, owner)
         for namespace in (alice, bob):
             gateways.wait_until(
-                f"{namespace} is {nearest}'s", partial(has_gateway_label, gateways.cluster, namespace, nearest)
+                f"{namespace} uses the Gateway of {nearest}",
+                partial(has_gateway_label, gateways.cluster, namespace, nearest),
             )
         made = ["cozystack"] if wanted else []
-        gateways.wait_until("a TenantGateway or none", partial(has_tenantgateways, gateways, alice, made))
+        gateways.wait_until("the TenantGateway exists as requested", partial(has_tenantgateways, gateways, alice, made))
 
 
 def test_the_platform_flag_reaches_charts_and_does_not_affect_gateway_owners(
-    cluster: E2eCluster, tenants: Tenants, gateways: Gateways, platform: Platform
+    cluster: E2eCluster, tenants: Tenants, gateways: Gateways, platform: PlatformSettings
 ) -> None:
-    """R-287, R-292, R-293, R-301, R-303, R-304: with the flag off, on, and off again."""
+    """The flag is switched on and off; R-287, R-292, R-293, R-301, R-303, R-304."""
     app = gateways.create_namespace("cozy-app")
     platform.write(attachedNamespaces=[app])
     early = tenants.create_with_namespace(spec={"gateway": True})
     plain = tenants.create_with_namespace()
-    gateways.wait_until("an owner before the flag", lambda: has_all_objects(gateways, early))
-    gateways.wait_until("has its app", lambda: gateways.attachment(app) == (early, early))
+    gateways.wait_until("the tenant has its Gateway while the flag is off", lambda: has_all_objects(gateways, early))
+    gateways.wait_until("the app namespace is attached", lambda: gateways.attachment(app) == (early, early))
     before = resource_versions(gateways, early)
 
     platform.write(enabled=True, attachedNamespaces=[app])
     gateways.wait_until(
-        "charts read it",
+        "the values say true",
         lambda: gateway_enabled_value(cluster, plain) == gateway_enabled_value(cluster, early) == "true",
     )
     late = tenants.create_with_namespace(spec={"gateway": True})
-    gateways.wait_until("an owner from its creation on", partial(has_all_objects, gateways, late))
+    gateways.wait_until("a tenant created with the flag on has its Gateway", partial(has_all_objects, gateways, late))
     assert gateways.names("tenantgateways", plain) == []
 
     platform.write(enabled=False, attachedNamespaces=[app])
     gateways.wait_until(
-        "charts read that",
+        "the values say false",
         lambda: gateway_enabled_value(cluster, plain) == gateway_enabled_value(cluster, early) == "false",
     )
     assert resource_versions(gateways, early) == before
     hostname = f"new.{early.removeprefix('tenant-')}.{ROOT_HOST}"
     gateways.create_route(early, "new", hostname, to=early, port=443)
-    gateways.wait_until("leftovers are looked after", lambda: gateways.listener_hostnames(early).count(hostname) == 1)
+    gateways.wait_until("a new route is still served", lambda: gateways.listener_hostnames(early).count(hostname) == 1)
 
     for namespace in (early, late):
         tenants.patch(namespace.removeprefix("tenant-"), {"spec": {"gateway": False}})
-        for plural, name in LITERALS.items():
-            gateways.wait_until(f"{namespace} has no {name}", partial(gateways.is_gone, plural, namespace, name))
-    gateways.wait_until("the app is let go", lambda: gateways.attachment(app) == (None, None))
+        for plural, name in OBJECT_NAMES.items():
+            gateways.wait_until(f"{name} of {namespace} is deleted", partial(gateways.is_gone, plural, namespace, name))
+    gateways.wait_until("the app namespace is detached", lambda: gateways.attachment(app) == (None, None))
 
 
 def test_a_condition_says_why_an_invalid_host_has_no_tenantgateway(
     cluster: E2eCluster, tenants: Tenants, gateways: Gateways
 ) -> None:
-    """R-316: what the API refuses can still be stored by others, who write the HelmRelease."""
+    """An invalid host can still be stored by clients that write the HelmRelease (R-316)."""
     name = tenants.create(spec={"gateway": True})["metadata"]["name"]
     namespace = f"tenant-{name}"
-    gateways.wait_until("it has one", lambda: gateways.names("tenantgateways", namespace) == ["cozystack"])
+    gateways.wait_until(
+        "the TenantGateway exists", lambda: gateways.names("tenantgateways", namespace) == ["cozystack"]
+    )
     release = f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-{name}"
     body = {"spec": {"values": {"host": "*.example"}}}
     cluster.client().request("PATCH", release, body, content_type=MERGE).expect(200)
-    gateways.wait_until("it has none", lambda: gateways.names("tenantgateways", namespace) == [])
+    gateways.wait_until("the TenantGateway is deleted", lambda: gateways.names("tenantgateways", namespace) == [])
     shown = cluster.kubectl(
         *("get", "tenant", name, "-n", ROOT, "-o"),
         "jsonpath={.status.conditions[?(@.type=='TenantGatewayMissing')].message}",

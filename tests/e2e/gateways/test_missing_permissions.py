@@ -1,4 +1,4 @@
-"""A process whose ClusterRole is behind: what it may not see is named, and nothing is taken away meanwhile."""
+"""A ClusterRole that lacks permissions: missing ones are reported, and nothing is removed meanwhile."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Rule = dict[str, Any]
 
 
 def replace_rules(cluster: KubeCluster, change: Callable[[Rule], Rule]) -> list[Rule]:
-    """The rules as they were."""
+    """Changes the rules of our ClusterRole and returns the previous ones."""
     client = cluster.client()
     role = client.get(_ROLE).expect(200)
     rules: list[Rule] = role["rules"]
@@ -33,7 +33,7 @@ def restore_rules(cluster: KubeCluster, rules: list[Rule]) -> None:
 
 
 def without_read_verbs(plural: str, rule: Rule) -> Rule:
-    """Nothing may be read of it."""
+    """Removes the read verbs from a rule for this resource."""
     if plural not in rule.get("resources", ()):
         return rule
     return {**rule, "verbs": [each for each in rule["verbs"] if each not in ("get", "list", "watch")]}
@@ -41,34 +41,40 @@ def without_read_verbs(plural: str, rule: Rule) -> Rule:
 
 @pytest.mark.timeout(600)
 def test_late_permissions_remove_nothing(own_kube: KubeCluster) -> None:
-    """GW-14, GW-15: after an upgrade whose ClusterRole is applied later than the Deployment."""
+    """During an upgrade, the ClusterRole may be applied later than the Deployment (GW-14, GW-15)."""
     gateways, tenants = Gateways(own_kube), Tenants(own_kube)
     foo, harbor = gateways.create_namespace("m-foo"), gateways.create_namespace("cozy-harbor")
     gateways.create_tenantgateway(foo, APEX, attachedNamespaces=[harbor])
     gateways.create_route(harbor, "harbor", f"harbor.{APEX}", to=foo)
     gateways.create_route(foo, "loser", f"harbor.{APEX}", to=foo, port=443)
-    gateways.wait_until("the loser is told", lambda: gateways.conflict_message(foo, "loser"))
-    gateways.wait_until("and attached", lambda: gateways.attachment(harbor) == (foo, foo))
-    told = gateways.get("httproutes", foo, "loser")["status"]
+    gateways.wait_until(
+        "the losing route has the conflict in its status", lambda: gateways.conflict_message(foo, "loser")
+    )
+    gateways.wait_until("the namespace is attached", lambda: gateways.attachment(harbor) == (foo, foo))
+    status = gateways.get("httproutes", foo, "loser")["status"]
 
     rules = replace_rules(own_kube, partial(without_read_verbs, "tenantgateways"))
     own_kube.restart()
-    # the controllers are at work once a new Tenant has its Namespace
+    # the controllers are running once a new Tenant has its Namespace
     tenants.create_with_namespace()
     assert gateways.attachment(harbor) == (foo, foo)
-    assert gateways.get("httproutes", foo, "loser")["status"] == told
+    assert gateways.get("httproutes", foo, "loser")["status"] == status
     restore_rules(own_kube, rules)
     gateways.create_route(harbor, "late", f"late.{APEX}", to=foo)
     served = partial(gateways.listener_hostnames, foo)
-    gateways.wait_until("it works again", lambda: f"late.{APEX}" in served(), seconds=2 * PATIENCE)
+    gateways.wait_until("the late route is served", lambda: f"late.{APEX}" in served(), seconds=2 * PATIENCE)
 
     rules = replace_rules(own_kube, partial(without_read_verbs, "certificates"))
     own_kube.restart()
-    named = "certificates.cert-manager.io cannot be listed and watched: "
-    gateways.wait_until("it is named", lambda: named in gateways.conditions(foo)["Ready"]["message"])
+    message = "certificates.cert-manager.io cannot be listed and watched: "
+    gateways.wait_until(
+        "the missing permission is reported", lambda: message in gateways.conditions(foo)["Ready"]["message"]
+    )
     assert gateways.ready_reason(foo) == "ReconcileError"
     gateways.create_route(harbor, "later", f"later.{APEX}", to=foo)
-    gateways.wait_until("listeners are made meanwhile", lambda: f"later.{APEX}" in served())
+    gateways.wait_until("listeners are still added", lambda: f"later.{APEX}" in served())
     restore_rules(own_kube, rules)
-    gateways.wait_until("no fault", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted", seconds=2 * PATIENCE)
+    gateways.wait_until(
+        "the error is resolved", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted", seconds=2 * PATIENCE
+    )
     assert len(gateways.names("certificates", foo)) == len(served())

@@ -1,4 +1,4 @@
-"""Every object that is rendered for a TenantGateway is one that the host takes, and leaves as it was meant."""
+"""The cluster accepts every object rendered for a TenantGateway and changes none of its fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMESPACE = "rendered"
 
 @pytest.mark.parametrize("file", sorted(_GOLDEN.glob("*.yaml")), ids=lambda file: file.stem)
 def test_rendered_objects_are_admitted_and_need_no_second_write(cluster: E2eCluster, file: Path) -> None:
-    """R-102, GW-20: the validation rules of the CRDs, and their defaults, are the host's own."""
+    """The cluster applies the validation rules and the defaults of the CRDs (R-102, GW-20)."""
     client = cluster.client()
     group_version, _, plural = _COLLECTIONS[file.stem.partition("-")[0]].rpartition("/")
     if client.get(f"/api/v1/namespaces/{NAMESPACE}").status == 404:
@@ -36,11 +36,11 @@ def test_rendered_objects_are_admitted_and_need_no_second_write(cluster: E2eClus
         collection = f"/apis/{group_version}/namespaces/{NAMESPACE}/{plural}"
         body = {"apiVersion": group_version, "kind": _KINDS[plural], **desired}
         client.request("POST", collection, body).expect(201)
-        there = client.get(f"{collection}/{desired['metadata']['name']}").expect(200)
-        assert merge_patch(there, desired) == {}
+        stored = client.get(f"{collection}/{desired['metadata']['name']}").expect(200)
+        assert merge_patch(stored, desired) == {}
 
 
 def _without_owner(rendered: Object, *, name: str) -> Object:
-    """Under a name of the test's own; an owner that does not exist would have it collected."""
+    """The object under a unique name, without the owner, which does not exist in this cluster."""
     metadata = {"name": name, "namespace": NAMESPACE, "labels": rendered["metadata"]["labels"]}
     return {**rendered, "metadata": metadata}

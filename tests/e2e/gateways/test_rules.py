@@ -1,4 +1,4 @@
-"""TenantGateways on a real host: what is made, told, left out, attached and taken away again."""
+"""TenantGateways: existing objects, contested hostnames, hostnames left out, and status."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ APEX = "foo.example.com"
 
 @pytest.fixture
 def foo(gateways: Gateways) -> str:
-    """A namespace whose name sorts after those of the prefix a-, and before those of z-."""
+    """A namespace whose name sorts after the prefix a- and before the prefix z-."""
     return gateways.create_namespace("m-foo")
 
 
@@ -51,70 +51,76 @@ FOREIGN = [
 def test_existing_objects_are_not_adopted(
     gateways: Gateways, foo: str, plural: str, name: str, spec: Object, mode: Object
 ) -> None:
-    """R-211 to R-215, R-217, R-218, R-219, R-220, R-222, R-224, R-225, R-226: refused, handed over, and deleted."""
+    """A foreign object is reported; it is used once it has our ownerReference or has been deleted.
+
+    R-211 to R-215, R-217, R-218, R-219, R-220, R-222, R-224, R-225, R-226.
+    """
     gateways.create(plural, foo, name, spec)
     foreign = gateways.get(plural, foo, name)
     gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
     owner = gateways.create_tenantgateway(foo, APEX, **mode)
-    gateways.wait_until("it is refused", lambda: gateways.ready_reason(foo) == "ReconcileError")
+    gateways.wait_until("the foreign object is reported", lambda: gateways.ready_reason(foo) == "ReconcileError")
     kind = foreign["kind"].lower()
-    said = f"{kind} {foo}/{name} exists but is not owned by TenantGateway {foo}/cozystack: rename or delete it, or "
-    assert said in gateways.conditions(foo)["Ready"]["message"]
-    gateways.wait_until("the rest is made", lambda: "cozystack-gateway" in gateways.names("issuers", foo))
-    gateways.wait_until("the redirect", lambda: "cozystack-http-redirect" in gateways.names("httproutes", foo))
+    message = f"{kind} {foo}/{name} exists but is not owned by TenantGateway {foo}/cozystack: rename or delete it, or "
+    assert message in gateways.conditions(foo)["Ready"]["message"]
+    gateways.wait_until("the issuer exists", lambda: "cozystack-gateway" in gateways.names("issuers", foo))
+    gateways.wait_until("the redirect exists", lambda: "cozystack-http-redirect" in gateways.names("httproutes", foo))
     assert gateways.get(plural, foo, name) == foreign
 
     reference = {key: owner[key] for key in ("apiVersion", "kind")}
     reference |= {key: owner["metadata"][key] for key in ("name", "uid")}
     gateways.patch(plural, foo, name, {"metadata": {"ownerReferences": [reference]}})
-    gateways.wait_until("it is ours", lambda: gateways.get(plural, foo, name)["spec"] != foreign["spec"])
-    gateways.wait_until("that is said", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted")
+    gateways.wait_until("the object is used", lambda: gateways.get(plural, foo, name)["spec"] != foreign["spec"])
+    gateways.wait_until("the error is resolved", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted")
     uid = foreign["metadata"]["uid"]
     gateways.delete(plural, foo, name)
-    gateways.wait_until("it is made anew", lambda: name in gateways.names(plural, foo))
+    gateways.wait_until("the object is created again", lambda: name in gateways.names(plural, foo))
     assert gateways.get(plural, foo, name)["metadata"]["uid"] != uid
 
 
 @pytest.mark.parametrize("mode", [pytest.param({}, id="http01"), pytest.param(DNS01, id="dns01")])
 def test_the_order_of_namespaces_decides_a_contested_hostname(gateways: Gateways, foo: str, mode: Object) -> None:
-    """R-199, R-200, R-202 to R-209, R-268, GW-6, GW-7, GW-16: what clashes inside a domain is admitted, and judged
-    here."""
+    """Admission allows conflicting routes within a domain; the controller gives the hostname to one namespace.
+
+    `cozy-*` namespaces come first, then the others by name.
+    R-199, R-200, R-202 to R-209, R-268, GW-6, GW-7, GW-16.
+    """
     early, cozy = gateways.create_namespace("a-team"), gateways.create_namespace("cozy-z")
     gateways.create_tenantgateway(foo, APEX, **mode)
     gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
     gateways.create_route(foo, "canary", f"harbor.{APEX}", to=foo, port=443)
     parent = {"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": foo, "name": "cozystack"}
-    word = {"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": 1}
+    accepted = {"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": 1}
     cilium = {
         "parentRef": {**parent, "port": 443},
         "controllerName": CILIUM,
-        "conditions": [{**word, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+        "conditions": [{**accepted, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
     }
     gateways.patch("httproutes", foo, "harbor", {"status": {"parents": [cilium]}}, "status")
     gateways.create_route(early, "harbor", f"harbor.{APEX}", to=foo)
-    gateways.wait_until("the smaller namespace has it", lambda: gateways.conflict_message(foo, "harbor"))
+    gateways.wait_until("the namespace that sorts first wins", lambda: gateways.conflict_message(foo, "harbor"))
     assert f"HTTPRoute {early}/harbor" in gateways.conflict_message(foo, "harbor")
     gateways.create_route(cozy, "harbor", f"harbor.{APEX}", to=foo)
     for namespace, name in ((early, "harbor"), (foo, "harbor"), (foo, "canary")):
         gateways.wait_until(
-            "the platform has it", partial(_names_winner, gateways, namespace, name, f"HTTPRoute {cozy}/harbor")
+            "the platform namespace wins", partial(_names_winner, gateways, namespace, name, f"HTTPRoute {cozy}/harbor")
         )
         assert f'"harbor.{APEX}"' in gateways.conflict_message(namespace, name)
     assert gateways.conflict_message(cozy, "harbor") == ""
     assert gateways.get("httproutes", foo, "harbor")["status"]["parents"][0] == cilium
     gateways.create_route(early, "tls", f"harbor.{APEX}", to=foo, plural="tlsroutes")
-    gateways.wait_until("a TLSRoute loses, too", lambda: gateways.conflict_message(early, "tls", "tlsroutes"))
+    gateways.wait_until("the TLSRoute loses, too", lambda: gateways.conflict_message(early, "tls", "tlsroutes"))
     hostnames = [each for each in gateways.listener_hostnames(foo) if each.startswith("harbor.")]
     assert hostnames == ([] if mode else [f"harbor.{APEX}"])
 
     gateways.patch("httproutes", early, "harbor", {"spec": {"hostnames": [f"mine.{APEX}"]}})
-    gateways.wait_until("it recovers", lambda: not gateways.conflict_message(early, "harbor"))
+    gateways.wait_until("the changed route is accepted", lambda: not gateways.conflict_message(early, "harbor"))
     [entry] = gateways.parent_statuses(early, "harbor")
     assert (entry["conditions"][0]["type"], entry["conditions"][0]["status"]) == ("Accepted", "True")
     gateways.delete("tlsroutes", early, "tls")
     gateways.delete("httproutes", cozy, "harbor")
-    gateways.wait_until("the next in turn has it", lambda: not gateways.conflict_message(foo, "harbor"))
-    gateways.wait_until("with its canary", lambda: not gateways.conflict_message(foo, "canary"))
+    gateways.wait_until("the next namespace wins", lambda: not gateways.conflict_message(foo, "harbor"))
+    gateways.wait_until("its second route is accepted, too", lambda: not gateways.conflict_message(foo, "canary"))
 
 
 def _names_winner(gateways: Gateways, namespace: str, name: str, winner: str) -> bool:
@@ -122,60 +128,62 @@ def _names_winner(gateways: Gateways, namespace: str, name: str, winner: str) ->
 
 
 def test_the_same_hostname_at_two_gateways_is_no_conflict(gateways: Gateways, foo: str) -> None:
-    """R-149, R-210."""
+    """Hostnames are compared only among the routes of one Gateway (R-149, R-210)."""
     bar = gateways.create_namespace("m-bar")
     for namespace in (foo, bar):
         gateways.create_tenantgateway(namespace, APEX)
         gateways.create_route(namespace, "harbor", f"harbor.{APEX}", to=namespace, port=443)
     for namespace in (foo, bar):
-        gateways.wait_until("it has its listener", partial(gateways.has_listeners, namespace, f"harbor.{APEX}"))
+        gateways.wait_until("the listener exists", partial(gateways.has_listeners, namespace, f"harbor.{APEX}"))
         assert gateways.parent_statuses(namespace, "harbor") == []
         assert gateways.names("certificates", namespace) == [HARBOR]
 
 
 def test_an_acme_solver_route_claims_no_hostname(gateways: Gateways, foo: str) -> None:
-    """FACT-3, GW-10: cert-manager's own for a challenge, at every renewal."""
+    """cert-manager creates such a route for a challenge at every renewal (FACT-3, GW-10)."""
     app = gateways.create_namespace("z-app")
     gateways.create_tenantgateway(foo, APEX)
     gateways.create_route(app, "harbor", f"harbor.{APEX}", to=foo)
     gateways.create_route(foo, "cm-acme-http-solver-x", f"harbor.{APEX}", to=foo, sectionName="http")
     gateways.create_route(foo, "later", f"later.{APEX}", to=foo, port=443)
-    gateways.wait_until("all are seen", lambda: gateways.has_listeners(foo, f"later.{APEX}", f"harbor.{APEX}"))
+    gateways.wait_until("both listeners exist", lambda: gateways.has_listeners(foo, f"later.{APEX}", f"harbor.{APEX}"))
     assert gateways.parent_statuses(app, "harbor") == gateways.parent_statuses(foo, "cm-acme-http-solver-x") == []
 
 
 def test_hostnames_that_cannot_be_served_do_not_affect_others(gateways: Gateways, foo: str) -> None:
-    """FACT-2, FACT-4, PEER-08, GW-2, GW-5, and R-349 as issue 3 has it: a wildcard, a foreign domain and a TLSRoute
-    beside a hostname that is as it should be."""
+    """A wildcard, a foreign domain and a TLSRoute exist beside a valid hostname.
+
+    FACT-2, FACT-4, PEER-08, GW-2, GW-5, and R-349 as in issue 3.
+    """
     gateways.create_tenantgateway(foo, APEX, tlsPassthroughServices=["api"])
     gateways.create_route(foo, "all", f"*.{APEX}", f"good.{APEX}", "harbor.evilfoo.example.com", to=foo, port=443)
     gateways.create_route(foo, "api", f"api.{APEX}", to=foo, plural="tlsroutes", sectionName="tls-api")
     gateways.create_route(foo, "stream", f"stream.{APEX}", to=foo, plural="tlsroutes")
-    gateways.wait_until("what can be is served", lambda: gateways.has_listeners(foo, f"good.{APEX}"))
-    gateways.wait_until("the rest is named", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
+    gateways.wait_until("the valid hostname is served", lambda: gateways.has_listeners(foo, f"good.{APEX}"))
+    gateways.wait_until("the other hostnames are reported", lambda: "HostnamesLeftOut" in gateways.conditions(foo))
     assert gateways.listener_hostnames(foo) == [f"api.{APEX}", f"good.{APEX}"]
-    told = gateways.conditions(foo)["HostnamesLeftOut"]["message"]
-    assert f'"*.{APEX}"' in told
-    assert '"harbor.evilfoo.example.com"' in told
-    assert f"HTTPRoute {foo}/all" in told
+    message = gateways.conditions(foo)["HostnamesLeftOut"]["message"]
+    assert f'"*.{APEX}"' in message
+    assert '"harbor.evilfoo.example.com"' in message
+    assert f"HTTPRoute {foo}/all" in message
     gateways.mark_gateway_programmed(foo)
     gateways.mark_certificates_ready(foo)
-    gateways.wait_until("the gateway is ready all the same", lambda: gateways.ready_reason(foo) == "Reconciled")
+    gateways.wait_until("the Gateway is ready nevertheless", lambda: gateways.ready_reason(foo) == "Reconciled")
     assert gateways.names("certificates", foo) == [
         gateways.get("gateways", foo)["spec"]["listeners"][1]["name"].replace("https-", "cozystack-") + "-tls"
     ]
 
 
 def test_hostnames_beyond_64_listeners_are_left_out_and_reported(gateways: Gateways, foo: str) -> None:
-    """R-122 as the issue has it, R-123, FACT-7, GW-4: the CRD of a real host refuses the 65th."""
+    """The CRD of Gateway rejects more than 64 listeners (R-122 as in the issue, R-123, FACT-7, GW-4)."""
     gateways.create_tenantgateway(foo, APEX)
     for first in range(0, 60, 15):
         hostnames = [f"m{number}.{APEX}" for number in range(first, first + 15)]
         gateways.create_route(foo, f"first-{first}", *hostnames, to=foo, port=443)
-    gateways.wait_until("60 are served", lambda: len(gateways.listener_hostnames(foo)) == 60)
+    gateways.wait_until("60 hostnames are served", lambda: len(gateways.listener_hostnames(foo)) == 60)
     served = gateways.listener_hostnames(foo)
     gateways.create_route(foo, "a-late", *(f"a{number}.{APEX}" for number in range(5)), to=foo, port=443)
-    gateways.wait_until("two are left out", lambda: "ListenersTruncated" in gateways.conditions(foo))
+    gateways.wait_until("hostnames are left out", lambda: "ListenersTruncated" in gateways.conditions(foo))
     listeners = gateways.listener_hostnames(foo)
     assert len(listeners) == 63
     assert set(served) < set(listeners)
@@ -185,24 +193,29 @@ def test_hostnames_beyond_64_listeners_are_left_out_and_reported(gateways: Gatew
     assert all(hostname in message for hostname in missing)
     assert gateways.ready_reason(foo) == "GatewayNotAccepted"
     gateways.delete("httproutes", foo, "first-0")
-    gateways.wait_until("there is room", lambda: missing <= set(gateways.listener_hostnames(foo)))
-    gateways.wait_until("nothing is left out", lambda: "ListenersTruncated" not in gateways.conditions(foo))
+    gateways.wait_until("the missing hostnames are served", lambda: missing <= set(gateways.listener_hostnames(foo)))
+    gateways.wait_until("no hostname is left out", lambda: "ListenersTruncated" not in gateways.conditions(foo))
     gateways.patch("tenantgateways", foo, "cozystack", {"spec": DNS01})
-    gateways.wait_until("a wildcard takes them all", lambda: gateways.listener_hostnames(foo) == [f"*.{APEX}", APEX])
+    gateways.wait_until(
+        "the wildcard listener replaces all others", lambda: gateways.listener_hostnames(foo) == [f"*.{APEX}", APEX]
+    )
 
 
 def test_fields_that_operators_set_on_a_gateway_are_preserved(gateways: Gateways, foo: str) -> None:
-    """R-125, R-126, R-127, R-129, GW-20: the LoadBalancer's Service is Cilium's, or made by hand beforehand."""
+    """The Service of the load balancer belongs to Cilium or to an operator who created it before.
+
+    R-125, R-126, R-127, R-129, GW-20.
+    """
     services, port = f"/api/v1/namespaces/{foo}/services", {"port": 443}
     service = {"metadata": {"name": "cilium-gateway-cozystack"}, "spec": {"type": "LoadBalancer", "ports": [port]}}
     pinned = gateways.client.request("POST", services, service).expect(201)
     gateways.create_tenantgateway(foo, APEX, gatewayClassName="tpyo")
-    gateways.wait_until("the gateway is there", lambda: not gateways.is_gone("gateways", foo))
+    gateways.wait_until("the Gateway exists", lambda: not gateways.is_gone("gateways", foo))
     addresses = [{"type": "IPAddress", "value": "192.0.2.1"}]
     body = {"spec": {"addresses": addresses}, "metadata": {"labels": {"a": "b"}}}
     gateways.patch("gateways", foo, "cozystack", body)
     gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
-    gateways.wait_until("a listener more", lambda: gateways.listener_hostnames(foo) == [f"harbor.{APEX}"])
+    gateways.wait_until("the new listener exists", lambda: gateways.listener_hostnames(foo) == [f"harbor.{APEX}"])
     found = gateways.get("gateways", foo)
     assert (found["spec"]["addresses"], found["metadata"]["labels"]["a"]) == (addresses, "b")
     assert found["spec"]["gatewayClassName"] == "tpyo"
@@ -211,13 +224,13 @@ def test_fields_that_operators_set_on_a_gateway_are_preserved(gateways: Gateways
 
 
 def test_the_status_follows_the_gateway_and_each_certificate(gateways: Gateways, foo: str) -> None:
-    """R-223, R-230, GW-17: not accepted, not programmed, a listener, a certificate, all well."""
+    """The reason of Ready names the first problem: Gateway, listener, certificate (R-223, R-230, GW-17)."""
     gateways.create_tenantgateway(foo, APEX)
     gateways.create_route(foo, "harbor", f"harbor.{APEX}", to=foo, port=443)
-    gateways.wait_until("harbor", lambda: gateways.listener_hostnames(foo) == [f"harbor.{APEX}"])
-    gateways.wait_until("it waits", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted")
+    gateways.wait_until("the listener exists", lambda: gateways.listener_hostnames(foo) == [f"harbor.{APEX}"])
+    gateways.wait_until("the Gateway is not accepted yet", lambda: gateways.ready_reason(foo) == "GatewayNotAccepted")
     gateways.mark_gateway_programmed(foo)
-    gateways.wait_until("the gateway is programmed", lambda: gateways.ready_reason(foo) == "Reconciled")
+    gateways.wait_until("the Gateway is programmed", lambda: gateways.ready_reason(foo) == "Reconciled")
     assert _listener(gateways, foo) == (False, "CertificateNotReady")
     gateways.mark_certificates_ready(foo, HARBOR)
     gateways.wait_until("the listener is ready", lambda: _listener(gateways, foo) == (True, None))
@@ -226,14 +239,15 @@ def test_the_status_follows_the_gateway_and_each_certificate(gateways: Gateways,
     assert [each["name"] for each in status["listeners"]] == ["http", "https-harbor-760d5a8a"]
     gateways.patch("tenantgateways", foo, "cozystack", {"spec": DNS01})
     gateways.wait_until(
-        "DNS-01 waits again", lambda: gateways.ready_reason(foo) in ("GatewayNotAccepted", "ListenersNotReady")
+        "the new listeners are not ready",
+        lambda: gateways.ready_reason(foo) in ("GatewayNotAccepted", "ListenersNotReady"),
     )
     gateways.mark_gateway_programmed(foo)
     gateways.wait_until(
-        "the wildcard is the whole gateway's", lambda: gateways.ready_reason(foo) == "CertificatesNotReady"
+        "the wildcard certificate is not ready", lambda: gateways.ready_reason(foo) == "CertificatesNotReady"
     )
     gateways.mark_certificates_ready(foo)
-    gateways.wait_until("all is well", lambda: gateways.ready_reason(foo) == "Reconciled")
+    gateways.wait_until("the TenantGateway is ready", lambda: gateways.ready_reason(foo) == "Reconciled")
 
 
 def _listener(gateways: Gateways, namespace: str) -> tuple[bool, str | None]:
@@ -243,13 +257,13 @@ def _listener(gateways: Gateways, namespace: str) -> tuple[bool, str | None]:
 
 
 def test_a_losing_route_has_a_status_for_each_parent_ref(gateways: Gateways, foo: str, cluster: E2eCluster) -> None:
-    """R-202, GW-15: per parentRef, with observedGeneration, as Gateway API's schema has it."""
+    """Each entry has the conditions and the observedGeneration that Gateway API requires (R-202, GW-15)."""
     gateways.create_tenantgateway(foo, APEX)
     early = gateways.create_namespace("a-team")
     gateways.create_route(early, "harbor", f"harbor.{APEX}", to=foo)
     refs = [{"namespace": foo, "name": "cozystack", "sectionName": section} for section in ("https", "other")]
     gateways.create("httproutes", foo, "loser", {"parentRefs": refs, "hostnames": [f"harbor.{APEX}"]})
-    gateways.wait_until("both parents are told", lambda: len(gateways.parent_statuses(foo, "loser")) == 2)
+    gateways.wait_until("both parents have an entry", lambda: len(gateways.parent_statuses(foo, "loser")) == 2)
     for entry, parent in zip(gateways.parent_statuses(foo, "loser"), refs, strict=True):
         assert entry["controllerName"] == OURS
         assert entry["parentRef"]["sectionName"] == parent["sectionName"]

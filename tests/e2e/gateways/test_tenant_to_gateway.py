@@ -1,4 +1,4 @@
-"""The tenants of the seed with Gateways, from the Tenant to the commands that its operator types."""
+"""The tenants with Gateways from the feature description, from the Tenant to the commands of an operator."""
 
 from __future__ import annotations
 
@@ -13,75 +13,97 @@ from tests.e2e.support.gateways import DNS01, HOST_LABEL, LABEL, LABEL_PATH, OUR
 from tests.e2e.support.tenants import Tenants, manifest
 
 
-class Flow:
-    """A tenant `foo` with a Gateway, as the publishing tenant of a platform, and what hangs on it."""
+class PublishingTenant:
+    """A tenant `foo` with a Gateway, like the publishing tenant of a platform, and its children."""
 
     def __init__(self, cluster: E2eCluster, tenants: Tenants, gateways: Gateways) -> None:
         self.cluster = cluster
         self.tenants = tenants
         self.gateways = gateways
         self.name = tenants.new_name()
-        self.foo = f"tenant-{self.name}"
+        self.namespace = f"tenant-{self.name}"
         self.apex = f"{self.name}.{ROOT_HOST}"
 
     def apply(self, *documents: dict[str, object]) -> None:
         text = "---\n".join(yaml.safe_dump(each) for each in documents)
         self.cluster.kubectl("apply", "-f", "-", input=text)
 
-    def open(self) -> None:
-        """With a Gateway that is there."""
+    def create(self) -> None:
+        """Creates the tenant and waits for its Gateway."""
         self.apply(manifest(self.name, spec={"gateway": True}))
-        self.gateways.wait_until("foo's gateway", lambda: self.gateways.names("issuers", self.foo))
+        self.gateways.wait_until("the issuer of foo exists", lambda: self.gateways.names("issuers", self.namespace))
 
-    def child(self, **spec: object) -> tuple[str, str]:
-        """Name and namespace of a new tenant in foo."""
-        name = self.tenants.new_name(self.foo)
-        self.apply(manifest(name, self.foo, spec=dict(spec)))
-        namespace = f"{self.foo}-{name}"
+    def create_child(self, **spec: object) -> tuple[str, str]:
+        """Creates a child tenant and returns its name and its namespace."""
+        name = self.tenants.new_name(self.namespace)
+        self.apply(manifest(name, self.namespace, spec=dict(spec)))
+        namespace = f"{self.namespace}-{name}"
         self.tenants.wait_for_namespace(namespace)
         return name, namespace
 
 
 @pytest.fixture
-def flow(cluster: E2eCluster, tenants: Tenants, gateways: Gateways) -> Flow:
-    return Flow(cluster, tenants, gateways)
+def foo(cluster: E2eCluster, tenants: Tenants, gateways: Gateways) -> PublishingTenant:
+    return PublishingTenant(cluster, tenants, gateways)
 
 
-def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(flow: Flow) -> None:
-    """R-058, R-097, R-106, R-107, R-118, R-119, R-120, R-121, R-141, R-149, R-155, R-177, R-183, R-198, R-210."""
-    flow.open()
-    gateways = flow.gateways
-    alice, alices = flow.child()
-    bob, bobs = flow.child(gateway=True)
-    acme, acmes = flow.child(gateway=True, host=f"{flow.name}.customer.example")
-    customer = f"{flow.name}.customer.example"
-    for namespace, apex in ((bobs, f"{bob}.{flow.apex}"), (acmes, customer)):
-        gateways.wait_until("a gateway of its own", partial(flow.gateways.has_listeners, namespace, f"api.{apex}"))
+def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(foo: PublishingTenant) -> None:
+    """Each owner has its own Gateway, Issuer and Certificates; an inheriting tenant has none.
+
+    R-058, R-097, R-106, R-107, R-118, R-119, R-120, R-121, R-141, R-149, R-155, R-177, R-183, R-198, R-210.
+    """
+    foo.create()
+    gateways = foo.gateways
+    alice, alice_namespace = foo.create_child()
+    bob, bob_namespace = foo.create_child(gateway=True)
+    acme, acme_namespace = foo.create_child(gateway=True, host=f"{foo.name}.customer.example")
+    customer = f"{foo.name}.customer.example"
+    for namespace, apex in ((bob_namespace, f"{bob}.{foo.apex}"), (acme_namespace, customer)):
+        gateways.wait_until(
+            "the Gateway of the tenant serves the API", partial(foo.gateways.has_listeners, namespace, f"api.{apex}")
+        )
     assert (
-        gateways.client.get(f"/apis/gateway.cozystack.io/v1alpha1/namespaces/{alices}/tenantgateways").json()["items"]
+        gateways.client.get(f"/apis/gateway.cozystack.io/v1alpha1/namespaces/{alice_namespace}/tenantgateways").json()[
+            "items"
+        ]
         == []
     )
-    harbor = f"harbor.{alice}.{flow.apex}"
-    gateways.create_route(alices, "harbor", harbor, to=flow.foo)
-    gateways.create_route(bobs, "harbor", f"harbor.{bob}.{flow.apex}", to=bobs, sectionName="https")
-    gateways.create_route(acmes, "harbor", f"harbor.{customer}", to=acmes, sectionName="https")
-    passthrough = [f"{service}.{flow.apex}" for service in ("api", "cdi-uploadproxy", "vm-exportproxy")]
+    harbor = f"harbor.{alice}.{foo.apex}"
+    gateways.create_route(alice_namespace, "harbor", harbor, to=foo.namespace)
+    gateways.create_route(bob_namespace, "harbor", f"harbor.{bob}.{foo.apex}", to=bob_namespace, sectionName="https")
+    gateways.create_route(acme_namespace, "harbor", f"harbor.{customer}", to=acme_namespace, sectionName="https")
+    passthrough = [f"{service}.{foo.apex}" for service in ("api", "cdi-uploadproxy", "vm-exportproxy")]
     gateways.wait_until(
-        "alice's route", lambda: gateways.listener_hostnames(flow.foo) == sorted([*passthrough, harbor])
+        "the route of alice is served",
+        lambda: gateways.listener_hostnames(foo.namespace) == sorted([*passthrough, harbor]),
     )
-    gateways.wait_until("bob's", partial(flow.gateways.has_listeners, bobs, f"harbor.{bob}.{flow.apex}"))
-    gateways.wait_until("acme's", partial(flow.gateways.has_listeners, acmes, f"harbor.{customer}"))
-    for namespace in (flow.foo, bobs, acmes):
-        gateways.wait_until("one certificate", partial(_has_certificates, gateways, namespace, 1))
+    gateways.wait_until(
+        "the route of bob is served", partial(foo.gateways.has_listeners, bob_namespace, f"harbor.{bob}.{foo.apex}")
+    )
+    gateways.wait_until(
+        "the route of acme is served", partial(foo.gateways.has_listeners, acme_namespace, f"harbor.{customer}")
+    )
+    for namespace in (foo.namespace, bob_namespace, acme_namespace):
+        gateways.wait_until("there is one certificate", partial(_has_certificates, gateways, namespace, 1))
         assert gateways.names("issuers", namespace) == ["cozystack-gateway"]
         assert "cozystack-http-redirect" in gateways.names("httproutes", namespace)
-    assert gateways.names("certificates", alices) == []
-    assert flow.cluster.kubectl("get", "namespace", alices, "-o", LABEL_PATH).stdout.strip() == flow.foo
-    selector = gateways.get("gateways", flow.foo)["spec"]["listeners"][1]["allowedRoutes"]["namespaces"]["selector"]
-    assert selector == {"matchLabels": {LABEL: flow.foo}}
-    assert acme in acmes
-    owned = {namespace: gateways.attachment(namespace) for namespace in (flow.foo, alices, bobs, acmes)}
-    expected = {flow.foo: flow.foo, alices: flow.foo, bobs: bobs, acmes: acmes}
+    assert gateways.names("certificates", alice_namespace) == []
+    assert foo.cluster.kubectl("get", "namespace", alice_namespace, "-o", LABEL_PATH).stdout.strip() == foo.namespace
+    selector = gateways.get("gateways", foo.namespace)["spec"]["listeners"][1]["allowedRoutes"]["namespaces"][
+        "selector"
+    ]
+    assert selector == {"matchLabels": {LABEL: foo.namespace}}
+    assert acme in acme_namespace
+    owned = {
+        namespace: gateways.attachment(namespace)
+        for namespace in (foo.namespace, alice_namespace, bob_namespace, acme_namespace)
+    }
+    expected = {
+        foo.namespace: foo.namespace,
+        alice_namespace: foo.namespace,
+        bob_namespace: bob_namespace,
+        acme_namespace: acme_namespace,
+    }
     assert owned == {namespace: (owner, None) for namespace, owner in expected.items()}
 
 
@@ -89,15 +111,15 @@ def _has_certificates(gateways: Gateways, namespace: str, count: int) -> bool:
     return len(gateways.names("certificates", namespace)) == count
 
 
-def test_a_tenant_migrates_to_a_gateway_and_back(flow: Flow) -> None:
-    """R-101, R-227, R-228, R-229: with the commands of the seed."""
-    flow.open()
-    gateways, kubectl, owner = flow.gateways, flow.cluster.kubectl, flow.foo
-    _, kids = flow.child()
+def test_a_tenant_migrates_to_a_gateway_and_back(foo: PublishingTenant) -> None:
+    """With the commands of the feature description (R-101, R-227, R-228, R-229)."""
+    foo.create()
+    gateways, kubectl, owner = foo.gateways, foo.cluster.kubectl, foo.namespace
+    _, child = foo.create_child()
     for app in ("harbor", "bucket"):
-        gateways.create_route(kids, app, f"{app}.{flow.apex}", to=owner)
+        gateways.create_route(child, app, f"{app}.{foo.apex}", to=owner)
     gateways.wait_until(
-        "both are served", partial(flow.gateways.has_listeners, owner, f"harbor.{flow.apex}", f"bucket.{flow.apex}")
+        "both routes are served", partial(foo.gateways.has_listeners, owner, f"harbor.{foo.apex}", f"bucket.{foo.apex}")
     )
     wait = ("-n", owner, "wait")
     late = kubectl(*wait, "gateway/cozystack", "--for=condition=Programmed", "--timeout=1s", status=None)
@@ -105,21 +127,21 @@ def test_a_tenant_migrates_to_a_gateway_and_back(flow: Flow) -> None:
     gateways.mark_gateway_programmed(owner)
     programmed = kubectl(*wait, "gateway/cozystack", "--for=condition=Programmed", "--timeout=5m").stdout
     assert programmed == "gateway.gateway.networking.k8s.io/cozystack condition met\n"
-    gateways.wait_until("both certificates", partial(_has_certificates, gateways, owner, 2))
+    gateways.wait_until("there are two certificates", partial(_has_certificates, gateways, owner, 2))
     gateways.mark_certificates_ready(owner)
     selector = ("--selector", "cozystack.io/per-listener-cert=true")
     issued = kubectl(*wait, "certificate", *selector, "--for=condition=Ready", "--timeout=10m").stdout
     assert len(re.findall("condition met", issued)) == 2
-    gateways.wait_until("the gateway is ready", lambda: gateways.ready_reason(owner) == "Reconciled")
+    gateways.wait_until("the Gateway is ready", lambda: gateways.ready_reason(owner) == "Reconciled")
 
-    gateways.delete("httproutes", kids, "bucket")
-    gateways.wait_until("one is left", partial(_has_certificates, gateways, owner, 1))
-    flow.tenants.patch(flow.name, {"spec": {"gateway": False}})
+    gateways.delete("httproutes", child, "bucket")
+    gateways.wait_until("there is one certificate", partial(_has_certificates, gateways, owner, 1))
+    foo.tenants.patch(foo.name, {"spec": {"gateway": False}})
     for plural in ("tenantgateways", "gateways", "issuers"):
-        gateways.wait_until(f"no {plural}", partial(_is_empty, gateways, plural, owner))
-    assert kubectl("get", "namespace", kids, "-o", LABEL_PATH).stdout.strip() == ""
-    flow.tenants.patch(flow.name, {"spec": {"gateway": True}})
-    gateways.wait_until("and there again", partial(flow.gateways.has_listeners, owner, f"harbor.{flow.apex}"))
+        gateways.wait_until(f"the {plural} are deleted", partial(_is_empty, gateways, plural, owner))
+    assert kubectl("get", "namespace", child, "-o", LABEL_PATH).stdout.strip() == ""
+    foo.tenants.patch(foo.name, {"spec": {"gateway": True}})
+    gateways.wait_until("the route is served again", partial(foo.gateways.has_listeners, owner, f"harbor.{foo.apex}"))
 
 
 def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:
@@ -127,10 +149,10 @@ def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:
 
 
 def test_waiting_for_the_wildcard_certificate(gateways: Gateways, cluster: E2eCluster) -> None:
-    """R-228, R-229."""
+    """The wildcard certificate has a fixed name and no per-listener label (R-228, R-229)."""
     owner = gateways.create_namespace()
     gateways.create_tenantgateway(owner, "foo.example.com", **DNS01)
-    gateways.wait_until("it is there", partial(_has_certificates, gateways, owner, 1))
+    gateways.wait_until("the certificate exists", partial(_has_certificates, gateways, owner, 1))
     gateways.mark_certificates_ready(owner, "cozystack-gateway-tls")
     wait = ("-n", owner, "wait", "certificate/cozystack-gateway-tls", "--for=condition=Ready", "--timeout=10m")
     assert "condition met" in cluster.kubectl(*wait).stdout
@@ -140,24 +162,26 @@ def test_waiting_for_the_wildcard_certificate(gateways: Gateways, cluster: E2eCl
     assert selected.stdout == ""
 
 
-def test_troubleshooting_commands_show_the_problem(flow: Flow) -> None:
-    """R-217, R-218, R-224, R-225, R-226, R-317, R-319, R-321: what the seed's commands print."""
-    gateways, kubectl = flow.gateways, flow.cluster.kubectl
-    flow.open()
-    owner = flow.foo
+def test_troubleshooting_commands_show_the_problem(foo: PublishingTenant) -> None:
+    """The commands of the feature description; R-217, R-218, R-224, R-225, R-226, R-317, R-319, R-321."""
+    gateways, kubectl = foo.gateways, foo.cluster.kubectl
+    foo.create()
+    owner = foo.namespace
     for name in ("tenantgateway", "tgw"):
         rows = kubectl("get", name, "--all-namespaces", "--no-headers").stdout
-        assert re.search(rf"^{owner} +cozystack +{flow.apex} +http01 +False ", rows, re.MULTILINE)
+        assert re.search(rf"^{owner} +cozystack +{foo.apex} +http01 +False ", rows, re.MULTILINE)
     described = kubectl("-n", owner, "describe", "tenantgateway", "cozystack").stdout
     assert re.search(r"Reason: +GatewayNotAccepted", described)
     assert "Waiting for controller" in described
 
-    _, kids = flow.child()
-    name = f"harbor.{flow.apex}"
+    _, child = foo.create_child()
+    name = f"harbor.{foo.apex}"
     gateways.create_route(owner, "winner", name, to=owner, port=443)
-    gateways.create_route(kids, "loser", name, to=owner)
-    gateways.wait_until("the loser is told", lambda: gateways.conflict_message(kids, "loser"))
-    described = kubectl("-n", kids, "describe", "httproute", "loser").stdout
+    gateways.create_route(child, "loser", name, to=owner)
+    gateways.wait_until(
+        "the losing route has the conflict in its status", lambda: gateways.conflict_message(child, "loser")
+    )
+    described = kubectl("-n", child, "describe", "httproute", "loser").stdout
     assert re.search(rf"Controller Name: +{OURS}", described)
     assert re.search(r"Reason: +HostnameConflict", described)
     assert f'"{name}" belongs to HTTPRoute {owner}/winner' in described
@@ -169,45 +193,51 @@ def test_troubleshooting_commands_show_the_problem(flow: Flow) -> None:
     ):
         [made] = gateways.names(plural, owner)
         gateways.patch(plural, owner, made, {"metadata": {"ownerReferences": None}})
-        gateways.wait_until("it is refused", lambda: gateways.ready_reason(owner) == "ReconcileError")
+        gateways.wait_until("the foreign object is reported", lambda: gateways.ready_reason(owner) == "ReconcileError")
         described = kubectl("-n", owner, "describe", "tenantgateway", "cozystack").stdout
         assert re.search(r"Reason: +ReconcileError", described)
         assert re.search(rf"Message: .*{re.escape(command.format(owner))}.* exists but is not owned", described)
         gateways.delete(plural, owner, made)
-        gateways.wait_until("it is ours again", lambda: gateways.ready_reason(owner) == "GatewayNotAccepted")
+        gateways.wait_until("the error is resolved", lambda: gateways.ready_reason(owner) == "GatewayNotAccepted")
     for kind, name in (("gateway", "cozystack"), ("certificate", made)):
         assert re.search(rf"Name: +{name}", kubectl("-n", owner, "describe", kind, name).stdout)
-    assert kubectl("get", "namespace", kids, "-o", LABEL_PATH).stdout.strip() == owner
+    assert kubectl("get", "namespace", child, "-o", LABEL_PATH).stdout.strip() == owner
 
 
 def test_conflicts_are_reported_as_events(gateways: Gateways, cluster: E2eCluster) -> None:
-    """As `kubectl describe` prints them."""
+    """`kubectl describe` shows them."""
     owner, early = gateways.create_namespace("m"), gateways.create_namespace("a")
     gateways.create("gateways", owner, "cozystack", {"gatewayClassName": "x", "listeners": [_HTTP]})
     gateways.create_tenantgateway(owner, "foo.example.com")
     for namespace in (early, owner):
         gateways.create_route(namespace, "harbor", "harbor.foo.example.com", to=owner, port=443)
 
-    def told(kind: str, name: str, reason: str) -> bool:
+    def has_event(kind: str, name: str, reason: str) -> bool:
         return bool(re.search(rf"Warning +{reason} ", cluster.kubectl("-n", owner, "describe", kind, name).stdout))
 
-    gateways.wait_until("of the gateway", lambda: told("tenantgateway", "cozystack", "ReconcileError"))
-    gateways.wait_until("of the route", lambda: told("httproute", "harbor", "HostnameConflict"))
+    gateways.wait_until(
+        "the TenantGateway has the event", lambda: has_event("tenantgateway", "cozystack", "ReconcileError")
+    )
+    gateways.wait_until("the route has the event", lambda: has_event("httproute", "harbor", "HostnameConflict"))
 
 
 _HTTP = {"name": "x", "port": 80, "protocol": "HTTP"}
 
 
 @pytest.mark.controller_manager
-def test_deleting_a_tenant_deletes_its_gateway(flow: Flow) -> None:
-    """Also what the gateway left elsewhere: labels, and words in the status of routes."""
-    flow.open()
-    gateways = flow.gateways
+def test_deleting_a_tenant_deletes_its_gateway(foo: PublishingTenant) -> None:
+    """Labels of other namespaces and entries in the status of routes are removed, too."""
+    foo.create()
+    gateways = foo.gateways
     app = gateways.create_namespace("z-app")
-    gateways.patch_labels(app, {LABEL: flow.foo, HOST_LABEL: None})
-    gateways.create_route(flow.foo, "winner", f"harbor.{flow.apex}", to=flow.foo, port=443)
-    gateways.create_route(app, "loser", f"harbor.{flow.apex}", to=flow.foo)
-    gateways.wait_until("the loser is told", lambda: gateways.conflict_message(app, "loser"))
-    flow.cluster.kubectl("delete", "tenant", flow.name, "-n", ROOT)
-    flow.tenants.wait_until_gone(f"/api/v1/namespaces/{flow.foo}")
-    gateways.wait_until("nothing is said any more", lambda: gateways.parent_statuses(app, "loser") == [])
+    gateways.patch_labels(app, {LABEL: foo.namespace, HOST_LABEL: None})
+    gateways.create_route(foo.namespace, "winner", f"harbor.{foo.apex}", to=foo.namespace, port=443)
+    gateways.create_route(app, "loser", f"harbor.{foo.apex}", to=foo.namespace)
+    gateways.wait_until(
+        "the losing route has the conflict in its status", lambda: gateways.conflict_message(app, "loser")
+    )
+    foo.cluster.kubectl("delete", "tenant", foo.name, "-n", ROOT)
+    foo.tenants.wait_until_gone(f"/api/v1/namespaces/{foo.namespace}")
+    gateways.wait_until(
+        "the route has no entry of ours in its status", lambda: gateways.parent_statuses(app, "loser") == []
+    )

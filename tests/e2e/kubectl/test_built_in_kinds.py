@@ -1,4 +1,4 @@
-"""What a person does with kubectl and the built-in kinds: apply twice, edit, patch, look at events, ask for tokens."""
+"""kubectl with built-in kinds: apply, edit, patch, events, field selectors and tokens."""
 
 from __future__ import annotations
 
@@ -105,23 +105,23 @@ def test_a_second_apply_updates_the_object_and_leaves_no_diff(
     path: tuple[str, ...],
     expected: Any,
 ) -> None:
-    said = [cluster.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(each)) for each in (before, after)]
-    assert [each.stdout.split()[-1] for each in said] == ["created", "configured"]
-    assert [each.stderr for each in said] == ["", ""]
+    results = [cluster.kubectl("apply", "-n", namespace, "-f", "-", input=json.dumps(each)) for each in (before, after)]
+    assert [each.stdout.split()[-1] for each in results] == ["created", "configured"]
+    assert [each.stderr for each in results] == ["", ""]
     found = get_object(cluster, namespace, after["kind"], after["metadata"]["name"])
     for name in path:
         found = found[name]
     assert found == expected
-    differs = cluster.kubectl("diff", "-n", namespace, "-f", "-", input=json.dumps(before), status=1)
-    assert differs.stdout.startswith("diff -u")
+    difference = cluster.kubectl("diff", "-n", namespace, "-f", "-", input=json.dumps(before), status=1)
+    assert difference.stdout.startswith("diff -u")
     assert cluster.kubectl("diff", "-n", namespace, "-f", "-", input=json.dumps(after)).stdout == ""
 
 
 def test_applying_the_same_objects_again_reports_unchanged(cluster: E2eCluster, namespace: str) -> None:
     objects = manifest(document("v1", "ConfigMap", "c", data={"a": "1"}), service(80, 443))
     cluster.kubectl("apply", "-n", namespace, "-f", "-", input=objects)
-    said = cluster.kubectl("apply", "-n", namespace, "-f", "-", input=objects).stdout
-    assert said == "configmap/c unchanged\nservice/web unchanged\n"
+    output = cluster.kubectl("apply", "-n", namespace, "-f", "-", input=objects).stdout
+    assert output == "configmap/c unchanged\nservice/web unchanged\n"
 
 
 def strategic_patch(cluster: E2eCluster, path: str, body: dict[str, Any]) -> Any:
@@ -132,10 +132,10 @@ def strategic_patch(cluster: E2eCluster, path: str, body: dict[str, Any]) -> Any
     ("patch", "expected"),
     [
         pytest.param({"ports": [{"port": 90, "name": "new"}]}, [90, 80, 443, 8080], id="a new port comes first"),
-        pytest.param({"ports": [{"port": 443, "$patch": "delete"}]}, [80, 8080], id="a port goes"),
+        pytest.param({"ports": [{"port": 443, "$patch": "delete"}]}, [80, 8080], id="a port is deleted"),
         pytest.param({"ports": [{"$patch": "replace"}, {"port": 1, "name": "one"}]}, [1], id="all ports are replaced"),
         pytest.param(
-            {"$setElementOrder/ports": [{"port": 8080}, {"port": 80}]}, [443, 8080, 80], id="two ports change places"
+            {"$setElementOrder/ports": [{"port": 8080}, {"port": 80}]}, [443, 8080, 80], id="two ports are reordered"
         ),
         pytest.param(
             {
@@ -143,7 +143,7 @@ def strategic_patch(cluster: E2eCluster, path: str, body: dict[str, Any]) -> Any
                 "ports": [{"port": 90, "name": "new"}],
             },
             [443, 8080, 90, 80],
-            id="a new port in its place",
+            id="a new port at its position",
         ),
     ],
 )
@@ -162,8 +162,8 @@ def test_finalizers_and_labels_are_merged(cluster: E2eCluster, namespace: str) -
     change = {"metadata": {"finalizers": ["c.io/c", "b.io/b"], "labels": {"x": None, "z": "3"}}}
     found = strategic_patch(cluster, f"{path}/c", change)["metadata"]
     assert (found["finalizers"], found["labels"]) == (["c.io/c", "a.io/a", "b.io/b"], {"y": "2", "z": "3"})
-    gone = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a.io/a", "b.io/b", "c.io/c"]}}
-    assert "finalizers" not in strategic_patch(cluster, f"{path}/c", gone)["metadata"]
+    deletion = {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a.io/a", "b.io/b", "c.io/c"]}}
+    assert "finalizers" not in strategic_patch(cluster, f"{path}/c", deletion)["metadata"]
 
 
 def test_a_custom_kind_rejects_a_strategic_merge_patch(cluster: E2eCluster, namespace: str) -> None:
@@ -172,14 +172,15 @@ def test_a_custom_kind_rejects_a_strategic_merge_patch(cluster: E2eCluster, name
 
 
 def test_edit_label_annotate_and_patch(cluster: E2eCluster, namespace: str) -> None:
-    there = ("-n", namespace)
-    cluster.kubectl("create", "configmap", "c", "--from-literal=colour=blue", *there)
-    edited = cluster.kubectl("edit", "configmap", "c", *there, environment={"EDITOR": "sed -i s/blue/green/"})
+    in_namespace = ("-n", namespace)
+    cluster.kubectl("create", "configmap", "c", "--from-literal=colour=blue", *in_namespace)
+    edited = cluster.kubectl("edit", "configmap", "c", *in_namespace, environment={"EDITOR": "sed -i s/blue/green/"})
     assert edited.stdout == "configmap/c edited\n"
-    assert cluster.kubectl("label", "configmap", "c", "a=b", *there).stdout == "configmap/c labeled\n"
-    assert cluster.kubectl("annotate", "configmap", "c", "d=e", *there).stdout == "configmap/c annotated\n"
+    assert cluster.kubectl("label", "configmap", "c", "a=b", *in_namespace).stdout == "configmap/c labeled\n"
+    assert cluster.kubectl("annotate", "configmap", "c", "d=e", *in_namespace).stdout == "configmap/c annotated\n"
     assert (
-        cluster.kubectl("patch", "configmap", "c", "-p", '{"data":{"x":"y"}}', *there).stdout == "configmap/c patched\n"
+        cluster.kubectl("patch", "configmap", "c", "-p", '{"data":{"x":"y"}}', *in_namespace).stdout
+        == "configmap/c patched\n"
     )
     found = get_object(cluster, namespace, "configmap", "c")
     assert found["data"] == {"colour": "green", "x": "y"}
@@ -187,8 +188,8 @@ def test_edit_label_annotate_and_patch(cluster: E2eCluster, namespace: str) -> N
 
 
 def test_apply_prunes_objects_that_left_the_files(cluster: E2eCluster, namespace: str) -> None:
-    kept, gone = (document("v1", "ConfigMap", name) for name in ("kept", "gone"))
-    for each in (kept, gone):
+    kept, pruned = (document("v1", "ConfigMap", name) for name in ("kept", "gone"))
+    for each in (kept, pruned):
         each["metadata"]["labels"] = {"part": "pruned"}
     command = (
         "apply",
@@ -201,7 +202,7 @@ def test_apply_prunes_objects_that_left_the_files(cluster: E2eCluster, namespace
         "part=pruned",
         "--prune-allowlist=core/v1/ConfigMap",
     )
-    cluster.kubectl(*command, input=manifest(kept, gone))
+    cluster.kubectl(*command, input=manifest(kept, pruned))
     assert cluster.kubectl(*command, input=manifest(kept)).stdout == "configmap/kept unchanged\nconfigmap/gone pruned\n"
 
 
@@ -307,7 +308,7 @@ def test_quantities_are_stored_in_canonical_form(cluster: E2eCluster, namespace:
     [
         pytest.param({"storage": "1"}, "must be a standard resource for quota", id="storage"),
         pytest.param({"foo": "1"}, "must be a standard resource type or fully qualified", id="an unknown name"),
-        pytest.param({"cpu": "-1"}, "must be greater than or equal to 0", id="less than nothing"),
+        pytest.param({"cpu": "-1"}, "must be greater than or equal to 0", id="a negative quantity"),
     ],
 )
 def test_an_invalid_quota_is_rejected(cluster: E2eCluster, namespace: str, hard: dict[str, str], why: str) -> None:
@@ -349,7 +350,7 @@ def event(namespace: str, name: str, about: str, **content: Any) -> dict[str, An
 
 @pytest.fixture
 def events(cluster: E2eCluster, namespace: str) -> str:
-    """A namespace with the Events `a` (Warning, Broken) of ConfigMap `x`, and `b` (Normal, Fine) of `y`."""
+    """A namespace with the Events `a` (Warning, Broken) of the ConfigMap `x` and `b` (Normal, Fine) of `y`."""
     client, path = cluster.client(), f"/api/v1/namespaces/{namespace}"
     made = client.request("POST", f"{path}/configmaps", document("v1", "ConfigMap", "x")).expect(201)
     for each in (
@@ -362,10 +363,10 @@ def events(cluster: E2eCluster, namespace: str) -> str:
 
 
 def test_describe_shows_events(cluster: E2eCluster, events: str) -> None:
-    said = cluster.kubectl("describe", "configmap", "x", "-n", events).stdout
-    (line,) = [line.split() for line in said.splitlines() if "it broke" in line]
+    description = cluster.kubectl("describe", "configmap", "x", "-n", events).stdout
+    (line,) = [line.split() for line in description.splitlines() if "it broke" in line]
     assert (line[:2], line[-3:]) == (["Warning", "Broken"], ["tester", "it", "broke"])
-    assert "it holds" not in said
+    assert "it holds" not in description
     listed = cluster.kubectl("events", "-n", events, "--for=configmap/x").stdout
     assert ("it broke" in listed, "it holds" in listed) == (True, False)
 
@@ -373,14 +374,14 @@ def test_describe_shows_events(cluster: E2eCluster, events: str) -> None:
 @pytest.mark.parametrize(
     ("group", "selector", "expected"),
     [
-        pytest.param("", "involvedObject.name=x,involvedObject.kind=ConfigMap", ["a"], id="the object"),
-        pytest.param("", "type!=Warning", ["b"], id="not a type"),
-        pytest.param("", "reason=Fine,source=tester", ["b"], id="reason and source"),
-        pytest.param("", "reportingComponent=tester", [], id="the new component"),
-        pytest.param("", "metadata.name=a,type=Normal", [], id="with a name"),
-        pytest.param("events.k8s.io", "regarding.name=y", ["b"], id="regarding"),
+        pytest.param("", "involvedObject.name=x,involvedObject.kind=ConfigMap", ["a"], id="by object"),
+        pytest.param("", "type!=Warning", ["b"], id="by another type"),
+        pytest.param("", "reason=Fine,source=tester", ["b"], id="by reason and source"),
+        pytest.param("", "reportingComponent=tester", [], id="by reporting component"),
+        pytest.param("", "metadata.name=a,type=Normal", [], id="by name and type"),
+        pytest.param("events.k8s.io", "regarding.name=y", ["b"], id="events.k8s.io by regarding"),
         pytest.param("events.k8s.io", "type=Warning,reason=Broken", ["a"], id="events.k8s.io by type"),
-        pytest.param("events.k8s.io", "reportingController=", ["a", "b"], id="an empty value"),
+        pytest.param("events.k8s.io", "reportingController=", ["a", "b"], id="events.k8s.io by an empty value"),
     ],
 )
 def test_events_are_selected_by_field(
@@ -410,7 +411,10 @@ def test_a_watch_by_field_follows_changes_of_the_field(cluster: E2eCluster, even
     [
         pytest.param("/api/v1/events", "foo=x", "field label not supported: foo", id="events"),
         pytest.param(
-            "/api/v1/events", "regarding.name=x", "field label not supported: regarding.name", id="a new name"
+            "/api/v1/events",
+            "regarding.name=x",
+            "field label not supported: regarding.name",
+            id="a field of events.k8s.io",
         ),
         pytest.param("/api/v1/secrets", "data=x", "field label not supported: data", id="secrets"),
         pytest.param(
@@ -464,8 +468,8 @@ def test_tables_have_the_usual_columns_of_kubectl(
 
 
 @pytest.fixture
-def robot(cluster: E2eCluster, namespace: str) -> str:
-    """A namespace whose ServiceAccount `robot` may view it."""
+def account_namespace(cluster: E2eCluster, namespace: str) -> str:
+    """A namespace with a ServiceAccount `robot` that may view it."""
     cluster.kubectl("create", "serviceaccount", "robot", "-n", namespace)
     account = f"--serviceaccount={namespace}:robot"
     cluster.kubectl("create", "rolebinding", "robots", "--clusterrole=view", account, "-n", namespace)
@@ -473,55 +477,55 @@ def robot(cluster: E2eCluster, namespace: str) -> str:
 
 
 def token_client(cluster: E2eCluster, token: str) -> Client:
-    """The same server, and nothing but a token to show."""
+    """A client for the same server that authenticates with a token only."""
     (ca,) = cluster.client().tls.get_ca_certs(binary_form=True)
     plain = credentials.tls_context(ssl.DER_cert_to_PEM_cert(ca))
     return Client(cluster.url, plain, {"Authorization": f"Bearer {token}"})
 
 
-def test_a_token_authenticates_its_service_account_until_that_is_deleted(cluster: E2eCluster, robot: str) -> None:
-    token = cluster.kubectl("create", "token", "robot", "-n", robot, "--duration=10m").stdout.strip()
+def test_a_token_authenticates_its_service_account_until_that_is_deleted(
+    cluster: E2eCluster, account_namespace: str
+) -> None:
+    token = cluster.kubectl("create", "token", "robot", "-n", account_namespace, "--duration=10m").stdout.strip()
     client = token_client(cluster, token)
 
-    def sees() -> bool:
-        return client.get(f"/api/v1/namespaces/{robot}/configmaps").status == 200
+    def is_allowed() -> bool:
+        return client.get(f"/api/v1/namespaces/{account_namespace}/configmaps").status == 200
 
-    wait_until("the binding is in force", sees, seconds=20, processes=cluster.processes)
-    assert (
-        client.get(f"/api/v1/namespaces/{robot}/secrets")
-        .expect(403)["message"]
-        .startswith(f'secrets is forbidden: User "system:serviceaccount:{robot}:robot" cannot list resource "secrets"')
-    )
-    cluster.kubectl("delete", "serviceaccount", "robot", "-n", robot)
+    wait_until("the binding is in effect", is_allowed, seconds=20, processes=cluster.processes)
+    refused = client.get(f"/api/v1/namespaces/{account_namespace}/secrets").expect(403)["message"]
+    account = f"system:serviceaccount:{account_namespace}:robot"
+    assert refused.startswith(f'secrets is forbidden: User "{account}" cannot list resource "secrets"')
+    cluster.kubectl("delete", "serviceaccount", "robot", "-n", account_namespace)
 
-    def refused() -> bool:
-        return client.get(f"/api/v1/namespaces/{robot}/configmaps").status == 401
+    def is_unauthorized() -> bool:
+        return client.get(f"/api/v1/namespaces/{account_namespace}/configmaps").status == 401
 
-    # a cluster keeps its verdict on a token for some seconds
-    wait_until("the token is refused", refused, seconds=30, processes=cluster.processes)
+    # kube-apiserver caches the result of token authentication for some seconds
+    wait_until("the token is rejected", is_unauthorized, seconds=30, processes=cluster.processes)
 
 
-def test_an_editor_may_create_tokens_and_a_viewer_may_not(cluster: E2eCluster, robot: str) -> None:
-    editor, viewer = f"editor-{robot}", f"viewer-{robot}"
-    cluster.grant(editor, "edit", robot)
-    cluster.grant(viewer, "view", robot)
-    asked = ("auth", "can-i", "create", "serviceaccounts/robot", "--subresource=token", "-n", robot)
+def test_an_editor_may_create_tokens_and_a_viewer_may_not(cluster: E2eCluster, account_namespace: str) -> None:
+    editor, viewer = f"editor-{account_namespace}", f"viewer-{account_namespace}"
+    cluster.grant(editor, "edit", account_namespace)
+    cluster.grant(viewer, "view", account_namespace)
+    command = ("auth", "can-i", "create", "serviceaccounts/robot", "--subresource=token", "-n", account_namespace)
 
-    def may() -> bool:
-        return cluster.kubectl(*asked, as_user=editor, status=None).stdout == "yes\n"
+    def may_create_tokens() -> bool:
+        return cluster.kubectl(*command, as_user=editor, status=None).stdout == "yes\n"
 
-    wait_until("the binding is in force", may, seconds=20, processes=cluster.processes)
-    assert cluster.kubectl("create", "token", "robot", "-n", robot, as_user=editor).stdout.count(".") == 2
-    refused = cluster.kubectl("create", "token", "robot", "-n", robot, as_user=viewer, status=1).stderr
+    wait_until("the binding is in effect", may_create_tokens, seconds=20, processes=cluster.processes)
+    assert cluster.kubectl("create", "token", "robot", "-n", account_namespace, as_user=editor).stdout.count(".") == 2
+    refused = cluster.kubectl("create", "token", "robot", "-n", account_namespace, as_user=viewer, status=1).stderr
     assert 'cannot create resource "serviceaccounts/token" in API group ""' in refused
 
 
 @pytest.mark.controller_manager
 def test_every_namespace_has_a_default_account(cluster: E2eCluster, namespace: str) -> None:
-    def has_one() -> bool:
+    def has_account() -> bool:
         return cluster.client().get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default").status == 200
 
-    wait_until("the account is made", has_one, seconds=PATIENCE, processes=cluster.processes)
+    wait_until("the ServiceAccount exists", has_account, seconds=PATIENCE, processes=cluster.processes)
     assert review_token(cluster, cluster.kubectl("create", "token", "default", "-n", namespace).stdout.strip())[
         "authenticated"
     ]
@@ -541,14 +545,14 @@ def review_token(cluster: E2eCluster, token: str, *audiences: str) -> Any:
     return cluster.client().request("POST", path, {"spec": spec}).expect(201)["status"]
 
 
-def test_a_token_review_names_the_service_account(cluster: E2eCluster, robot: str) -> None:
-    token = cluster.kubectl("create", "token", "robot", "-n", robot).stdout.strip()
+def test_a_token_review_names_the_service_account(cluster: E2eCluster, account_namespace: str) -> None:
+    token = cluster.kubectl("create", "token", "robot", "-n", account_namespace).stdout.strip()
     status = review_token(cluster, token)
-    name = f"system:serviceaccount:{robot}:robot"
+    name = f"system:serviceaccount:{account_namespace}:robot"
     assert (status["authenticated"], status["user"]["username"]) == (True, name)
     assert status["user"]["groups"] == [
         "system:serviceaccounts",
-        f"system:serviceaccounts:{robot}",
+        f"system:serviceaccounts:{account_namespace}",
         "system:authenticated",
     ]
     assert status["audiences"] == ["https://kubernetes.default.svc"]
@@ -557,8 +561,8 @@ def test_a_token_review_names_the_service_account(cluster: E2eCluster, robot: st
     )
 
 
-def test_a_token_for_another_audience_does_not_authenticate(cluster: E2eCluster, robot: str) -> None:
-    token = cluster.kubectl("create", "token", "robot", "-n", robot, "--audience=vault").stdout.strip()
+def test_a_token_for_another_audience_does_not_authenticate(cluster: E2eCluster, account_namespace: str) -> None:
+    token = cluster.kubectl("create", "token", "robot", "-n", account_namespace, "--audience=vault").stdout.strip()
     assert token_client(cluster, token).get("/api/v1/namespaces").status == 401
     assert review_token(cluster, token, "vault", "other")["audiences"] == ["vault"]
 
@@ -566,16 +570,22 @@ def test_a_token_for_another_audience_does_not_authenticate(cluster: E2eCluster,
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        pytest.param(("none",), 'serviceaccounts "none" not found', id="no such account"),
-        pytest.param(("robot", "--duration=1m"), "may not specify a duration less than 10 minutes", id="too short"),
+        pytest.param(("none",), 'serviceaccounts "none" not found', id="a missing ServiceAccount"),
         pytest.param(
-            ("robot", "--bound-object-kind=Secret", "--bound-object-name=x"), 'secrets "x" not found', id="no Secret"
+            ("robot", "--duration=1m"),
+            "may not specify a duration less than 10 minutes",
+            id="a duration below the minimum",
+        ),
+        pytest.param(
+            ("robot", "--bound-object-kind=Secret", "--bound-object-name=x"),
+            'secrets "x" not found',
+            id="a missing bound object",
         ),
     ],
 )
 def test_an_invalid_token_request_is_rejected(
-    cluster: E2eCluster, robot: str, flags: tuple[str, ...], message: str
+    cluster: E2eCluster, account_namespace: str, flags: tuple[str, ...], message: str
 ) -> None:
-    refused = cluster.kubectl("create", "token", *flags, "-n", robot, status=1).stderr
+    refused = cluster.kubectl("create", "token", *flags, "-n", account_namespace, status=1).stderr
     assert refused.startswith("error: failed to create token: ")
     assert message in refused

@@ -1,4 +1,4 @@
-"""The commands of kubectl that test_kubectl_verbs does not have: the rest of WIRE-J59."""
+"""Commands of kubectl beyond those of test_verbs.py, for the rest of WIRE-J59."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def test_wait_for_a_condition(cluster: E2eCluster, tenants: Tenants) -> None:
 def test_the_garbage_collector_finishes_an_orphan_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(finalizers=["example.org/keep"])["metadata"]["name"]
     cluster.kubectl("delete", "tenant", name, IN_ROOT, "--cascade=orphan", "--wait=false")
-    tenants.wait("the collector has left", lambda: finalizers(tenants, name) == ["example.org/keep"])
+    tenants.wait(
+        "the garbage collector has removed its finalizer", lambda: finalizers(tenants, name) == ["example.org/keep"]
+    )
     assert "deletionTimestamp" in tenants.get(name)["metadata"]
     tenants.patch(name, {"metadata": {"finalizers": None}})
     tenants.wait_until_gone(tenants_path(ROOT, name))
@@ -93,8 +95,8 @@ def test_replace_force_recreates_the_object(cluster: E2eCluster, tenants: Tenant
 def test_delete_all_of_a_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.create_with_namespace()
     made = [tenants.create(workload)["metadata"]["name"] for _ in range(3)]
-    told = cluster.kubectl("delete", "tenants", "--all", "-n", workload, WAIT).stdout
-    assert sorted(line.split('"')[1] for line in told.splitlines()) == sorted(made)
+    output = cluster.kubectl("delete", "tenants", "--all", "-n", workload, WAIT).stdout
+    assert sorted(line.split('"')[1] for line in output.splitlines()) == sorted(made)
     assert tenants.client.get(tenants_path(workload)).expect(200)["items"] == []
 
 

@@ -1,4 +1,4 @@
-"""kubectl's commands with flags instead of files send protobuf for built-in kinds, which the host reads."""
+"""kubectl commands without a file send built-in kinds as protobuf, which the cluster decodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AS_STORED = ("-o", "json", "--show-managed-fields")
 
 @pytest.fixture
 def namespace(cluster: E2eCluster, unique: str) -> Iterator[str]:
-    """Made by `kubectl create namespace`, and on its way out after the test."""
+    """A namespace created by `kubectl create namespace`, and deleted after the test."""
     created = cluster.kubectl("create", "namespace", unique).stdout
     assert created == f"namespace/{unique} created\n"
     yield unique
@@ -28,7 +28,7 @@ def get_object(cluster: E2eCluster, namespace: str, resource: str, name: str) ->
 
 
 def select_fields(found: Any, wanted: Any) -> Any:
-    """What `found` has where `wanted` has something."""
+    """The part of `found` that has the keys of `wanted`."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return {name: select_fields(found.get(name), each) for name, each in wanted.items()}
     return found
@@ -139,8 +139,8 @@ def test_creating_an_existing_object_fails_with_already_exists(cluster: E2eClust
 
 
 def test_a_dry_run_creates_nothing(cluster: E2eCluster, unique: str) -> None:
-    said = cluster.kubectl("create", "namespace", unique, "--dry-run=server").stdout
-    assert said == f"namespace/{unique} created (server dry run)\n"
+    output = cluster.kubectl("create", "namespace", unique, "--dry-run=server").stdout
+    assert output == f"namespace/{unique} created (server dry run)\n"
     assert "NotFound" in cluster.kubectl("get", "namespace", unique, status=1).stderr
 
 
@@ -153,26 +153,26 @@ def test_an_invalid_name_is_reported_by_field(cluster: E2eCluster) -> None:
 
 def test_auth_can_i(cluster: E2eCluster, namespace: str) -> None:
     assert cluster.kubectl("auth", "can-i", "delete", "tenants.apps.cozystack.io", "-n", namespace).stdout == "yes\n"
-    nobody = f"nobody-{namespace}"
-    refused = cluster.kubectl("auth", "can-i", "get", "configmaps", "-n", namespace, as_user=nobody, status=1)
+    user = f"user-{namespace}"
+    refused = cluster.kubectl("auth", "can-i", "get", "configmaps", "-n", namespace, as_user=user, status=1)
     assert refused.stdout.startswith("no")
-    cluster.grant(nobody, "view", namespace)
-    asked = ("auth", "can-i", "get", "configmaps/settings", "-n", namespace)
-    assert cluster.kubectl(*asked, as_user=nobody, status=None).stdout.startswith("yes")
-    assert cluster.kubectl("auth", "can-i", "get", "/version", as_user=nobody).stdout == "yes\n"
+    cluster.grant(user, "view", namespace)
+    command = ("auth", "can-i", "get", "configmaps/settings", "-n", namespace)
+    assert cluster.kubectl(*command, as_user=user, status=None).stdout.startswith("yes")
+    assert cluster.kubectl("auth", "can-i", "get", "/version", as_user=user).stdout == "yes\n"
 
 
 def test_auth_can_i_list(cluster: E2eCluster, namespace: str) -> None:
-    nobody = f"nobody-{namespace}"
+    user = f"user-{namespace}"
     cluster.kubectl("create", "role", "maker", "--verb=create", "--resource=configmaps", "-n", namespace)
-    cluster.kubectl("create", "rolebinding", "maker", "--role=maker", f"--user={nobody}", "-n", namespace)
-    listed = cluster.kubectl("auth", "can-i", "--list", "-n", namespace, as_user=nobody).stdout.splitlines()
+    cluster.kubectl("create", "rolebinding", "maker", "--role=maker", f"--user={user}", "-n", namespace)
+    listed = cluster.kubectl("auth", "can-i", "--list", "-n", namespace, as_user=user).stdout.splitlines()
     assert ["configmaps", "[]", "[]", "[create]"] in [line.split() for line in listed]
 
 
 def test_auth_whoami(cluster: E2eCluster, unique: str) -> None:
-    said = cluster.kubectl("auth", "whoami", "-o", "json", as_user=unique, groups=("staff",)).stdout
-    info = json.loads(said)["status"]["userInfo"]
+    output = cluster.kubectl("auth", "whoami", "-o", "json", as_user=unique, groups=("staff",)).stdout
+    info = json.loads(output)["status"]["userInfo"]
     assert info["username"] == unique
     assert {"staff", "system:authenticated"} <= set(info["groups"])
 
@@ -194,7 +194,7 @@ def role_and_binding(namespace: str, verbs: list[str], role: str) -> str:
 
 
 def test_reconcile_updates_roles_and_replaces_bindings(cluster: E2eCluster, namespace: str) -> None:
-    """The PUT of a Role with all of its metadata, and a DELETE with preconditions: a binding's role is for ever."""
+    """kubectl PUTs a Role with all of its metadata, and deletes and recreates a binding, whose roleRef is immutable."""
     cluster.kubectl("auth", "reconcile", "-f", "-", input=role_and_binding(namespace, ["get"], "kept"))
     before = get_object(cluster, namespace, "rolebinding", "kept")
     cluster.kubectl("create", "role", "other", "--verb=list", "--resource=secrets", "-n", namespace)
@@ -206,7 +206,7 @@ def test_reconcile_updates_roles_and_replaces_bindings(cluster: E2eCluster, name
     assert after["metadata"]["uid"] != before["metadata"]["uid"]
 
 
-@pytest.mark.parametrize("body", [pytest.param(b"k8s\x00\x0a\xff", id="cut off"), pytest.param(b"{}", id="JSON")])
+@pytest.mark.parametrize("body", [pytest.param(b"k8s\x00\x0a\xff", id="truncated"), pytest.param(b"{}", id="JSON")])
 def test_a_malformed_body_is_a_bad_request(cluster: E2eCluster, body: bytes) -> None:
     answer = cluster.client().request("POST", "/api/v1/namespaces", body, content_type=PROTOBUF)
     assert answer.expect(400)["reason"] == "BadRequest"

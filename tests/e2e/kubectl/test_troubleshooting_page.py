@@ -1,4 +1,4 @@
-"""docs/troubleshooting.md: its commands are typed where its faults are, and print what the page shows."""
+"""docs/troubleshooting.md: its commands print the output shown there once its problems have been provoked."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from tests.e2e.support.tenants import Object, Tenants, manifest
 PAGE = (REPOSITORY / "docs" / "troubleshooting.md").read_text()
 BLOCK = re.compile(r"^```console\n\$ kubectl (?P<command>[^\n]+)\n(?P<output>.*?)^```", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "..."
-# What is another at every try: uids, and ages.
+# uids and ages differ between runs
 CHANGING = re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b\d+m?s\b")
 LONG_HOST = "long-names-are-what-this-customer-likes.subsidiary.example.com"
 KEEP = "example.com/keep"
 
 
-class Shown(NamedTuple):
+class PageExample(NamedTuple):
     command: str
     output: Sequence[str]
 
 
-def shown() -> dict[str, Shown]:
-    """The command under each heading of the page; the first of all has none."""
+def page_examples() -> dict[str, PageExample]:
+    """The command and the output under each heading of the page."""
     found = {}
     for section in re.split(r"^(?=##? )", PAGE, flags=re.MULTILINE):
         if block := BLOCK.search(section):
             heading = section.partition("\n")[0].strip("# ")
-            found[heading] = Shown(block["command"], lines(block["output"]))
+            found[heading] = PageExample(block["command"], lines(block["output"]))
     return found
 
 
 def lines(text: str) -> Sequence[str]:
-    """Without what depends on time, chance and the widths of columns."""
+    """The lines without uids, ages and column widths."""
     return [" ".join(CHANGING.sub("*", line).split()) for line in text.splitlines()]
 
 
-class Reader:
-    """Types the commands of the page."""
+class PageChecker:
+    """Runs the commands of the page."""
 
     def __init__(self, cluster: E2eCluster, gateways: Gateways) -> None:
         self._cluster = cluster
         self._gateways = gateways
-        self._left = shown()
+        self._remaining = page_examples()
 
-    def reads(self, heading: str) -> None:
-        """Wait until the command under this heading prints what is shown there."""
-        command, expected = self._left.pop(heading)
+    def expect_output(self, heading: str) -> None:
+        """Waits until the command under this heading prints the output shown there."""
+        command, expected = self._remaining.pop(heading)
         printed: Sequence[str] = []
 
-        def agrees() -> bool:
+        def matches() -> bool:
             nonlocal printed
             printed = lines(self._cluster.kubectl(*shlex.split(command)).stdout)
             if LEFT_OUT in expected:
@@ -64,22 +64,22 @@ class Reader:
             return printed == expected
 
         try:
-            self._gateways.wait_until(f"what is shown under {heading!r}", agrees, seconds=20)
+            self._gateways.wait_until(f"the output under {heading!r} is printed", matches, seconds=20)
         except AssertionError as error:
             raise AssertionError("\n".join(["shown:", *expected, "printed:", *printed])) from error
 
-    def has_read_all(self) -> bool:
-        return not self._left
+    def is_complete(self) -> bool:
+        return not self._remaining
 
 
 @pytest.fixture
-def reader(cluster: E2eCluster, gateways: Gateways) -> Reader:
-    return Reader(cluster, gateways)
+def checker(cluster: E2eCluster, gateways: Gateways) -> PageChecker:
+    return PageChecker(cluster, gateways)
 
 
 @pytest.fixture
-def named(cluster: E2eCluster) -> Iterator[None]:
-    """The page's tenants are gone after the test."""
+def page_tenants(cluster: E2eCluster) -> Iterator[None]:
+    """Deletes the tenants of the page after the test."""
     yield
     client = cluster.client()
     for name in ("acme", "bob", "long"):
@@ -91,59 +91,61 @@ def create(cluster: E2eCluster, name: str, namespace: str = ROOT, *, spec: Objec
 
 
 @pytest.mark.controller_manager
-@pytest.mark.usefixtures("named")
+@pytest.mark.usefixtures("page_tenants")
 def test_the_commands_of_the_page_print_what_it_shows(
-    cluster: E2eCluster, tenants: Tenants, gateways: Gateways, reader: Reader
+    cluster: E2eCluster, tenants: Tenants, gateways: Gateways, checker: PageChecker
 ) -> None:
     create(cluster, "acme", spec={"gateway": True, "host": "acme.example"})
-    reader.reads("Troubleshooting")
+    checker.expect_output("Troubleshooting")
     create(cluster, "dev", "tenant-acme")
-    reader.reads("A child's route is not accepted on its ancestor's Gateway")
+    checker.expect_output("A child's route is not accepted on its ancestor's Gateway")
 
     create(cluster, "long")
     tenants.wait_for_namespace("tenant-long")
     create(cluster, "dev", "tenant-long", spec={"gateway": True})
     tenants.patch("long", {"spec": {"host": LONG_HOST}})
-    reader.reads("There is no TenantGateway")
+    checker.expect_output("There is no TenantGateway")
 
     gateways.create_route("tenant-acme", "shop", "shop.acme.example", to="tenant-acme", port=443)
-    reader.reads("Ready=False, another reason")
+    checker.expect_output("Ready=False, another reason")
     gateways.create_named_namespace("cozy-shop")
     gateways.create_route("cozy-shop", "front", "shop.acme.example", to="tenant-acme")
-    reader.reads("A route is refused: HostnameConflict")
+    checker.expect_output("A route is refused: HostnameConflict")
 
     create(cluster, "bob", spec={"gateway": True})
-    gateways.wait_until("bob's gateway", lambda: gateways.listener_hostnames("tenant-bob"))
+    gateways.wait_until("the Gateway of bob has listeners", lambda: gateways.listener_hostnames("tenant-bob"))
     gateways.patch("gateways", "tenant-bob", "cozystack", {"metadata": {"ownerReferences": None}})
-    reader.reads("Ready=False, ReconcileError")
+    checker.expect_output("Ready=False, ReconcileError")
     gateways.delete("gateways", "tenant-bob")
 
-    held: Object = {"metadata": {"name": "held", "finalizers": [KEEP]}}
+    blocked: Object = {"metadata": {"name": "held", "finalizers": [KEEP]}}
     maps = "/api/v1/namespaces/tenant-bob/configmaps"
-    cluster.client().request("POST", maps, held).expect(201)
+    cluster.client().request("POST", maps, blocked).expect(201)
     try:
         cluster.client().request("DELETE", tenants_path(ROOT, "bob")).expect(200)
-        reader.reads("A tenant does not go away")
+        checker.expect_output("A tenant does not go away")
     finally:
         body = {"metadata": {"finalizers": None}}
         cluster.client().request("PATCH", f"{maps}/held", body, content_type=MERGE).expect(200)
-    assert reader.has_read_all()
+    assert checker.is_complete()
 
 
 def test_the_error_messages_on_the_page_are_those_of_the_server(cluster: E2eCluster, tenants: Tenants) -> None:
-    refused = PAGE.partition("## Refusals")[2]
-    quoted = re.findall(r"^\| `(?P<message>[^`]+)` \|", refused, re.MULTILINE)
+    section = PAGE.partition("## Refusals")[2]
+    quoted = re.findall(r"^\| `(?P<message>[^`]+)` \|", section, re.MULTILINE)
     client, alice = cluster.client(), cluster.client("alice", [f"{ROOT}-admin"])
     taken = tenants.create(spec={"host": f"{tenants.new_name()}.example"})["spec"]["host"]
     parent = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "4"}})
-    asked = [
+    requests = [
         (alice, ROOT, {"host": f"{tenants.new_name()}.example"}),
         (client, ROOT, {"host": taken}),
         (client, parent, {"resourceQuotas": {"cpu": "5"}}),
     ]
     refusals = [
-        who.request("POST", tenants_path(namespace), manifest(tenants.new_name(namespace), namespace, spec=spec)).json()
-        for who, namespace, spec in asked
+        sender.request(
+            "POST", tenants_path(namespace), manifest(tenants.new_name(namespace), namespace, spec=spec)
+        ).json()
+        for sender, namespace, spec in requests
     ]
     assert len(quoted) == len(refusals)
     for message, refusal in zip(quoted, refusals, strict=True):

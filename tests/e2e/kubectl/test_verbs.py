@@ -1,4 +1,4 @@
-"""Every verb of kubectl that touches a Tenant, with the real kubectl."""
+"""Every verb of kubectl that works on Tenants, with the real kubectl."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_server_side_apply_reports_conflicts_and_force_resolves_them(cluster: E2
 def test_diff_shows_what_apply_would_change(cluster: E2eCluster, tenants: Tenants, server_side: str) -> None:
     name = tenants.new_name()
     cluster.kubectl("apply", server_side, "-f", "-", input=as_yaml(name, spec={"etcd": False}))
-    # a status that is written between kubectl's two reads would be a difference
+    # a status that is written between the two reads of kubectl would show up as a difference
     tenants.wait_until_settled(name)
     same = cluster.kubectl("diff", server_side, "-f", "-", input=as_yaml(name, spec={"etcd": False}))
     assert same.stdout == ""
@@ -222,9 +222,9 @@ def test_validate_ignore_drops_an_unknown_field_silently(cluster: E2eCluster, te
 
 def test_auth_can_i_distinguishes_users(cluster: E2eCluster, unique: str) -> None:
     cluster.grant(unique, "cozy:tenant:admin", ROOT)
-    question = ["auth", "can-i", "create", "tenants.apps.cozystack.io", IN_ROOT]
-    assert cluster.kubectl(*question, as_user=unique).stdout == "yes\n"
-    assert cluster.kubectl(*question, as_user=f"{unique}-other", status=1).stdout == "no\n"
+    command = ["auth", "can-i", "create", "tenants.apps.cozystack.io", IN_ROOT]
+    assert cluster.kubectl(*command, as_user=unique).stdout == "yes\n"
+    assert cluster.kubectl(*command, as_user=f"{unique}-other", status=1).stdout == "no\n"
 
 
 def test_a_self_subject_access_review_distinguishes_users(cluster: E2eCluster, unique: str) -> None:
@@ -236,8 +236,8 @@ def test_a_self_subject_access_review_distinguishes_users(cluster: E2eCluster, u
         "spec": {"resourceAttributes": attributes},
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    verdicts = [cluster.client(user).request("POST", path, review).expect(201) for user in (unique, f"{unique}-other")]
-    assert [verdict["status"]["allowed"] for verdict in verdicts] == [True, False]
+    reviews = [cluster.client(user).request("POST", path, review).expect(201) for user in (unique, f"{unique}-other")]
+    assert [each["status"]["allowed"] for each in reviews] == [True, False]
 
 
 def test_get_raw_shows_a_tenant(cluster: E2eCluster) -> None:
@@ -247,7 +247,7 @@ def test_get_raw_shows_a_tenant(cluster: E2eCluster) -> None:
 
 def test_an_object_survives_a_round_trip_through_yaml(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(spec={"resourceQuotas": {"cpu": 4, "memory": "8Gi"}})["metadata"]["name"]
-    # the status is written a moment later, and what was read before that is out of date then
+    # wait for the first status, which would make the YAML that is read here out of date
     cluster.kubectl("wait", f"tenant/{name}", IN_ROOT, "--for=condition=Ready", "--timeout=60s")
     text = cluster.kubectl("get", "tenant", name, IN_ROOT, "-o", "yaml").stdout
     cluster.kubectl("replace", "-f", "-", input=text)

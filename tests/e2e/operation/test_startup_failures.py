@@ -189,7 +189,7 @@ def test_invalid_certificate_files_are_reported(data: Path, tmp_path: Path, flag
     given = [f"--kubeconfig={data / 'kubeconfig'}", *(f"{flag}={nonsense}" for flag in flags)]
     kept = [f"--cert-dir={tmp_path / 'certificates'}", f"--secure-port={free_port()}"]
     line = startup_error("serve", *given, *kept, log=tmp_path / "log")
-    assert line.startswith("tenant-apiserver serve: serving certificate, key or CA of clients: ")
+    assert line.startswith("tenant-apiserver serve: cannot use the serving certificate, its key, or a client CA: ")
 
 
 def test_the_kubeconfig_command_reports_a_damaged_ca(data: Path) -> None:

@@ -56,7 +56,7 @@ _STAND_INS = {
 
 
 @contextmanager
-def layers_in_force(cluster: E2eCluster) -> Iterator[PolicyLayers]:
+def enforced_layers(cluster: E2eCluster) -> Iterator[PolicyLayers]:
     layers = PolicyLayers(cluster)
     try:
         layers.install()

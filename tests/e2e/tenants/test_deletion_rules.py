@@ -1,4 +1,4 @@
-"""When a Tenant may be deleted, and that nothing ever hangs on the rule."""
+"""Which Tenants may be deleted, and that permitted deletions complete."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ALLOW = "tenant.cozystack.io/allow-cascading-deletion"
 
 
 def create_family(tenants: Tenants) -> tuple[str, str, str]:
-    """Name and workload namespace of a Tenant, and the name of its one child."""
+    """Creates a Tenant with one child; returns the Tenant's name and namespace and the child's name."""
     tenant = tenants.create()
     workload = tenant["status"]["namespace"]
     tenants.wait_for_namespace(workload)
@@ -58,8 +58,8 @@ def test_kubectl_deletes_a_family_in_the_foreground(cluster: E2eCluster, tenants
     name, _, child = create_family(tenants)
     refused = cluster.kubectl("delete", "tenant", name, "-n", ROOT, status=1)
     assert child in refused.stderr
-    patience = f"--timeout={PATIENCE:.0f}s"
-    cluster.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", patience)
+    timeout = f"--timeout={PATIENCE:.0f}s"
+    cluster.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", timeout)
     assert not tenants.exists(name)
 
 
@@ -86,9 +86,9 @@ def test_deleting_a_collection_rejects_tenants_with_children(
 def test_a_finalizer_set_by_a_user_delays_the_deletion(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create(finalizers=["example.org/keep"])["metadata"]["name"]
     assert delete(cluster, name).status in (200, 202)
-    kept = tenants.get(name)["metadata"]
-    assert kept["deletionTimestamp"]
-    assert kept["finalizers"] == ["example.org/keep"]
+    terminating = tenants.get(name)["metadata"]
+    assert terminating["deletionTimestamp"]
+    assert terminating["finalizers"] == ["example.org/keep"]
     tenants.patch(name, {"metadata": {"finalizers": None}})
     tenants.wait_until_gone(tenants_path(ROOT, name))
 

@@ -1,5 +1,5 @@
-"""Garbage collection and namespace deletion as their controllers ask for it (WIRE-D96, WIRE-D97, WIRE-J44 to WIRE-J47,
-WIRE-J56)."""
+"""Requests of the garbage collector, the namespace controller and the quota controller (WIRE-D96, WIRE-D97, WIRE-J44 to
+WIRE-J47, WIRE-J56)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PARTIAL = (
 PARTIAL_LIST = PARTIAL.replace("as=PartialObjectMetadata;", "as=PartialObjectMetadataList;")
 NAMESPACES = 100
 SECONDS = 150.0
-HELD = "example.org/held"
+FINALIZER = "example.org/held"
 
 
-class Collector:
-    """Requests as the garbage collector's metadata client sends them."""
+class GarbageCollectorClient:
+    """Sends the requests of the metadata client of the garbage collector."""
 
     def __init__(self, cluster: E2eCluster) -> None:
         self._client = cluster.client()
@@ -49,27 +49,27 @@ class Collector:
 
 
 def test_the_requests_of_the_garbage_collector_succeed(cluster: E2eCluster, tenants: Tenants) -> None:
-    collector = Collector(cluster)
+    collector = GarbageCollectorClient(cluster)
     ours = {"apiVersion": "v1", "kind": "Namespace", "name": ROOT}
     ours["uid"] = cluster.client().get(f"/api/v1/namespaces/{ROOT}").expect(200)["metadata"]["uid"]
-    created = tenants.create(finalizers=[HELD], ownerReferences=[ours])["metadata"]
+    created = tenants.create(finalizers=[FINALIZER], ownerReferences=[ours])["metadata"]
     name, uid = created["name"], created["uid"]
     seen = collector.get(name).expect(200)
     assert (seen["kind"], seen["apiVersion"]) == ("PartialObjectMetadata", "meta.k8s.io/v1")
     assert seen["metadata"]["ownerReferences"] == [ours]
     assert collector.delete(name, "another", "Background").expect(409)["reason"] == "Conflict"
-    marked = collector.delete(name, uid, "Background").expect(200)
-    assert (marked["kind"], marked["metadata"]["finalizers"]) == ("PartialObjectMetadata", [HELD])
+    terminating = collector.delete(name, uid, "Background").expect(200)
+    assert (terminating["kind"], terminating["metadata"]["finalizers"]) == ("PartialObjectMetadata", [FINALIZER])
     assert collector.patch(name, {"resourceVersion": "1", "finalizers": None}).expect(409)["reason"] == "Conflict"
 
-    def released() -> bool:
+    def remove_finalizer() -> bool:
         version = collector.get(name).expect(200)["metadata"]["resourceVersion"]
         answer = collector.patch(name, {"resourceVersion": version, "uid": uid, "finalizers": None})
         if answer.status == 409:
             return False
         return bool(answer.expect(200)["kind"] == "PartialObjectMetadata")
 
-    tenants.wait("the collector has removed the finalizer", released)
+    tenants.wait("the collector has removed the finalizer", remove_finalizer)
     tenants.wait_until_gone(tenants_path(ROOT, name))
     assert collector.delete(name, uid, "Background").expect(404)["reason"] == "NotFound"
 
@@ -77,8 +77,8 @@ def test_the_requests_of_the_garbage_collector_succeed(cluster: E2eCluster, tena
 def test_an_owner_is_removed_by_merge_patch_after_a_strategic_merge_patch_is_rejected(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
-    """WIRE-J45: taken for a plain merge, the first patch would store its directive."""
-    collector = Collector(cluster)
+    """A server that took the first patch for a JSON merge patch would store its directive (WIRE-J45)."""
+    collector = GarbageCollectorClient(cluster)
     root = tenants.get("root")["metadata"]
     owner = {"apiVersion": "apps.cozystack.io/v1alpha1", "kind": "Tenant", "name": "root", "uid": root["uid"]}
     created = tenants.create(ownerReferences=[owner])["metadata"]
@@ -87,11 +87,11 @@ def test_an_owner_is_removed_by_merge_patch_after_a_strategic_merge_patch_is_rej
     assert collector.patch(name, directive, STRATEGIC).expect(415)["reason"] == "UnsupportedMediaType"
     assert collector.get(name).expect(200)["metadata"]["ownerReferences"] == [owner]
 
-    def removed() -> bool:
+    def remove_owner() -> bool:
         version = collector.get(name).expect(200)["metadata"]["resourceVersion"]
         return collector.patch(name, {"resourceVersion": version, "ownerReferences": []}).status == 200
 
-    tenants.wait("the owner is removed", removed)
+    tenants.wait("the owner is removed", remove_owner)
     assert "ownerReferences" not in collector.get(name).expect(200)["metadata"]
 
 
@@ -118,23 +118,23 @@ def test_a_hundred_namespaces_are_deleted_with_their_content(cluster: E2eCluster
         made = list(pool.map(lambda body: client.request("POST", tenants_path(outer), body).expect(201), bodies))
     inner = {tenant["status"]["namespace"] for tenant in made}
 
-    def there() -> set[str]:
+    def existing() -> set[str]:
         listed = client.get("/api/v1/namespaces").expect(200)["items"]
         return {item["metadata"]["name"] for item in listed} & {outer, *inner}
 
     within: dict[str, Any] = {"seconds": SECONDS, "processes": cluster.processes}
-    wait_until("every tenant has its namespace", lambda: len(there()) == NAMESPACES + 1, **within)
+    wait_until("every tenant has its namespace", lambda: len(existing()) == NAMESPACES + 1, **within)
     parent = outer.removeprefix("tenant-")
     client.request("DELETE", tenants_path(ROOT, parent), query={"propagationPolicy": "Foreground"}).expect(200)
-    wait_until("all of them are gone", lambda: not there(), **within)
-    # a Tenant goes after its Namespace
+    wait_until("all namespaces are deleted", lambda: not existing(), **within)
+    # a Tenant is deleted after its Namespace
     tenants.wait_until_gone(tenants_path(ROOT, parent))
     assert client.get(tenants_path(outer)).expect(200)["items"] == []
 
 
 @pytest.mark.controller_manager
 def test_a_quota_counts_tenants_and_rejects_none(kube: KubeCluster, tenants: Tenants) -> None:
-    """What a cluster's quota controller makes of our list; only kube-apiserver's own kinds are held to it."""
+    """The quota controller counts Tenants by listing them; kube-apiserver enforces quotas only for its own kinds."""
     namespace, client = tenants.create_with_namespace(), kube.client()
     hard = {"count/tenants.apps.cozystack.io": "1"}
     body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "few"}, "spec": {"hard": hard}}
@@ -147,8 +147,8 @@ def test_a_quota_counts_tenants_and_rejects_none(kube: KubeCluster, tenants: Ten
         return count
 
     within: dict[str, Any] = {"seconds": SECONDS, "processes": kube.processes}
-    wait_until("nothing is counted", lambda: used() == "0", **within)
+    wait_until("no Tenant is counted", lambda: used() == "0", **within)
     names = [tenants.create(namespace)["metadata"]["name"] for _ in range(2)]
-    wait_until("both are counted", lambda: used() == "2", **within)
+    wait_until("both Tenants are counted", lambda: used() == "2", **within)
     client.request("DELETE", tenants_path(namespace, names[0])).expect(200)
-    wait_until("one is left", lambda: used() == "1", **within)
+    wait_until("one Tenant is counted", lambda: used() == "1", **within)

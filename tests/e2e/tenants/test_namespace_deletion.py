@@ -1,4 +1,4 @@
-"""A namespace goes with the Tenants inside it (WIRE-J56), and nothing new comes into one that is going."""
+"""Deleting a namespace deletes the Tenants in it (WIRE-J56), and a terminating one accepts no new Tenants."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ def test_deleting_a_namespace_deletes_the_tenants_in_it(cluster: E2eCluster, ten
     workload = tenants.create_with_namespace()
     inner = tenants.create_with_namespace(workload)
     tenants.create(inner)
-    patience = f"--timeout={PATIENCE:.0f}s"
+    timeout = f"--timeout={PATIENCE:.0f}s"
     cluster.kubectl("delete", "namespace", workload, "--wait=false")
-    # while the Tenant itself remains, its namespace may be made anew
-    cluster.kubectl("wait", f"namespace/{inner}", "--for=delete", patience)
+    # the Tenant itself remains, so its namespace may be created again
+    cluster.kubectl("wait", f"namespace/{inner}", "--for=delete", timeout)
     tenants.wait_until_gone(tenants_path(workload, inner.removeprefix(f"{workload}-")))
 
 
 def test_no_tenant_is_created_in_a_terminating_namespace(cluster: E2eCluster, tenants: Tenants) -> None:
     workload = tenants.create_with_namespace()
     client, path = cluster.client(), f"/api/v1/namespaces/{workload}/configmaps"
-    kept = {
+    blocking = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": "kept", "finalizers": ["example.org/keep"]},
     }
-    client.request("POST", path, kept).expect(201)
+    client.request("POST", path, blocking).expect(201)
     cluster.kubectl("delete", "namespace", workload, "--wait=false")
     try:
-        going = f"/api/v1/namespaces/{workload}"
+        namespace = f"/api/v1/namespaces/{workload}"
         tenants.wait(
-            "the namespace is terminating", lambda: client.get(going).json()["status"]["phase"] == "Terminating"
+            "the namespace is terminating", lambda: client.get(namespace).json()["status"]["phase"] == "Terminating"
         )
         answer = client.request("POST", tenants_path(workload), manifest(tenants.new_name(workload), workload))
         assert answer.expect(403)["reason"] == "Forbidden"
     finally:
-        release = {"metadata": {"finalizers": None}}
+        body = {"metadata": {"finalizers": None}}
         kind = "application/merge-patch+json"
-        client.request("PATCH", f"{path}/kept", release, content_type=kind)
+        client.request("PATCH", f"{path}/kept", body, content_type=kind)
 
 
 def test_cascading_deletion_deletes_every_nested_namespace(cluster: E2eCluster, tenants: Tenants) -> None:

@@ -1,4 +1,4 @@
-"""Tenants inside Tenants: their namespaces, what they inherit, and who may make them."""
+"""Nested Tenants: their namespaces, inherited settings, permissions and stored form."""
 
 from __future__ import annotations
 
@@ -62,20 +62,20 @@ def test_creating_a_tenant_in_a_missing_namespace_is_not_found(cluster: E2eClust
 def test_a_tenant_administrator_creates_child_tenants(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     workload = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:admin", workload)
-    mine = cluster.client(unique)
-    mine.request("POST", tenants_path(workload), manifest(tenants.new_name(workload), workload)).expect(201)
-    assert len(mine.get(tenants_path(workload)).expect(200)["items"]) == 1
-    mine.request("POST", tenants_path(ROOT), manifest(unique)).expect(403)
-    # of all that there is they see what is theirs
-    assert len(mine.get(tenants_path()).expect(200)["items"]) == 1
+    user = cluster.client(unique)
+    user.request("POST", tenants_path(workload), manifest(tenants.new_name(workload), workload)).expect(201)
+    assert len(user.get(tenants_path(workload)).expect(200)["items"]) == 1
+    user.request("POST", tenants_path(ROOT), manifest(unique)).expect(403)
+    # the list of all namespaces shows only visible Tenants
+    assert len(user.get(tenants_path()).expect(200)["items"]) == 1
 
 
 def test_a_viewer_cannot_create_tenants(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     workload = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", workload)
-    mine = cluster.client(unique)
-    mine.get(tenants_path(workload)).expect(200)
-    mine.request("POST", tenants_path(workload), manifest(unique, workload)).expect(403)
+    user = cluster.client(unique)
+    user.get(tenants_path(workload)).expect(200)
+    user.request("POST", tenants_path(workload), manifest(unique, workload)).expect(403)
 
 
 def test_a_tenant_is_stored_as_a_cozystack_helmrelease(cluster: E2eCluster, tenants: Tenants) -> None:

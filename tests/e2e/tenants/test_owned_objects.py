@@ -57,7 +57,7 @@ def test_foreground_deletes_the_dependent_first(cluster: E2eCluster, tenants: Te
         ownerReferences=[reference(owner, blockOwnerDeletion=True)], finalizers=["example.org/keep"]
     )["metadata"]["name"]
     delete(cluster, name, "Foreground")
-    tenants.wait("the dependent is going", lambda: "deletionTimestamp" in tenants.get(dependent)["metadata"])
+    tenants.wait("the dependent is terminating", lambda: "deletionTimestamp" in tenants.get(dependent)["metadata"])
     assert tenants.exists(name)
     tenants.patch(dependent, {"metadata": {"finalizers": None}})
     tenants.wait_until_gone(tenants_path(ROOT, name))

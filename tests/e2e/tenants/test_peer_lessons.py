@@ -1,8 +1,7 @@
-"""What a comparison with the direct peer's Tenant API can be read from: one test for each of its bugs and limits.
+"""Bugs and limits of the Tenant API of cozystack-api (the peer) that our server does not have, one test each: writes.
 
-Here are those of writes, API-1 to API-6, API-17, API-18 and API-28; test_peer_lessons_reads.py has API-7 to API-16, and
-test_peer_lessons_platform.py API-19, API-20 and API-29. Each test says what is not so at the peer, and stands on its
-own.
+This module has API-1 to API-6, API-17, API-18 and API-28, test_peer_lessons_reads.py has API-7 to API-16, and
+test_peer_lessons_platform.py has API-19, API-20 and API-29. Each docstring describes the bug of the peer.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ CONFLICT = "the object has been modified; please apply your changes to the lates
 
 
 def test_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-1: at the peer, dry-run create, update and delete are persisted."""
+    """The peer persists creates, updates and deletes of dry runs (API-1)."""
     absent, client = tenants.new_name(), cluster.client()
     cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=json.dumps(manifest(absent)))
     client.request("POST", tenants_path(ROOT), manifest(absent), query={"dryRun": "All"}).expect(201)
-    patch(cluster, absent, configuration(absent), APPLY, dryRun="All", fieldManager="t1").expect(201)
+    patch(cluster, absent, configuration(absent), APPLY, dryRun="All", fieldManager="e2e").expect(201)
     assert not tenants.exists(absent)
 
-    before = create_settled_tenant(tenants, labels={"t1": absent})
+    before = create_settled_tenant(tenants, labels={"e2e": absent})
     name, path = before["metadata"]["name"], tenants_path(ROOT, before["metadata"]["name"])
     put = client.request("PUT", path, {**before, "spec": {"etcd": True}}, query={"dryRun": "All"}).expect(200)
     answers = [
@@ -43,19 +42,19 @@ def test_no_dry_run_stores_anything(cluster: E2eCluster, tenants: Tenants) -> No
             configuration(name, spec={"etcd": True}),
             APPLY,
             dryRun="All",
-            fieldManager="t1",
+            fieldManager="e2e",
             force="true",
         ).expect(200),
     ]
     assert [each["spec"]["etcd"] for each in answers] == [True] * 4
     client.request("DELETE", path, query={"dryRun": "All"}).expect(200)
     client.request("DELETE", path, {"dryRun": ["All"]}).expect(200)
-    client.request("DELETE", tenants_path(ROOT), query={"dryRun": "All", "labelSelector": f"t1={absent}"}).expect(200)
+    client.request("DELETE", tenants_path(ROOT), query={"dryRun": "All", "labelSelector": f"e2e={absent}"}).expect(200)
     assert tenants.get(name) == before
 
 
 def test_delete_preconditions_are_enforced(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-2: the peer drops them."""
+    """The peer ignores preconditions (API-2)."""
     tenant, client = create_settled_tenant(tenants), cluster.client()
     path, metadata = tenants_path(ROOT, tenant["metadata"]["name"]), tenant["metadata"]
     for wrong in ({"uid": "another"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}):
@@ -68,7 +67,7 @@ def test_delete_preconditions_are_enforced(cluster: E2eCluster, tenants: Tenants
 
 
 def test_a_stale_update_overwrites_nothing(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-3: the peer answers a conflict by writing the old spec over the new one."""
+    """On a conflict, the peer overwrites the new spec with the old one (API-3)."""
     read = create_settled_tenant(tenants)
     path, client = tenants_path(ROOT, read["metadata"]["name"]), cluster.client()
     client.request("PUT", path, {**read, "spec": {"etcd": True}}).expect(200)
@@ -79,11 +78,11 @@ def test_a_stale_update_overwrites_nothing(cluster: E2eCluster, tenants: Tenants
 
 
 def test_fifty_concurrent_writers_lose_no_update(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-3."""
+    """On a conflict, the peer loses the concurrent update (API-3)."""
     name, client = create_settled_tenant(tenants)["metadata"]["name"], cluster.client()
     path = tenants_path(ROOT, name)
 
-    def step(_: int) -> None:
+    def increment(_: int) -> None:
         while True:
             read = client.get(path).expect(200)
             annotations = read["metadata"].setdefault("annotations", {})
@@ -93,20 +92,20 @@ def test_fifty_concurrent_writers_lose_no_update(cluster: E2eCluster, tenants: T
                 answer.expect(200)
                 return
 
-    def mark(number: int) -> int:
-        return patch(cluster, name, {"metadata": {"annotations": {f"mark-{number}": "x"}}}).status
+    def annotate(number: int) -> int:
+        return patch(cluster, name, {"metadata": {"annotations": {f"note-{number}": "x"}}}).status
 
     with ThreadPoolExecutor(50) as pool:
-        list(pool.map(step, range(50)))
-        # a patch without a version is about whatever is there: it never conflicts
-        assert Counter(pool.map(mark, range(50))) == {200: 50}
+        list(pool.map(increment, range(50)))
+        # a patch without a resourceVersion is unconditional and never conflicts
+        assert Counter(pool.map(annotate, range(50))) == {200: 50}
     annotations = tenants.get(name)["metadata"]["annotations"]
     assert annotations["steps"] == "50"
-    assert len([key for key in annotations if key.startswith("mark-")]) == 50
+    assert len([key for key in annotations if key.startswith("note-")]) == 50
 
 
 def test_foreign_fields_of_the_stored_object_survive_every_write(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-4: the peer rebuilds it, and with Flux's finalizer goes the uninstallation."""
+    """The peer rebuilds the HelmRelease on every write and so drops the finalizer that Flux uninstalls with (API-4)."""
     name, client = create_settled_tenant(tenants)["metadata"]["name"], cluster.client()
     foreign: Object = {
         "metadata": {
@@ -125,7 +124,7 @@ def test_foreign_fields_of_the_stored_object_survive_every_write(cluster: E2eClu
     }
     client.request("PATCH", helmrelease_path(name), foreign, content_type=MERGE).expect(200)
 
-    def kept() -> None:
+    def assert_preserved() -> None:
         stored = client.get(helmrelease_path(name)).expect(200)
         metadata, spec = stored["metadata"], stored["spec"]
         assert foreign["metadata"]["labels"].items() <= metadata["labels"].items()
@@ -138,13 +137,13 @@ def test_foreign_fields_of_the_stored_object_survive_every_write(cluster: E2eClu
     try:
         for write in (_put, _merge, _json, _apply, _label):
             write(cluster, tenants, name)
-            kept()
+            assert_preserved()
         assert tenants.get(name)["spec"]["seaweedfs"] is True
         assert client.request("DELETE", tenants_path(ROOT, name)).status in (200, 202)
-        kept()
+        assert_preserved()
     finally:
-        gone = {"metadata": {"finalizers": None}}
-        client.request("PATCH", helmrelease_path(name), gone, content_type=MERGE)
+        body = {"metadata": {"finalizers": None}}
+        client.request("PATCH", helmrelease_path(name), body, content_type=MERGE)
 
 
 def root_uid(client: Client) -> str:
@@ -156,10 +155,10 @@ def _put(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
     def put() -> bool:
         read = tenants.get(name)
         read["spec"]["etcd"] = True
-        # the reconciler may have written in between
+        # the reconciler may have written since the read
         return cluster.client().request("PUT", tenants_path(ROOT, name), read).status == 200
 
-    tenants.wait("the PUT is taken", put)
+    tenants.wait("the PUT succeeds", put)
 
 
 def _merge(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
@@ -172,7 +171,7 @@ def _json(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
 
 def _apply(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
     body = configuration(name, spec={"seaweedfs": True})
-    patch(cluster, name, body, APPLY, fieldManager="t4", force="true").expect(200)
+    patch(cluster, name, body, APPLY, fieldManager="e2e", force="true").expect(200)
 
 
 def _label(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
@@ -180,7 +179,7 @@ def _label(cluster: E2eCluster, tenants: Tenants, name: str) -> None:
 
 
 def test_errors_of_the_cluster_keep_their_code_and_name_the_tenant(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-5: at the peer they are all 500."""
+    """The peer turns all of them into a 500 (API-5)."""
     name, client = tenants.create()["metadata"]["name"], cluster.client()
     twice = client.request("POST", tenants_path(ROOT), manifest(name)).expect(409)
     assert (twice["reason"], twice["message"]) == (
@@ -190,15 +189,14 @@ def test_errors_of_the_cluster_keep_their_code_and_name_the_tenant(cluster: E2eC
     assert "AlreadyExists" in cluster.kubectl("create", "-f", "-", input=json.dumps(manifest(name)), status=1).stderr
     missing = client.request("DELETE", tenants_path(ROOT, f"{name}x")).expect(404)
     assert missing["details"]["kind"] == "tenants"
-    # what the host itself judges: an owner that it cannot take
+    # the cluster itself rejects an owner without a uid
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": "x", "uid": ""}
     invalid = patch(cluster, name, {"metadata": {"ownerReferences": [owner]}}).expect(422)
     assert (invalid["reason"], invalid["details"]["kind"]) == ("Invalid", "Tenant")
 
 
 def test_an_applied_field_has_an_owner_and_a_conflict_names_the_owner(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-6: the peer shows no managedFields, so nothing ever conflicts; nor generation, finalizers,
-    ownerReferences."""
+    """The peer shows no managedFields, generation, finalizers or ownerReferences, so no apply conflicts (API-6)."""
     name = tenants.new_name()
     alice = configuration(name, spec={"schedulingClass": "a"})
     alice["metadata"]["finalizers"] = ["example.org/keep"]
@@ -217,7 +215,7 @@ def test_an_applied_field_has_an_owner_and_a_conflict_names_the_owner(cluster: E
 
 
 def test_the_schema_is_enforced(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-17: the peer uses it for defaults only."""
+    """The peer uses the schema only for defaults (API-17)."""
     client, body = cluster.client(), manifest(tenants.new_name(), spec={"quota": {"deep": 1}, "etcd": True})
     warned = client.request("POST", tenants_path(ROOT), body)
     created = warned.expect(201)
@@ -234,37 +232,39 @@ def test_the_schema_is_enforced(cluster: E2eCluster, tenants: Tenants) -> None:
 
 
 def test_a_quota_admits_exactly_as_many_tenants_as_it_declares(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-18: the peer judges on a snapshot, and finds the parent by taking names apart."""
-    declaring = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "20"}})
-    silent = tenants.create_with_namespace(declaring)
+    """The peer checks quotas against a snapshot and derives the parent from the name (API-18)."""
+    limited = tenants.create_with_namespace(spec={"resourceQuotas": {"cpu": "20"}})
+    unlimited = tenants.create_with_namespace(limited)
     client = cluster.client()
 
     def create(number: int) -> int:
-        # a grandchild is bounded by the nearest ancestor that declares
-        namespace = silent if number % 2 else declaring
+        # the nearest ancestor with a declared quota limits a grandchild
+        namespace = unlimited if number % 2 else limited
         body = manifest(tenants.new_name(namespace), namespace, spec={"resourceQuotas": {"cpu": "1"}})
         return client.request("POST", tenants_path(namespace), body).status
 
     with ThreadPoolExecutor(50) as pool:
         assert Counter(pool.map(create, range(50))) == {201: 20, 422: 30}
-    held = sum(
+    admitted = sum(
         item["spec"]["resourceQuotas"].get("cpu") == "1"
-        for namespace in (declaring, silent)
+        for namespace in (limited, unlimited)
         for item in client.get(tenants_path(namespace)).expect(200)["items"]
     )
-    assert held == 20
+    assert admitted == 20
 
 
 def test_every_way_to_write_passes_admission(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """R-015, R-016, R-017, API-28: the peer's handlers forget it on some verbs. Here, the rules of hosts and of
-    deletion on every one."""
+    """Some handlers of the peer skip admission; here every verb checks hosts and deletions.
+
+    R-015, R-016, R-017, API-28.
+    """
     cluster.grant(unique, "cozy:tenant:super-admin", ROOT)
     user, owned = cluster.client(unique), f"{unique}.example.com"
-    tenant = create_settled_tenant(tenants, spec={"host": owned}, labels={"t28": unique})
+    tenant = create_settled_tenant(tenants, spec={"host": owned}, labels={"e2e": unique})
     name, workload = tenant["metadata"]["name"], tenant["status"]["namespace"]
     tenants.create(workload)
     path, fresh, other = tenants_path(ROOT, name), tenants.new_name(), {"host": f"x{owned}"}
-    applied = {"fieldManager": "t28", "force": "true"}
+    applied = {"fieldManager": "e2e", "force": "true"}
 
     def patched(kind: str, body: Any, to: str = path) -> Response:
         return user.request("PATCH", to, body, content_type=kind, query=applied if kind == APPLY else None)
@@ -279,11 +279,13 @@ def test_every_way_to_write_passes_admission(cluster: E2eCluster, tenants: Tenan
     }
     assert {verb: answer.status for verb, answer in refused.items()} == dict.fromkeys(refused, 403)
     assert all("tenant.spec.host can only be set" in answer.json()["message"] for answer in refused.values())
-    kept = {
+    rejected_deletions = {
         "delete": user.request("DELETE", path),
-        "delete a collection": user.request("DELETE", tenants_path(ROOT), query={"labelSelector": f"t28={unique}"}),
+        "delete a collection": user.request("DELETE", tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"}),
     }
-    assert {verb: answer.status for verb, answer in kept.items()} == dict.fromkeys(kept, 409)
+    assert {verb: answer.status for verb, answer in rejected_deletions.items()} == dict.fromkeys(
+        rejected_deletions, 409
+    )
     assert not tenants.exists(fresh)
     after = tenants.get(name)
     assert (after["spec"]["host"], "deletionTimestamp" in after["metadata"]) == (owned, False)

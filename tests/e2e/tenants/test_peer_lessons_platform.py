@@ -1,5 +1,4 @@
-"""The bugs and limits of the direct peer beside other kinds, deep trees and the rest of a cluster: API-19, API-20,
-API-29."""
+"""Bugs and limits of the peer with other kinds, deep trees and namespace deletion: API-19, API-20, API-29."""
 
 from __future__ import annotations
 
@@ -14,21 +13,21 @@ from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
 def test_installing_and_removing_a_kind_interrupts_nothing(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """API-19: the peer's server starts anew when a kind changes, and its watches end."""
+    """The peer restarts when a kind changes, which ends all watches (API-19)."""
     client, pid = cluster.client(), cluster.server.pid
     path, body = _new_kind(cluster, f"{unique}.example.org")
-    with watch(cluster, resourceVersion=list_version(cluster), labelSelector=f"t19={unique}") as frames:
+    with watch(cluster, resourceVersion=list_version(cluster), labelSelector=f"e2e={unique}") as frames:
         client.request("POST", path, body).expect(201)
-        first = tenants.create(labels={"t19": unique})["metadata"]["name"]
+        first = tenants.create(labels={"e2e": unique})["metadata"]["name"]
         assert next_event(frames, "ADDED")["object"]["metadata"]["name"] == first
         assert client.request("DELETE", f"{path}/{body['metadata']['name']}").status == 200
-        second = tenants.create(labels={"t19": unique})["metadata"]["name"]
+        second = tenants.create(labels={"e2e": unique})["metadata"]["name"]
         assert next_event(frames, "ADDED")["object"]["metadata"]["name"] == second
     assert (cluster.server.pid, cluster.server.ended) == (pid, False)
 
 
 def _new_kind(cluster: E2eCluster, group: str) -> tuple[str, Object]:
-    """Where a kind is made known to the host: a CRD, or at the embedded host an APIService of another group."""
+    """Path and body that add a kind: a CRD, or on the embedded cluster an APIService of another group."""
     if cluster.kind == "embedded":
         spec: Object = {"group": group, "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
         made = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": f"v1.{group}"}}
@@ -50,8 +49,7 @@ def _new_kind(cluster: E2eCluster, group: str) -> tuple[str, Object]:
 def test_ten_levels_of_tenants_work_and_a_name_that_is_too_long_is_rejected(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
-    """API-20: at the peer, dashes make chains ambiguous, and what is too long fails only when the chart is
-    installed."""
+    """At the peer, dashes make name chains ambiguous, and too long ones fail only at chart installation (API-20)."""
     client, namespace = cluster.client(), tenants.create_with_namespace()
     names = [namespace.removeprefix("tenant-")]
     for level in range(9):
@@ -74,7 +72,7 @@ def test_ten_levels_of_tenants_work_and_a_name_that_is_too_long_is_rejected(
 def test_a_host_may_be_as_long_as_a_label_value(
     cluster: E2eCluster, tenants: Tenants, unique: str, length: int, status: int
 ) -> None:
-    """API-20: what is longer is refused where it is set, not by a label that cannot be written (FACT-6)."""
+    """A longer host is rejected on the write instead of failing as a label later (API-20, FACT-6)."""
     long = f"{unique}." + "a." * length
     value = long[: length - 4].rstrip(".").ljust(length - 4, "a") + ".org"
     assert len(value) == length
@@ -88,7 +86,7 @@ def test_a_host_may_be_as_long_as_a_label_value(
 
 
 def test_every_schema_is_readable_by_type_checkers(cluster: E2eCluster) -> None:
-    """API-29: the peer's `additionalProperties: true` crashed the type checker of admission policies."""
+    """The peer's `additionalProperties: true` crashed the type checker of admission policies (API-29)."""
     document = cluster.client().get("/openapi/v3/apis/apps.cozystack.io/v1alpha1").expect(200)
     schemas = document["components"]["schemas"]
     assert any("Tenant" in name for name in schemas)
@@ -97,7 +95,7 @@ def test_every_schema_is_readable_by_type_checkers(cluster: E2eCluster) -> None:
 
 
 def _lint(path: str, schema: Object, schemas: Object) -> Iterator[str]:
-    """Free-form maps, references to nothing, arrays of nothing in particular, and types that are none."""
+    """Yields free-form maps, dangling references, arrays without items and invalid types."""
     if "additionalProperties" in schema and not isinstance(schema["additionalProperties"], dict):
         yield f"{path}: additionalProperties is {schema['additionalProperties']}"
     if schema.get("type") == "array" and "items" not in schema:
@@ -118,46 +116,46 @@ def _lint(path: str, schema: Object, schemas: Object) -> Iterator[str]:
 
 @pytest.mark.controller_manager
 def test_a_namespace_is_deleted_with_the_tenants_in_it(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-29: at the peer, "content is not a list" kept it for ever."""
+    """At the peer, the error "content is not a list" blocked the deletion forever (API-29)."""
     namespace = tenants.create_with_namespace()
     tenants.create(namespace)
     client, path = cluster.client(), f"/api/v1/namespaces/{namespace}"
     uid = client.get(path).expect(200)["metadata"]["uid"]
     client.request("DELETE", path).expect(200)
 
-    def gone() -> bool:
-        # its own Tenant is still wanted, and so it is made anew
+    def is_deleted() -> bool:
+        # the Tenant of the namespace still exists, so the namespace is created again
         answer = client.get(path)
         return answer.status == 404 or answer.expect(200)["metadata"]["uid"] != uid
 
-    tenants.wait("the namespace is gone", gone)
+    tenants.wait("the namespace is deleted", is_deleted)
     assert client.get(tenants_path(namespace)).expect(200)["items"] == []
 
 
 def test_a_namespace_deletion_completes_once_our_server_is_back(own_kube: KubeCluster, unique: str) -> None:
-    """R-002, API-29: while the server is down its APIService is not Available, and the rest of the cluster works."""
+    """While our server is down, its APIService is unavailable and the rest of the cluster works (R-002, API-29)."""
     if not own_kube.has_controllers:
         pytest.skip("needs a kube-controller-manager beside kube-apiserver: put it into KUBEBUILDER_ASSETS")
     client, service = own_kube.client(), "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.apps.cozystack.io"
     plain = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": unique}}
     client.request("POST", "/api/v1/namespaces", plain).expect(201)
 
-    def available() -> str:
+    def availability() -> str:
         conditions = client.get(service).expect(200)["status"]["conditions"]
         return {each["type"]: str(each["status"]) for each in conditions}["Available"]
 
     assert own_kube.server.stop() == 0
-    wait_until("the APIService is not Available", lambda: available() == "False", seconds=PATIENCE)
+    wait_until("the APIService is not Available", lambda: availability() == "False", seconds=PATIENCE)
     assert client.get(tenants_path(ROOT)).status == 503
     assert client.get("/api/v1/namespaces").status == 200
     client.request("DELETE", f"/api/v1/namespaces/{unique}").expect(200)
     namespace = f"/api/v1/namespaces/{unique}"
     conditions = wait_until(
-        "the namespace waits",
+        "the namespace deletion is blocked",
         lambda: client.get(namespace).expect(200)["status"].get("conditions"),
         seconds=PATIENCE,
     )
     assert "NamespaceDeletionDiscoveryFailure" in {each["type"] for each in conditions if each["status"] == "True"}
     own_kube.server = own_kube.start()
-    wait_until("the APIService is Available", lambda: available() == "True", seconds=PATIENCE)
-    wait_until("the namespace is gone", lambda: client.get(namespace).status == 404, seconds=2 * PATIENCE)
+    wait_until("the APIService is Available", lambda: availability() == "True", seconds=PATIENCE)
+    wait_until("the namespace is deleted", lambda: client.get(namespace).status == 404, seconds=2 * PATIENCE)

@@ -1,4 +1,4 @@
-"""The bugs and limits of the direct peer that lists and watches show, API-7 to API-16."""
+"""Bugs and limits of the peer in lists and watches, API-7 to API-16."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
 def test_a_deletion_between_list_and_watch_is_reported(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """API-7: the peer's watch behind the watch starts from now."""
-    name = tenants.create(labels={"t7": unique})["metadata"]["name"]
+    """The watch that the peer opens on the cluster starts from now (API-7)."""
+    name = tenants.create(labels={"e2e": unique})["metadata"]["name"]
     listed = list_version(cluster)
     cluster.client().request("DELETE", tenants_path(ROOT, name)).expect(200)
     tenants.wait_until_gone(tenants_path(ROOT, name))
-    with watch(cluster, resourceVersion=listed, labelSelector=f"t7={unique}") as frames:
+    with watch(cluster, resourceVersion=listed, labelSelector=f"e2e={unique}") as frames:
         assert next_event(frames, "DELETED")["object"]["metadata"]["name"] == name
 
 
 def test_a_watch_a_write_and_a_get_show_the_same_object(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """API-8: the peer's watch shows versions that no GET ever returned."""
-    name = create_settled_tenant(tenants, labels={"t8": unique})["metadata"]["name"]
-    with watch(cluster, resourceVersion=list_version(cluster), labelSelector=f"t8={unique}") as frames:
+    """The watch of the peer shows resource versions that no GET ever returned (API-8)."""
+    name = create_settled_tenant(tenants, labels={"e2e": unique})["metadata"]["name"]
+    with watch(cluster, resourceVersion=list_version(cluster), labelSelector=f"e2e={unique}") as frames:
         written = patch(cluster, name, {"spec": {"etcd": True}}).expect(200)
         shown = next_event(frames, "MODIFIED")["object"]
         while shown["metadata"]["resourceVersion"] != written["metadata"]["resourceVersion"]:
             shown = next_event(frames, "MODIFIED")["object"]
         assert shown == written
-        # and the last that is told is what is read
+        # the last event shows the object that a GET returns
         last = tenants.get(name)
         while shown["metadata"]["resourceVersion"] != last["metadata"]["resourceVersion"]:
             shown = next_event(frames, "MODIFIED")["object"]
@@ -49,30 +49,30 @@ def test_a_watch_a_write_and_a_get_show_the_same_object(cluster: E2eCluster, ten
 
 
 def test_a_watch_of_all_namespaces_shows_changes_of_readiness(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-9: the peer's cluster-wide watch drops these events."""
+    """The cluster-wide watch of the peer drops these events (API-9)."""
     name = tenants.new_name()
     follower = cluster.start_kubectl("get", "tenants", "-A", "-w", "--no-headers")
 
-    def told(name: str) -> list[str]:
-        """What the column Ready said of the Tenant, one after the other."""
+    def readiness(name: str) -> list[str]:
+        """The successive values of the column Ready of a Tenant."""
         rows = [line.split() for line in follower.log().splitlines()]
         return [row[2] for row in rows if row[:2] == [ROOT, name]]
 
     try:
-        tenants.wait("kubectl shows the root tenant", lambda: told("root"))
-        kept = manifest(name, finalizers=["example.org/keep"])
-        cluster.client().request("POST", tenants_path(ROOT), kept).expect(201)
-        tenants.wait("the tenant is ready", lambda: told(name)[-1:] == ["True"])
-        assert told(name)[0] == "Unknown"
+        tenants.wait("kubectl shows the root tenant", lambda: readiness("root"))
+        body = manifest(name, finalizers=["example.org/keep"])
+        cluster.client().request("POST", tenants_path(ROOT), body).expect(201)
+        tenants.wait("the tenant is ready", lambda: readiness(name)[-1:] == ["True"])
+        assert readiness(name)[0] == "Unknown"
         cluster.client().request("DELETE", tenants_path(ROOT, name))
-        tenants.wait("it no longer is", lambda: told(name)[-1:] == ["False"])
+        tenants.wait("the tenant is no longer ready", lambda: readiness(name)[-1:] == ["False"])
     finally:
         follower.stop()
         patch(cluster, name, {"metadata": {"finalizers": None}})
 
 
 def test_an_expired_watch_reports_the_error_and_ends(cluster: E2eCluster) -> None:
-    """API-10: the peer's clients stay on a dead stream."""
+    """Clients of the peer stay connected to a dead stream (API-10)."""
     with watch(cluster, resourceVersion="1") as frames:
         error = next_event(frames, "ERROR", "ADDED", "BOOKMARK")
         assert (error["type"], error["object"]["code"], error["object"]["reason"]) == ("ERROR", 410, "Expired")
@@ -80,7 +80,7 @@ def test_an_expired_watch_reports_the_error_and_ends(cluster: E2eCluster) -> Non
 
 
 def test_watches_of_tenants_open_no_watches_on_the_cluster(cluster: E2eCluster) -> None:
-    """API-11: at the peer, each costs it two."""
+    """At the peer, each watch opens two watches on the cluster (API-11)."""
     labels = 'resource="helmreleases"', 'verb="WATCH"'
     before = metric_value(cluster.client(), "apiserver_longrunning_requests", *labels)
     assert before >= 1
@@ -88,15 +88,15 @@ def test_watches_of_tenants_open_no_watches_on_the_cluster(cluster: E2eCluster) 
         version = list_version(cluster)
         for _ in range(60):
             open_watches.enter_context(watch(cluster, resourceVersion=version))
-        ours_now = metric_value(
+        open_at_our_server = metric_value(
             direct_client(cluster), "apiserver_longrunning_requests", 'resource="tenants"', 'verb="WATCH"'
         )
-        assert ours_now >= 60
+        assert open_at_our_server >= 60
         assert metric_value(cluster.client(), "apiserver_longrunning_requests", *labels) == before
 
 
 def test_the_resource_version_of_a_list_never_decreases(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-12: the peer's is that of the newest item, and so goes back when that is deleted."""
+    """The peer returns the version of the newest item, which decreases when that is deleted (API-12)."""
     namespace = tenants.create_with_namespace()
     versions = [list_version(cluster, namespace)]
     for _ in range(3):
@@ -111,9 +111,9 @@ def test_the_resource_version_of_a_list_never_decreases(cluster: E2eCluster, ten
 
 
 def test_pages_of_one_object_show_one_snapshot_of_the_list(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """API-13: the peer ignores limit, continue and resourceVersionMatch."""
-    made = [tenants.create(labels={"t13": unique})["metadata"]["name"] for _ in range(4)]
-    client, path, query = cluster.client(), tenants_path(ROOT), {"labelSelector": f"t13={unique}"}
+    """The peer ignores limit, continue and resourceVersionMatch (API-13)."""
+    made = [tenants.create(labels={"e2e": unique})["metadata"]["name"] for _ in range(4)]
+    client, path, query = cluster.client(), tenants_path(ROOT), {"labelSelector": f"e2e={unique}"}
     whole = client.get(path, query=query).expect(200)
     walked: list[Object] = []
     token, version = "", ""
@@ -124,8 +124,8 @@ def test_pages_of_one_object_show_one_snapshot_of_the_list(cluster: E2eCluster, 
         assert page["metadata"]["resourceVersion"] == version
         walked += page["items"]
         token = page["metadata"].get("continue", "")
-        # what happens meanwhile is none of this list's business
-        tenants.create(labels={"t13": unique})
+        # later writes do not affect the paginated list
+        tenants.create(labels={"e2e": unique})
         client.request("DELETE", tenants_path(ROOT, made[-1]))
     names = [item["metadata"]["name"] for item in walked]
     assert names == sorted(made) == [item["metadata"]["name"] for item in whole["items"]]
@@ -134,7 +134,7 @@ def test_pages_of_one_object_show_one_snapshot_of_the_list(cluster: E2eCluster, 
 
 
 def test_a_list_sends_no_requests_to_the_cluster(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-14: the peer asks for every item's monitors and services."""
+    """The peer requests the monitors and services of every item (API-14)."""
     create_settled_tenant(tenants)
     client = direct_client(cluster)
     lists = 100
@@ -143,13 +143,13 @@ def test_a_list_sends_no_requests_to_the_cluster(cluster: E2eCluster, tenants: T
     assert before > 0
     for _ in range(lists):
         client.get(tenants_path(ROOT)).expect(200)
-    # what the process does by itself goes on meanwhile
+    # background requests of the process continue meanwhile
     assert metric_value(client, "rest_client_requests_total") - before < lists / 4
 
 
 def test_a_write_is_visible_to_the_next_read(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """API-15: the peer reads from a cache that need not have it yet."""
-    client, query = cluster.client(), {"labelSelector": f"t15={unique}"}
+    """The peer reads from a cache that may not have the write yet (API-15)."""
+    client, query = cluster.client(), {"labelSelector": f"e2e={unique}"}
 
     def names() -> list[str]:
         items = client.get(tenants_path(ROOT), query=query).expect(200)["items"]
@@ -157,7 +157,7 @@ def test_a_write_is_visible_to_the_next_read(cluster: E2eCluster, tenants: Tenan
 
     made: list[str] = []
     for _ in range(5):
-        made.append(tenants.create(labels={"t15": unique})["metadata"]["name"])
+        made.append(tenants.create(labels={"e2e": unique})["metadata"]["name"])
         assert names() == sorted(made)
         changed = tenants.patch(made[-1], {"spec": {"etcd": True}})
         assert tenants.get(made[-1])["spec"] == changed["spec"]
@@ -174,13 +174,13 @@ def test_a_write_is_visible_to_the_next_read(cluster: E2eCluster, tenants: Tenan
         pytest.param("a" * 63, id="63 characters"),
         pytest.param(".".join(["a" * 60] * 4) + "/" + "n" * 63, id="a long prefix"),
         pytest.param("apps.cozystack.io-mine", id="the prefix of stored labels"),
-        pytest.param("sharding.fluxcd.io/key", id="a key that the system has too"),
+        pytest.param("sharding.fluxcd.io/key", id="a key of a system label"),
     ],
 )
 def test_labels_with_any_valid_key_can_be_selected(
     cluster: E2eCluster, tenants: Tenants, unique: str, key: str
 ) -> None:
-    """API-16: at the peer, a prefix makes long keys a 500."""
+    """The peer prefixes label keys, and a key that becomes too long fails with a 500 (API-16)."""
     name = tenants.create(labels={key: unique})["metadata"]["name"]
     answer = cluster.client().get(tenants_path(ROOT), query={"labelSelector": f"{key}={unique}"})
     assert [item["metadata"]["name"] for item in answer.expect(200)["items"]] == [name]
@@ -188,7 +188,7 @@ def test_labels_with_any_valid_key_can_be_selected(
 
 
 def test_system_labels_can_be_selected(cluster: E2eCluster, tenants: Tenants) -> None:
-    """API-16: at the peer, the same prefix hides them."""
+    """The prefix of the peer hides system labels (API-16)."""
     name = tenants.create()["metadata"]["name"]
     for selector in (
         f"kubernetes.io/metadata.name={name}",

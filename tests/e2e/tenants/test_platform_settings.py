@@ -1,4 +1,4 @@
-"""--config: what it says holds, a change holds without a restart, and a wrong change does nothing (R-092, R-287)."""
+"""--config: valid changes take effect without a restart, and invalid ones are ignored (R-092, R-287)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GATEWAYS = "/apis/gateway.cozystack.io/v1alpha1/namespaces/{}/tenantgateways/coz
 
 
 def write_settings(path: Path, text: str) -> None:
-    """As the kubelet exchanges a mounted file: never half written."""
+    """Replaces the file atomically, as the kubelet does with a mounted ConfigMap."""
     fresh = path.with_suffix(".new")
     fresh.write_text(text)
     fresh.rename(path)
@@ -53,7 +53,7 @@ def readyz(cluster: E2eCluster) -> str:
 def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
     own_cluster: E2eCluster, tmp_path: Path
 ) -> None:
-    """R-057, R-089, R-092."""
+    """The change reaches labels, TenantGateways, chart values and the status (R-057, R-089, R-092)."""
     path = tmp_path / "platform.yaml"
     write_settings(path, "publishing: {host: one.example}\ngateway: {gatewayClassName: first}\n")
     own_cluster.flags = (f"--config={path}",)
@@ -73,21 +73,21 @@ def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
             class_name,
         )
 
-    wait_until("the file's settings hold", lambda: has("one.example", "first"), seconds=PATIENCE)
+    wait_until("the settings take effect", lambda: has("one.example", "first"), seconds=PATIENCE)
     assert "[+]config ok\n" in readyz(own_cluster)
 
     write_settings(
         path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\nrelease: {maxHistory: 2}\n"
     )
-    wait_until("the changed settings hold", lambda: has("two.example", "second"), seconds=PATIENCE)
+    wait_until("the changed settings take effect", lambda: has("two.example", "second"), seconds=PATIENCE)
     wait_until(
-        "charts read them",
+        "the chart values have the changed host",
         lambda: cluster_values(own_cluster, ROOT).get("root-host") == "two.example",
         seconds=PATIENCE,
     )
     shown = own_cluster.client().get(tenants_path(ROOT, name)).expect(200)
     wait_until(
-        "the tenant shows them",
+        "the status has the changed host",
         lambda: (
             own_cluster.client().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"]
             == f"{name}.two.example"
@@ -96,22 +96,23 @@ def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
     )
     assert shown["metadata"]["name"] == name
     later = tenants.create_with_namespace().removeprefix("tenant-")
-    assert (max_history(own_cluster, name), max_history(own_cluster, later)) == (5, 2), "release is for new tenants"
+    # the settings under `release` apply to new tenants only
+    assert (max_history(own_cluster, name), max_history(own_cluster, later)) == (5, 2)
 
     write_settings(path, "publishing: {host: three.example, certificates: {issuerName: mine}}\n")
-    said = "the file is refused, the settings of before hold: publishing.certificates.issuerName: 'mine' is not known"
-    wait_until("the refusal is shown", lambda: said in readyz(own_cluster), seconds=PATIENCE)
-    assert "the changed file is refused, the old settings stay" in own_cluster.server.log()
+    error = "the file is invalid, the previous settings stay in force: publishing.certificates.issuerName:"
+    wait_until("the error is shown", lambda: f"{error} 'mine' is not known" in readyz(own_cluster), seconds=PATIENCE)
+    assert "the changed file is invalid, keeping the previous settings" in own_cluster.server.log()
     assert has("two.example", "second")
 
     write_settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
-    wait_until("the mended file holds", lambda: has("three.example", "second"), seconds=PATIENCE)
+    wait_until("the corrected settings take effect", lambda: has("three.example", "second"), seconds=PATIENCE)
     assert "[+]config ok\n" in readyz(own_cluster)
-    assert own_cluster.server.pid == process, "nothing was started anew"
+    assert own_cluster.server.pid == process, "the server was restarted"
 
 
 def test_an_invalid_settings_file_prevents_the_start(tmp_path: Path) -> None:
-    """R-162: before anything is done, with one line that names the key."""
+    """The error is one line that names the key, and nothing is written (R-162)."""
     path = tmp_path / "platform.yaml"
     write_settings(path, "publishing: {certificates: {solver: dns01, dns01: {provider: route53}}}")
     process = run_command(

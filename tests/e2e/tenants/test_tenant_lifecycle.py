@@ -1,4 +1,4 @@
-"""What belongs to a Tenant goes before it does, in order; what keeps it is told; nothing hangs without controllers."""
+"""Deleting a Tenant: its objects are deleted first and in order, and a condition says what the deletion waits for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def patch(client: Client, path: str, **metadata: Any) -> None:
 
 
 def condition_message(tenants: Tenants, name: str, type_: str) -> str:
-    """The message of a condition, empty without it."""
+    """The message of a condition, empty if there is no such condition."""
     answer = tenants.client.get(tenants_path(ROOT, name))
     conditions = answer.json().get("status", {}).get("conditions", [])
     return next((each["message"] for each in conditions if each["type"] == type_), "")
@@ -49,17 +49,19 @@ def test_a_condition_says_what_a_terminating_tenant_waits_for(cluster: E2eCluste
     name = workload.removeprefix("tenant-")
     child = tenants.create_with_namespace(workload)
     gateway = f"/apis/gateway.cozystack.io/v1alpha1/namespaces/{workload}/tenantgateways/cozystack"
-    tenants.wait("the TenantGateway is there", lambda: client.get(gateway).status == 200)
+    tenants.wait("the TenantGateway exists", lambda: client.get(gateway).status == 200)
     release = RELEASES.format(ROOT, name)
     assert FINALIZER in client.get(release).expect(200)["metadata"]["finalizers"]
     patch(client, release, finalizers=[FINALIZER, "finalizers.fluxcd.io"])
     client.request("DELETE", tenants_path(ROOT, name), query={"propagationPolicy": "Foreground"}).expect(200)
-    tenants.wait("it waits for Flux", lambda: "finalizers.fluxcd.io" in condition_message(tenants, name, "Terminating"))
+    tenants.wait(
+        "the deletion waits for Flux", lambda: "finalizers.fluxcd.io" in condition_message(tenants, name, "Terminating")
+    )
     for path in (f"/api/v1/namespaces/{child}", tenants_path(workload, child.removeprefix(f"{workload}-"))):
         assert client.get(path).status == 404
     assert client.get(gateway).status == 200
-    held = client.get(release).expect(200)["metadata"]["finalizers"]
-    patch(client, release, finalizers=[each for each in held if each != "finalizers.fluxcd.io"])
+    finalizers = client.get(release).expect(200)["metadata"]["finalizers"]
+    patch(client, release, finalizers=[each for each in finalizers if each != "finalizers.fluxcd.io"])
     tenants.wait_until_gone(tenants_path(ROOT, name))
     for path in (gateway, f"/api/v1/namespaces/{workload}", release):
         assert client.get(path).status == 404
@@ -81,11 +83,11 @@ def test_describe_shows_the_events_of_a_tenant(cluster: E2eCluster, tenants: Ten
     def events() -> str:
         return cluster.kubectl("describe", "tenant", name, "-n", ROOT).stdout.partition("Events:")[2]
 
-    tenants.wait("an event", lambda: "Reconciled" in events())
+    tenants.wait("there is an event", lambda: "Reconciled" in events())
     name = tenants.new_name()
     cluster.client().request("POST", "/api/v1/namespaces", {"metadata": {"name": f"tenant-{name}"}}).expect(201)
     tenants.client.request("POST", tenants_path(ROOT), manifest(name)).expect(201)
-    tenants.wait("a warning", lambda: "NamespaceConflict" in events())
+    tenants.wait("there is a warning", lambda: "NamespaceConflict" in events())
     assert "Warning" in events()
     cluster.client().request("DELETE", f"/api/v1/namespaces/tenant-{name}")
 
@@ -115,7 +117,7 @@ def test_a_tenant_can_be_deleted_without_controllers(tmp_path: Path) -> None:
         wait_until("the kubeconfig is written", (data / "kubeconfig").is_file, processes=[server])
         admin = credentials.from_kubeconfig(data / "kubeconfig")
         client = Client(f"https://127.0.0.1:{port}", admin.tls, admin.headers)
-        wait_until("it is ready", lambda: client.get("/readyz").status == 200, processes=[server])
+        wait_until("the server is ready", lambda: client.get("/readyz").status == 200, processes=[server])
         client.request("POST", "/api/v1/namespaces", {"metadata": {"name": ROOT}}).expect(201)
         client.request("POST", RELEASES.format(ROOT, "").removesuffix("/tenant-"), ROOT_RELEASE).expect(201)
         client.request("POST", tenants_path(ROOT), manifest("alpha")).expect(201)

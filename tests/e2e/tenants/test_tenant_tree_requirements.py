@@ -1,4 +1,4 @@
-"""Names, namespaces and the tree of Tenants as they were asked for, R-027 and R-032 to R-053.
+"""Requirements of names, namespaces and the tree of Tenants, R-027 and R-032 to R-053.
 
 R-043 is in tests/controller/tenant/test_rendering.py, R-050 in tests/admission/tenant/test_quota.py; R-049 and R-053
 are with R-013 in test_tenant_api_requirements.py.
@@ -16,14 +16,14 @@ from tests.e2e.support.tenants import Object, Tenants, manifest
 
 
 def name_error(cluster: E2eCluster, name: str, namespace: str = ROOT) -> str:
-    """The text of the cause of a 422, all of whose causes are the name's."""
+    """The messages of a 422 whose causes all concern the name."""
     status = cluster.client().request("POST", tenants_path(namespace), manifest(name, namespace)).expect(422)
     assert {cause["field"] for cause in status["details"]["causes"]} == {"metadata.name"}
     return "; ".join(cause["message"] for cause in status["details"]["causes"])
 
 
 def create_chain(tenants: Tenants, depth: int) -> Sequence[Object]:
-    """Tenants one in the other, the outermost in the root, with their namespaces."""
+    """Creates nested Tenants, the first one in the root namespace, and waits for their namespaces."""
     made: list[Object] = []
     namespace = ROOT
     for _ in range(depth):
@@ -35,12 +35,12 @@ def create_chain(tenants: Tenants, depth: int) -> Sequence[Object]:
 
 @pytest.mark.parametrize("name", ["foo_bar", "foo.bar", "foo bar", "Foo", "föö", "1foo"])
 def test_a_name_is_lower_case_letters_and_digits(cluster: E2eCluster, name: str) -> None:
-    """R-032, PEER-19."""
+    """Other characters are rejected (R-032, PEER-19)."""
     assert "only lowercase letters and digits" in name_error(cluster, name)
 
 
 def test_a_name_may_contain_digits_and_names_the_namespace(cluster: E2eCluster, unique: str) -> None:
-    """R-032, R-036."""
+    """The namespace is `tenant-` and the name (R-032, R-036)."""
     name = f"{unique}1"
     made = cluster.client().request("POST", tenants_path(ROOT), manifest(name), query={"dryRun": "All"}).expect(201)
     assert made["status"]["namespace"] == f"tenant-{name}"
@@ -48,32 +48,32 @@ def test_a_name_may_contain_digits_and_names_the_namespace(cluster: E2eCluster, 
 
 @pytest.mark.parametrize("name", ["foo-bar", "-foo", "foo-"])
 def test_a_name_with_a_dash_is_rejected(cluster: E2eCluster, name: str) -> None:
-    """R-033."""
+    """A dash would make chains of names ambiguous (R-033)."""
     assert "dashes are not allowed" in name_error(cluster, name)
 
 
 def test_no_other_write_creates_a_name_with_a_dash(cluster: E2eCluster) -> None:
-    """R-034."""
+    """Apply is rejected, and PUT creates no objects (R-034)."""
     client, path = cluster.client(), tenants_path(ROOT, "foo-bar")
     applied = client.request(
-        "PATCH", path, configuration("foo-bar"), content_type=APPLY, query={"fieldManager": "r034"}
+        "PATCH", path, configuration("foo-bar"), content_type=APPLY, query={"fieldManager": "e2e"}
     ).expect(422)
     assert "dashes are not allowed" in applied["message"]
-    # a PUT creates no Tenant, whatever its name
+    # PUT never creates a Tenant
     client.request("PUT", path, manifest("foo-bar")).expect(404)
     assert client.get(path).status == 404
     assert client.get(f"/apis/helm.toolkit.fluxcd.io/v2/namespaces/{ROOT}/helmreleases/tenant-foo-bar").status == 404
 
 
 def test_the_root_tenant_is_called_root_and_lives_in_its_own_namespace(tenants: Tenants) -> None:
-    """R-035, R-039."""
+    """The root tenant is its own namespace's Tenant (R-035, R-039)."""
     root = tenants.get("root")
     assert (root["metadata"]["name"], root["metadata"]["namespace"]) == ("root", ROOT)
     assert root["status"]["namespace"] == ROOT
 
 
 def test_a_namespace_name_is_the_chain_of_tenant_names(tenants: Tenants) -> None:
-    """R-037, R-040, R-041, R-047, R-048, VAP-6."""
+    """A child is created in the namespace of its parent (R-037, R-040, R-041, R-047, R-048, VAP-6)."""
     alpha, beta, gamma = create_chain(tenants, 3)
     names = [each["metadata"]["name"] for each in (alpha, beta, gamma)]
     expected = ["-".join(["tenant", *names[:depth]]) for depth in (1, 2, 3)]
@@ -83,7 +83,7 @@ def test_a_namespace_name_is_the_chain_of_tenant_names(tenants: Tenants) -> None
 
 
 def test_every_tenant_has_one_namespace_of_its_own(cluster: E2eCluster, tenants: Tenants) -> None:
-    """R-038."""
+    """No two Tenants have the same namespace (R-038)."""
     create_chain(tenants, 2)
     items = cluster.client().get(tenants_path()).expect(200)["items"]
     namespaces = [each["status"]["namespace"] for each in items]
@@ -93,7 +93,7 @@ def test_every_tenant_has_one_namespace_of_its_own(cluster: E2eCluster, tenants:
 
 
 def test_the_namespace_in_the_status_is_the_one_that_is_created(cluster: E2eCluster, tenants: Tenants) -> None:
-    """R-042."""
+    """The Namespace exists and is active (R-042)."""
     for each in create_chain(tenants, 3):
         namespace = cluster.client().get(f"/api/v1/namespaces/{each['status']['namespace']}").expect(200)
         assert namespace["status"]["phase"] == "Active"
@@ -102,18 +102,18 @@ def test_the_namespace_in_the_status_is_the_one_that_is_created(cluster: E2eClus
 def test_a_namespace_of_63_characters_is_created_and_one_of_64_is_rejected(
     cluster: E2eCluster, tenants: Tenants
 ) -> None:
-    """R-044, R-045, R-046, PEER-14, CHOICE-10."""
+    """The error names the namespace and its length (R-044, R-045, R-046, PEER-14, CHOICE-10)."""
     short = tenants.new_name()
     parent, client = f"{short}{'p' * (45 - len(short))}", cluster.client()
-    # its host is short, for that is a label too
+    # the host is short, because it must fit into a label as well
     body = manifest(parent, spec={"host": f"{short}.example"})
     namespace = client.request("POST", tenants_path(ROOT), body).expect(201)["status"]["namespace"]
     assert len(namespace) == 52
     try:
         tenants.wait_for_namespace(namespace)
-        told = name_error(cluster, "c" * 11, namespace)
-        assert f'"{namespace}-{"c" * 11}"' in told
-        assert "64 characters" in told
+        message = name_error(cluster, "c" * 11, namespace)
+        assert f'"{namespace}-{"c" * 11}"' in message
+        assert "64 characters" in message
         fits = client.request("POST", tenants_path(namespace), manifest("c" * 10, namespace)).expect(201)
         assert len(fits["status"]["namespace"]) == 63
         tenants.wait_for_namespace(fits["status"]["namespace"])
@@ -123,7 +123,7 @@ def test_a_namespace_of_63_characters_is_created_and_one_of_64_is_rejected(
 
 
 def test_clients_walk_up_to_the_root_by_tenants_alone(cluster: E2eCluster, tenants: Tenants) -> None:
-    """R-027, R-051, R-052."""
+    """The namespace of a Tenant leads to its parent (R-027, R-051, R-052)."""
     made = create_chain(tenants, 5)
     everything = cluster.client().get(tenants_path()).expect(200)["items"]
     by_namespace = {each["status"]["namespace"]: each for each in everything}

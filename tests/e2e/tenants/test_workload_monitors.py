@@ -1,4 +1,4 @@
-"""WorkloadMonitors on a real host: a kind that comes late, with the fields and the status of Cozystack's."""
+"""WorkloadMonitors of Cozystack, whose CRD is installed after the server has started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _object(**properties: Any) -> dict[str, Any]:
 
 
 def workload_monitor_crd() -> dict[str, Any]:
-    """The kind as far as its fields go; what is not among them the host drops."""
+    """The CRD with the fields that the controller reads; other fields are pruned."""
     text, number = {"type": "string"}, {"type": "integer", "format": "int32"}
     selector = {"type": "object", "additionalProperties": text}
     spec = _object(selector=selector, kind=text, type=text, version=text, replicas=number, minReplicas=number)
@@ -61,21 +61,26 @@ def test_workload_monitors_determine_the_workloads_ready_condition(
     }
     client.request("POST", monitors, body).expect(201)
 
-    def told() -> tuple[str, str] | None:
+    def workloads_ready() -> tuple[str, str] | None:
         conditions = client.get(tenants_path(ROOT, name)).expect(200)["status"].get("conditions", ())
         found = [(each["status"], each["reason"]) for each in conditions if each["type"] == "WorkloadsReady"]
         return found[0] if found else None
 
-    def say(**status: Any) -> None:
+    def set_status(**status: Any) -> None:
         client.request("PATCH", f"{monitors}/db/status", {"status": status}, content_type=MERGE).expect(200)
 
-    def until(expected: tuple[str, str] | None) -> None:
-        wait_until(f"it is {expected}", lambda: told() == expected, seconds=PATIENCE, processes=kube.processes)
+    def wait_for(expected: tuple[str, str] | None) -> None:
+        wait_until(
+            f"the condition is {expected}",
+            lambda: workloads_ready() == expected,
+            seconds=PATIENCE,
+            processes=kube.processes,
+        )
 
-    until(("Unknown", "Pending"))
-    say(operational=False, availableReplicas=0, observedReplicas=2)
-    until(("False", "WorkloadsNotOperational"))
-    say(operational=True, availableReplicas=1, observedReplicas=2)
-    until(("True", "WorkloadsOperational"))
+    wait_for(("Unknown", "Pending"))
+    set_status(operational=False, availableReplicas=0, observedReplicas=2)
+    wait_for(("False", "WorkloadsNotOperational"))
+    set_status(operational=True, availableReplicas=1, observedReplicas=2)
+    wait_for(("True", "WorkloadsOperational"))
     client.request("DELETE", f"{monitors}/db").expect(200)
-    until(None)
+    wait_for(None)
