@@ -1,7 +1,7 @@
-"""build_app(): storages, filters and documents become one aiohttp application.
+"""Builds the aiohttp application from endpoints, filters and responders.
 
-There is a single route. What a path means is decided here, after authorization, so that a 404 or 405 comes as a
-Status and only to callers who may know (WIRE-B16).
+It has a single route. Paths are resolved here, after authorization, so that 404 and 405 are a Status and only
+authorized callers can learn which paths exist (WIRE-B16).
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from apiserver.request.context import Filter, Handler, RequestContext, compose
 from apiserver.request.request_info import Query, RequestInfo
 
 Responder = Callable[[RequestContext], Awaitable[web.StreamResponse | None]]
-"""Answers a non-resource path, or None if the path is not its own."""
+"""Returns the response for a non-resource path, or None if it does not serve the path."""
 
 _AUDIT_ID_LIMIT = 64
 
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """Everything that is served: endpoints by (group, version) and 'resource[/subresource]', and other paths."""
+    """All that the server serves: endpoints by (group, version) and 'resource[/subresource]', and responders for other
+    paths. `paths` lists the paths for the index at /."""
 
     endpoints: Mapping[tuple[str, str], Mapping[str, Endpoint]]
     responders: Sequence[Responder]
@@ -37,7 +38,7 @@ class Api:
 
 def build_app(api: Api, filters: Sequence[Filter]) -> web.Application:
     handler = compose(filters, _Dispatcher(api))
-    # bodies are limited by the handlers, which answer 413 as a Status
+    # the handlers limit bodies, with a 413 that is a Status
     app = web.Application(client_max_size=0)
 
     async def entry(http: web.Request) -> web.StreamResponse:
@@ -48,8 +49,8 @@ def build_app(api: Api, filters: Sequence[Filter]) -> web.Application:
 
 
 class _CatchAllResource(MatchedSubAppResource):
-    """The single route. It is asked before aiohttp looks at the path itself: that takes a time that grows with the
-    square of a path's length, and finds nothing in paths with line breaks and in targets that are none."""
+    """The single route, which matches every path. aiohttp's own matching is bypassed: it takes time quadratic in the
+    length of the path, and fails on paths with line breaks and on invalid request targets."""
 
     def __init__(self, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]) -> None:
         super().__init__(Domain("everything"), web.Application())
@@ -60,10 +61,10 @@ class _CatchAllResource(MatchedSubAppResource):
 
 
 async def _expect(http: web.Request) -> None:
-    """What is expected beyond 100-continue is ignored, as RFC 9110 allows."""
+    """Answer `Expect: 100-continue`. Other expectations are ignored, as RFC 9110 allows."""
     if http.headers.get("Expect", "").lower() == "100-continue":
         await http.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # the answer itself has not begun
+        # error_response.py takes a nonzero size for a response whose head has been sent
         http.writer.output_size = 0
 
 
@@ -83,7 +84,7 @@ def _context(http: web.Request) -> RequestContext:
 
 
 def _target(http: web.Request) -> str:
-    """The path and query as they were sent, without the scheme and host that a client may put before them."""
+    """The path and query as the client sent them, without the scheme and host of an absolute-form target."""
     return http.raw_path if http.raw_path.startswith("/") else str(http.rel_url)
 
 
@@ -94,7 +95,7 @@ class _Dispatcher:
     async def __call__(self, context: RequestContext) -> web.StreamResponse:
         info = context.info
         if info.malformed:
-            # only now, as what is refused is counted, logged and audited like anything else (WIRE-B19)
+            # rejected only here, behind the filters, so that the request is counted, logged and audited (WIRE-B19)
             raise errors.BadRequest("the path of the request is not UTF-8")
         if not info.is_resource:
             return await self._respond_outside_resources(context)

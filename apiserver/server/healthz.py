@@ -1,4 +1,5 @@
-"""/healthz, /livez and /readyz: named checks, in the words of k8s.io/apiserver's healthz (WIRE-I3 to WIRE-I5)."""
+"""Serves /healthz, /livez and /readyz: named checks, with the texts of k8s.io/apiserver's healthz (WIRE-I3 to
+WIRE-I5)."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from apiserver.request.context import RequestContext
 from apiserver.request.request_info import Query
 
 Check = Callable[[], Awaitable[str | None] | str | None]
-"""Raises to fail. What it raises is logged, and told to nobody but who asks for this one check. A text that it returns
-is what is worth knowing though the check passes: it is shown where the checks are listed."""
+"""A check fails by raising. The error's text is logged, and returned only by the check's own path. A check that passes
+may return a note, which is shown in the verbose list of checks."""
 
 ENDPOINTS = ("healthz", "livez", "readyz")
 READINESS = ("readyz",)
@@ -41,13 +42,13 @@ class HealthChecks:
         self.add("ping", lambda: None)
 
     def add(self, name: str, check: Check, *, endpoints: Collection[str] = ENDPOINTS) -> None:
-        """Raises ValueError for a name that is taken."""
+        """Register a check. Raises ValueError if the name is in use."""
         if any(each.name == name for each in self._checks):
-            raise ValueError(f"there is a health check {name} already")
+            raise ValueError(f"a health check named {name} already exists")
         self._checks.append(_NamedCheck(name, check, frozenset(endpoints)))
 
     def paths(self) -> list[str]:
-        """All paths that `respond` answers."""
+        """The paths that `respond` serves."""
         found = []
         for endpoint in ENDPOINTS:
             found.append(f"/{endpoint}")
@@ -55,7 +56,7 @@ class HealthChecks:
         return found
 
     async def respond(self, context: RequestContext) -> web.StreamResponse | None:
-        """The answer on a health path, None for other paths."""
+        """The response of a health path, None for other paths."""
         endpoint, _, name = context.info.path.removeprefix("/").partition("/")
         if endpoint not in ENDPOINTS or not context.info.path.startswith("/"):
             return None
@@ -79,12 +80,12 @@ async def _answer_all(endpoint: str, checks: list[_NamedCheck], query: Query) ->
             excluded.discard(each.name)
             lines.append(f"[+]{each.name} excluded: ok")
         else:
-            passed, said = await _run(each)
+            passed, text = await _run(each)
             if not passed:
-                failed.append(f"{each.name}: {said}")
-                said = "reason withheld"
-            mark, state = ("+", "ok") if passed else ("-", "failed")
-            lines.append(f"[{mark}]{each.name} {state}" + (f": {said}" if said else ""))
+                failed.append(f"{each.name}: {text}")
+                text = "reason withheld"
+            sign, state = ("+", "ok") if passed else ("-", "failed")
+            lines.append(f"[{sign}]{each.name} {state}" + (f": {text}" if text else ""))
     if excluded:
         names = ", ".join(json.dumps(name, ensure_ascii=False) for name in sorted(excluded))
         lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
@@ -97,12 +98,12 @@ async def _answer_all(endpoint: str, checks: list[_NamedCheck], query: Query) ->
 
 
 async def _answer_one(named: _NamedCheck) -> web.Response:
-    passed, said = await _run(named)
-    return _text_response("ok") if passed else _text_response(f"internal server error: {said}\n", 500)
+    passed, text = await _run(named)
+    return _text_response("ok") if passed else _text_response(f"internal server error: {text}\n", 500)
 
 
 async def _run(named: _NamedCheck) -> tuple[bool, str]:
-    """Whether the check passes, and what is wrong, or worth knowing."""
+    """Whether the check passes, and its note or error."""
     try:
         async with asyncio.timeout(_CHECK_SECONDS):
             result = named.check()

@@ -1,4 +1,5 @@
-"""A connection of a client: what is not HTTP is answered by a Status too, and does not fill the log."""
+"""The HTTP protocol of a client connection: malformed requests get a Status, too, and are logged only at level
+DEBUG."""
 
 from __future__ import annotations
 
@@ -24,13 +25,13 @@ class HttpProtocol(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """The answer to what never reached a handler, or to a handler's failure. It ends the connection."""
+        """The response to a malformed request, or to an exception that no filter handled. It closes the connection."""
         if isinstance(exc, HttpProcessingError):
             _LOG.debug("malformed request from %s: %s", request.remote, _describe(exc))
         else:
-            _LOG.error("a connection of %s failed", request.remote, exc_info=exc)
+            _LOG.error("connection from %s failed", request.remote, exc_info=exc)
         if request.writer.output_size > 0:
-            raise ConnectionError("failed in the middle of the answer")
+            raise ConnectionError("failed after the response had started")
         error = _error(exc, status)
         headers = {"Content-Type": JSON, "Cache-Control": "no-cache, private", "Server": "apiserver"}
         response = web.Response(body=to_json(error.status()) + b"\n", status=error.code, headers=headers)
@@ -49,7 +50,7 @@ def _error(exc: BaseException | None, status: int) -> errors.StatusError:
 
 
 def _describe(exc: HttpProcessingError) -> str:
-    """What is wrong, without the bytes that are: they come from anybody."""
+    """A description of the error without the bytes that the client sent."""
     if isinstance(exc, InvalidURLError):
-        return "the target is no URL"
+        return "the target is not a valid URL"
     return exc.message.partition("\n")[0].partition(": b")[0].rstrip(":.")

@@ -1,5 +1,5 @@
-"""The HTTPS listener, and how it ends: readyz red, no new connections, watches over, requests finished (WIRE-I12,
-WIRE-I13)."""
+"""The HTTPS listener and its graceful shutdown: readyz fails, watches end, requests finish, connections close
+(WIRE-I12, WIRE-I13)."""
 
 from __future__ import annotations
 
@@ -27,9 +27,12 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """Seconds and bytes. `idle` also bounds how long a client may take to send the head of a request; it is longer
-    than the 90 s after which clients of client-go give up idle connections, so that they do it first. Bodies are
-    bounded by the deadline of their request."""
+    """Limits of a connection. `handshake`, `idle` and `unread` are in seconds, `line` is in bytes.
+
+    `idle` also limits the time for the head of a request. It is longer than the 90 s after which client-go closes idle
+    connections, so that the client closes them first. `unread` is the time for which sent bytes may stay
+    unacknowledged. Bodies are limited by the deadline of their request.
+    """
 
     handshake: float = 10.0
     idle: float = 100.0
@@ -40,23 +43,23 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownStages:
-    """The end of the process in its stages. `draining` turns readyz red; `shutdown` ends watches."""
+    """The stages of a graceful shutdown: `draining` makes readyz fail, `shutdown` ends watches."""
 
     draining: asyncio.Event
     shutdown: asyncio.Event
     delay: float = 0.0
-    """Seconds from the first to the second, for load balancers to notice."""
+    """Seconds between the two stages, in which load balancers notice the failing readyz."""
     grace: float = 8.0
-    """Seconds that requests in flight have from then on."""
+    """Seconds that requests in progress have to finish after `shutdown`."""
 
     def readyz_check(self) -> None:
-        """The readyz check `shutdown`."""
+        """The health check `shutdown` of readyz."""
         if self.draining.is_set():
             raise RuntimeError("process is shutting down")
 
 
 class CannotListen(Exception):
-    """The port is in use, or the address is none of this machine's."""
+    """The port is in use, or the machine does not have the address."""
 
 
 class Listener:
@@ -68,30 +71,30 @@ class Listener:
         acceptor: Acceptor,
         requests: RequestsInProgress,
         *,
-        patience: float,
-        cut: float,
+        finish_timeout: float,
+        close_timeout: float,
     ) -> None:
         self._runner = runner
         self._acceptor = acceptor
         self._requests = requests
-        self._patience = patience
-        self._cut = cut
+        self._finish_timeout = finish_timeout
+        self._close_timeout = close_timeout
         self.port = acceptor.port
 
     def drain(self) -> None:
-        """Have clients go elsewhere: what they ask is answered, and their connections are closed with that."""
+        """Make clients reconnect to other replicas: each connection is closed after its next response."""
         self._requests.drain()
 
     async def close(self) -> None:
-        """Wait for requests in flight, as long as the listener's grace allows, then cut what is left.
+        """Wait for requests in progress within the listener's grace period, then close the remaining connections.
 
-        Until then the port stays open: a process that is its own host reaches it by this port, and its requests in
-        flight need that.
+        Until then the port stays open: in a process with an embedded cluster, the requests in progress need the
+        cluster, which is reached through this port.
         """
-        await self._requests.wait_finished(within=self._patience)
+        await self._requests.wait_finished(within=self._finish_timeout)
         await self._acceptor.close()
         await self._runner.cleanup()
-        await self._acceptor.emptied(within=self._cut)
+        await self._acceptor.emptied(within=self._close_timeout)
 
 
 async def listen(
@@ -103,19 +106,25 @@ async def listen(
     grace: float = 8.0,
     limits: ConnectionLimits | None = None,
 ) -> Listener:
-    """Open a port, 0 for any, on an IP address. Raises CannotListen."""
+    """Listen on a port (0 for any free one) of an IP address. Raises CannotListen."""
     limits = limits or ConnectionLimits()
     headers.install(app)
-    # aiohttp waits that long twice, for handlers to end and again once it has cancelled them, and we for connections
-    cut = grace / 8
-    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=cut)
+    # aiohttp waits this long twice, before and after it cancels handlers, and `close` waits once more for connections
+    close_timeout = grace / 8
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=close_timeout)
     await runner.setup()
     manager = runner.server
     assert manager is not None
     requests = manager.request_handler = RequestsInProgress(manager.request_handler)
     try:
         acceptor = _open(manager, tls, _socket(host, port, limits), limits)
-        return Listener(runner, acceptor, requests, patience=grace - 3 * cut, cut=cut)
+        return Listener(
+            runner,
+            acceptor,
+            requests,
+            finish_timeout=grace - 3 * close_timeout,
+            close_timeout=close_timeout,
+        )
     except OSError as error:
         await runner.cleanup()
         raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
@@ -132,7 +141,7 @@ def _open(manager: web.Server, tls: ServerTls, bound: socket.socket, limits: Con
         "max_line_size": limits.line,
         "max_field_size": limits.line,
         "max_headers": limits.headers,
-        # compressed bodies are not part of the protocol (WIRE-D28), and small ones can unpack to huge ones
+        # the API has no compressed request bodies (WIRE-D28), and small ones can decompress to huge ones
         "auto_decompress": False,
     }
     try:
@@ -144,7 +153,7 @@ def _open(manager: web.Server, tls: ServerTls, bound: socket.socket, limits: Con
 
 
 async def serve_until_stopped(listener: Listener, stages: ShutdownStages, *, stop: asyncio.Event) -> None:
-    """Serve until `stop` is set, then end in order, within delay and grace."""
+    """Serve until `stop` is set, then shut down gracefully, within the delay and grace period of `stages`."""
     try:
         await stop.wait()
         _LOG.info("shutting down")
@@ -159,8 +168,8 @@ async def serve_until_stopped(listener: Listener, stages: ShutdownStages, *, sto
 
 @contextmanager
 def stop_on_signals(stop: asyncio.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT set `stop`, however often they come. Afterwards they are ignored: the process is on its way
-    out, and a second signal must not turn its clean end into a death."""
+    """Let SIGTERM and SIGINT set `stop`. After the context they are ignored: the process is exiting, and another signal
+    must not kill it before it has exited cleanly."""
     loop = asyncio.get_running_loop()
     for each in _SIGNALS:
         loop.add_signal_handler(each, stop.set)
@@ -180,7 +189,7 @@ def _socket(host: str, port: int, limits: ConnectionLimits) -> socket.socket:
         if family == socket.AF_INET6:
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
-            # accepted connections inherit it: a client that does not read its answer is cut by the kernel
+            # accepted connections inherit it: the kernel closes the connection of a client that does not read
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(limits.unread * 1000))
         opened.bind(address)
     except BaseException:

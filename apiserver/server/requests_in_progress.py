@@ -1,4 +1,4 @@
-"""What a listener is at work on, so that its end can wait for what had begun before (WIRE-I13)."""
+"""Counts the requests in progress, so that a graceful shutdown can wait for them (WIRE-I13)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ RequestHandler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
 class RequestsInProgress:
-    """A handler that counts. aiohttp's own way to end a connection stops reading what it receives, so that a request
-    whose body is still on its way never finishes; it has to come after `wait_finished`."""
+    """A request handler that counts requests. aiohttp stops reading a connection that it shuts down, and a request
+    whose body is still being sent would never finish, so aiohttp's shutdown must come after `wait_finished`."""
 
     def __init__(self, handler: RequestHandler) -> None:
         self._handler = handler
@@ -35,13 +35,12 @@ class RequestsInProgress:
         return _close_connection_after(response) if self._draining else response
 
     def drain(self) -> None:
-        """From now on each request is the last of its connection: a proxy that keeps connections for more of them would
-        otherwise lose the one that it sends while a connection is closed."""
+        """Close each connection after its next response: a proxy that reuses connections would otherwise lose a request
+        that it sends while its connection is being closed."""
         self._draining = True
 
     async def wait_finished(self, *, within: float) -> None:
-        """Wait for the requests that have begun by now, as long as `within` seconds. Those that come later are still
-        served."""
+        """Wait at most `within` seconds for the requests that are in progress now. Later requests are still served."""
         self.drain()
         self._ending.set()
         if self._begun:

@@ -1,4 +1,4 @@
-"""/version: which Kubernetes' API this server speaks (WIRE-C34)."""
+"""Serves /version: the Kubernetes release whose API this server implements (WIRE-C34)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from aiohttp import web
 from apiserver.endpoints.static_document import StaticDocument, require_get, require_json
 from apiserver.request.context import RequestContext
 
-# Clients compare these with their own release (kubectl warns of a skew above one minor, Helm charts ask for a range),
-# so they name the Kubernetes release whose behaviour this server has, and both must be numbers (WIRE-J26).
+# Clients compare these with their own release (kubectl warns of a skew of more than one minor, Helm charts require a
+# range), so they name the Kubernetes release that this server behaves like; both must be numbers (WIRE-J26).
 MAJOR = "1"
 MINOR = "36"
 
@@ -21,7 +21,7 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def version_document(build: str) -> dict[str, str]:
-    """`build` names the program and its own version; it becomes the build metadata of a semantic version."""
+    """The document. `build`, the program's name and version, becomes the build metadata of a semantic version."""
     machine = platform.machine()
     return {
         "major": MAJOR,
@@ -43,7 +43,7 @@ class Version:
         self._document = StaticDocument(json.dumps(version_document(build), indent=2).encode())
 
     async def respond(self, context: RequestContext) -> web.Response | None:
-        """None for another path. Raises NotAcceptable, MethodNotAllowed."""
+        """The response, or None for another path. Raises NotAcceptable, MethodNotAllowed."""
         if context.info.path.removesuffix("/") != "/version":
             return None
         require_get(context)

@@ -1,4 +1,4 @@
-"""Certificates as values: making CAs, serving and client certificates, reading bundles, telling when to renew."""
+"""Creates and inspects X.509 certificates in PEM: CAs, serving and client certificates, and bundles."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 CA_LIFETIME = timedelta(days=3650)
 LIFETIME = timedelta(days=365)
-# Clocks of peers differ a little; a certificate that is not valid yet is refused.
+# Tolerates clocks of peers that are slow: they would reject a certificate that is not valid yet.
 _BACKDATE = timedelta(minutes=5)
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -55,9 +55,9 @@ def make_ca(common_name: str, *, now: datetime | None = None, lifetime: timedelt
 def make_serving(
     ca: KeyPair, names: Sequence[str], *, now: datetime | None = None, lifetime: timedelta = LIFETIME
 ) -> KeyPair:
-    """A certificate to serve with under `names`: DNS names and IP addresses, the first of them its common name."""
+    """A serving certificate for `names`: DNS names and IP addresses. The first one is the common name."""
     key = ec.generate_private_key(ec.SECP256R1())
-    # a common name is at most 64 characters, and nobody looks at it where there are alternative names
+    # a common name has at most 64 characters, and clients ignore it if there are alternative names
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0][:64])])
     alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
     builder = _issued_builder(ca, subject, key, ExtendedKeyUsageOID.SERVER_AUTH, now, lifetime)
@@ -72,8 +72,8 @@ def make_client(
     now: datetime | None = None,
     lifetime: timedelta = LIFETIME,
 ) -> KeyPair:
-    """A certificate that authenticates `user` with `groups` (WIRE-A20). Raises ValueError for a name that it cannot
-    hold."""
+    """A client certificate that authenticates `user` with `groups` (WIRE-A20). Raises ValueError for a name that a
+    certificate cannot contain."""
     key = ec.generate_private_key(ec.SECP256R1())
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
     subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, user)])
@@ -81,12 +81,12 @@ def make_client(
 
 
 def parse_bundle(pem: bytes) -> list[x509.Certificate]:
-    """The certificates of a PEM bundle, in order; text around them is passed over. Raises ValueError for a bad one."""
+    """The certificates of a PEM bundle, in order; other text is ignored. Raises ValueError for a malformed one."""
     return [x509.load_pem_x509_certificate(block) for block in _CERTIFICATE.findall(pem)]
 
 
 def is_matching_pair(pair: KeyPair) -> bool:
-    """Whether both can be read, and the key is the certificate's."""
+    """Whether certificate and key can be parsed and belong together."""
     try:
         key = load_pem_private_key(pair.key, password=None)
         return key.public_key() == _first_certificate(pair.certificate).public_key()
@@ -95,19 +95,19 @@ def is_matching_pair(pair: KeyPair) -> bool:
 
 
 def expiry(pem: bytes) -> datetime:
-    """When the first certificate of a PEM bundle ends. Raises ValueError if there is none."""
+    """The expiry of the first certificate of a PEM bundle. Raises ValueError if there is none."""
     return _first_certificate(pem).not_valid_after_utc
 
 
 def should_renew(pem: bytes, now: datetime) -> bool:
-    """Whether two thirds of the first certificate's lifetime have passed."""
+    """Whether two thirds of the lifetime of the first certificate have passed."""
     certificate = _first_certificate(pem)
     start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
     return now >= start + (end - start) * 2 / 3
 
 
 def valid_for_names(pem: bytes, names: Sequence[str]) -> bool:
-    """Whether the first certificate of a PEM bundle is good for all `names`, taken literally."""
+    """Whether the first certificate of a PEM bundle lists all `names`; wildcards are not expanded."""
     try:
         extension = _first_certificate(pem).extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
@@ -121,7 +121,7 @@ def issued_by(pem: bytes, ca_pem: bytes) -> bool:
     for ca in parse_bundle(ca_pem):
         try:
             certificate.verify_directly_issued_by(ca)
-        except Exception:  # InvalidSignature, or one of several for keys that do not fit
+        except Exception:  # InvalidSignature, or one of several errors for keys of another type
             continue
         return True
     return False

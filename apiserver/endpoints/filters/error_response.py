@@ -31,7 +31,7 @@ class ErrorResponses:
             error = errors.InternalError(_PANIC)
         if context.http.writer.output_size > 0:
             _abort(context)
-            raise ConnectionResetError("failed in the middle of the answer")
+            raise ConnectionResetError("failed after the response had started")
         response = status_response(context, error)
         if error.code == 504:
             response.force_close()
