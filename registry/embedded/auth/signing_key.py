@@ -73,7 +73,7 @@ class SigningKey:
             raise InvalidServiceAccountToken("the token is too long")
         try:
             decoded = jwt.decode_complete(token, self._public, algorithms=[_ALGORITHM], options=_SIGNATURE_ONLY)
-        except (jwt.InvalidTokenError, RecursionError) as error:
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
             raise InvalidServiceAccountToken(str(error)) from error
         # Only this header is ever signed, so none of its fields is the sender's to choose.
         if decoded["header"] != self._header:

@@ -229,6 +229,8 @@ def tampered(token: str, part: int, text: str) -> str:
         pytest.param(lambda token: tampered(token, 0, "?"), id="a header that is not base64"),
         pytest.param(lambda token: f"{token}.x", id="four parts"),
         pytest.param(lambda token: "\u00e4.b.c", id="characters outside ASCII"),
+        pytest.param(lambda token: "\ud800.b.c", id="a lone surrogate"),
+        pytest.param(lambda token: tampered(token, 0, encoded({"alg": ["ES256"]})), id="an algorithm that is a list"),
         pytest.param(lambda token: SigningKey(generate_key()).sign({"a": 1}), id="another key"),
         pytest.param(lambda token: "a" * 20_000 + ".b.c", id="too long"),
     ],
