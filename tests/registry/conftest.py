@@ -1,4 +1,4 @@
-"""A database in a file of its own."""
+"""A fixture with an open database in a temporary file."""
 
 from __future__ import annotations
 

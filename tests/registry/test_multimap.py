@@ -1,4 +1,4 @@
-"""An index that finds any number of values under a key."""
+"""Multimap: several values for each key."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from registry.multimap import Multimap
 
-# More additions than removals, and more values than are a few.
+# More additions than removals, and more values than fit into the tuple.
 _STEPS = st.lists(
     st.tuples(st.sampled_from([True, True, False]), st.sampled_from("ab"), st.integers(0, 14)), max_size=80
 )
 
 
 @given(_STEPS)
-def test_it_holds_what_sets_under_the_keys_would_hold(steps: list[tuple[bool, str, int]]) -> None:
+def test_a_multimap_equals_a_dict_of_sets(steps: list[tuple[bool, str, int]]) -> None:
     index: Multimap[str, int] = Multimap()
     model: dict[str, set[int]] = {"a": set(), "b": set()}
     for adds, key, value in steps:
@@ -25,7 +25,7 @@ def test_it_holds_what_sets_under_the_keys_would_hold(steps: list[tuple[bool, st
         assert sorted(index) == [each for each in model if model[each]]
 
 
-def test_it_may_change_while_its_values_are_walked() -> None:
+def test_values_can_be_discarded_during_iteration() -> None:
     index: Multimap[str, int] = Multimap()
     for value in range(30):
         index.add("a", value)
@@ -35,7 +35,7 @@ def test_it_may_change_while_its_values_are_walked() -> None:
     assert not list(index)
 
 
-def test_it_may_change_while_its_keys_are_walked() -> None:
+def test_keys_can_be_discarded_during_iteration() -> None:
     index: Multimap[str, int] = Multimap()
     for key in "abc":
         index.add(key, 1)

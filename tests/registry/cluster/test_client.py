@@ -30,7 +30,7 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Server:
-    """An HTTP server that notes what it is asked and answers as the test says."""
+    """An HTTP server that records requests and responds with `answer`."""
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, str, dict[str, str], Any]] = []
@@ -96,10 +96,10 @@ async def client(address: str) -> AsyncIterator[HttpClusterClient]:
     await client.close()
 
 
-async def test_every_request_is_told_with_its_outcome(address: str, unused_tcp_port: int) -> None:
-    told: list[tuple[str, str, int | None]] = []
+async def test_the_observer_gets_every_request_with_its_outcome(address: str, unused_tcp_port: int) -> None:
+    observed: list[tuple[str, str, int | None]] = []
     answering, silent = (
-        HttpClusterClient(Configuration(host=host), observe=lambda *outcome: told.append(outcome))
+        HttpClusterClient(Configuration(host=host), observe=lambda *outcome: observed.append(outcome))
         for host in (address, f"http://127.0.0.1:{unused_tcp_port}")
     )
     await answering.get(NAMESPACES, "", "a")
@@ -107,13 +107,13 @@ async def test_every_request_is_told_with_its_outcome(address: str, unused_tcp_p
         await silent.get(NAMESPACES, "", "a")
     await answering.close()
     await silent.close()
-    assert told == [
+    assert observed == [
         ("GET", address.removeprefix("http://").rstrip("/"), 200),
         ("GET", f"127.0.0.1:{unused_tcp_port}", None),
     ]
 
 
-async def test_every_call_is_the_request_that_kubernetes_expects(server: Server, client: HttpClusterClient) -> None:
+async def test_every_call_sends_the_request_that_kubernetes_expects(server: Server, client: HttpClusterClient) -> None:
     obj = {"metadata": {"name": "a", "namespace": "n"}}
     await client.get(HELMRELEASES, "n", "a")
     await client.list(NAMESPACES, label_selector="a=b", limit=500, continue_token="t", resource_version="7")
@@ -162,11 +162,11 @@ async def names_of(client: HttpClusterClient, **options: str) -> tuple[list[str]
     ("version", "query"),
     [
         pytest.param("", {"limit": "500"}, id="the newest"),
-        pytest.param("0", {"limit": "500", "resourceVersion": "0"}, id="whatever the cache has"),
-        pytest.param("7", {"resourceVersion": "7", "resourceVersionMatch": "NotOlderThan"}, id="nothing older"),
+        pytest.param("0", {"limit": "500", "resourceVersion": "0"}, id="any version from the cache"),
+        pytest.param("7", {"resourceVersion": "7", "resourceVersionMatch": "NotOlderThan"}, id="at least this version"),
     ],
 )
-async def test_everything_is_given_as_it_comes(
+async def test_each_list_item_visits_all_items(
     server: Server, client: HttpClusterClient, version: str, query: dict[str, str]
 ) -> None:
     server.answer = _json(_list("a", "b"))
@@ -174,7 +174,7 @@ async def test_everything_is_given_as_it_comes(
     assert server.requests == [("GET", "/api/v1/namespaces", {**query, "labelSelector": "x=y"}, None)]
 
 
-async def test_a_host_that_gives_pages_is_read_to_the_end(server: Server, client: HttpClusterClient) -> None:
+async def test_all_pages_of_a_list_are_read(server: Server, client: HttpClusterClient) -> None:
     async def answer(request: web.Request) -> web.StreamResponse:
         rest = request.query.get("continue")
         return web.json_response(_list("c") if rest else _list("a", "b", **{"continue": "t"}))
@@ -187,29 +187,29 @@ async def test_a_host_that_gives_pages_is_read_to_the_end(server: Server, client
 @pytest.mark.parametrize(
     ("answer", "code"),
     [
-        pytest.param(_json({"kind": "Status", "code": 410, "reason": "Expired"}, 410), 410, id="refused"),
-        pytest.param(_body(b'{"items":[{"metadata":{"name":"a"}}'), 503, id="cut in the middle"),
-        pytest.param(_body(b"<html>"), 503, id="no list"),
+        pytest.param(_json({"kind": "Status", "code": 410, "reason": "Expired"}, 410), 410, id="rejected"),
+        pytest.param(_body(b'{"items":[{"metadata":{"name":"a"}}'), 503, id="truncated"),
+        pytest.param(_body(b"<html>"), 503, id="not a list"),
         pytest.param(_stream(b'{"items":[', cut=True), 503, id="connection lost"),
     ],
 )
-async def test_a_list_that_is_not_whole_is_an_error(
+async def test_an_incomplete_list_is_an_error(
     server: Server, client: HttpClusterClient, answer: Answer, code: int
 ) -> None:
     server.answer = answer
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         await names_of(client)
-    assert refused.value.code == code
+    assert raised.value.code == code
 
 
-async def test_a_name_cannot_leave_its_place_in_the_path(server: Server, client: HttpClusterClient) -> None:
+async def test_a_name_cannot_change_the_path(server: Server, client: HttpClusterClient) -> None:
     await client.get(HELMRELEASES, "n", "a/../b?x=1")
     assert server.requests[0][1].endswith("/helmreleases/a%2F..%2Fb%3Fx%3D1")
     with pytest.raises(BadRequest):
         await client.get(HELMRELEASES, "n", "..")
 
 
-async def test_a_refusal_is_raised_as_the_host_said_it(server: Server, client: HttpClusterClient) -> None:
+async def test_an_error_response_is_raised_as_its_status(server: Server, client: HttpClusterClient) -> None:
     details = {"name": "a", "group": "g", "kind": "k", "retryAfterSeconds": 3}
     server.answer = _json(
         {"kind": "Status", "code": 409, "reason": "Conflict", "message": "no", "details": details}, status=409
@@ -235,11 +235,11 @@ async def test_a_refusal_is_raised_as_the_host_said_it(server: Server, client: H
         pytest.param(_body(b'{"kind":"Thing"', content_type="application/json"), id="half a document"),
         pytest.param(_json([]), id="a list"),
         pytest.param(_json({"error": "x"}, status=503), id="another kind of error"),
-        pytest.param(_json({"kind": "Status", "code": "x"}, status=500), id="a damaged Status"),
-        pytest.param(_stream(b'{"kind":', cut=True), id="cut off"),
+        pytest.param(_json({"kind": "Status", "code": "x"}, status=500), id="a malformed Status"),
+        pytest.param(_stream(b'{"kind":', cut=True), id="aborted"),
     ],
 )
-async def test_what_is_no_answer_is_a_host_that_cannot_be_reached(
+async def test_an_unusable_response_counts_as_an_unreachable_cluster(
     server: Server, client: HttpClusterClient, answer: Answer
 ) -> None:
     server.answer = answer
@@ -249,7 +249,7 @@ async def test_what_is_no_answer_is_a_host_that_cannot_be_reached(
     assert raised.value.retry_after > 0
 
 
-async def test_a_group_that_the_host_does_not_have_can_be_told_from_a_host_that_is_away(
+async def test_a_group_that_is_not_served_is_distinguished_from_an_unreachable_cluster(
     server: Server, client: HttpClusterClient
 ) -> None:
     server.answer = _body(b"404 page not found\n", status=404, content_type="text/plain")
@@ -259,7 +259,7 @@ async def test_a_group_that_the_host_does_not_have_can_be_told_from_a_host_that_
         await _watched(client)
 
 
-async def test_nobody_there_is_a_host_that_cannot_be_reached(unused_tcp_port: int) -> None:
+async def test_a_refused_connection_is_an_unreachable_cluster(unused_tcp_port: int) -> None:
     client = HttpClusterClient(Configuration(host=f"http://127.0.0.1:{unused_tcp_port}"))
     try:
         with pytest.raises(ClusterUnreachable) as raised:
@@ -271,7 +271,7 @@ async def test_nobody_there_is_a_host_that_cannot_be_reached(unused_tcp_port: in
         await client.close()
 
 
-async def test_our_own_credentials_refused_are_not_the_callers_fault(server: Server, client: HttpClusterClient) -> None:
+async def test_rejected_credentials_are_an_unreachable_cluster(server: Server, client: HttpClusterClient) -> None:
     server.answer = _json({"kind": "Status", "code": 401, "reason": "Unauthorized"}, status=401)
     with pytest.raises(ClusterUnreachable):
         await client.get(HELMRELEASES, "n", "a")
@@ -279,7 +279,7 @@ async def test_our_own_credentials_refused_are_not_the_callers_fault(server: Ser
         await anext(aiter(client.watch(HELMRELEASES, resource_version="")))
 
 
-async def test_credentials_are_renewed_when_they_are_refused(server: Server, address: str) -> None:
+async def test_rejected_credentials_are_renewed(server: Server, address: str) -> None:
     configuration = Configuration(host=address)
     configuration.api_key["BearerToken"] = "Bearer old"
 
@@ -297,7 +297,9 @@ async def test_credentials_are_renewed_when_they_are_refused(server: Server, add
         await client.close()
 
 
-async def test_a_kubeconfig_names_the_host_and_the_credentials(server: Server, address: str, tmp_path: Path) -> None:
+async def test_a_kubeconfig_provides_the_address_and_the_credentials(
+    server: Server, address: str, tmp_path: Path
+) -> None:
     """R-339."""
     document = {
         "apiVersion": "v1",
@@ -317,8 +319,8 @@ async def test_a_kubeconfig_names_the_host_and_the_credentials(server: Server, a
     assert server.headers[0]["Authorization"] == "Bearer secret"
 
 
-def test_within_a_cluster_its_service_account_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """R-339: and outside of one, that is told apart."""
+def test_the_service_account_is_used_within_a_cluster_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """R-339: outside of a cluster there is none to load."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     assert not load_in_cluster(Configuration())
     for name, content in (("token", b"secret"), ("ca.crt", make_ca("cluster").certificate)):
@@ -332,7 +334,7 @@ def test_within_a_cluster_its_service_account_is_used(monkeypatch: pytest.Monkey
     assert (configuration.host, configuration.ssl_ca_cert) == ("https://192.0.2.1:443", str(tmp_path / "ca.crt"))
 
 
-async def test_a_kubeconfig_that_is_none_is_a_value_error(tmp_path: Path) -> None:
+async def test_a_missing_kubeconfig_is_a_value_error(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no usable kubeconfig"):
         await HttpClusterClient.connect(tmp_path / "missing")
 
@@ -344,17 +346,19 @@ async def test_a_kubeconfig_that_is_none_is_a_value_error(tmp_path: Path) -> Non
         pytest.param("root:x:0:0", id="another file"),
         pytest.param("- a", id="a list"),
         pytest.param("a: [", id="malformed YAML"),
-        pytest.param("clusters: 5\ncurrent-context: c", id="clusters that are a number"),
-        pytest.param("current-context: c\ncontexts: [{name: c}]\nclusters: []\nusers: []", id="half a context"),
+        pytest.param("clusters: 5\ncurrent-context: c", id="a number as clusters"),
+        pytest.param(
+            "current-context: c\ncontexts: [{name: c}]\nclusters: []\nusers: []", id="a context without a cluster"
+        ),
         pytest.param(
             "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u}}]\n"
             "clusters: [{name: k, cluster: {server: 'https://h', certificate-authority-data: YQ==}}]\n"
             "users: [{name: u, user: {}}]",
-            id="a CA that is none",
+            id="an invalid CA",
         ),
     ],
 )
-async def test_a_file_that_is_no_kubeconfig_is_one_line(tmp_path: Path, text: str) -> None:
+async def test_the_error_of_an_invalid_kubeconfig_is_one_line(tmp_path: Path, text: str) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text(text)
     with pytest.raises(ValueError, match="no usable kubeconfig") as refusal:
@@ -370,7 +374,7 @@ async def _watched(client: HttpClusterClient, **options: Any) -> list[WatchEvent
     return [event async for event in client.watch(HELMRELEASES, resource_version="5", **options)]
 
 
-async def test_a_watch_yields_events_until_the_host_ends_it(server: Server, client: HttpClusterClient) -> None:
+async def test_a_watch_yields_events_until_the_server_ends_it(server: Server, client: HttpClusterClient) -> None:
     lines = _line("ADDED", name="a") + _line("BOOKMARK", resourceVersion="9")
     server.answer = _stream(lines[:10], lines[10:])
     found = await _watched(client, label_selector="a=b", timeout_seconds=30, send_initial_events=True)
@@ -389,13 +393,13 @@ async def test_a_watch_yields_events_until_the_host_ends_it(server: Server, clie
     }
 
 
-async def test_a_frame_of_megabytes_arrives(server: Server, client: HttpClusterClient) -> None:
+async def test_an_event_of_several_megabytes_is_received(server: Server, client: HttpClusterClient) -> None:
     server.answer = _stream(_line("ADDED", annotations={"a": "x" * 5_000_000}))
     (event,) = await _watched(client)
     assert len(event.object["metadata"]["annotations"]["a"]) == 5_000_000
 
 
-async def test_a_watch_that_is_cut_off_gives_what_was_whole_and_tells(
+async def test_an_aborted_watch_yields_its_complete_events_and_raises(
     server: Server, client: HttpClusterClient
 ) -> None:
     server.answer = _stream(_line("ADDED", name="a"), b'{"type":"ADD', cut=True)
@@ -413,18 +417,19 @@ async def test_a_watch_that_is_cut_off_gives_what_was_whole_and_tells(
             id="in the stream",
         ),
         pytest.param(
-            _json({"kind": "Status", "code": 410, "reason": "Expired", "message": "old"}, status=410), id="before it"
+            _json({"kind": "Status", "code": 410, "reason": "Expired", "message": "old"}, status=410),
+            id="before the stream",
         ),
     ],
 )
-async def test_a_watch_that_is_refused_says_why(server: Server, client: HttpClusterClient, answer: Answer) -> None:
+async def test_a_rejected_watch_raises_the_status(server: Server, client: HttpClusterClient, answer: Answer) -> None:
     server.answer = answer
     with pytest.raises(StatusError) as raised:
         await _watched(client)
     assert (raised.value.code, raised.value.message) == (410, "old")
 
 
-async def test_a_watch_that_is_left_early_closes_its_connection(server: Server, client: HttpClusterClient) -> None:
+async def test_closing_a_watch_closes_its_connection(server: Server, client: HttpClusterClient) -> None:
     closed = asyncio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""One informer of each kind, and kinds that come later."""
+"""Sharing of informers, and kinds that are served later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import pytest
 from apiserver.meta import errors
 from apiserver.meta.errors import StatusError
 from apiserver.meta.resource import Key, Object
-from registry.cluster import informer_factory as looking
+from registry.cluster import informer_factory
+from registry.cluster.event_handlers import NoOpEventHandler
 from registry.cluster.informer_factory import InformerFactory
 from registry.cluster.interface import NAMESPACES, SECRETS, ClusterResource, ClusterUnreachable, NotServed
 from tests.fakes import FakeCluster
@@ -22,7 +23,7 @@ OLD = ClusterResource("gateway.networking.k8s.io", "v1alpha2", "tlsroutes", "TLS
 NEW = ClusterResource("gateway.networking.k8s.io", "v1", "tlsroutes", "TLSRoute")
 
 
-class Names:
+class NameCollector(NoOpEventHandler):
     def __init__(self) -> None:
         self.seen: set[str] = set()
         self.changed = asyncio.Event()
@@ -34,13 +35,9 @@ class Names:
     def apply(self, type: str, obj: Object, rv: int) -> None:
         self.seen.add(obj["metadata"]["name"])
 
-    def bookmark(self, rv: int) -> None: ...
-
-    def set_cluster_error(self, error: StatusError | None) -> None: ...
-
 
 class Serving:
-    """A host that serves some kinds only."""
+    """Makes a FakeCluster serve only some kinds."""
 
     def __init__(self, *kinds: ClusterResource) -> None:
         self.kinds = set(kinds)
@@ -68,17 +65,17 @@ async def running(informers: InformerFactory) -> AsyncIterator[None]:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "_CHECK_SECONDS", 0.005)
+    monkeypatch.setattr(informer_factory, "_CHECK_SECONDS", 0.005)
 
 
-def test_who_asks_for_the_same_gets_the_same() -> None:
+def test_informers_are_shared_by_resource_and_selector() -> None:
     informers = InformerFactory(FakeCluster())
     assert informers.get(SECRETS) is informers.get(SECRETS)
     assert informers.get(SECRETS, field_selector="metadata.name=a") is not informers.get(SECRETS)
     assert len(informers.all) == 2
 
 
-def test_what_somebody_else_runs_is_shared_and_not_run_again() -> None:
+def test_a_shared_informer_is_returned_and_not_run() -> None:
     namespaces = InformerFactory(FakeCluster()).get(NAMESPACES)
     informers = InformerFactory(FakeCluster(), shared=[namespaces])
     assert informers.get(NAMESPACES) is namespaces
@@ -86,11 +83,11 @@ def test_what_somebody_else_runs_is_shared_and_not_run_again() -> None:
     assert namespaces not in informers.all
 
 
-async def test_all_of_them_run_and_later_ones_too() -> None:
-    host, first, second = FakeCluster(), Names(), Names()
-    host.add(NAMESPACES, {"metadata": {"name": "a"}})
-    host.add(SECRETS, {"metadata": {"name": "b", "namespace": "a"}})
-    informers = InformerFactory(host)
+async def test_all_informers_run_including_later_ones() -> None:
+    cluster, first, second = FakeCluster(), NameCollector(), NameCollector()
+    cluster.add(NAMESPACES, {"metadata": {"name": "a"}})
+    cluster.add(SECRETS, {"metadata": {"name": "b", "namespace": "a"}})
+    informers = InformerFactory(cluster)
     informers.get(NAMESPACES).add_handler(first)
     async with running(informers):
         await asyncio.wait_for(first.changed.wait(), 5)
@@ -112,42 +109,42 @@ async def test_the_newest_version_that_is_served_is_found(
     served: list[ClusterResource], found: ClusterResource
 ) -> None:
     informers = InformerFactory(FakeCluster(before=Serving(*served)))
-    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha3", "v1alpha2"])
-    told: asyncio.Queue[ClusterResource] = asyncio.Queue()
-    sought.subscribe(told.put_nowait)
+    availability = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha3", "v1alpha2"])
+    notified: asyncio.Queue[ClusterResource] = asyncio.Queue()
+    availability.subscribe(notified.put_nowait)
     async with running(informers):
-        assert await asyncio.wait_for(told.get(), 5) == found
-    assert sought.resource == found
-    sought.subscribe(told.put_nowait)
-    assert told.get_nowait() == found
+        assert await asyncio.wait_for(notified.get(), 5) == found
+    assert availability.resource == found
+    availability.subscribe(notified.put_nowait)
+    assert notified.get_nowait() == found
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_kind_that_is_missing_is_looked_for_until_it_comes() -> None:
+async def test_a_missing_kind_is_checked_until_it_is_served() -> None:
     serving = Serving()
     informers = InformerFactory(FakeCluster(before=serving))
-    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
-    told: asyncio.Queue[ClusterResource] = asyncio.Queue()
-    sought.subscribe(told.put_nowait)
+    availability = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    notified: asyncio.Queue[ClusterResource] = asyncio.Queue()
+    availability.subscribe(notified.put_nowait)
     async with running(informers):
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(told.get(), 0.05)
+            await asyncio.wait_for(notified.get(), 0.05)
         serving.away = True
         serving.kinds.add(OLD)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(told.get(), 0.05)
-        assert sought.resource is None
+            await asyncio.wait_for(notified.get(), 0.05)
+        assert availability.resource is None
         serving.away = False
-        assert await asyncio.wait_for(told.get(), 5) == OLD
+        assert await asyncio.wait_for(notified.get(), 5) == OLD
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """Many hosts lack some: only who asks for details is told, and that once."""
-    asked = asyncio.Semaphore(0)
+async def test_a_missing_kind_is_logged_once_at_debug_level(caplog: pytest.LogCaptureFixture) -> None:
+    """Many clusters lack some kinds, so a missing one is not a warning."""
+    checks = asyncio.Semaphore(0)
 
     async def lacks(verb: str, res: ClusterResource, key: Key) -> None:
-        asked.release()
+        checks.release()
         raise NotServed
 
     informers = InformerFactory(FakeCluster(before=lacks))
@@ -155,45 +152,45 @@ async def test_a_kind_that_is_merely_missing_alarms_nobody(caplog: pytest.LogCap
     with caplog.at_level(logging.DEBUG, logger="registry.cluster.informer_factory"):
         async with running(informers):
             for _ in range(3):
-                await asyncio.wait_for(asked.acquire(), 5)
+                await asyncio.wait_for(checks.acquire(), 5)
     assert [(each.levelno, each.getMessage()) for each in caplog.records] == [
         (logging.DEBUG, "kube-apiserver does not serve tlsroutes.gateway.networking.k8s.io yet")
     ]
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_host_without_the_whole_group_is_one_that_lacks_the_kind() -> None:
+async def test_a_missing_group_counts_as_a_missing_kind() -> None:
     serving = Serving(OLD)
     serving.without_group = True
     informers = InformerFactory(FakeCluster(before=serving))
-    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    availability = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     async with running(informers):
-        await asyncio.wait_for(sought.checked.wait(), 5)
-        assert sought.resource is None
+        await asyncio.wait_for(availability.checked.wait(), 5)
+        assert availability.resource is None
         serving.without_group = False
-        told: asyncio.Queue[ClusterResource] = asyncio.Queue()
-        sought.subscribe(told.put_nowait)
-        assert await asyncio.wait_for(told.get(), 5) == OLD
+        notified: asyncio.Queue[ClusterResource] = asyncio.Queue()
+        availability.subscribe(notified.put_nowait)
+        assert await asyncio.wait_for(notified.get(), 5) == OLD
 
 
-async def test_a_host_that_is_away_does_not_make_an_old_version_the_newest() -> None:
-    """The first version could not be asked for: to go on with the second would settle on it for good."""
-    asked: asyncio.Queue[str] = asyncio.Queue()
+async def test_a_failed_check_does_not_select_an_older_version() -> None:
+    """The check of the first version failed. Accepting the second one would be permanent."""
+    checks: asyncio.Queue[str] = asyncio.Queue()
 
     async def before(verb: str, res: ClusterResource, key: Key) -> None:
-        asked.put_nowait(res.version)
+        checks.put_nowait(res.version)
         raise errors.TooManyRequests("later", retry_after=1)
 
     informers = InformerFactory(FakeCluster(before=before))
-    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    availability = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
     async with running(informers):
-        assert await asyncio.wait_for(asked.get(), 5) == "v1"
-    assert asked.empty()
-    assert sought.resource is None
+        assert await asyncio.wait_for(checks.get(), 5) == "v1"
+    assert checks.empty()
+    assert availability.resource is None
 
 
-async def changed(cluster: FakeCluster, serving: Serving, *kinds: ClusterResource) -> None:
-    """From now on the host serves these kinds; watches of others end, and a long time passes."""
+async def change_served_kinds(cluster: FakeCluster, serving: Serving, *kinds: ClusterResource) -> None:
+    """Makes the cluster serve only these kinds, ends the watches of all others, and waits."""
     serving.kinds = set(kinds)
     cluster.unreachable = True
     await asyncio.sleep(1)
@@ -202,24 +199,24 @@ async def changed(cluster: FakeCluster, serving: Serving, *kinds: ClusterResourc
 
 
 @virtual
-async def test_a_kind_that_comes_to_be_served_in_another_version_only_is_followed_there() -> None:
+async def test_a_kind_that_changes_its_version_gets_a_new_informer() -> None:
     serving = Serving(OLD)
-    host, names, told = FakeCluster(before=serving), Names(), list[ClusterResource]()
-    host.add(NEW, {"metadata": {"name": "a", "namespace": "n"}})
-    informers = InformerFactory(host)
+    cluster, names, notified = FakeCluster(before=serving), NameCollector(), list[ClusterResource]()
+    cluster.add(NEW, {"metadata": {"name": "a", "namespace": "n"}})
+    informers = InformerFactory(cluster)
 
     def follow(found: ClusterResource) -> None:
         informers.get(found).add_handler(names)
-        told.append(found)
+        notified.append(found)
 
-    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
-    sought.subscribe(follow)
+    availability = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    availability.subscribe(follow)
     async with running(informers):
         await asyncio.sleep(60)
-        assert (told, names.seen) == ([OLD], {"a"})
-        await changed(host, serving, NEW)
-        assert (told, sought.resource) == ([OLD, NEW], NEW)
-        host.add(NEW, {"metadata": {"name": "b", "namespace": "n"}})
+        assert (notified, names.seen) == ([OLD], {"a"})
+        await change_served_kinds(cluster, serving, NEW)
+        assert (notified, availability.resource) == ([OLD, NEW], NEW)
+        cluster.add(NEW, {"metadata": {"name": "b", "namespace": "n"}})
         await asyncio.sleep(1)
         assert names.seen == {"a", "b"}
         assert [each.resource for each in informers.all] == [NEW]
@@ -229,20 +226,20 @@ async def test_a_kind_that_comes_to_be_served_in_another_version_only_is_followe
 
 
 @virtual
-async def test_a_kind_that_is_gone_stays_as_it_was_seen() -> None:
-    """An empty list would take down all that hangs on it, and the host may only be starting."""
+async def test_a_kind_that_is_no_longer_served_counts_as_unchanged() -> None:
+    """An empty list would delete everything that depends on the kind, and kube-apiserver may only be starting."""
     serving = Serving(OLD)
-    host, names = FakeCluster(before=serving), Names()
-    host.add(OLD, {"metadata": {"name": "a", "namespace": "n"}})
-    informers = InformerFactory(host)
-    sought = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
-    sought.subscribe(lambda found: informers.get(found).add_handler(names))
+    cluster, names = FakeCluster(before=serving), NameCollector()
+    cluster.add(OLD, {"metadata": {"name": "a", "namespace": "n"}})
+    informers = InformerFactory(cluster)
+    availability = informers.watch_availability(NEW.group, NEW.kind, ["v1", "v1alpha2"])
+    availability.subscribe(lambda found: informers.get(found).add_handler(names))
     async with running(informers):
         await asyncio.sleep(60)
-        await changed(host, serving)
+        await change_served_kinds(cluster, serving)
         assert [each.reachable for each in informers.all] == [False]
-        assert (names.seen, sought.resource) == ({"a"}, OLD)
-        host.add(OLD, {"metadata": {"name": "b", "namespace": "n"}})
-        await changed(host, serving, OLD)
+        assert (names.seen, availability.resource) == ({"a"}, OLD)
+        cluster.add(OLD, {"metadata": {"name": "b", "namespace": "n"}})
+        await change_served_kinds(cluster, serving, OLD)
         assert [each.reachable for each in informers.all] == [True]
         assert names.seen == {"a", "b"}

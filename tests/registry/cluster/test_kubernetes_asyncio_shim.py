@@ -1,4 +1,4 @@
-"""What is imported is a matter of a whole process, so each test has one of its own."""
+"""Imports of kubernetes-asyncio. Each test runs a process of its own, because imported modules are global."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def test_generated_models_are_not_imported() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [pytest.param("", id="alone"), pytest.param("import kubernetes_asyncio.client", id="after the whole")]
+    "first",
+    [pytest.param("", id="alone"), pytest.param("import kubernetes_asyncio.client", id="after the whole library")],
 )
-def test_a_kubeconfig_with_a_credential_plugin_is_read(first: str, tmp_path: Path) -> None:
+def test_a_kubeconfig_with_a_credential_plugin_is_loaded(first: str, tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     credential = '{"apiVersion":"client.authentication.k8s.io/v1","kind":"ExecCredential","status":{"token":"secret"}}'
     printed = tmp_path / "credential.json"

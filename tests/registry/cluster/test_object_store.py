@@ -12,26 +12,26 @@ def obj(name: str, **more: object) -> Object:
     return {"metadata": {"name": name, "namespace": "n", "resourceVersion": "1", "managedFields": [{}]}, **more}
 
 
-def test_what_is_kept_takes_no_more_memory_than_its_bytes() -> None:
+def test_an_encoded_object_takes_no_more_memory_than_its_bytes() -> None:
     large = obj("a", data="x" * 5000)
     tracemalloc.start()
     try:
         encoded = encode(large)
-        held = tracemalloc.get_traced_memory()[0]
+        used = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    assert len(encoded) <= held < 1.1 * len(encoded)
+    assert len(encoded) <= used < 1.1 * len(encoded)
 
 
-def test_managed_fields_are_not_kept_and_the_object_is_not_changed() -> None:
-    given = obj("a")
+def test_managed_fields_are_not_stored_and_the_argument_is_not_changed() -> None:
+    original = obj("a")
     store = ObjectStore()
-    store.put(given)
+    store.put(original)
     assert store.get(Key("n", "a")) == {"metadata": {"name": "a", "namespace": "n", "resourceVersion": "1"}}
-    assert "managedFields" in given["metadata"]
+    assert "managedFields" in original["metadata"]
 
 
-def test_a_store_is_replaced_by_what_was_encoded_and_gives_objects_in_key_order() -> None:
+def test_replace_discards_other_objects_and_items_are_sorted_by_key() -> None:
     store = ObjectStore()
     store.put(obj("old"))
     store.replace({Key("n", name): encode(obj(name)) for name in ("b", "a")})
@@ -39,7 +39,7 @@ def test_a_store_is_replaced_by_what_was_encoded_and_gives_objects_in_key_order(
     assert Key("n", "old") not in store
 
 
-async def test_what_was_listed_is_packed_without_a_difference_to_who_reads() -> None:
+async def test_compression_saves_memory_and_does_not_change_the_objects() -> None:
     conditions = [{"type": kind, "status": "True", "reason": "Reconciled"} for kind in ("Ready", "Released", "Healthy")]
     store = ObjectStore()
     tracemalloc.start()
@@ -56,20 +56,20 @@ async def test_what_was_listed_is_packed_without_a_difference_to_who_reads() -> 
     assert before - after > 100 * 50
 
 
-def test_who_looks_at_an_object_owns_it() -> None:
+def test_changing_an_object_does_not_change_the_store() -> None:
     items = EncodedObjects([encode(obj("a"))])
     items[0]["metadata"]["name"] = "changed"
     assert items[0]["metadata"]["name"] == "a"
 
 
 @pytest.mark.parametrize(
-    "damaged",
+    "invalid",
     [
         pytest.param({}, id="no metadata"),
         pytest.param({"metadata": {"resourceVersion": "1"}}, id="no name"),
-        pytest.param({"metadata": {"name": "a", "resourceVersion": "x"}}, id="a version that is no number"),
+        pytest.param({"metadata": {"name": "a", "resourceVersion": "x"}}, id="a version that is not a number"),
     ],
 )
-def test_what_is_no_object_is_refused(damaged: Object) -> None:
-    with pytest.raises(ValueError):  # noqa: PT011 - the text is nobody's concern
-        encode(damaged)
+def test_an_invalid_object_is_rejected(invalid: Object) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - any text
+        encode(invalid)

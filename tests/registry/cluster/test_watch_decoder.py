@@ -21,53 +21,53 @@ def _stream(events: list[WatchEvent]) -> bytes:
 
 
 @given(st.lists(st.integers(1, 200), min_size=1))
-def test_events_arrive_whole_wherever_the_stream_is_cut(sizes: list[int]) -> None:
-    stream, frames, position = _stream(_EVENTS), WatchDecoder(), 0
+def test_events_are_complete_for_any_chunks(sizes: list[int]) -> None:
+    stream, decoder, position = _stream(_EVENTS), WatchDecoder(), 0
     found: list[WatchEvent] = []
     for size in sizes:
-        found += frames.feed(stream[position : position + size])
+        found += decoder.feed(stream[position : position + size])
         position += size
-    found += frames.feed(stream[position:])
+    found += decoder.feed(stream[position:])
     assert found == _EVENTS
 
 
-def test_a_line_without_its_end_is_no_event() -> None:
+def test_an_incomplete_line_yields_no_event() -> None:
     assert list(WatchDecoder().feed(_stream(_EVENTS)[:-1])) == _EVENTS[:-1]
 
 
-def test_a_frame_of_several_megabytes_is_taken() -> None:
+def test_an_event_of_several_megabytes_is_decoded() -> None:
     large = WatchEvent("ADDED", {"metadata": {"annotations": {"a": "x" * 5_000_000}}})
-    frames, stream = WatchDecoder(), _stream([large])
+    decoder, stream = WatchDecoder(), _stream([large])
     found: list[WatchEvent] = []
     for position in range(0, len(stream), 65536):
-        found += frames.feed(stream[position : position + 65536])
+        found += decoder.feed(stream[position : position + 65536])
     assert found == [large]
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
-    frames = WatchDecoder(limit=1000)
-    assert list(frames.feed(b"x" * 1000)) == []
+def test_a_line_beyond_the_limit_is_rejected() -> None:
+    decoder = WatchDecoder(limit=1000)
+    assert list(decoder.feed(b"x" * 1000)) == []
     with pytest.raises(MalformedStream):
-        list(frames.feed(b"x"))
+        list(decoder.feed(b"x"))
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(b"<html>", id="no JSON"),
+        pytest.param(b"<html>", id="not JSON"),
         pytest.param(b"[]", id="a list"),
-        pytest.param(b"{}", id="nothing in it"),
+        pytest.param(b"{}", id="an empty object"),
         pytest.param(b'{"type":"ADDED","object":null}', id="no object"),
         pytest.param(b'{"type":"CHANGED","object":{}}', id="an unknown type"),
-        pytest.param(b'{"type":[],"object":{}}', id="a type that is none"),
+        pytest.param(b'{"type":[],"object":{}}', id="a type that is not a string"),
     ],
 )
-def test_what_is_no_event_is_refused(line: bytes) -> None:
+def test_a_line_that_is_not_an_event_is_rejected(line: bytes) -> None:
     with pytest.raises(MalformedStream):
         list(WatchDecoder().feed(line + b"\n"))
 
 
-def test_an_error_event_is_raised_as_what_it_says() -> None:
+def test_an_error_event_is_raised_as_its_status() -> None:
     line = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
     with pytest.raises(StatusError) as raised:
         list(WatchDecoder().feed(line))

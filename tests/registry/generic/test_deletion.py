@@ -1,4 +1,4 @@
-"""Finalizers and propagation on DELETE."""
+"""DELETE with finalizers and propagation policies."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ NOW = "2026-01-02T03:04:05Z"
 @pytest.mark.parametrize(
     ("finalizers", "options", "expected"),
     [
-        pytest.param([], DeleteOptions(), [], id="nothing said, nothing there"),
-        pytest.param(["x"], DeleteOptions(), ["x"], id="others stay"),
-        pytest.param([FOREGROUND], DeleteOptions(), [FOREGROUND], id="nothing said keeps foreground"),
-        pytest.param([ORPHAN], DeleteOptions(), [ORPHAN], id="nothing said keeps orphan"),
+        pytest.param([], DeleteOptions(), [], id="no policy, no finalizers"),
+        pytest.param(["x"], DeleteOptions(), ["x"], id="other finalizers stay"),
+        pytest.param([FOREGROUND], DeleteOptions(), [FOREGROUND], id="no policy keeps foreground"),
+        pytest.param([ORPHAN], DeleteOptions(), [ORPHAN], id="no policy keeps orphan"),
         pytest.param([], DeleteOptions(propagation_policy="Foreground"), [FOREGROUND], id="foreground"),
         pytest.param(["x"], DeleteOptions(propagation_policy="Orphan"), ["x", ORPHAN], id="orphan beside others"),
         pytest.param([ORPHAN, "x"], DeleteOptions(propagation_policy="Background"), ["x"], id="background drops both"),
         pytest.param(
-            [ORPHAN], DeleteOptions(propagation_policy="Foreground"), [FOREGROUND], id="foreground for orphan"
+            [ORPHAN], DeleteOptions(propagation_policy="Foreground"), [FOREGROUND], id="foreground replaces orphan"
         ),
         pytest.param([], DeleteOptions(orphan_dependents=True), [ORPHAN], id="orphanDependents"),
         pytest.param([ORPHAN], DeleteOptions(orphan_dependents=False), [], id="orphanDependents false"),
@@ -32,11 +32,13 @@ NOW = "2026-01-02T03:04:05Z"
             [FOREGROUND, "x"],
             DeleteOptions(propagation_policy="Foreground"),
             [FOREGROUND, "x"],
-            id="what is there already keeps its place",
+            id="an existing finalizer keeps its position",
         ),
     ],
 )
-def test_propagation_becomes_a_finalizer(finalizers: list[str], options: DeleteOptions, expected: list[str]) -> None:
+def test_the_propagation_policy_becomes_a_finalizer(
+    finalizers: list[str], options: DeleteOptions, expected: list[str]
+) -> None:
     assert propagation_finalizers(finalizers, options) == expected
 
 
@@ -44,13 +46,13 @@ def obj(**metadata: Any) -> dict[str, Any]:
     return {"metadata": {"name": "a", "generation": 4, **metadata}, "spec": {}}
 
 
-def test_an_object_that_nothing_holds_goes_at_once() -> None:
+def test_an_object_without_finalizers_is_removed_immediately() -> None:
     outcome = apply_delete(obj(), DeleteOptions(), MetadataFinalizers(), now=NOW)
     assert outcome.removed
     assert "deletionTimestamp" not in outcome.object["metadata"]
 
 
-def test_an_object_that_is_held_is_marked() -> None:
+def test_an_object_with_finalizers_gets_a_deletion_timestamp() -> None:
     current = obj(finalizers=["x"])
     before = copy.deepcopy(current)
     outcome = apply_delete(current, DeleteOptions(), MetadataFinalizers(), now=NOW)
@@ -71,12 +73,12 @@ def test_a_second_delete_changes_nothing() -> None:
     assert (outcome.removed, outcome.changed, outcome.object) == (False, False, current)
 
 
-def test_a_second_delete_in_the_background_lets_go_of_what_waited_for_its_dependents() -> None:
+def test_a_second_delete_with_background_propagation_ends_a_foreground_deletion() -> None:
     current = obj(finalizers=[FOREGROUND], deletionTimestamp="2026-01-01T00:00:00Z")
     outcome = apply_delete(current, DeleteOptions(propagation_policy="Background"), MetadataFinalizers(), now=NOW)
     assert outcome.removed
 
 
-def test_a_kind_without_generation_gets_none() -> None:
+def test_an_object_without_generation_gets_none() -> None:
     current = {"metadata": {"name": "a", "finalizers": ["x"]}}
     assert "generation" not in apply_delete(current, DeleteOptions(), MetadataFinalizers(), now=NOW).object["metadata"]

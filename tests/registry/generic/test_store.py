@@ -1,4 +1,4 @@
-"""The generic store over a real database: what every kind gets from it, Tenants too."""
+"""The generic store over a real database, as used by every kind."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ async def admitted(new: Object | None, old: Object | None) -> AsyncIterator[None
 
 
 @asynccontextmanager
-async def refused(new: Object | None, old: Object | None) -> AsyncIterator[None]:
+async def rejected(new: Object | None, old: Object | None) -> AsyncIterator[None]:
     if new is not None or old is not None:
-        raise errors.BadRequest("refused")
+        raise errors.BadRequest("rejected")
     yield
 
 
@@ -99,7 +99,7 @@ async def store(database: Database) -> Store:
     return Store(backend=backend, strategy=KindStrategy(CONFIGMAP, resource))
 
 
-async def test_what_is_created_can_be_read(store: Store) -> None:
+async def test_a_created_object_can_be_read(store: Store) -> None:
     created = await store.create(context(), configmap(), admitted, dry_run=False)
     read = (await store.get(context(), X)).object()
     assert read == created
@@ -114,29 +114,27 @@ async def test_a_dry_run_creates_nothing(store: Store) -> None:
         await store.get(context(), X)
 
 
-async def test_what_admission_refuses_is_not_stored(store: Store) -> None:
-    with pytest.raises(errors.BadRequest, match="refused"):
-        await store.create(context(), configmap(), refused, dry_run=False)
+async def test_an_object_that_admission_rejects_is_not_stored(store: Store) -> None:
+    with pytest.raises(errors.BadRequest, match="rejected"):
+        await store.create(context(), configmap(), rejected, dry_run=False)
     with pytest.raises(errors.NotFound):
         await store.get(context(), X)
 
 
-async def test_a_second_object_of_a_name_is_refused(store: Store) -> None:
+async def test_a_second_object_with_the_same_name_is_rejected(store: Store) -> None:
     await store.create(context(), configmap(), admitted, dry_run=False)
     with pytest.raises(errors.AlreadyExists):
         await store.create(context(), configmap(), admitted, dry_run=False)
 
 
-async def test_a_generated_name_begins_as_asked(store: Store) -> None:
+async def test_a_generated_name_starts_with_generate_name(store: Store) -> None:
     obj = configmap("", generateName="made-")
     created = await store.create(context(), obj, admitted, dry_run=False)
     assert created["metadata"]["name"].startswith("made-")
     assert len(created["metadata"]["name"]) == len("made-") + 5
 
 
-async def test_generated_names_that_are_all_taken_end_in_an_error(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_generate_name_fails_if_every_attempt_collides(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     await store.create(context(), configmap("taken"), admitted, dry_run=False)
     monkeypatch.setattr("apiserver.meta.object_meta.generate_name", lambda base: "taken")
     with pytest.raises(errors.GenerateNameExhausted) as refusal:
@@ -149,21 +147,21 @@ async def test_an_object_without_a_name_is_invalid(store: Store) -> None:
         await store.create(context(), configmap(""), admitted, dry_run=False)
 
 
-async def test_an_update_from_an_old_state_is_a_conflict(store: Store) -> None:
+async def test_an_update_with_an_old_resource_version_is_a_conflict(store: Store) -> None:
     old = await store.create(context(), configmap(), admitted, dry_run=False)
     await store.update(context(), X, set_data("a", "2"), admitted, dry_run=False)
     with pytest.raises(errors.Conflict, match="the object has been modified"):
         await store.update(context(), X, put(old), admitted, dry_run=False)
 
 
-async def test_an_update_without_a_version_applies_to_whatever_is_there(store: Store) -> None:
+async def test_an_update_without_a_resource_version_applies_to_the_current_object(store: Store) -> None:
     await store.create(context(), configmap(), admitted, dry_run=False)
     await store.update(context(), X, set_data("a", "2"), admitted, dry_run=False)
     updated, created = await store.update(context(), X, put(configmap()), admitted, dry_run=False)
     assert (updated["data"], created) == ({"a": "1"}, False)
 
 
-async def test_changes_that_race_are_all_applied(store: Store) -> None:
+async def test_concurrent_changes_are_all_applied(store: Store) -> None:
     await store.create(context(), configmap(), admitted, dry_run=False)
     changes = (store.update(context(), X, set_data(f"k{n}", "v"), admitted, dry_run=False) for n in range(20))
     await asyncio.gather(*changes)
@@ -171,14 +169,14 @@ async def test_changes_that_race_are_all_applied(store: Store) -> None:
     assert sorted(data) == sorted(["a", *(f"k{n}" for n in range(20))])
 
 
-async def test_however_many_race_none_runs_out_of_tries(store: Store) -> None:
+async def test_no_concurrent_change_runs_out_of_attempts(store: Store) -> None:
     await store.create(context(), configmap(), admitted, dry_run=False)
-    tried = 0
+    attempts = 0
 
     def counting(number: int) -> Callable[[Object | None], Awaitable[Object]]:
         async def change(current: Object | None) -> Object:
-            nonlocal tried
-            tried += 1
+            nonlocal attempts
+            attempts += 1
             assert current is not None
             current["data"] = {**current["data"], f"k{number}": "v"}
             return current
@@ -187,8 +185,8 @@ async def test_however_many_race_none_runs_out_of_tries(store: Store) -> None:
 
     await asyncio.gather(*(store.update(context(), X, counting(n), admitted, dry_run=False) for n in range(100)))
     assert len((await store.get(context(), X)).object()["data"]) == 101
-    # who met another's change waits for a turn instead of trying against all the others
-    assert tried <= 300
+    # after a conflict, a writer waits for the lock instead of competing with all others
+    assert attempts <= 300
 
 
 async def test_an_update_that_changes_nothing_writes_nothing(store: Store) -> None:
@@ -197,28 +195,28 @@ async def test_an_update_that_changes_nothing_writes_nothing(store: Store) -> No
     assert after["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
 
 
-async def test_an_update_of_what_is_missing_is_not_found(store: Store) -> None:
+async def test_an_update_of_a_missing_object_is_not_found(store: Store) -> None:
     with pytest.raises(errors.NotFound):
         await store.update(context(), X, put(configmap()), admitted, dry_run=False)
 
 
-async def test_an_update_that_may_create_creates(store: Store) -> None:
+async def test_an_update_that_may_create_creates_a_missing_object(store: Store) -> None:
     obj, created = await store.update(context(), X, put(configmap()), admitted, dry_run=False, validate_create=admitted)
     assert created
     assert obj["metadata"]["name"] == "x"
 
 
-async def test_another_uid_is_a_conflict(store: Store) -> None:
+async def test_an_update_with_another_uid_is_a_conflict(store: Store) -> None:
     await store.create(context(), configmap(), admitted, dry_run=False)
     with pytest.raises(errors.Conflict, match="Precondition failed: UID in precondition: other"):
         await store.update(context(), X, put(configmap(uid="other")), admitted, dry_run=False)
 
 
-async def test_what_the_server_set_comes_back_if_a_client_leaves_it_out(store: Store) -> None:
+async def test_metadata_of_the_server_is_restored_if_a_client_omits_it(store: Store) -> None:
     created = await store.create(context(), configmap(), admitted, dry_run=False)
     updated, _ = await store.update(context(), X, set_data("a", "2"), admitted, dry_run=False)
-    kept = ("uid", "creationTimestamp")
-    assert [updated["metadata"][field] for field in kept] == [created["metadata"][field] for field in kept]
+    fields = ("uid", "creationTimestamp")
+    assert [updated["metadata"][field] for field in fields] == [created["metadata"][field] for field in fields]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +226,7 @@ async def test_what_the_server_set_comes_back_if_a_client_leaves_it_out(store: S
         pytest.param(deletion(version="1"), "the ResourceVersion in the precondition \\(1\\)", id="resourceVersion"),
     ],
 )
-async def test_a_precondition_that_does_not_hold_keeps_the_object(
+async def test_a_delete_with_a_failed_precondition_is_a_conflict(
     store: Store, options: DeleteOptions, why: str
 ) -> None:
     await store.create(context(), configmap(), admitted, dry_run=False)
@@ -237,7 +235,7 @@ async def test_a_precondition_that_does_not_hold_keeps_the_object(
     assert await store.get(context(), X)
 
 
-async def test_preconditions_that_hold_let_the_object_go(store: Store) -> None:
+async def test_a_delete_with_matching_preconditions_succeeds(store: Store) -> None:
     metadata = (await store.create(context(), configmap(), admitted, dry_run=False))["metadata"]
     options = deletion(metadata["uid"], metadata["resourceVersion"])
     deleted = await store.delete(context(), X, options, admitted)
@@ -246,14 +244,14 @@ async def test_preconditions_that_hold_let_the_object_go(store: Store) -> None:
         await store.get(context(), X)
 
 
-async def test_what_admission_refuses_is_not_deleted(store: Store) -> None:
+async def test_an_object_whose_deletion_admission_rejects_is_not_deleted(store: Store) -> None:
     await store.create(context(), configmap(), admitted, dry_run=False)
-    with pytest.raises(errors.BadRequest, match="refused"):
-        await store.delete(context(), X, deletion(), refused)
+    with pytest.raises(errors.BadRequest, match="rejected"):
+        await store.delete(context(), X, deletion(), rejected)
     assert await store.get(context(), X)
 
 
-async def test_a_collection_goes_by_its_selector(store: Store) -> None:
+async def test_delete_collection_deletes_the_selected_objects(store: Store) -> None:
     for name, team in (("a", "x"), ("b", "y"), ("c", "x")):
         await store.create(context(), configmap(name, labels={"team": team}), admitted, dry_run=False)
     listing = ListOptions(
@@ -265,14 +263,14 @@ async def test_a_collection_goes_by_its_selector(store: Store) -> None:
         continue_token="",
     )
     deleted, _ = await store.delete_collection(context(), "default", listing, deletion(), admitted)
-    left = await store.list(context(), "default", listing)
+    remaining = await store.list(context(), "default", listing)
     assert [obj["metadata"]["name"] for obj in deleted] == ["a", "c"]
-    assert left.items == []
+    assert remaining.items == []
     assert await store.get(context(), Key("default", "b"))
 
 
-class Judging(KindStrategy):
-    """Where objects are judged."""
+class ThreadRecordingStrategy(KindStrategy):
+    """A KindStrategy that records the threads in which it validates."""
 
     def __init__(self) -> None:
         super().__init__(CONFIGMAP, CONFIGMAP.resources()[0])
@@ -284,10 +282,12 @@ class Judging(KindStrategy):
 
 
 @pytest.mark.parametrize(
-    ("size", "beside"), [pytest.param(10, False, id="small"), pytest.param(10**6, True, id="large")]
+    ("size", "offloaded"), [pytest.param(10, False, id="small"), pytest.param(10**6, True, id="large")]
 )
-async def test_a_large_object_is_judged_beside_the_event_loop(database: Database, size: int, beside: bool) -> None:
-    strategy = Judging()
+async def test_a_large_object_is_validated_outside_of_the_event_loop(
+    database: Database, size: int, offloaded: bool
+) -> None:
+    strategy = ThreadRecordingStrategy()
     backend = SqliteBackend(database=database, resource=strategy.resource, cache=WatchCache(strategy.resource))
     await backend.load()
     store = Store(backend=backend, strategy=strategy)
@@ -295,4 +295,4 @@ async def test_a_large_object_is_judged_beside_the_event_loop(database: Database
     await store.create(context(), large, admitted, dry_run=False)
     stored, _ = await store.update(context(), X, set_data("b", "2"), admitted, dry_run=False)
     assert stored["data"] == {"a": "x" * size, "b": "2"}
-    assert [thread != threading.get_ident() for thread in strategy.threads] == [beside, beside]
+    assert [thread != threading.get_ident() for thread in strategy.threads] == [offloaded, offloaded]

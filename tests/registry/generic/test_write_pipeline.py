@@ -1,5 +1,5 @@
-"""A write on its way from the handlers through admission into the store: who sees what, and when (WIRE-D74, WIRE-D75,
-WIRE-G42)."""
+"""Writes through handlers, admission and store: the order of the steps, and the object that each step sees (WIRE-D74,
+WIRE-D75, WIRE-G42)."""
 
 from __future__ import annotations
 
@@ -37,31 +37,31 @@ from tests.registry.embedded.embedded_storages import no_admission, request_cont
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 
 
-def as_it_is(attributes: Attributes) -> Attributes:
-    """A copy that later changes of the objects do not reach."""
+def snapshot(attributes: Attributes) -> Attributes:
+    """A copy of the attributes with copies of their objects."""
     objects = copy.deepcopy((attributes.object, attributes.old_object))
     return replace(attributes, object=objects[0], old_object=objects[1])
 
 
 @dataclass
-class Watching:
-    """Admission that writes down what it sees. `change` works in place on what mutating admission is given."""
+class RecordingAdmission:
+    """Admission that records its calls. `change` modifies the object of mutating admission in place."""
 
     change: Callable[[Object], Any] = lambda obj: None
-    refuse: bool = False
+    reject: bool = False
     seen: list[tuple[str, Attributes]] = field(default_factory=list)
 
     async def mutate(self, attributes: Attributes) -> Object:
         assert attributes.object is not None
-        self.seen.append(("mutating", as_it_is(attributes)))
+        self.seen.append(("mutating", snapshot(attributes)))
         admitted = copy.deepcopy(attributes.object)
         self.change(admitted)
         return admitted
 
     @asynccontextmanager
     async def validating(self, attributes: Attributes) -> AsyncIterator[None]:
-        self.seen.append(("validating", as_it_is(attributes)))
-        if self.refuse:
+        self.seen.append(("validating", snapshot(attributes)))
+        if self.reject:
             raise errors.Forbidden(attributes.resource.group_resource, attributes.name, "no")
         yield
 
@@ -77,7 +77,7 @@ class Watching:
 @dataclass(frozen=True)
 class Served:
     client: TestClient[web.Request, web.Application]
-    admission: Watching
+    admission: RecordingAdmission
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         stores[resource.plural] = Store(backend=backend, strategy=KindStrategy(kind, resource))
     default: Object = {"metadata": {"name": "default"}}
     await stores["namespaces"].create(request_context(), default, no_admission, dry_run=False)
-    admission = Watching()
+    admission = RecordingAdmission()
     group = install(
         group="",
         version="v1",
@@ -121,7 +121,9 @@ def configmap(**metadata: Any) -> Object:
     return {"metadata": metadata, "data": {"a": "1"}}
 
 
-async def test_mutating_admission_runs_before_the_server_names_an_object_and_validating_after(served: Served) -> None:
+async def test_mutating_admission_runs_before_the_name_is_generated_and_validating_admission_after(
+    served: Served,
+) -> None:
     code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(generateName="x"))
     assert code == 201
     before, after = served.admission.metadata("mutating"), served.admission.metadata("validating")
@@ -132,7 +134,7 @@ async def test_mutating_admission_runs_before_the_server_names_an_object_and_val
     assert "resourceVersion" not in after
 
 
-async def test_what_admission_adds_is_stored_and_belongs_to_nobody(served: Served) -> None:
+async def test_fields_added_by_admission_are_stored_without_a_manager(served: Served) -> None:
     served.admission.change = lambda obj: obj["data"].update(added="yes")
     code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"), fieldManager="m")
     assert code == 201
@@ -142,28 +144,30 @@ async def test_what_admission_adds_is_stored_and_belongs_to_nobody(served: Serve
     assert served.admission.objects["validating"]["data"] == created["data"]
 
 
-async def test_what_admission_makes_invalid_is_refused_before_validating_admission(served: Served) -> None:
+async def test_an_object_made_invalid_by_mutating_admission_is_rejected_before_validating_admission(
+    served: Served,
+) -> None:
     served.admission.change = lambda obj: obj["data"].update({"not a key": "x"})
     code, status, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
     assert (code, status["reason"]) == (422, "Invalid")
     assert [phase for phase, _ in served.admission.seen] == ["mutating"]
 
 
-async def test_what_validating_admission_refuses_is_not_stored(served: Served) -> None:
-    served.admission.refuse = True
+async def test_an_object_rejected_by_validating_admission_is_not_stored(served: Served) -> None:
+    served.admission.reject = True
     code, _, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
     assert code == 403
     async with served.client.get(f"{CONFIGMAPS}/x") as response:
         assert response.status == 404
 
 
-async def test_a_dry_run_is_admitted_as_such(served: Served) -> None:
+async def test_admission_sees_that_a_request_is_a_dry_run(served: Served) -> None:
     code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"), dryRun="All")
     assert (code, "uid" in created["metadata"], "resourceVersion" in created["metadata"]) == (201, True, False)
     assert [attributes.dry_run for _, attributes in served.admission.seen] == [True, True]
 
 
-async def test_a_deletion_is_judged_by_what_goes(served: Served) -> None:
+async def test_admission_of_a_deletion_sees_the_old_object(served: Served) -> None:
     _, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
     served.admission.seen.clear()
     code, _, _ = await send(served, "DELETE", f"{CONFIGMAPS}/x", {})
@@ -174,7 +178,7 @@ async def test_a_deletion_is_judged_by_what_goes(served: Served) -> None:
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH"])
-async def test_managed_fields_that_admission_broke_are_put_right(served: Served, method: str) -> None:
+async def test_managed_fields_invalidated_by_admission_are_repaired(served: Served, method: str) -> None:
     path, good = CONFIGMAPS, configmap(name="x")
     if method != "POST":
         await send(served, "POST", CONFIGMAPS, good, fieldManager="m")
@@ -201,41 +205,41 @@ async def test_managed_fields_that_admission_broke_are_put_right(served: Served,
             CONFIGMAPS,
             {"fieldManager": "m", "fieldValidation": "Strict", "dryRun": "All"},
             {"kind": "CreateOptions", "fieldManager": "m", "fieldValidation": "Strict", "dryRun": ["All"]},
-            id="all that can be asked for",
+            id="all options",
         ),
-        pytest.param("PUT", f"{CONFIGMAPS}/kept", {}, {"kind": "UpdateOptions"}, id="update"),
-        pytest.param("PATCH", f"{CONFIGMAPS}/kept", {}, {"kind": "UpdateOptions"}, id="patch"),
+        pytest.param("PUT", f"{CONFIGMAPS}/existing", {}, {"kind": "UpdateOptions"}, id="update"),
+        pytest.param("PATCH", f"{CONFIGMAPS}/existing", {}, {"kind": "UpdateOptions"}, id="patch"),
     ],
 )
-async def test_admission_is_told_what_was_asked_for_without_defaults(
+async def test_admission_gets_the_options_of_the_request_without_defaults(
     served: Served, method: str, path: str, query: dict[str, str], expected: Object
 ) -> None:
-    await send(served, "POST", CONFIGMAPS, configmap(name="kept"))
+    await send(served, "POST", CONFIGMAPS, configmap(name="existing"))
     served.admission.seen.clear()
-    code, _, _ = await send(served, method, path, configmap(name="kept" if path != CONFIGMAPS else "new"), **query)
+    code, _, _ = await send(served, method, path, configmap(name="existing" if path != CONFIGMAPS else "new"), **query)
     assert code in (200, 201)
     whole = {**expected, "apiVersion": "meta.k8s.io/v1"}
     assert [attributes.options for _, attributes in served.admission.seen] == [whole, whole]
 
 
 async def test_admission_cannot_move_an_object_to_another_namespace(served: Served) -> None:
-    await send(served, "POST", CONFIGMAPS, configmap(name="kept"))
+    await send(served, "POST", CONFIGMAPS, configmap(name="existing"))
     served.admission.change = lambda obj: obj["metadata"].update(namespace="elsewhere")
-    for method, path in (("POST", CONFIGMAPS), ("PUT", f"{CONFIGMAPS}/kept")):
-        code, refused, _ = await send(served, method, path, configmap(name="kept" if method == "PUT" else "new"))
-        assert (code, refused["message"]) == (
+    for method, path in (("POST", CONFIGMAPS), ("PUT", f"{CONFIGMAPS}/existing")):
+        code, status, _ = await send(served, method, path, configmap(name="existing" if method == "PUT" else "new"))
+        assert (code, status["message"]) == (
             400,
             "the namespace of the provided object does not match the namespace sent on the request",
         )
 
 
-async def test_a_namespace_that_admission_takes_away_comes_back(served: Served) -> None:
+async def test_a_namespace_removed_by_admission_is_restored(served: Served) -> None:
     served.admission.change = lambda obj: obj["metadata"].pop("namespace")
     code, created, _ = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
     assert (code, created["metadata"]["namespace"]) == (201, "default")
 
 
-async def test_what_only_the_server_sets_admission_does_not(served: Served) -> None:
+async def test_admission_cannot_set_metadata_of_the_server(served: Served) -> None:
     served.admission.change = lambda obj: obj["metadata"].update(
         uid="mine", deletionTimestamp="2026-01-01T00:00:00Z", creationTimestamp="2020-01-01T00:00:00Z"
     )
@@ -246,7 +250,7 @@ async def test_what_only_the_server_sets_admission_does_not(served: Served) -> N
     assert not created["metadata"]["creationTimestamp"].startswith("2020")
 
 
-async def test_owners_that_admission_repeats_are_there_once(served: Served) -> None:
+async def test_owner_references_duplicated_by_admission_are_merged(served: Served) -> None:
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
     served.admission.change = lambda obj: obj["metadata"].update(ownerReferences=[owner, dict(owner)])
     code, created, warnings = await send(served, "POST", CONFIGMAPS, configmap(name="x"))
@@ -270,8 +274,8 @@ async def test_owners_that_admission_repeats_are_there_once(served: Served) -> N
         ),
     ],
 )
-async def test_large_writes_come_to_the_same_as_small_ones(served: Served, kind: str, patch: Any) -> None:
-    """Their steps are taken beside the event loop."""
+async def test_large_writes_have_the_same_result_as_small_ones(served: Served, kind: str, patch: Any) -> None:
+    """Large objects are processed outside of the event loop."""
     name = {"metadata": {"name": "x"}, "data": {"a": "x" * 50_000}}
     created = await served.client.post(CONFIGMAPS, json=name)
     assert created.status == 201

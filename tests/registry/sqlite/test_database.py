@@ -1,4 +1,4 @@
-"""The database: one order for everybody, nothing acknowledged lost, and the event loop never waits for the disk."""
+"""The database: writes have one order, survive a crash once acknowledged, and never block the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from apiserver.meta.resource import Object
 from registry.sqlite.database import Change, Database, Write, WriteRejected, decode_row, storage_key
 from registry.sqlite.statements import DatabaseUnusable, RejectReason
 
-# Writes objects one after the other and tells of each once it is acknowledged.
+# Writes objects one after the other and prints each of them once it is acknowledged.
 _WRITER = """
 import asyncio, sys
 from pathlib import Path
@@ -50,35 +50,35 @@ def version(obj: Object) -> int:
     return int(obj["metadata"]["resourceVersion"])
 
 
-async def test_listeners_hear_every_write_in_the_order_of_versions(database: Database) -> None:
-    heard: list[Change] = []
-    database.subscribe(heard.append)
+async def test_listeners_get_every_write_in_resource_version_order(database: Database) -> None:
+    changes: list[Change] = []
+    database.subscribe(changes.append)
     stored = await asyncio.gather(*(database.write(added(f"n{number}")) for number in range(600)))
     versions = [version(obj) for obj in stored]
     assert sorted(versions) == list(range(min(versions), min(versions) + 600))
-    assert [change.rv for change in heard] == sorted(versions)
+    assert [change.rv for change in changes] == sorted(versions)
 
 
-async def test_a_writer_is_answered_after_the_listeners_have_heard(database: Database) -> None:
-    heard: list[int] = []
-    database.subscribe(lambda change: heard.append(change.rv))
+async def test_a_write_returns_after_the_listeners_were_called(database: Database) -> None:
+    changes: list[int] = []
+    database.subscribe(lambda change: changes.append(change.rv))
     stored = await database.write(added("a"))
-    assert heard == [version(stored)]
+    assert changes == [version(stored)]
 
 
-async def test_of_many_updates_from_one_state_one_wins(database: Database) -> None:
+async def test_one_of_many_concurrent_updates_succeeds(database: Database) -> None:
     rv = version(await database.write(added("a")))
     writes = (database.write(modified("a", rv, spec=number)) for number in range(50))
     results = await asyncio.gather(*writes, return_exceptions=True)
-    refused = [result.why for result in results if isinstance(result, WriteRejected)]
-    assert refused == [RejectReason.CONFLICT] * 49
+    reasons = [result.why for result in results if isinstance(result, WriteRejected)]
+    assert reasons == [RejectReason.CONFLICT] * 49
     row = await database.row(storage_key("things", "", "a"))
     winner = next(result for result in results if isinstance(result, dict))
     assert row is not None
     assert decode_row(row) == winner
 
 
-async def test_a_stored_object_does_not_hold_its_version(database: Database) -> None:
+async def test_the_resource_version_is_not_part_of_the_stored_data(database: Database) -> None:
     await database.write(added("a", resourceVersion="12345"))
     row = await database.row(storage_key("things", "", "a"))
     assert row is not None
@@ -86,45 +86,45 @@ async def test_a_stored_object_does_not_hold_its_version(database: Database) -> 
     assert decode_row(row)["metadata"]["resourceVersion"] == str(row.rv)
 
 
-async def test_what_was_given_up_waiting_for_is_written_and_told_all_the_same(database: Database) -> None:
-    heard: list[Change] = []
-    database.subscribe(heard.append)
+async def test_a_cancelled_write_is_committed_and_published(database: Database) -> None:
+    changes: list[Change] = []
+    database.subscribe(changes.append)
     task = asyncio.create_task(database.write(added("a")))
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert task.cancelled()
     assert await database.row(storage_key("things", "", "a")) is not None
-    assert [change.target.key.name for change in heard] == ["a"]
+    assert [change.target.key.name for change in changes] == ["a"]
 
 
-async def test_a_listener_that_fails_does_not_keep_the_others_from_hearing(
+async def test_an_error_in_a_listener_does_not_affect_other_listeners(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
-    heard: list[Change] = []
+    changes: list[Change] = []
 
     def fail(change: Change) -> None:
         raise RuntimeError("a bug")
 
     database.subscribe(fail)
-    database.subscribe(heard.append)
+    database.subscribe(changes.append)
     await database.write(added("a"))
-    assert len(heard) == 1
+    assert len(changes) == 1
     assert "a listener failed" in caplog.text
 
 
-async def test_a_dry_run_is_told_to_nobody(database: Database) -> None:
-    heard: list[Change] = []
-    database.subscribe(heard.append)
+async def test_a_dry_run_is_neither_stored_nor_published(database: Database) -> None:
+    changes: list[Change] = []
+    database.subscribe(changes.append)
     write = added("a")
     answer = await database.write(
         Write(type=write.type, target=write.target, object=write.object, dry_run=True),
     )
     assert "resourceVersion" not in answer["metadata"]
-    assert (heard, await database.row(write.target)) == ([], None)
+    assert (changes, await database.row(write.target)) == ([], None)
 
 
-async def test_a_closed_database_says_so(tmp_path: Path) -> None:
+async def test_a_write_to_a_closed_database_is_a_503(tmp_path: Path) -> None:
     database = Database(tmp_path / "host.db")
     await database.open()
     await database.close()
@@ -132,7 +132,7 @@ async def test_a_closed_database_says_so(tmp_path: Path) -> None:
         await database.write(added("a"))
 
 
-async def test_a_database_that_is_about_to_close_takes_nothing_more(tmp_path: Path) -> None:
+async def test_a_closing_database_rejects_new_writes(tmp_path: Path) -> None:
     database = Database(tmp_path / "host.db")
     await database.open()
     closing = asyncio.create_task(database.close())
@@ -142,7 +142,7 @@ async def test_a_database_that_is_about_to_close_takes_nothing_more(tmp_path: Pa
     await closing
 
 
-async def test_a_database_that_did_not_open_says_so(tmp_path: Path) -> None:
+async def test_a_database_that_cannot_be_opened_raises_an_error(tmp_path: Path) -> None:
     database = Database(tmp_path / "nowhere" / "host.db")
     with pytest.raises(DatabaseUnusable):
         await database.open()
@@ -151,7 +151,7 @@ async def test_a_database_that_did_not_open_says_so(tmp_path: Path) -> None:
     await database.close()
 
 
-async def test_closing_writes_what_waits(tmp_path: Path) -> None:
+async def test_closing_waits_for_pending_writes(tmp_path: Path) -> None:
     database = Database(tmp_path / "host.db")
     await database.open()
     writes = [asyncio.create_task(database.write(added(f"n{number}"))) for number in range(300)]
@@ -165,11 +165,11 @@ async def test_closing_writes_what_waits(tmp_path: Path) -> None:
     assert len(rows) == 300
 
 
-async def test_a_transaction_that_fails_is_a_503_and_the_next_one_works(
+async def test_a_failed_transaction_is_a_503_and_the_next_one_succeeds(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = version(await database.write(added("before")))
-    # a name that SQLite cannot encode stands for any failure inside of a transaction
+    # a name that SQLite cannot encode makes the transaction fail
     broken = Write(type="ADDED", target=storage_key("things", "", "\ud800"), object={"metadata": {"uid": "x"}})
     with pytest.raises(ServiceUnavailable):
         await database.write(broken)
@@ -177,7 +177,7 @@ async def test_a_transaction_that_fails_is_a_503_and_the_next_one_works(
     assert version(await database.write(added("after"))) == before + 1
 
 
-def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
+def test_no_acknowledged_write_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
     root = Path(__file__).parents[3]
     command = [sys.executable, "-c", _WRITER, str(path)]

@@ -1,4 +1,4 @@
-"""The tables: judged changes, versions that never go back, and files that are not ours."""
+"""The tables: preconditions of mutations, increasing resourceVersions, and files that cannot be used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NAMESPACE = StorageKey("namespaces", Key("", "ns"))
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Tables]:
+def open_tables(path: Path) -> Iterator[Tables]:
     tables = Tables.open(path)
     try:
         yield tables
@@ -26,8 +26,8 @@ def opened(path: Path) -> Iterator[Tables]:
         tables.close()
 
 
-def made(tables: Tables, place: StorageKey, *, deleting: bool = False) -> int:
-    result = run(tables, Mutation(target=place, expected=None, uid=place.key.name, data=b"{}", deleting=deleting))
+def create(tables: Tables, key: StorageKey, *, deleting: bool = False) -> int:
+    result = run(tables, Mutation(target=key, expected=None, uid=key.key.name, data=b"{}", deleting=deleting))
     assert isinstance(result, int)
     return result
 
@@ -39,44 +39,46 @@ def run(tables: Tables, mutation: Mutation) -> int | RejectReason:
     return result
 
 
-def test_a_version_is_given_once_over_deletions_and_restarts(tmp_path: Path) -> None:
+def test_resource_versions_increase_over_deletions_and_restarts(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
-    with opened(path) as tables:
-        first = made(tables, A)
+    with open_tables(path) as tables:
+        first = create(tables, A)
         deletion = run(tables, Mutation(target=A, expected=first))
-    with opened(path) as tables:
+    with open_tables(path) as tables:
         assert tables.rows("things") == []
-        assert [deletion, made(tables, A)] == [first + 1, first + 2]
+        assert [deletion, create(tables, A)] == [first + 1, first + 2]
 
 
-def test_what_was_committed_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_committed_objects_survive_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
-    with opened(path) as tables:
+    with open_tables(path) as tables:
         tables.begin()
         rv = tables.apply(Mutation(target=A, expected=None, uid="u", data=b'{"x":1}'))
         tables.commit()
-    with opened(path) as tables:
+    with open_tables(path) as tables:
         assert tables.rows("things") == [(A.key, rv, b'{"x":1}')]
         assert tables.contains_uid("u")
 
 
-def test_what_was_rolled_back_leaves_no_trace(tmp_path: Path) -> None:
-    with opened(tmp_path / "host.db") as tables:
+def test_a_rollback_undoes_everything(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
         before = tables.revision
         tables.begin()
         tables.apply(Mutation(target=A, expected=None, uid="u", data=b"{}"))
         tables.rollback()
         assert tables.row(A) is None
         assert not tables.contains_uid("u")
-        assert made(tables, A) == before + 1
+        assert create(tables, A) == before + 1
 
 
 @pytest.mark.parametrize(
-    ("stored", "mutation", "refusal"),
+    ("stored", "mutation", "reason"),
     [
         pytest.param([A], Mutation(target=A, expected=None, data=b"{}"), RejectReason.EXISTS, id="create twice"),
-        pytest.param([], Mutation(target=A, expected=7, data=b"{}"), RejectReason.MISSING, id="update of nothing"),
-        pytest.param([], Mutation(target=A, expected=7), RejectReason.MISSING, id="deletion of nothing"),
+        pytest.param(
+            [], Mutation(target=A, expected=7, data=b"{}"), RejectReason.MISSING, id="update of a missing object"
+        ),
+        pytest.param([], Mutation(target=A, expected=7), RejectReason.MISSING, id="deletion of a missing object"),
         pytest.param(
             [A], Mutation(target=A, expected=999, data=b"{}"), RejectReason.CONFLICT, id="update of an older state"
         ),
@@ -85,79 +87,79 @@ def test_what_was_rolled_back_leaves_no_trace(tmp_path: Path) -> None:
             [],
             Mutation(target=A, expected=None, data=b"{}", parent=NAMESPACE),
             RejectReason.PARENT_MISSING,
-            id="create in a namespace that is not there",
+            id="create in a missing namespace",
         ),
         pytest.param(
             [A],
             Mutation(target=A, expected=None, data=b"{}", parent=NAMESPACE),
             RejectReason.PARENT_MISSING,
-            id="the namespace is looked at first",
+            id="the namespace is checked first",
         ),
     ],
 )
-def test_a_change_that_does_not_fit_is_refused(
-    tmp_path: Path, stored: list[StorageKey], mutation: Mutation, refusal: RejectReason
+def test_a_mutation_with_a_failed_precondition_is_rejected(
+    tmp_path: Path, stored: list[StorageKey], mutation: Mutation, reason: RejectReason
 ) -> None:
-    with opened(tmp_path / "host.db") as tables:
-        for place in stored:
-            made(tables, place)
+    with open_tables(tmp_path / "host.db") as tables:
+        for key in stored:
+            create(tables, key)
         before = tables.revision
-        assert run(tables, mutation) is refusal
+        assert run(tables, mutation) is reason
         assert tables.revision == before
 
 
-def test_nothing_is_made_in_a_namespace_that_is_being_deleted(tmp_path: Path) -> None:
-    with opened(tmp_path / "host.db") as tables:
-        made(tables, NAMESPACE, deleting=True)
+def test_creation_in_a_terminating_namespace_is_rejected(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
+        create(tables, NAMESPACE, deleting=True)
         mutation = Mutation(target=A, expected=None, data=b"{}", parent=NAMESPACE)
         assert run(tables, mutation) is RejectReason.PARENT_DELETING
 
 
-def test_an_object_on_its_way_out_is_told_from_one_that_stays(tmp_path: Path) -> None:
-    with opened(tmp_path / "host.db") as tables:
-        made(tables, A, deleting=True)
+def test_creating_over_a_terminating_object_has_a_reason_of_its_own(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
+        create(tables, A, deleting=True)
         assert run(tables, Mutation(target=A, expected=None, data=b"{}")) is RejectReason.EXISTS_DELETING
 
 
-def test_a_dry_run_is_judged_and_changes_nothing(tmp_path: Path) -> None:
-    with opened(tmp_path / "host.db") as tables:
+def test_a_dry_run_checks_preconditions_and_changes_nothing(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
         before = tables.revision
         assert run(tables, Mutation(target=A, expected=None, data=b"{}", dry_run=True)) == 0
         assert (tables.row(A), tables.revision) == (None, before)
-        made(tables, A)
+        create(tables, A)
         assert run(tables, Mutation(target=A, expected=None, data=b"{}", dry_run=True)) is RejectReason.EXISTS
 
 
-def test_rows_come_in_key_order(tmp_path: Path) -> None:
+def test_rows_are_sorted_by_key(tmp_path: Path) -> None:
     keys = [Key("b", "a"), Key("a", "b"), Key("a-b", "a"), Key("a", "a")]
-    with opened(tmp_path / "host.db") as tables:
+    with open_tables(tmp_path / "host.db") as tables:
         for key in keys:
-            made(tables, StorageKey("things", key))
+            create(tables, StorageKey("things", key))
         assert [row.key for row in tables.rows("things")] == sorted(keys)
 
 
-def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
+def test_only_the_owner_can_read_the_files(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
-    with opened(path):
+    with open_tables(path):
         for file in tmp_path.iterdir():
             assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
 
 
-def test_a_commit_is_on_disk_when_it_returns(tmp_path: Path) -> None:
-    with opened(tmp_path / "host.db") as tables:
+def test_commits_are_synchronous(tmp_path: Path) -> None:
+    with open_tables(tmp_path / "host.db") as tables:
         settings = [
             tables._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("journal_mode", "synchronous")
         ]
     assert settings == ["wal", 2]
 
 
-def test_two_processes_cannot_have_it_open(tmp_path: Path) -> None:
+def test_a_second_process_cannot_open_the_file(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
-    with opened(path), pytest.raises(DatabaseUnusable, match="in use by another process"):
+    with open_tables(path), pytest.raises(DatabaseUnusable, match="in use by another process"):
         Tables.open(path)
 
 
-def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+def test_a_database_of_another_program_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
     connection = sqlite3.connect(path)
     connection.execute("CREATE TABLE songs (title TEXT)")
@@ -167,16 +169,16 @@ def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
         Tables.open(path)
 
 
-def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
     path.write_bytes(b"once upon a time" * 1000)
     with pytest.raises(DatabaseUnusable, match="cannot be used"):
         Tables.open(path)
 
 
-def test_a_later_format_is_not_touched(tmp_path: Path) -> None:
+def test_a_newer_format_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
-    with opened(path):
+    with open_tables(path):
         pass
     connection = sqlite3.connect(path)
     connection.execute("PRAGMA user_version = 99")
@@ -185,13 +187,13 @@ def test_a_later_format_is_not_touched(tmp_path: Path) -> None:
         Tables.open(path)
 
 
-def test_damage_is_found_before_anything_is_served(tmp_path: Path) -> None:
+def test_a_damaged_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "host.db"
-    with opened(path) as tables:
+    with open_tables(path) as tables:
         tables.begin()
         for number in range(500):
-            place = StorageKey("things", Key("ns", f"n{number}"))
-            tables.apply(Mutation(target=place, expected=None, uid=f"u{number}", data=b"x" * 200))
+            key = StorageKey("things", Key("ns", f"n{number}"))
+            tables.apply(Mutation(target=key, expected=None, uid=f"u{number}", data=b"x" * 200))
         tables.commit()
     content = bytearray(path.read_bytes())
     content[20_000:60_000] = bytes(40_000)
@@ -200,6 +202,6 @@ def test_damage_is_found_before_anything_is_served(tmp_path: Path) -> None:
         Tables.open(path)
 
 
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_directory_is_reported(tmp_path: Path) -> None:
     with pytest.raises(DatabaseUnusable, match="cannot be opened"):
         Tables.open(tmp_path / "nowhere" / "host.db")

@@ -38,7 +38,7 @@ def tenant(**changes: Any) -> Object:
 
 
 def release(**changes: Any) -> Object:
-    """A HelmRelease as a platform has it, with much that no Tenant shows."""
+    """A HelmRelease with many fields that a Tenant does not show."""
     metadata = {
         "name": "tenant-alice",
         "namespace": "tenant-root",
@@ -69,7 +69,7 @@ def release(**changes: Any) -> Object:
     }
 
 
-def test_a_new_tenant_is_stored_as_cozystack_stores_it() -> None:
+def test_a_new_tenant_is_stored_like_in_cozystack() -> None:
     stored = to_release(tenant(metadata={"labels": {"team": "x"}}), None, SETTINGS)
     assert stored == {
         "apiVersion": "helm.toolkit.fluxcd.io/v2",
@@ -101,7 +101,7 @@ def test_a_new_tenant_is_stored_as_cozystack_stores_it() -> None:
     }
 
 
-def test_a_tenant_shows_its_own_part_of_the_helmrelease_and_no_more() -> None:
+def test_a_tenant_shows_only_its_own_part_of_the_helmrelease() -> None:
     shown = to_tenant(release(status={"lastAttemptedRevision": "0.1.0+abc", "conditions": []}))
     assert shown == {
         "apiVersion": "apps.cozystack.io/v1alpha1",
@@ -124,7 +124,7 @@ def test_a_tenant_shows_its_own_part_of_the_helmrelease_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("label", ["root", "tenant-root"])
-def test_the_root_is_read_with_either_name_label(label: str) -> None:
+def test_the_root_is_read_with_both_forms_of_the_name_label(label: str) -> None:
     stored = release(metadata={"name": "tenant-root"})
     stored["metadata"]["labels"][names.APPLICATION_NAME_LABEL] = label
     shown = to_tenant(stored)
@@ -136,20 +136,20 @@ def test_the_root_is_read_with_either_name_label(label: str) -> None:
     [
         pytest.param({"labels": {}}, id="no labels"),
         pytest.param({"name": "alice"}, id="another name"),
-        pytest.param({"name": "tenant-"}, id="no name of a tenant"),
+        pytest.param({"name": "tenant-"}, id="not the name of a Tenant"),
     ],
 )
-def test_a_helmrelease_of_something_else_is_no_tenant(metadata: dict[str, Any]) -> None:
+def test_another_helmrelease_is_not_a_tenant(metadata: dict[str, Any]) -> None:
     with pytest.raises(NotATenant):
         tenant_key(release(metadata=metadata))
 
 
-def test_writing_back_what_was_shown_changes_nothing() -> None:
+def test_writing_back_an_unchanged_tenant_changes_nothing() -> None:
     stored = release()
     assert to_release(to_tenant(stored), stored, SETTINGS) == stored
 
 
-def test_what_is_not_shown_survives_every_write() -> None:
+def test_hidden_parts_of_the_helmrelease_survive_a_write() -> None:
     stored = release()
     before = copy.deepcopy(stored)
     written = to_release(tenant(spec={"host": "a.example"}), stored, SETTINGS)
@@ -174,7 +174,7 @@ def test_what_is_not_shown_survives_every_write() -> None:
     }
 
 
-def test_no_request_adds_a_hidden_finalizer() -> None:
+def test_a_client_cannot_add_a_hidden_finalizer() -> None:
     wanted = tenant(metadata={"finalizers": [names.TENANT_FINALIZER, "example.org/mine", names.FLUX_FINALIZER]})
     assert to_release(wanted, None, SETTINGS)["metadata"]["finalizers"] == ["example.org/mine"]
 
@@ -187,7 +187,7 @@ def test_no_request_adds_a_hidden_finalizer() -> None:
         pytest.param(True, {"gateway": True}, id="true"),
     ],
 )
-def test_absent_false_and_true_gateways_are_three_things(gateway: bool | None, values: dict[str, bool]) -> None:
+def test_absent_false_and_true_gateways_are_distinguished(gateway: bool | None, values: dict[str, bool]) -> None:
     wanted = tenant(spec={} if gateway is None else {"gateway": gateway})
     for current in (None, release(spec={"values": {"gateway": True}}), release(spec={"values": {"gateway": False}})):
         stored = to_release(wanted, current, SETTINGS)
@@ -195,7 +195,7 @@ def test_absent_false_and_true_gateways_are_three_things(gateway: bool | None, v
         assert to_tenant(stored)["spec"] == wanted["spec"]
 
 
-def test_values_of_a_wrong_type_are_not_shown_are_told_and_survive() -> None:
+def test_values_of_a_wrong_type_are_hidden_reported_and_preserved() -> None:
     values = {
         "host": 5,
         "etcd": "true",
@@ -220,18 +220,18 @@ def test_values_of_a_wrong_type_are_not_shown_are_told_and_survive() -> None:
 
 
 @pytest.mark.parametrize("values", [None, [], "text"])
-def test_values_that_are_no_map_read_as_the_defaults_and_stay_until_something_is_set(values: object) -> None:
+def test_values_that_are_not_a_map_read_as_defaults_until_a_field_is_set(values: object) -> None:
     stored = release(spec={"values": values})
     assert to_tenant(stored)["spec"] == DEFAULTS
     assert to_release(to_tenant(stored), stored, SETTINGS) == stored
     assert to_release(tenant(spec={"etcd": True}), stored, SETTINGS)["spec"]["values"] == {"etcd": True}
 
 
-def test_an_undamaged_helmrelease_has_no_damage() -> None:
+def test_a_valid_helmrelease_has_no_unreadable_paths() -> None:
     assert unreadable_paths(release()) == []
 
 
-def test_the_findings_of_the_reconciler_go_before_those_of_helm() -> None:
+def test_findings_of_the_reconciler_override_the_status_of_helm() -> None:
     findings = {
         "host": {"value": "alice.example.org", "namespace": "tenant-root", "later": 1},
         "gateway": {"value": True, "namespace": "tenant-root"},
@@ -268,12 +268,12 @@ def test_the_findings_of_the_reconciler_go_before_those_of_helm() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"host":1,"conditions":{},"externalIPsCount":true}', '{"gateway":{}}']
 )
-def test_damaged_findings_are_left_out(text: str) -> None:
+def test_invalid_findings_are_ignored(text: str) -> None:
     stored = release(metadata={"annotations": {names.FINDINGS_ANNOTATION: text}})
     assert to_tenant(stored)["status"] == {"namespace": "tenant-alice"}
 
 
-def test_managed_fields_persist_where_clients_never_see_them() -> None:
+def test_managed_fields_are_stored_in_a_hidden_annotation() -> None:
     managed = [{"manager": "kubectl", "operation": "Apply", "fieldsV1": {"f:spec": {"f:host": {}}}}]
     stored = to_release(tenant(metadata={"managedFields": managed}), None, SETTINGS)
     assert "managedFields" not in stored["metadata"]
@@ -283,20 +283,20 @@ def test_managed_fields_persist_where_clients_never_see_them() -> None:
 
 
 @pytest.mark.parametrize("levels", [200, 1000, 5000])
-def test_managed_fields_that_nest_more_than_any_object_are_not_shown(levels: int) -> None:
-    """Nobody could encode that Tenant, and so nobody see the others."""
+def test_too_deeply_nested_managed_fields_are_not_shown(levels: int) -> None:
+    """Otherwise the Tenant could not be encoded, and lists would fail."""
     held = {"annotations": {names.MANAGED_FIELDS_ANNOTATION: "[" * levels + "]" * levels}}
     assert "managedFields" not in to_tenant(release(metadata=held))["metadata"]
 
 
-def test_managed_fields_give_way_where_annotations_would_be_too_large() -> None:
+def test_managed_fields_are_dropped_if_annotations_would_be_too_large() -> None:
     managed = [{"manager": "kubectl", "fieldsV1": {"f:" + "x" * 200_000: {}}}]
     wanted = tenant(metadata={"annotations": {"large": "y" * 100_000}, "managedFields": managed})
     assert to_tenant(to_release(wanted, None, SETTINGS))["metadata"]["annotations"] == {"large": "y" * 100_000}
     assert "managedFields" not in to_tenant(to_release(wanted, None, SETTINGS))["metadata"]
 
 
-def test_a_user_cannot_reach_the_platforms_own_keys() -> None:
+def test_a_user_cannot_set_keys_of_the_platform() -> None:
     keys = {names.APPLICATION_KIND_LABEL: "Other", names.SHARD_LABEL: "mine"}
     stored = to_release(
         tenant(metadata={"labels": keys, "annotations": {names.FINDINGS_ANNOTATION: "{}"}}), None, SETTINGS
@@ -307,7 +307,7 @@ def test_a_user_cannot_reach_the_platforms_own_keys() -> None:
     assert to_tenant(stored)["metadata"]["labels"] == keys
 
 
-def test_selectors_see_labels_as_shown_long_ones_and_the_systems() -> None:
+def test_selectors_match_shown_labels_long_labels_and_labels_of_the_release() -> None:
     long_key = "k" * 63
     wanted = tenant(metadata={"labels": {"team": "x", long_key: "y"}})
     stored = to_release(wanted, release(), SETTINGS)
@@ -319,7 +319,7 @@ def test_selectors_see_labels_as_shown_long_ones_and_the_systems() -> None:
     assert labels["kubernetes.io/metadata.name"] == "alice"
 
 
-def test_the_app_version_is_kept_beside_the_spec() -> None:
+def test_the_app_version_is_stored_and_can_be_cleared() -> None:
     stored = to_release(tenant(appVersion="1.2.3"), release(), SETTINGS)
     assert to_tenant(stored)["appVersion"] == "1.2.3"
     cleared = to_release(tenant(), stored, SETTINGS)
@@ -350,13 +350,13 @@ _METADATA = st.fixed_dictionaries({}, optional={"labels": _MAP, "annotations": _
 
 
 @given(_METADATA, _SPEC)
-def test_a_tenant_survives_its_helmrelease(metadata: Object, spec: Object) -> None:
+def test_a_tenant_round_trips_through_its_helmrelease(metadata: Object, spec: Object) -> None:
     wanted = tenant(metadata=metadata, spec=spec)
     assert to_tenant(to_release(wanted, None, SETTINGS)) == {**wanted, "status": {"namespace": "tenant-alice"}}
 
 
 @given(_METADATA, _SPEC, _METADATA, _SPEC)
-def test_an_update_shows_the_new_and_keeps_the_foreign(
+def test_an_update_changes_the_tenant_and_preserves_everything_else(
     metadata: Object, spec: Object, new_metadata: Object, new_spec: Object
 ) -> None:
     stored = to_release(tenant(metadata=metadata, spec=spec), release(), SETTINGS)
@@ -390,7 +390,7 @@ _JSON = st.recursive(
     st.dictionaries(st.sampled_from(["conditions", "lastAttemptedRevision"]), _JSON) | _JSON,
     st.dictionaries(st.sampled_from(["host", "gateway", "conditions", "externalIPsCount"]), _JSON) | _JSON,
 )
-def test_whatever_is_stored_can_be_read_and_written_back(values: Any, status: Any, findings: Any) -> None:
+def test_any_stored_values_can_be_read_and_written_back(values: Any, status: Any, findings: Any) -> None:
     annotations = {names.FINDINGS_ANNOTATION: orjson.dumps(findings).decode()}
     stored = release(metadata={"annotations": annotations}, spec={"values": values}, status=status)
     unreadable_paths(stored)

@@ -29,7 +29,7 @@ def server_timeout(resource: GroupResource) -> StatusError:
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("error", "expected"),
     [
         pytest.param(errors.NotFound(RELEASES, "tenant-alice"), errors.NotFound(TENANTS, "alice"), id="not found"),
         pytest.param(
@@ -41,11 +41,11 @@ def server_timeout(resource: GroupResource) -> StatusError:
             id="is being deleted",
         ),
         pytest.param(errors.Conflict(RELEASES, "tenant-alice"), errors.Conflict(TENANTS, "alice"), id="conflict"),
-        pytest.param(server_timeout(RELEASES), server_timeout(TENANTS), id="its storage does not answer in time"),
+        pytest.param(server_timeout(RELEASES), server_timeout(TENANTS), id="timeout of the storage"),
         pytest.param(
             errors.Conflict(RELEASE_KIND, "tenant-alice", _WHY),
             errors.Conflict(TENANT_KIND, "alice", _WHY),
-            id="a precondition, told of the kind",
+            id="a precondition, about the kind",
         ),
         pytest.param(
             errors.Forbidden(RELEASES, "tenant-alice", "no"), errors.Forbidden(TENANTS, "alice", "no"), id="forbidden"
@@ -57,46 +57,46 @@ def server_timeout(resource: GroupResource) -> StatusError:
         ),
     ],
 )
-def test_a_refusal_of_the_host_is_told_of_the_tenant(said: StatusError, told: StatusError) -> None:
-    on_the_wire: dict[str, Any] = said.status()
-    translated = to_tenant_error(errors.from_status(on_the_wire, said.code), KEY)
-    assert translated.status() == told.status()
+def test_an_error_about_the_release_is_translated_to_the_tenant(error: StatusError, expected: StatusError) -> None:
+    status: dict[str, Any] = error.status()
+    translated = to_tenant_error(errors.from_status(status, error.code), KEY)
+    assert translated.status() == expected.status()
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         pytest.param("etcdserver: request is too large", id="etcd"),
         pytest.param(
             "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2900123 vs. 2097152)",
-            id="the way to etcd",
+            id="gRPC",
         ),
     ],
 )
-def test_an_object_beyond_the_limit_of_the_hosts_storage_is_too_large(said: str) -> None:
-    told = to_tenant_error(StatusError(500, "", said), KEY)
-    assert (told.code, told.reason) == (413, "RequestEntityTooLarge")
-    assert told.message == (
+def test_an_object_beyond_the_storage_limit_is_too_large(message: str) -> None:
+    translated = to_tenant_error(StatusError(500, "", message), KEY)
+    assert (translated.code, translated.reason) == (413, "RequestEntityTooLarge")
+    assert translated.message == (
         'Request entity too large: tenants.apps.cozystack.io "alice" is larger than the cluster can store'
     )
 
 
 @pytest.mark.parametrize("expected", [errors.NotFound, errors.AlreadyExists, errors.Conflict])
-def test_what_storage_tells_apart_has_its_class(expected: type[StatusError]) -> None:
-    said = expected(RELEASES, "tenant-alice")  # type: ignore[arg-type, call-arg]
-    assert type(to_tenant_error(errors.from_status(said.status(), 0), KEY)) is expected
+def test_translated_errors_have_the_class_of_their_reason(expected: type[StatusError]) -> None:
+    error = expected(RELEASES, "tenant-alice")  # type: ignore[arg-type, call-arg]
+    assert type(to_tenant_error(errors.from_status(error.status(), 0), KEY)) is expected
 
 
 @pytest.mark.parametrize(
-    "said",
+    "error",
     [
         pytest.param(errors.NotFound(GroupResource("", "namespaces"), "tenant-x"), id="about the namespace"),
         pytest.param(errors.NotFound(RELEASES, "tenant-bob"), id="about another release"),
         pytest.param(errors.UnknownPath(), id="about a path"),
-        pytest.param(ClusterUnreachable(), id="no answer"),
+        pytest.param(ClusterUnreachable(), id="no response"),
         pytest.param(errors.TooManyRequests("slow down", retry_after=3), id="about the load"),
-        pytest.param(StatusError(500, "InternalError", "etcdserver: leader changed"), id="a fault of the host"),
+        pytest.param(StatusError(500, "InternalError", "etcdserver: leader changed"), id="an internal error"),
     ],
 )
-def test_what_is_not_about_the_helmrelease_stays_as_it_is(said: StatusError) -> None:
-    assert to_tenant_error(said, KEY) is said
+def test_other_errors_are_returned_unchanged(error: StatusError) -> None:
+    assert to_tenant_error(error, KEY) is error

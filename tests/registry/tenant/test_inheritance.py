@@ -20,7 +20,7 @@ LOST = tenant_summary("lost", "default", spec={"ingress": True})
         pytest.param(
             root_summary(),
             Services(etcd="tenant-root", ingress="tenant-root", monitoring="tenant-root", seaweedfs="tenant-root"),
-            id="R-065 the root runs all without a flag",
+            id="R-065 the root provides all without flags",
         ),
         pytest.param(
             ALONE,
@@ -30,7 +30,7 @@ LOST = tenant_summary("lost", "default", spec={"ingress": True})
         pytest.param(
             FOO,
             Services(etcd="tenant-foo", ingress="tenant-root", monitoring="tenant-foo", seaweedfs="tenant-root"),
-            id="R-064 R-067 its own, by the name of its namespace",
+            id="R-064 R-067 its own, named by its namespace",
         ),
         pytest.param(
             BAR,
@@ -42,12 +42,12 @@ LOST = tenant_summary("lost", "default", spec={"ingress": True})
             Services(
                 etcd="tenant-foo-bar", ingress="tenant-root", monitoring="tenant-foo", seaweedfs="tenant-foo-bar-baz"
             ),
-            id="one of each",
+            id="a different provider for each",
         ),
-        pytest.param(LOST, Services(ingress="default-lost"), id="outside of the tree only its own"),
+        pytest.param(LOST, Services(ingress="default-lost"), id="outside of the tree, only its own"),
     ],
 )
-def test_services_are_the_nearest_ancestors(tenant: TenantSummary, expected: Services) -> None:
+def test_services_come_from_the_nearest_ancestor(tenant: TenantSummary, expected: Services) -> None:
     tree = tree_of(FOO, BAR, BAZ, ALONE, LOST)
 
     assert effective_services(tenant, tree.ancestors(tenant)) == expected
@@ -56,14 +56,14 @@ def test_services_are_the_nearest_ancestors(tenant: TenantSummary, expected: Ser
 @pytest.mark.parametrize(
     ("own", "parents", "roots", "expected"),
     [
-        pytest.param("", "", "", "", id="nobody has one"),
-        pytest.param("mine", "", "", "mine", id="its own, where no ancestor has one"),
+        pytest.param("", "", "", "", id="none"),
+        pytest.param("mine", "", "", "mine", id="its own, if no ancestor has one"),
         pytest.param("", "theirs", "", "theirs", id="inherited"),
         pytest.param("mine", "theirs", "", "theirs", id="a parent's class wins over the child's"),
-        pytest.param("mine", "theirs", "roots", "roots", id="the farthest ancestor's wins over all"),
+        pytest.param("mine", "theirs", "roots", "roots", id="the class of the farthest ancestor wins"),
     ],
 )
-def test_a_parents_scheduling_class_wins(own: str, parents: str, roots: str, expected: str) -> None:
+def test_the_scheduling_class_of_an_ancestor_wins(own: str, parents: str, roots: str, expected: str) -> None:
     parent = tenant_summary("foo", spec={"schedulingClass": parents})
     child = tenant_summary("bar", "tenant-foo", spec={"schedulingClass": own})
     tree = tree_of(root_summary(schedulingClass=roots), parent, child)

@@ -19,35 +19,35 @@ CONDITION = {
 STATUS = {"conditions": [CONDITION], "lastAttemptedRevision": "1.9.3", "history": [{"digest": "sha256:0"}]}
 
 
-class Seen:
-    """The store of an informer: by the keys of HelmReleases."""
+class FakeStore:
+    """The store of the HelmRelease informer."""
 
     def __init__(self) -> None:
-        self.held: dict[Key, Object] = {}
+        self.objects: dict[Key, Object] = {}
 
     def get(self, key: Key) -> Object | None:
-        return copy.deepcopy(self.held.get(key))
+        return copy.deepcopy(self.objects.get(key))
 
 
 def release(version: int, name: str = "alice") -> Object:
-    made = to_release({"metadata": {"name": name, "namespace": "tenant-root"}, "spec": {}}, None, ReleaseSettings())
-    made["metadata"] |= {"resourceVersion": str(version), "managedFields": [{}]}
-    return made | {"status": STATUS}
+    obj = to_release({"metadata": {"name": name, "namespace": "tenant-root"}, "spec": {}}, None, ReleaseSettings())
+    obj["metadata"] |= {"resourceVersion": str(version), "managedFields": [{}]}
+    return obj | {"status": STATUS}
 
 
-def test_what_the_informer_saw_and_what_a_call_brought_are_found_by_version() -> None:
-    seen = Seen()
-    seen.held[Key("tenant-root", "tenant-alice")] = release(7)
-    releases = ReleaseCache(seen)
+def test_stored_and_recent_releases_are_found_by_version() -> None:
+    store = FakeStore()
+    store.objects[Key("tenant-root", "tenant-alice")] = release(7)
+    releases = ReleaseCache(store)
     releases.add(KEY, release(8))
     found = [releases.get(KEY, version) for version in ("7", "8", "9")]
     assert [each["metadata"]["resourceVersion"] if each else None for each in found] == ["7", "8", None]
 
 
-def test_a_put_starts_without_status_and_managed_fields() -> None:
-    seen = Seen()
-    seen.held[Key("tenant-root", "tenant-alice")] = release(7)
-    releases = ReleaseCache(seen)
+def test_cached_releases_have_no_status_and_managed_fields() -> None:
+    store = FakeStore()
+    store.objects[Key("tenant-root", "tenant-alice")] = release(7)
+    releases = ReleaseCache(store)
     releases.add(KEY, release(8))
     for version in ("7", "8"):
         found: Any = releases.get(KEY, version)
@@ -56,15 +56,15 @@ def test_a_put_starts_without_status_and_managed_fields() -> None:
         assert found["spec"] == release(7)["spec"]
 
 
-def test_only_recent_calls_are_remembered() -> None:
-    releases = ReleaseCache(Seen())
+def test_only_the_results_of_recent_calls_are_cached() -> None:
+    releases = ReleaseCache(FakeStore())
     for number in range(300):
         releases.add(Key("tenant-root", f"t{number}"), release(1, f"t{number}"))
     assert releases.get(Key("tenant-root", "t0"), "1") is None
     assert releases.get(Key("tenant-root", "t299"), "1") is not None
 
 
-def test_a_slim_release_shows_the_same_tenant() -> None:
+def test_a_trimmed_release_converts_to_the_same_tenant() -> None:
     whole = release(7)
     before = copy.deepcopy(whole)
     assert to_tenant(trim_release(whole)) == to_tenant(whole)
@@ -72,6 +72,6 @@ def test_a_slim_release_shows_the_same_tenant() -> None:
     assert whole == before
 
 
-def test_a_release_without_a_status_stays_as_it_is() -> None:
-    bare = {"metadata": {"name": "tenant-alice"}}
-    assert trim_release(bare) == bare
+def test_a_release_without_a_status_is_not_trimmed() -> None:
+    without_status = {"metadata": {"name": "tenant-alice"}}
+    assert trim_release(without_status) == without_status

@@ -17,16 +17,16 @@ from registry.tenant.types import tenant_resource
 ROOT_HOST = "example.org"
 
 
-def facts(namespace: str, name: str, /, **changes: Any) -> TenantSummary:
+def summary(namespace: str, name: str, /, **changes: Any) -> TenantSummary:
     changes.setdefault("namespace", workload_namespace(namespace, name))
     return TenantSummary(key=Key(namespace, name), **changes)
 
 
-ROOT = facts("tenant-root", "root")
-ALPHA = facts("tenant-root", "alpha", host="alpha.example")
-BETA = facts("tenant-alpha", "beta", gateway=True)
-GAMMA = facts("tenant-alpha-beta", "gamma", gateway=False)
-DELTA = facts("tenant-root", "delta")
+ROOT = summary("tenant-root", "root")
+ALPHA = summary("tenant-root", "alpha", host="alpha.example")
+BETA = summary("tenant-alpha", "beta", gateway=True)
+GAMMA = summary("tenant-alpha-beta", "gamma", gateway=False)
+DELTA = summary("tenant-root", "delta")
 ALL = [ROOT, ALPHA, BETA, GAMMA, DELTA]
 
 
@@ -34,24 +34,24 @@ def tree(*tenants: TenantSummary) -> TenantTree:
     return TenantTree(tenants or ALL, root_host=ROOT_HOST)
 
 
-def test_a_tenants_parent_owns_the_namespace_it_lives_in() -> None:
+def test_the_parent_of_a_tenant_owns_its_namespace() -> None:
     assert tree().ancestors(GAMMA) == (BETA, ALPHA, ROOT)
     assert tree().parent(ROOT) is None
 
 
-def test_children_are_those_that_live_in_the_namespace_by_name_and_the_root_is_not_its_own() -> None:
+def test_children_are_sorted_by_name_and_exclude_the_root() -> None:
     assert tree().children("tenant-root") == (ALPHA, DELTA)
     assert tree().children("nowhere") == ()
 
 
-def test_descendants_come_parent_first() -> None:
+def test_descendants_are_ordered_parents_first() -> None:
     assert tree().descendants(ROOT) == (ALPHA, BETA, GAMMA, DELTA)
 
 
-def test_parents_follow_from_namespaces_not_from_the_text_of_names() -> None:
+def test_parents_are_found_by_namespace_and_not_by_parsing_names() -> None:
     """R-050."""
-    odd = facts("tenant-root", "odd", namespace="somewhere-else", host="odd.example")
-    child = facts("somewhere-else", "kid", namespace="tenant-alpha-kid")
+    odd = summary("tenant-root", "odd", namespace="somewhere-else", host="odd.example")
+    child = summary("somewhere-else", "kid", namespace="tenant-alpha-kid")
     assert tree(*ALL, odd, child).ancestors(child) == (odd, ROOT)
     found = effective_host(tree(*ALL, odd, child), child)
     assert found is not None
@@ -61,10 +61,10 @@ def test_parents_follow_from_namespaces_not_from_the_text_of_names() -> None:
 @pytest.mark.parametrize(
     ("tenant", "value", "namespace"),
     [
-        pytest.param(ROOT, "example.org", "tenant-root", id="the root has the platform's"),
-        pytest.param(DELTA, "delta.example.org", "tenant-root", id="a name before the parent's"),
-        pytest.param(ALPHA, "alpha.example", "tenant-alpha", id="one of its own"),
-        pytest.param(GAMMA, "gamma.beta.alpha.example", "tenant-alpha", id="two below one of its own"),
+        pytest.param(ROOT, "example.org", "tenant-root", id="the domain of the platform for the root"),
+        pytest.param(DELTA, "delta.example.org", "tenant-root", id="the name before the parent's domain"),
+        pytest.param(ALPHA, "alpha.example", "tenant-alpha", id="its own domain"),
+        pytest.param(GAMMA, "gamma.beta.alpha.example", "tenant-alpha", id="two levels below a tenant with a domain"),
     ],
 )
 def test_the_effective_host(tenant: TenantSummary, value: str, namespace: str) -> None:
@@ -73,18 +73,18 @@ def test_the_effective_host(tenant: TenantSummary, value: str, namespace: str) -
     assert (found.value, found.namespace) == (value, namespace)
 
 
-def test_a_stored_host_counts_in_canonical_form() -> None:
-    odd = facts("tenant-root", "odd", host="Odd.Example.")
+def test_a_stored_host_is_used_in_canonical_form() -> None:
+    odd = summary("tenant-root", "odd", host="Odd.Example.")
     found = effective_host(tree(*ALL, odd), odd)
     assert found is not None
     assert found.value == "odd.example"
     assert tree(*ALL, odd).tenants_with_host("oDD.example") == (odd,)
 
 
-def test_a_tenant_outside_the_tree_has_no_host_unless_its_own() -> None:
-    orphan = facts("default", "x")
+def test_a_tenant_outside_the_tree_has_only_its_own_host() -> None:
+    orphan = summary("default", "x")
     assert effective_host(tree(*ALL, orphan), orphan) is None
-    assert effective_host(tree(), facts("default", "y", host="y.example")) is not None
+    assert effective_host(tree(), summary("default", "y", host="y.example")) is not None
 
 
 @pytest.mark.parametrize(
@@ -92,43 +92,43 @@ def test_a_tenant_outside_the_tree_has_no_host_unless_its_own() -> None:
     [
         pytest.param(BETA, "tenant-alpha-beta", id="its own"),
         pytest.param(GAMMA, "tenant-alpha-beta", id="false inherits like absent"),
-        pytest.param(ALPHA, "", id="nobody's"),
+        pytest.param(ALPHA, "", id="none"),
     ],
 )
-def test_the_effective_gateway_is_the_nearest(tenant: TenantSummary, namespace: str) -> None:
+def test_the_effective_gateway_is_that_of_the_nearest_ancestor(tenant: TenantSummary, namespace: str) -> None:
     found = effective_gateway(tree(), tenant)
     assert (found.value, found.namespace) == (bool(namespace), namespace)
 
 
-def test_a_walk_through_a_circle_ends() -> None:
-    one = facts("b", "one", namespace="a")
-    two = facts("a", "two", namespace="b")
-    circle = tree(one, two)
-    assert circle.ancestors(one) == (two,)
-    assert circle.descendants(one) == (two,)
-    assert effective_host(circle, one) is None
+def test_traversals_of_a_cycle_end() -> None:
+    one = summary("b", "one", namespace="a")
+    two = summary("a", "two", namespace="b")
+    cyclic_tree = tree(one, two)
+    assert cyclic_tree.ancestors(one) == (two,)
+    assert cyclic_tree.descendants(one) == (two,)
+    assert effective_host(cyclic_tree, one) is None
 
 
-def test_of_two_tenants_with_one_namespace_it_is_the_older_ones() -> None:
-    dashed = facts("tenant-root", "alpha-beta", created="2020-01-01T00:00:00Z")
-    newer = facts("tenant-alpha", "beta", created="2026-01-01T00:00:00Z")
+def test_the_older_of_two_tenants_owns_a_shared_namespace() -> None:
+    dashed = summary("tenant-root", "alpha-beta", created="2020-01-01T00:00:00Z")
+    newer = summary("tenant-alpha", "beta", created="2026-01-01T00:00:00Z")
     assert tree(ROOT, newer, dashed).by_namespace("tenant-alpha-beta") == dashed
 
 
-def test_a_changed_tree_is_what_a_write_would_lead_to() -> None:
-    moved = facts("tenant-root", "alpha", host="new.example")
+def test_a_changed_tree_is_the_tree_after_a_write() -> None:
+    moved = summary("tenant-root", "alpha", host="new.example")
     changed = ChangedTree(tree(), moved)
     found = effective_host(changed, GAMMA)
     assert found is not None
     assert found.value == "gamma.beta.new.example"
-    added = ChangedTree(tree(), facts("tenant-root", "beta"))
+    added = ChangedTree(tree(), summary("tenant-root", "beta"))
     assert [each.key.name for each in added.children("tenant-root")] == ["alpha", "beta", "delta"]
     assert [each.key.name for each in ChangedTree(tree(), ROOT).children("tenant-root")] == ["alpha", "delta"]
 
 
-def test_a_host_index_follows_a_change_down_to_the_last_descendant() -> None:
+def test_the_host_index_is_updated_for_all_descendants() -> None:
     index = tree()
-    index.put(facts("tenant-root", "alpha"))
+    index.put(summary("tenant-root", "alpha"))
     assert index.tenants_with_host("gamma.beta.alpha.example") == ()
     assert index.tenants_with_host("gamma.beta.alpha.example.org") == (GAMMA,)
     index.remove(ALPHA.key)
@@ -156,13 +156,13 @@ _STEPS = st.lists(
 
 
 @given(_STEPS)
-def test_the_host_index_agrees_with_the_function_after_any_changes(steps: list[tuple[Key, str | None]]) -> None:
+def test_the_host_index_agrees_with_effective_host_after_random_changes(steps: list[tuple[Key, str | None]]) -> None:
     index = TenantTree(root_host=ROOT_HOST)
     for key, host in steps:
         if host is None:
             index.remove(key)
         else:
-            index.put(facts(*key, host=host))
+            index.put(summary(*key, host=host))
     expected: dict[str, set[Key]] = {}
     for each in index:
         if found := effective_host(index, each):
@@ -174,42 +174,42 @@ def test_the_host_index_agrees_with_the_function_after_any_changes(steps: list[t
 
 
 @given(_STEPS)
-def test_children_are_in_order_after_any_changes(steps: list[tuple[Key, str | None]]) -> None:
+def test_children_are_sorted_after_random_changes(steps: list[tuple[Key, str | None]]) -> None:
     index = TenantTree()
     for key, host in steps:
         if host is None:
             index.remove(key)
         else:
-            # the same Tenant may come to be one that is nobody's child
-            index.put(facts(*key, **({"namespace": key.namespace} if host else {})))
+            # the same Tenant may become one without a parent
+            index.put(summary(*key, **({"namespace": key.namespace} if host else {})))
     for namespace in {key.namespace for key, _ in steps}:
-        held = (each for each in index if each.key.namespace == namespace != each.namespace)
-        assert index.children(namespace) == tuple(sorted(held, key=lambda each: each.key))
+        expected = (each for each in index if each.key.namespace == namespace != each.namespace)
+        assert index.children(namespace) == tuple(sorted(expected, key=lambda each: each.key))
 
 
-def test_one_of_very_many_siblings_finds_its_place_without_a_look_at_all_of_them(
+def test_adding_a_sibling_takes_logarithmic_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    index = tree(ROOT, *(facts("tenant-root", f"n{number:04}") for number in range(4096)))
-    looked: list[Key] = []
+    index = tree(ROOT, *(summary("tenant-root", f"n{number:04}") for number in range(4096)))
+    compared: list[Key] = []
 
     def counting(each: TenantSummary) -> Key:
-        looked.append(each.key)
+        compared.append(each.key)
         return each.key
 
     monkeypatch.setattr("registry.tenant.tree._by_key", counting)
-    index.put(facts("tenant-root", "n2048", host="n.example"))
-    new = facts("tenant-root", "n2048-and-a-half")
+    index.put(summary("tenant-root", "n2048", host="n.example"))
+    new = summary("tenant-root", "n2048-and-a-half")
     assert ChangedTree(index, new).children("tenant-root")[2049] == new
     index.put(new)
-    assert index.children("tenant-root")[2048:2050] == (facts("tenant-root", "n2048", host="n.example"), new)
-    assert 0 < len(looked) < 100
+    assert index.children("tenant-root")[2048:2050] == (summary("tenant-root", "n2048", host="n.example"), new)
+    assert 0 < len(compared) < 100
 
 
-def test_facts_are_read_from_a_tenant_stored_or_about_to_be() -> None:
+def test_a_stored_or_new_tenant_is_summarized() -> None:
     spec = {"host": "a.example", "gateway": False, "etcd": True, "resourceQuotas": {"cpu": 1}, "schedulingClass": "s"}
     new = {"metadata": {"namespace": "tenant-root", "name": "a"}, "spec": spec}
-    assert summarize(new) == facts(
+    assert summarize(new) == summary(
         "tenant-root",
         "a",
         host="a.example",
@@ -240,7 +240,7 @@ def test_facts_are_read_from_a_tenant_stored_or_about_to_be() -> None:
     )
 
 
-def test_a_watch_cache_keeps_the_tree_up_to_date() -> None:
+def test_events_of_a_watch_cache_update_the_tree() -> None:
     resource = tenant_resource()
     cache, index = WatchCache(resource), TenantTree(root_host=ROOT_HOST)
     cache.subscribe(index.on_event)

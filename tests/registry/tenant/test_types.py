@@ -25,7 +25,7 @@ def test_the_schema_of_a_tenant_is_structural() -> None:
         assert not isinstance(node.get("additionalProperties"), bool)
 
 
-def test_the_spec_has_the_defaults_of_the_issue_and_a_gateway_without_one() -> None:
+def test_the_spec_has_the_documented_defaults_and_none_for_gateway() -> None:
     properties = tenant_resource().properties["spec"]["properties"]
     assert {name: field["default"] for name, field in properties.items() if "default" in field} == {
         "host": "",
@@ -41,7 +41,7 @@ def test_the_spec_has_the_defaults_of_the_issue_and_a_gateway_without_one() -> N
     assert "nullable" not in properties["gateway"]
 
 
-def test_quotas_are_integers_or_text_and_conditions_a_map_by_type() -> None:
+def test_quotas_are_int_or_string_and_conditions_a_map_by_type() -> None:
     properties = tenant_resource().properties
     quotas = properties["spec"]["properties"]["resourceQuotas"]
     assert quotas["additionalProperties"] == {"x-kubernetes-int-or-string": True}
@@ -49,7 +49,7 @@ def test_quotas_are_integers_or_text_and_conditions_a_map_by_type() -> None:
     assert (conditions["x-kubernetes-list-type"], conditions["x-kubernetes-list-map-keys"]) == ("map", ["type"])
 
 
-def test_a_row_has_as_many_cells_as_columns_and_tells_what_is_in_effect() -> None:
+def test_a_table_row_has_a_cell_for_each_column_with_the_effective_values() -> None:
     resource = tenant_resource()
     shown = {
         "spec": {"host": "", "etcd": True},
@@ -104,7 +104,7 @@ def test_a_model_becomes_a_schema_without_references_and_nulls() -> None:
     }
 
 
-def test_a_union_that_has_no_structural_form_is_refused() -> None:
+def test_a_union_without_a_structural_form_is_rejected() -> None:
     class Model(BaseModel):
         field: int | list[str] = 0
 

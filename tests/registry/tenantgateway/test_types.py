@@ -1,4 +1,4 @@
-"""TenantGateway: what its models accept, and the CRD that is made of them."""
+"""TenantGateway: validation by its models, and the CRD that is generated from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from registry.tenantgateway.types import TenantGatewaySpec, tenantgateway_crd, t
 SPEC = tenantgateway_resource().properties["spec"]
 
 
-def test_a_spec_has_defaults() -> None:
+def test_omitted_fields_of_the_spec_get_defaults() -> None:
     spec: dict[str, Any] = {"apex": "example.org", "dns01": {"provider": "rfc2136", "rfc2136": {"nameserver": "x"}}}
     apply_defaults(SPEC, spec)
     assert spec == {
@@ -26,7 +26,7 @@ def test_a_spec_has_defaults() -> None:
 
 
 @pytest.mark.parametrize(
-    ("apex", "good"),
+    ("apex", "valid"),
     [
         pytest.param("example.org", True, id="a domain"),
         pytest.param("org", True, id="one label"),
@@ -40,18 +40,18 @@ def test_a_spec_has_defaults() -> None:
         pytest.param(".".join(["abcdefg"] * 32), False, id="too long"),
     ],
 )
-def test_the_apex_is_a_domain(apex: str, good: bool) -> None:
+def test_the_apex_is_a_domain(apex: str, valid: bool) -> None:
     """WIRE-GW-22, FACT-9."""
-    assert (not schema_errors(SPEC, {"apex": apex}, "spec")) is good
-    if good:
+    assert (not schema_errors(SPEC, {"apex": apex}, "spec")) is valid
+    if valid:
         assert TenantGatewaySpec(apex=apex).apex == apex
     else:
         with pytest.raises(ValidationError):
             TenantGatewaySpec(apex=apex)
 
 
-def test_any_issuer_may_be_named() -> None:
-    """R-147 and R-309 as issue 3 has them: acmeServers of the settings decides, so the CRD lists no names."""
+def test_any_issuer_name_is_accepted() -> None:
+    """R-147 and R-309 as changed by issue 3: the setting acmeServers decides, so the CRD does not list names."""
     assert "enum" not in SPEC["properties"]["issuerName"]
     assert not schema_errors(SPEC, {"apex": "example.org", "issuerName": "my-own-ca"}, "spec")
 
@@ -68,14 +68,14 @@ def test_any_issuer_may_be_named() -> None:
         pytest.param({"attachedNamespaces": "default"}, id="attachedNamespaces"),
     ],
 )
-def test_what_no_gateway_can_be_made_of_is_refused(spec: dict[str, Any]) -> None:
+def test_an_invalid_spec_is_rejected(spec: dict[str, Any]) -> None:
     whole = {"apex": "example.org", **spec}
     assert schema_errors(SPEC, whole, "spec")
     with pytest.raises(ValidationError):
         TenantGatewaySpec.model_validate(whole)
 
 
-def test_the_crd_is_what_the_embedded_host_serves() -> None:
+def test_the_crd_equals_the_resource_of_the_embedded_cluster() -> None:
     crd, resource = tenantgateway_crd(), tenantgateway_resource()
     version = crd["spec"]["versions"][0]
     properties = version["schema"]["openAPIV3Schema"]["properties"]
@@ -93,7 +93,7 @@ def test_the_schema_merges_lists_by_their_keys() -> None:
     assert status["listeners"]["x-kubernetes-list-map-keys"] == ["name"]
 
 
-def test_a_row_tells_whether_the_gateway_is_ready() -> None:
+def test_a_table_row_shows_whether_the_gateway_is_ready() -> None:
     status = {"conditions": [{"type": "Other", "status": "False"}, {"type": "Ready", "status": "True"}]}
     cells = tenantgateway_resource().cells
     assert cells({"spec": {"apex": "a.org", "certMode": "dns01"}, "status": status}) == ("a.org", "dns01", "True")
