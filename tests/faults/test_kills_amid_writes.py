@@ -143,7 +143,7 @@ def replica(kube: KubeCluster, tmp_path: Path) -> Iterator[Replica]:
 def test_what_a_replica_acknowledged_survives_it(kube: KubeCluster, replica: Replica, tmp_path: Path) -> None:
     seed, points = new_seed(), size(short=3, full=200)
     chance = random.Random(seed)
-    kubeconfig = replica.proxy.add_server("replica", tmp_path, watch=replica.watch)
+    kubeconfig = replica.proxy.add_server("replica", tmp_path, observer=replica.watch)
     storm = Storm(seed, [TenantKind()], writers=WRITERS)
     replica.start(kubeconfig)
     for _ in range(points):

@@ -1,5 +1,5 @@
-"""Client certificates and other credentials that are not good, straight at our server (WIRE-A2, WIRE-A4, WIRE-A10,
-WIRE-A21, WIRE-A24)."""
+"""Invalid client certificates and other invalid credentials at our own server (WIRE-A2, WIRE-A4, WIRE-A10, WIRE-A21,
+WIRE-A24)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.e2e.support.processes import Process, free_port, run_command, wait_un
 
 LIST = tenants_path(ROOT)
 ONE = tenants_path(ROOT, "root")
-# issued by a CA that no host has heard of, for the names that would matter
-NOBODY = make_ca("nobody")
+# a CA that no cluster trusts
+UNTRUSTED_CA = make_ca("untrusted")
 
 
 def response_unless(status: int, answer: Response) -> Response | None:
@@ -34,7 +34,7 @@ def response_unless(status: int, answer: Response) -> Response | None:
 
 
 def acceptable_cas(url: str) -> set[str]:
-    """The common names of the CAs that the handshake asks certificates of."""
+    """The common names of the CAs in the certificate request of the TLS handshake."""
     parts = urlsplit(url)
     assert parts.hostname is not None
     with socket.create_connection((parts.hostname, parts.port), timeout=30) as plain:
@@ -64,7 +64,7 @@ def assert_unauthorized(answer: Response) -> None:
 
 @pytest.mark.parametrize("name", ["admin", FRONT_PROXY])
 def test_a_certificate_of_an_unknown_ca_is_unauthorized(cluster: E2eCluster, tmp_path: Path, name: str) -> None:
-    tls = client_certificate_context(make_client(NOBODY, name, ["system:masters"]), tmp_path)
+    tls = client_certificate_context(make_client(UNTRUSTED_CA, name, ["system:masters"]), tmp_path)
     for path in (LIST, "/healthz", "/metrics"):
         assert_unauthorized(Client(cluster.direct_url, tls, {}).get(path))
     spoofed = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
@@ -72,7 +72,7 @@ def test_a_certificate_of_an_unknown_ca_is_unauthorized(cluster: E2eCluster, tmp
 
 
 def test_a_valid_token_takes_precedence_over_an_untrusted_certificate(kube: KubeCluster, tmp_path: Path) -> None:
-    tls = client_certificate_context(make_client(NOBODY, "admin", ["system:masters"]), tmp_path)
+    tls = client_certificate_context(make_client(UNTRUSTED_CA, "admin", ["system:masters"]), tmp_path)
     client = Client(kube.direct_url, tls, {"Authorization": f"Bearer {TOKEN}"})
     assert f'User "{TOKEN_USER}" cannot get' in client.get(ONE).expect(403)["message"]
 
@@ -120,7 +120,7 @@ def test_a_front_proxy_with_a_disallowed_name_is_unauthorized(kube: KubeCluster)
 
 
 def test_a_client_certificate_with_the_name_of_the_front_proxy_is_no_front_proxy(kube: KubeCluster) -> None:
-    """R-252: each CA counts for its own kind of caller only."""
+    """The client CA and the front-proxy CA are not interchangeable (R-252)."""
     status = kube.direct_client(FRONT_PROXY).get(ONE, headers=SPOOFED).expect(403)
     assert f'User "{FRONT_PROXY}" cannot get' in status["message"]
 
@@ -137,7 +137,7 @@ def test_a_client_ca_added_to_the_cluster_is_trusted_without_a_restart(
     bundle = kube.client().get(path).expect(200)["data"]["client-ca-file"]
     patch = {"data": {"client-ca-file": bundle + added.certificate.decode()}}
     kube.client().request("PATCH", path, patch, content_type="application/merge-patch+json").expect(200)
-    status = wait_until("the CA counts", lambda: response_unless(401, client.get(ONE))).expect(403)
+    status = wait_until("the CA is trusted", lambda: response_unless(401, client.get(ONE))).expect(403)
     assert f'User "{unique}" cannot get' in status["message"]
     assert unique in acceptable_cas(kube.direct_url)
 
@@ -169,14 +169,14 @@ def test_a_server_that_tolerates_lookup_failures_starts_and_is_not_ready(
     process, port = start_without_rights(kube, tmp_path, unique, "--authentication-tolerate-lookup-failure")
     client = Client(f"https://127.0.0.1:{port}", ssl._create_unverified_context(), {})
 
-    def alive() -> bool:
+    def is_alive() -> bool:
         try:
             return client.get("/livez").status == 200
         except OSError:
             return False
 
     try:
-        wait_until("it serves", alive, processes=[process])
+        wait_until("the server is serving", is_alive, processes=[process])
         answer = client.get("/readyz")
         assert answer.status == 500
         assert b"[-]informer-sync failed" in answer.content
@@ -187,7 +187,7 @@ def test_a_server_that_tolerates_lookup_failures_starts_and_is_not_ready(
 
 @pytest.fixture
 def audited(tmp_path: Path) -> Iterator[Path]:
-    """A data directory whose server writes its audit log into it, as long as the test runs."""
+    """The data directory of a server that writes an audit log beside it during the test."""
     data = tmp_path / "data"
     process = run_command(
         "standalone",
@@ -198,7 +198,7 @@ def audited(tmp_path: Path) -> Iterator[Path]:
         log=tmp_path / "log",
     )
     try:
-        wait_until("it serves", lambda: "Serving on" in process.log(), processes=[process])
+        wait_until("the server is serving", lambda: "Serving on" in process.log(), processes=[process])
         yield data
     finally:
         process.stop()
@@ -220,14 +220,14 @@ def test_the_audit_log_records_every_stage_and_rejected_callers(audited: Path, t
     assert "sesame" not in log.read_text()
     events = [json.loads(line) for line in log.read_text().splitlines()]
 
-    def told(request: str) -> list[tuple[str, int | None]]:
-        mine = [event for event in events if event["auditID"] == f"{unique}-{request}"]
-        return [(event["stage"], event.get("responseStatus", {}).get("code")) for event in mine]
+    def stages(request: str) -> list[tuple[str, int | None]]:
+        matching = [event for event in events if event["auditID"] == f"{unique}-{request}"]
+        return [(event["stage"], event.get("responseStatus", {}).get("code")) for event in matching]
 
-    assert told("list") == [("RequestReceived", None), ("ResponseComplete", 200)]
-    assert told("watch") == [("RequestReceived", None), ("ResponseStarted", 200), ("ResponseComplete", 200)]
-    assert told("anonymous") == [("RequestReceived", None), ("ResponseComplete", 403)]
-    assert told("token") == [("ResponseStarted", 401)]
+    assert stages("list") == [("RequestReceived", None), ("ResponseComplete", 200)]
+    assert stages("watch") == [("RequestReceived", None), ("ResponseStarted", 200), ("ResponseComplete", 200)]
+    assert stages("anonymous") == [("RequestReceived", None), ("ResponseComplete", 403)]
+    assert stages("token") == [("ResponseStarted", 401)]
     listed, refused, unknown = (
         [event for event in events if event["auditID"] == f"{unique}-{request}"][-1]
         for request in ("list", "anonymous", "token")
@@ -252,11 +252,11 @@ def test_failed_handshakes_are_counted(cluster: E2eCluster) -> None:
     name = "apiserver_tls_handshake_errors_total"
     client = cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
-    def counted() -> float:
+    def error_count() -> float:
         lines = client.get("/metrics").content.decode().splitlines()
         return next(float(line.split()[1]) for line in lines if line.startswith(f"{name} "))
 
-    before = counted()
+    before = error_count()
     parts = urlsplit(cluster.direct_url)
     assert parts.hostname is not None
     plain = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
@@ -264,4 +264,4 @@ def test_failed_handshakes_are_counted(cluster: E2eCluster) -> None:
     answer = plain.getresponse()
     assert (answer.status, answer.read()) == (400, b"Client sent an HTTP request to an HTTPS server.\n")
     plain.close()
-    wait_until("the failure is counted", lambda: counted() > before)
+    wait_until("the failure is counted", lambda: error_count() > before)

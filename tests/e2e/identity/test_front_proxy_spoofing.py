@@ -1,4 +1,4 @@
-"""Whose word counts: front-proxy headers, client certificates and tokens, straight at our server."""
+"""Front-proxy headers, client certificates, tokens and impersonation at our own server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONE = tenants_path(ROOT, "root")
 
 
 def response_status(client: Client, headers: list[tuple[str, str]]) -> int:
-    """The status of a request with exactly these headers, repeated ones too."""
+    """The status of a request with exactly these headers, which may repeat."""
     parts = urlsplit(client.url)
     assert parts.hostname is not None
     connection = http.client.HTTPSConnection(parts.hostname, parts.port, context=client.tls, timeout=30)
@@ -32,8 +32,8 @@ def response_status(client: Client, headers: list[tuple[str, str]]) -> int:
 
 def test_the_front_proxy_names_the_user(kube: KubeCluster) -> None:
     assert kube.front_proxy_client().get(ONE, headers=SPOOF).status == 200
-    status = kube.front_proxy_client().get(ONE, headers={"X-Remote-User": "nobody-in-particular"}).expect(403)
-    assert 'User "nobody-in-particular" cannot get' in status["message"]
+    status = kube.front_proxy_client().get(ONE, headers={"X-Remote-User": "some-user"}).expect(403)
+    assert 'User "some-user" cannot get' in status["message"]
 
 
 def test_each_group_has_a_header_of_its_own(kube: KubeCluster) -> None:
@@ -46,7 +46,7 @@ def test_each_group_has_a_header_of_its_own(kube: KubeCluster) -> None:
 
 
 def test_front_proxy_headers_without_a_certificate_are_unauthorized(kube: KubeCluster) -> None:
-    """R-252."""
+    """Only a client with a front-proxy certificate may name a user (R-252)."""
     assert kube.anonymous_client().get(ONE, headers=SPOOF).expect(401)["reason"] == "Unauthorized"
 
 
@@ -84,7 +84,7 @@ def test_a_client_certificate_of_the_cluster_is_accepted(kube: KubeCluster, uniq
 
 
 def test_impersonation_past_the_aggregator_is_forbidden(kube: KubeCluster) -> None:
-    """R-338."""
+    """Our server rejects impersonation headers; only kube-apiserver handles them (R-338)."""
     assert kube.direct_client().get(ONE, headers={"Impersonate-User": "somebody"}).expect(403)["reason"] == "Forbidden"
 
 
@@ -96,7 +96,7 @@ def test_kubectl_impersonates_on_both_clusters(cluster: E2eCluster, unique: str)
 
 
 def test_impersonation_requires_the_permission(cluster: E2eCluster, unique: str) -> None:
-    """R-338."""
+    """A user without the verb impersonate is rejected (R-338)."""
     refused = cluster.kubectl(
         "get", "tenants", "root", "-n", ROOT, "--as=admin", "--as-group=system:masters", as_user=unique, status=1
     )
@@ -105,6 +105,6 @@ def test_impersonation_requires_the_permission(cluster: E2eCluster, unique: str)
 
 @pytest.mark.parametrize("header", ["X-Remote-User", "X-Remote-Extra-Scopes", "X-Remote-Group"])
 def test_the_aggregator_replaces_front_proxy_headers_of_users(kube: KubeCluster, unique: str, header: str) -> None:
-    """R-252."""
+    """A user cannot send front-proxy headers through the aggregator (R-252)."""
     answer = kube.client(unique).get(ONE, headers={header: "system:masters"})
     assert unique in answer.expect(403)["message"]

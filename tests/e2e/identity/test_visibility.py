@@ -1,4 +1,4 @@
-"""Everybody may list and watch; what they see is what RBAC lets them get.
+"""Every user may list and watch, and sees the objects that RBAC allows them to get.
 
 R-327 to R-343, API-21 to API-27, ATTACK-04, ATTACK-05, ATTACK-15.
 """
@@ -36,18 +36,18 @@ from tests.random_rbac import random_rule
 
 
 def test_a_user_without_bindings_sees_nothing(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """R-337."""
+    """Lists are empty, not forbidden (R-337)."""
     create_child(tenants, tenants.create_with_namespace())
-    nobody = cluster.client(unique)
-    assert list_names(nobody, tenants_path()) == []
-    assert list_names(nobody, tenants_path(ROOT)) == []
-    assert list_names(nobody, NAMESPACES) == []
+    client = cluster.client(unique)
+    assert list_names(client, tenants_path()) == []
+    assert list_names(client, tenants_path(ROOT)) == []
+    assert list_names(client, NAMESPACES) == []
 
 
 def test_permission_to_get_tenants_shows_them_and_their_namespace(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """R-325, API-25."""
+    """The namespace is shown as a TenantNamespace (R-325, API-25)."""
     mine, other = tenants.create_with_namespace(), tenants.create_with_namespace()
     name = create_child(tenants, mine)
     create_child(tenants, other)
@@ -66,7 +66,7 @@ def test_permission_to_get_tenants_shows_them_and_their_namespace(
 def test_a_binding_to_unrelated_permissions_shows_nothing(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """API-23."""
+    """Other resources, other verbs and resource names do not count (API-23)."""
     mine = tenants.create_with_namespace()
     create_child(tenants, mine)
     access.create_role("empty", mine)
@@ -76,7 +76,7 @@ def test_a_binding_to_unrelated_permissions_shows_nothing(
     access.create_role("status", mine, {**GET_TENANTS, "resources": ["tenants/status"]})
     for role in ("empty", "pods", "listing", "named", "status"):
         access.bind(role, mine, user_subject(unique), role)
-    # what is granted last is seen last: by then the rest has been taken into account
+    # once the last binding is visible, all earlier ones have been processed
     second = tenants.create_with_namespace()
     access.bind(unique, second, user_subject(unique))
     wait_until_listed(cluster.client(unique), NAMESPACES, [second])
@@ -86,16 +86,16 @@ def test_a_binding_to_unrelated_permissions_shows_nothing(
 def test_bindings_of_groups_service_accounts_and_the_whole_cluster_apply(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """R-332, API-22."""
+    """Groups of the user and ClusterRoleBindings count, too (R-332, API-22)."""
     mine = tenants.create_with_namespace()
     name = create_child(tenants, mine)
     access.bind(f"{unique}-group", mine, group_subject(f"{unique}-g"))
     wait_until_listed(cluster.client(unique, [f"{unique}-g"]), tenants_path(), [name])
     access.bind(f"{unique}-all", "", user_subject(f"{unique}-all"))
-    everything = cluster.client(f"{unique}-all")
-    wait_until("all is seen", lambda: mine in list_names(everything, NAMESPACES), seconds=10)
-    assert list_names(everything, tenants_path()) == list_names(cluster.client(), tenants_path())
-    assert ROOT in list_names(everything, NAMESPACES)
+    reader = cluster.client(f"{unique}-all")
+    wait_until("all namespaces are visible", lambda: mine in list_names(reader, NAMESPACES), seconds=10)
+    assert list_names(reader, tenants_path()) == list_names(cluster.client(), tenants_path())
+    assert ROOT in list_names(reader, NAMESPACES)
 
 
 def test_permission_to_get_a_namespace_shows_it_without_its_tenants(
@@ -113,7 +113,7 @@ def test_permission_to_get_a_namespace_shows_it_without_its_tenants(
 def test_hidden_and_missing_objects_are_indistinguishable(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """R-327."""
+    """Neither status, body, selectors nor page metadata reveal a hidden object (R-327)."""
     hidden, mine = tenants.create_with_namespace(), tenants.create_with_namespace()
     name = create_child(tenants, hidden)
     own = create_child(tenants, mine)
@@ -121,9 +121,9 @@ def test_hidden_and_missing_objects_are_indistinguishable(
     client = cluster.client(unique)
     wait_until_listed(client, tenants_path(), [own])
     missing = "tenant-nowhere"
-    there, nowhere = client.get(f"{NAMESPACES}/{hidden}"), client.get(f"{NAMESPACES}/{missing}")
-    assert (there.status, nowhere.status) == (404, 404)
-    assert there.body.replace(hidden.encode(), b"X") == nowhere.body.replace(missing.encode(), b"X")
+    for_hidden, for_missing = client.get(f"{NAMESPACES}/{hidden}"), client.get(f"{NAMESPACES}/{missing}")
+    assert (for_hidden.status, for_missing.status) == (404, 404)
+    assert for_hidden.body.replace(hidden.encode(), b"X") == for_missing.body.replace(missing.encode(), b"X")
     refused = [client.get(tenants_path(hidden, each)) for each in (name, "nothere")]
     assert [each.status for each in refused] == [403, 403]
     assert refused[0].body.replace(name.encode(), b"X") == refused[1].body.replace(b"nothere", b"X")
@@ -155,7 +155,7 @@ def test_a_continue_token_of_another_user_shows_nothing_more(
 
 
 def test_limits_count_visible_objects(cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str) -> None:
-    """API-21."""
+    """limit and remainingItemCount do not reveal hidden objects (API-21)."""
     made = sorted(tenants.create_with_namespace() for _ in range(3))
     for namespace in made:
         access.bind(unique, namespace, user_subject(unique))
@@ -176,7 +176,7 @@ def test_deleting_a_collection_deletes_only_visible_objects(
     access.bind("deleting", mine, user_subject(unique), "deleting")
     client = cluster.client(unique)
     wait_until(
-        "the role counts",
+        "the role is in effect",
         lambda: client.request("DELETE", tenants_path(mine), query={"dryRun": "All"}).status == 200,
         seconds=10,
     )
@@ -187,30 +187,30 @@ def test_deleting_a_collection_deletes_only_visible_objects(
 def test_a_watch_adds_granted_objects_and_deletes_revoked_ones(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """API-24."""
+    """Within two seconds, with a bookmark after each event (API-24)."""
     mine = tenants.create_with_namespace()
     name = create_child(tenants, mine)
-    tenants.wait("it has settled", lambda: tenants.get(name, mine)["status"].get("conditions"))
+    tenants.wait("the tenant has conditions", lambda: tenants.get(name, mine)["status"].get("conditions"))
     client = cluster.client(unique)
     with open_watch(client, tenants_path()) as of_tenants, open_watch(client, NAMESPACES) as of_namespaces:
         started = time.monotonic()
         access.bind(unique, mine, user_subject(unique))
-        for frames, there in ((of_tenants, name), (of_namespaces, mine)):
+        for frames, expected in ((of_tenants, name), (of_namespaces, mine)):
             seen = WatchReader(frames)
-            added = seen.wait_for_event("ADDED", there)
+            added = seen.wait_for_event("ADDED", expected)
             assert added["metadata"]["resourceVersion"]
             seen.wait_for_bookmark()
         assert time.monotonic() - started < 2
-        # an event of what is seen is told as ever
+        # events of visible objects arrive as usual
         tenants.patch(name, {"metadata": {"labels": {"e2e": unique}}}, mine)
         assert WatchReader(of_tenants).wait_for_event("MODIFIED", name)["metadata"]["labels"] == {"e2e": unique}
         started = time.monotonic()
         access.delete(ROLEBINDINGS, unique, mine)
-        for frames, there in ((of_tenants, name), (of_namespaces, mine)):
+        for frames, expected in ((of_tenants, name), (of_namespaces, mine)):
             seen = WatchReader(frames)
-            gone = seen.wait_for_event("DELETED", there)
-            assert set(gone) == {"apiVersion", "kind", "metadata"}
-            assert set(gone["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
+            deleted = seen.wait_for_event("DELETED", expected)
+            assert set(deleted) == {"apiVersion", "kind", "metadata"}
+            assert set(deleted["metadata"]) <= {"name", "namespace", "uid", "resourceVersion"}
             seen.wait_for_bookmark()
         assert time.monotonic() - started < 2
     assert list_names(client, tenants_path()) == []
@@ -238,7 +238,7 @@ def test_a_changed_role_grants_or_revokes_visibility(
 def test_a_deleted_namespace_is_reported_whatever_is_deleted_first(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """API-24."""
+    """The binding and the namespace may be deleted in either order (API-24)."""
     mine = tenants.create_with_namespace()
     access.bind(unique, mine, user_subject(unique))
     client = cluster.client(unique)
@@ -266,8 +266,8 @@ def test_a_resumed_watch_reports_what_was_granted_and_revoked_meanwhile(
     wait_until_listed(client, NAMESPACES, [gained])
     with open_watch(client, NAMESPACES, version) as frames:
         seen = WatchReader(frames)
-        told = {(frame["type"], frame["object"]["metadata"]["name"]) for frame in (next(frames), next(frames))}
-        assert told == {("ADDED", gained), ("DELETED", lost)}
+        events = {(frame["type"], frame["object"]["metadata"]["name"]) for frame in (next(frames), next(frames))}
+        assert events == {("ADDED", gained), ("DELETED", lost)}
         assert int(seen.wait_for_bookmark()) >= int(version)
 
 
@@ -294,7 +294,7 @@ def test_a_watch_list_begins_with_the_visible_objects(
 def test_kubectl_shows_users_what_is_visible_to_them(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """R-326."""
+    """Tables of visible objects, and a rejected delete (R-326)."""
     mine = tenants.create_with_namespace()
     name = create_child(tenants, mine)
     access.bind(unique, mine, user_subject(unique))
@@ -309,14 +309,14 @@ def test_kubectl_shows_users_what_is_visible_to_them(
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_tenant_namespaces_cannot_be_written(cluster: E2eCluster, method: str) -> None:
-    """R-330."""
+    """TenantNamespaces are read-only (R-330)."""
     path = NAMESPACES if method == "POST" else f"{NAMESPACES}/{ROOT}"
     refused = cluster.client().request(method, path, manifest("x"), content_type="application/json")
     assert refused.expect(405)["reason"] == "MethodNotAllowed"
 
 
-def review(client: Client, who: str, groups: Sequence[str], namespace: str, **resource: str) -> bool:
-    """What the host says of `get`."""
+def may_get(client: Client, who: str, groups: Sequence[str], namespace: str, **resource: str) -> bool:
+    """The decision of the cluster on the verb `get`."""
     attributes = {"verb": "get", "namespace": namespace, **resource}
     spec = {"user": who, "groups": list(groups), "resourceAttributes": attributes}
     path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -327,15 +327,15 @@ def review(client: Client, who: str, groups: Sequence[str], namespace: str, **re
 def test_lists_agree_with_the_access_reviews_of_the_cluster(
     cluster: E2eCluster, tenants: Tenants, access: RbacObjects, unique: str
 ) -> None:
-    """Random roles and bindings: no difference between lists and reviews, place by place and user by user."""
+    """Random roles and bindings: for each namespace and user, lists and reviews agree."""
     rng = random.Random(11)
-    places = [tenants.create_with_namespace() for _ in range(6)]
-    children = {place: create_child(tenants, place) for place in places}
-    people = {f"{unique}a": [f"{unique}g"], f"{unique}b": [], f"{unique}c": [f"{unique}g", f"{unique}h"]}
-    subjects = [*(user_subject(name) for name in people), group_subject(f"{unique}g"), group_subject(f"{unique}h")]
+    namespaces = [tenants.create_with_namespace() for _ in range(6)]
+    children = {namespace: create_child(tenants, namespace) for namespace in namespaces}
+    users = {f"{unique}a": [f"{unique}g"], f"{unique}b": [], f"{unique}c": [f"{unique}g", f"{unique}h"]}
+    subjects = [*(user_subject(name) for name in users), group_subject(f"{unique}g"), group_subject(f"{unique}h")]
     for number in range(60):
-        name, namespace = f"{unique}-{number}", rng.choice([*places, *places, ""])
-        rules = [to_policy_rule(random_rule(rng, places)) for _ in range(rng.randint(0, 2))]
+        name, namespace = f"{unique}-{number}", rng.choice([*namespaces, *namespaces, ""])
+        rules = [to_policy_rule(random_rule(rng, namespaces)) for _ in range(rng.randint(0, 2))]
         kind = "Role" if namespace and rng.random() < 0.5 else "ClusterRole"
         path = ROLES if kind == "Role" else "clusterroles"
         access.create(path, {"metadata": {"name": name}, "rules": rules}, namespace if kind == "Role" else "")
@@ -346,17 +346,17 @@ def test_lists_agree_with_the_access_reviews_of_the_cluster(
         }
         access.create(ROLEBINDINGS if namespace else "clusterrolebindings", body, namespace)
     last = f"{unique}last"
-    access.bind("last", places[0], user_subject(last))
-    wait_until_listed(cluster.client(last), NAMESPACES, [places[0]])
-    admin, counted = cluster.client(), {True: 0, False: 0}
-    for name, groups in people.items():
+    access.bind("last", namespaces[0], user_subject(last))
+    wait_until_listed(cluster.client(last), NAMESPACES, [namespaces[0]])
+    admin, decisions = cluster.client(), {True: 0, False: 0}
+    for name, groups in users.items():
         groups = [*groups, "system:authenticated"]
         client = cluster.client(name, groups[:-1])
         shown, listed = set(list_names(client, NAMESPACES)), set(list_names(client, tenants_path()))
-        for place in places:
-            of_tenants = review(admin, name, groups, place, group="apps.cozystack.io", resource="tenants")
-            of_namespace = review(admin, name, groups, place, resource="namespaces", name=place)
-            assert (place in shown) == (of_tenants or of_namespace), (name, place)
-            assert (children[place] in listed) == of_tenants, (name, place)
-            counted[of_tenants] += 1
-    assert min(counted.values()) >= 3
+        for namespace in namespaces:
+            of_tenants = may_get(admin, name, groups, namespace, group="apps.cozystack.io", resource="tenants")
+            of_namespace = may_get(admin, name, groups, namespace, resource="namespaces", name=namespace)
+            assert (namespace in shown) == (of_tenants or of_namespace), (name, namespace)
+            assert (children[namespace] in listed) == of_tenants, (name, namespace)
+            decisions[of_tenants] += 1
+    assert min(decisions.values()) >= 3

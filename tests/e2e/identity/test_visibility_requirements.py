@@ -1,4 +1,4 @@
-"""What was asked of filtered lists, R-324 to R-343 and API-26, as far as no other test has it."""
+"""Requirements of filtered lists, R-324 to R-343 and API-26, that no other test covers."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ def list_names(cluster: E2eCluster, user: str) -> list[str]:
 def test_a_plain_list_is_forbidden_and_the_filtered_one_is_not(
     cluster: E2eCluster, tenants: Tenants, unique: str
 ) -> None:
-    """R-324, R-325: RBAC cannot show somebody the namespaces that are theirs."""
+    """RBAC alone cannot restrict a list to the namespaces that a user may see (R-324, R-325)."""
     mine = tenants.create_with_namespace()
     tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: list_names(cluster, unique) == [mine])
+    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [mine])
     refused = cluster.client(unique).get("/api/v1/namespaces").expect(403)
     wanted = 'cannot list resource "namespaces" in API group "" at the cluster scope'
     assert refused["message"] == f'namespaces is forbidden: User "{unique}" {wanted}'
 
 
 def test_kubectl_works_on_the_filtered_list(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """R-326: kubectl's table, YAML and watch of what is seen, without a right to list namespaces."""
+    """Table, YAML and watch work without permission to list namespaces (R-326)."""
     mine = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: list_names(cluster, unique) == [mine])
+    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [mine])
     table = cluster.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
     assert [line.split()[:2] for line in table] == [["NAME", "STATUS"], [mine, "Active"]]
     shown = yaml.safe_load(cluster.kubectl("get", "tenantnamespaces", "-o", "yaml", as_user=unique).stdout)
@@ -48,7 +48,7 @@ def test_kubectl_works_on_the_filtered_list(cluster: E2eCluster, tenants: Tenant
 
 @pytest.mark.parametrize("kind", ["labelSelector", "fieldSelector"])
 def test_selectors_never_show_hidden_namespaces(cluster: E2eCluster, tenants: Tenants, unique: str, kind: str) -> None:
-    """R-327, API-21: by the labels and fields of what is hidden, too."""
+    """Not even selectors for the labels and fields of hidden namespaces (R-327, API-21)."""
     mine, second, hidden = (
         tenants.create_with_namespace(),
         tenants.create_with_namespace(),
@@ -57,7 +57,7 @@ def test_selectors_never_show_hidden_namespaces(cluster: E2eCluster, tenants: Te
     for namespace in (mine, second):
         cluster.grant(unique, "cozy:tenant:view", namespace)
     own = sorted((mine, second))
-    wait_until("both are seen", lambda: list_names(cluster, unique) == own)
+    wait_until("both namespaces are visible", lambda: list_names(cluster, unique) == own)
     key = {"labelSelector": "kubernetes.io/metadata.name", "fieldSelector": "metadata.name"}[kind]
     expected = {
         f"{key}={mine}": [mine],
@@ -70,45 +70,45 @@ def test_selectors_never_show_hidden_namespaces(cluster: E2eCluster, tenants: Te
         expected |= {f"{key} in ({hidden},{mine})": [mine], f"{key} notin ({mine})": [second], f"!{key}": []}
         expected |= {f"tenant.cozystack.io/{hidden}": [], "tenant.cozystack.io/tenant-root": own}
     client = cluster.client(unique)
-    for selector, seen in expected.items():
+    for selector, visible in expected.items():
         items = client.get(NAMESPACES, query={kind: selector}).expect(200)["items"]
-        assert [each["metadata"]["name"] for each in items] == seen, selector
+        assert [each["metadata"]["name"] for each in items] == visible, selector
 
 
 def test_the_filtered_collection_cannot_be_deleted(cluster: E2eCluster) -> None:
-    """R-330: not even as a collection."""
+    """TenantNamespaces are read-only as a collection, too (R-330)."""
     assert cluster.client().request("DELETE", NAMESPACES).expect(405)["reason"] == "MethodNotAllowed"
 
 
 @pytest.mark.parametrize("selector", ["x in ()", "x notin ()"])
 @pytest.mark.parametrize("path", [NAMESPACES, tenants_path()])
 def test_a_selector_without_values_is_a_bad_request(cluster: E2eCluster, path: str, selector: str) -> None:
-    """R-334: one implementation of selectors is behind every list."""
+    """Every list uses the same parser of selectors (R-334)."""
     refused = cluster.client().get(path, query={"labelSelector": selector}).expect(400)
     assert refused["reason"] == "BadRequest"
 
 
 def test_a_filtered_list_sends_no_requests_to_the_cluster(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
-    """API-26: the peer lists all RoleBindings for each. How long a list takes is in docs/performance.md."""
+    """The peer lists all RoleBindings for each list (API-26). docs/performance.md has the duration of a list."""
     mine = tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", mine)
-    wait_until("it is seen", lambda: list_names(cluster, unique) == [mine])
+    wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [mine])
     lists, client = 100, direct_client(cluster)
     before = metric_value(client, "rest_client_requests_total")
     assert before > 0
     for _ in range(lists):
         assert list_names(cluster, unique) == [mine]
-    # what the process does by itself goes on meanwhile
+    # background requests of the process continue meanwhile
     assert metric_value(client, "rest_client_requests_total") - before < lists / 4
 
 
 def test_tenants_are_served_without_the_filtered_namespaces(kube: KubeCluster, tenants: Tenants) -> None:
-    """R-343: nothing depends on it."""
+    """The Tenant API does not depend on the APIService of TenantNamespaces (R-343)."""
     client, services = kube.client(), "/apis/apiregistration.k8s.io/v1/apiservices"
     service = client.get(f"{services}/{CORE_API_SERVICE}").expect(200)
     client.request("DELETE", f"{services}/{CORE_API_SERVICE}").expect(200)
     try:
-        wait_until("the view is gone", lambda: client.get(NAMESPACES).status == 404)
+        wait_until("TenantNamespaces are not served", lambda: client.get(NAMESPACES).status == 404)
         name = tenants.create()["metadata"]["name"]
         assert name in [item["metadata"]["name"] for item in client.get(tenants_path()).expect(200)["items"]]
         tenants.wait_until_settled(name)
@@ -116,4 +116,4 @@ def test_tenants_are_served_without_the_filtered_namespaces(kube: KubeCluster, t
         metadata = {"name": CORE_API_SERVICE, "labels": service["metadata"].get("labels", {})}
         body = {key: service[key] for key in ("apiVersion", "kind", "spec")}
         client.request("POST", services, {**body, "metadata": metadata}).expect(201)
-        wait_until("the view is back", lambda: client.get(NAMESPACES).status == 200)
+        wait_until("TenantNamespaces are served again", lambda: client.get(NAMESPACES).status == 200)

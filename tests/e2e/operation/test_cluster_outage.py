@@ -1,4 +1,4 @@
-"""The host goes away and comes back: reads go on, writes are refused, and no event is lost."""
+"""An outage of the cluster: reads continue, writes are rejected, and watches miss no event."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ pytestmark = pytest.mark.faults
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A second server, which reaches the host through a relay."""
+    """A second server, which reaches the cluster through a relay."""
 
     process: Process
     relay: Relay
     url: str
 
     def client(self, kube: KubeCluster, user: str = "") -> Client:
-        straight = kube.direct_client(user)
-        return Client(self.url, straight.tls, straight.headers)
+        direct = kube.direct_client(user)
+        return Client(self.url, direct.tls, direct.headers)
 
 
 @pytest.fixture
@@ -40,11 +40,11 @@ def replica(kube: KubeCluster, tmp_path: Path) -> Iterator[Replica]:
     kubeconfig.write_text(yaml.safe_dump(document))
     flags = [f"--kubeconfig={kubeconfig}", f"--secure-port={port}", "--bind-address=127.0.0.1", "--controllers=none"]
     process = run_command("serve", *flags, log=tmp_path / "replica.log")
-    made = Replica(process, relay, f"https://127.0.0.1:{port}")
+    started = Replica(process, relay, f"https://127.0.0.1:{port}")
     try:
-        client = made.client(kube)
+        client = started.client(kube)
         wait_until("the replica is ready", lambda: _is_ready(client), seconds=PATIENCE, processes=[process])
-        yield made
+        yield started
     finally:
         process.stop()
         relay.close()
@@ -62,28 +62,28 @@ def test_reads_continue_and_writes_fail_during_an_outage(
 ) -> None:
     kube.grant(unique, "cozy:tenant:admin", ROOT)
     name = tenants.create()["metadata"]["name"]
-    admin, ordinary = replica.client(kube), replica.client(kube, unique)
+    admin, user = replica.client(kube), replica.client(kube, unique)
     path = tenants_path(ROOT, name)
-    wait_until("the replica has the tenant", lambda: ordinary.get(path).status == 200, seconds=PATIENCE)
+    wait_until("the replica has the tenant", lambda: user.get(path).status == 200, seconds=PATIENCE)
     replica.relay.disconnect()
-    wait_until("reads come with a warning", lambda: admin.get(path).warnings, seconds=PATIENCE)
-    for client in (admin, ordinary):
+    wait_until("reads have a warning", lambda: admin.get(path).warnings, seconds=PATIENCE)
+    for client in (admin, user):
         answer = client.get(path)
         assert answer.expect(200)["metadata"]["name"] == name
         assert answer.warnings
     refused = admin.request("POST", tenants_path(ROOT), manifest(tenants.new_name()))
     assert refused.expect(503)["reason"] == "ServiceUnavailable"
     assert admin.get("/livez").status == 200
-    # what discovery did not answer, garbage collection and namespace deletion would stop for (WIRE-C10)
+    # without discovery, garbage collection and namespace deletion would stop (WIRE-C10)
     assert admin.get(GROUP_VERSION).expect(200)["resources"]
     replica.relay.reconnect()
     fresh = manifest(tenants.new_name())
     wait_until(
-        "writes pass again",
+        "writes succeed again",
         lambda: admin.request("POST", tenants_path(ROOT), fresh, query={"dryRun": "All"}).status == 201,
         seconds=PATIENCE,
     )
-    wait_until("reads come without a warning", lambda: not admin.get(path).warnings, seconds=PATIENCE)
+    wait_until("reads have no warning", lambda: not admin.get(path).warnings, seconds=PATIENCE)
 
 
 def test_a_watch_survives_an_outage_without_missing_events(

@@ -1,4 +1,4 @@
-"""SIGKILL amid writes on the embedded host: what was acknowledged is there, versions go on, and watches resume."""
+"""SIGKILL during writes on the embedded cluster: acknowledged writes survive, versions increase, watches resume."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ MERGE = "application/merge-patch+json"
 
 @dataclass(slots=True)
 class Acknowledged:
-    """What a writer was told: the last version and annotation of each object, and what is gone."""
+    """The acknowledged writes of a writer: last version and annotation of each object, and deleted objects."""
 
     versions: dict[str, int] = field(default_factory=dict)
     rounds: dict[str, str] = field(default_factory=dict)
     deleted: set[str] = field(default_factory=set)
-    # the one request whose answer never came may have been carried out or not
-    open: str = ""
+    # the object of the request without a response, which may or may not have been executed
+    pending: str = ""
 
     @property
     def count(self) -> int:
         return len(self.versions) + len(self.deleted)
 
 
-def write(client: Client, number: int, told: Acknowledged) -> None:
-    """Create, change and delete Tenants and ConfigMaps until the server is gone."""
+def write(client: Client, number: int, acknowledged: Acknowledged) -> None:
+    """Creates, changes and deletes Tenants and ConfigMaps until the server is killed."""
     try:
-        turn = 0
+        iteration = 0
         while True:
-            name = f"w{number}x{turn}"
-            path = tenants_path(ROOT) if turn % 2 else f"/api/v1/namespaces/{ROOT}/configmaps"
-            body = manifest(name) if turn % 2 else {"metadata": {"name": name}}
-            told.open = name
-            _record(told, client.request("POST", path, body).expect(201))
-            change = {"metadata": {"annotations": {"round": str(turn)}}}
-            _record(told, client.request("PATCH", f"{path}/{name}", change, content_type=MERGE).expect(200))
-            told.rounds[name] = str(turn)
-            if turn % 4 == 2:
+            name = f"w{number}x{iteration}"
+            path = tenants_path(ROOT) if iteration % 2 else f"/api/v1/namespaces/{ROOT}/configmaps"
+            body = manifest(name) if iteration % 2 else {"metadata": {"name": name}}
+            acknowledged.pending = name
+            _record(acknowledged, client.request("POST", path, body).expect(201))
+            change = {"metadata": {"annotations": {"round": str(iteration)}}}
+            _record(acknowledged, client.request("PATCH", f"{path}/{name}", change, content_type=MERGE).expect(200))
+            acknowledged.rounds[name] = str(iteration)
+            if iteration % 4 == 2:
                 client.request("DELETE", f"{path}/{name}").expect(200)
-                told.deleted.add(name)
-                del told.versions[name], told.rounds[name]
-            turn += 1
+                acknowledged.deleted.add(name)
+                del acknowledged.versions[name], acknowledged.rounds[name]
+            iteration += 1
     except (OSError, EOFError):
         return
 
 
-def _record(told: Acknowledged, obj: dict[str, Any]) -> None:
-    told.versions[obj["metadata"]["name"]] = int(obj["metadata"]["resourceVersion"])
+def _record(acknowledged: Acknowledged, obj: dict[str, Any]) -> None:
+    acknowledged.versions[obj["metadata"]["name"]] = int(obj["metadata"]["resourceVersion"])
 
 
 def list_all(client: Client) -> dict[str, dict[str, Any]]:
@@ -76,28 +76,28 @@ def check_integrity(path: Path) -> str:
 
 @pytest.mark.parametrize("least", [5, 60])
 def test_acknowledged_writes_survive_a_kill_and_versions_increase(own_embedded: EmbeddedCluster, least: int) -> None:
-    told = [Acknowledged() for _ in range(WRITERS)]
-    writers = [threading.Thread(target=write, args=(own_embedded.client(), n, told[n])) for n in range(WRITERS)]
+    acknowledged = [Acknowledged() for _ in range(WRITERS)]
+    writers = [threading.Thread(target=write, args=(own_embedded.client(), n, acknowledged[n])) for n in range(WRITERS)]
     for writer in writers:
         writer.start()
-    wait_until("writes are acknowledged", lambda: sum(each.count for each in told) >= least)
+    wait_until("writes are acknowledged", lambda: sum(each.count for each in acknowledged) >= least)
     own_embedded.server.kill()
     for writer in writers:
         writer.join(timeout=60)
     assert check_integrity(own_embedded.data / "host.db") == "ok"
     own_embedded.start()
     found = list_all(own_embedded.client())
-    for each in told:
+    for each in acknowledged:
         for name, version in each.versions.items():
-            if name == each.open and name not in found:
-                # its deletion was on its way
+            if name == each.pending and name not in found:
+                # its deletion had been requested
                 continue
             metadata = found[name]["metadata"]
             assert int(metadata["resourceVersion"]) >= version
             if name in each.rounds:
                 assert metadata["annotations"]["round"] == each.rounds[name]
         assert not each.deleted & found.keys()
-    last = max(version for each in told for version in each.versions.values())
+    last = max(version for each in acknowledged for version in each.versions.values())
     made = own_embedded.client().request(
         "POST", f"/api/v1/namespaces/{ROOT}/configmaps", {"metadata": {"name": "after"}}
     )
@@ -123,7 +123,7 @@ def test_a_watch_resumes_after_a_kill_or_is_expired(own_embedded: EmbeddedCluste
 
 
 def _watch_events(client: Client, path: str, version: str) -> list[tuple[str, int]]:
-    """Name, and code if it is an error, of each event since a version."""
+    """The events since a resource version: the name of each object, and the code of an error."""
     query = {"watch": "true", "resourceVersion": version, "timeoutSeconds": "1"}
     with client.stream(path, query=query) as frames:
         objects = [frame["object"] for frame in frames]
@@ -148,14 +148,14 @@ def test_a_paginated_list_continues_after_a_kill_or_is_expired(own_embedded: Emb
 
 def test_acknowledged_writes_survive_repeated_kills(own_embedded: EmbeddedCluster) -> None:
     acknowledged: set[str] = set()
-    for turn in range(3):
-        told = Acknowledged()
-        writer = threading.Thread(target=write, args=(own_embedded.client(), turn, told))
+    for iteration in range(3):
+        latest = Acknowledged()
+        writer = threading.Thread(target=write, args=(own_embedded.client(), iteration, latest))
         writer.start()
-        wait_until("writes are acknowledged", lambda told=told: told.count >= 3)  # type: ignore[misc]
+        wait_until("writes are acknowledged", lambda latest=latest: latest.count >= 3)  # type: ignore[misc]
         own_embedded.server.kill()
         writer.join(timeout=60)
-        acknowledged |= told.rounds.keys() - {told.open}
+        acknowledged |= latest.rounds.keys() - {latest.pending}
         own_embedded.start()
         assert acknowledged <= list_all(own_embedded.client()).keys()
     assert own_embedded.stop() == 0

@@ -1,4 +1,4 @@
-"""A disk that is full: writes fail with a 503, what was acknowledged stays, and all is well once there is room."""
+"""A full disk: writes fail with a 503, acknowledged writes survive, and writes succeed once there is space again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def own_embedded(tmp_path: Path) -> Iterator[EmbeddedCluster]:
 
 
 def limit_file_size(cluster: EmbeddedCluster, size: int) -> None:
-    """How large a file the server may write; the system answers more like a full disk."""
+    """Limits the file size of the server; the kernel fails larger writes as on a full disk."""
     hard = resource.RLIM_INFINITY
     resource.prlimit(cluster.server.pid, resource.RLIMIT_FSIZE, (size, hard))
 

@@ -1,4 +1,4 @@
-"""Health, metrics and the request timeout, as probes and scrapers meet them (WIRE-J53, WIRE-J55)."""
+"""Health endpoints, metrics, request timeouts and audit IDs (WIRE-J53, WIRE-J55)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOOKS = (
     "poststarthook/generic-apiserver-start-informers",
 )
 
-# by which dashboards and alerts for Kubernetes know them
+# the metric names that dashboards and alerts for Kubernetes use
 NAMES = (
     "apiserver_request_total{",
     "apiserver_request_duration_seconds_bucket{",
@@ -39,7 +39,7 @@ NAMES = (
 
 
 def direct_client(cluster: E2eCluster) -> Client:
-    """Straight to our server: behind an aggregator these paths are the aggregator's own."""
+    """A client for our own server, since an aggregator serves these paths itself."""
     return cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
 
 
@@ -69,7 +69,7 @@ def test_other_paths_need_credentials(cluster: E2eCluster) -> None:
 def test_metrics_have_kubernetes_names(cluster: E2eCluster, unique: str) -> None:
     client = direct_client(cluster)
     client.get(tenants_path(ROOT)).expect(200)
-    # over at once: the version is long gone
+    # this watch ends immediately, because the version is expired
     assert client.get(tenants_path(ROOT), query={"watch": "true", "resourceVersion": "1"}).status == 200
     client.request("POST", tenants_path(ROOT), manifest(unique), query={"dryRun": "All"}).expect(201)
     answer = client.get("/metrics")

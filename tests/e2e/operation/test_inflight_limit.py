@@ -1,4 +1,4 @@
-"""More requests than --max-requests-inflight: 429 with Retry-After, until there is room again."""
+"""Requests over --max-requests-inflight get a 429 with Retry-After until others have finished."""
 
 from __future__ import annotations
 
@@ -18,59 +18,61 @@ LIMIT = 2
 
 @pytest.fixture
 def limited(tmp_path: Path) -> Iterator[EmbeddedCluster]:
-    """A host of the test's own with very little room."""
-    made = EmbeddedCluster(tmp_path)
-    made.stop()
-    flags = [f"--data-dir={made.data}", "--bind-address=127.0.0.1", f"--secure-port={made.port}"]
-    made.server = run_command("standalone", *flags, f"--max-requests-inflight={LIMIT}", log=tmp_path / "limited.log")
+    """An embedded cluster with a very low limit."""
+    started = EmbeddedCluster(tmp_path)
+    started.stop()
+    flags = [f"--data-dir={started.data}", "--bind-address=127.0.0.1", f"--secure-port={started.port}"]
+    started.server = run_command("standalone", *flags, f"--max-requests-inflight={LIMIT}", log=tmp_path / "limited.log")
     try:
-        wait_until("it serves", lambda: "Serving on" in made.server.log(), processes=[made.server])
-        yield made
+        wait_until("the server is serving", lambda: "Serving on" in started.server.log(), processes=[started.server])
+        yield started
     finally:
-        made.server.stop()
+        started.server.stop()
 
 
 def begin_write(connection: RawTls) -> None:
-    """A write whose body does not come."""
+    """Starts a write without sending its body."""
     fields = {"Content-Type": "application/json", "Content-Length": "2", "Expect": "100-continue"}
     connection.send_request_head("POST", tenants_path(ROOT), fields)
     assert connection.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
 
 
 @pytest.fixture
-def slow(limited: EmbeddedCluster) -> Client:
-    """A user who may do everything in the root namespace, and is no cluster admin."""
+def limited_client(limited: EmbeddedCluster) -> Client:
+    """A client of a user who may do everything in the root namespace and is not exempt as a cluster administrator."""
     limited.grant("slow", "cluster-admin", ROOT)
     return limited.client("slow")
 
 
-def test_requests_over_the_limit_are_rejected_with_retry_after(limited: EmbeddedCluster, slow: Client) -> None:
-    version = slow.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
+def test_requests_over_the_limit_are_rejected_with_retry_after(
+    limited: EmbeddedCluster, limited_client: Client
+) -> None:
+    version = limited_client.get(tenants_path(ROOT)).expect(200)["metadata"]["resourceVersion"]
     with ExitStack() as stack:
         # watches are not counted
         for _ in range(2 * LIMIT):
-            watch = stack.enter_context(RawTls(slow))
+            watch = stack.enter_context(RawTls(limited_client))
             watch.send_request_head("GET", f"{tenants_path(ROOT)}?watch=true&resourceVersion={version}")
             assert watch.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 200")
-        held = [stack.enter_context(RawTls(slow)) for _ in range(LIMIT)]
-        for each in held:
+        unfinished = [stack.enter_context(RawTls(limited_client)) for _ in range(LIMIT)]
+        for each in unfinished:
             begin_write(each)
-        refused = slow.get(tenants_path(ROOT))
+        refused = limited_client.get(tenants_path(ROOT))
         status = refused.expect(429)
         assert (status["reason"], status["details"]["retryAfterSeconds"]) == ("TooManyRequests", 1)
         assert refused.headers["Retry-After"] == "1"
-        # who repairs things, and probes, are let in
+        # cluster administrators and probes are exempt
         assert limited.client().get(tenants_path(ROOT)).status == 200
-        assert slow.get("/livez").status == 200
-        held[0].send(b"{}")
-        assert held[0].read_until(b"}\n").startswith(b"HTTP/1.1 422")
-        assert slow.get(tenants_path(ROOT)).status == 200
+        assert limited_client.get("/livez").status == 200
+        unfinished[0].send(b"{}")
+        assert unfinished[0].read_until(b"}\n").startswith(b"HTTP/1.1 422")
+        assert limited_client.get(tenants_path(ROOT)).status == 200
 
 
-def test_aborted_requests_free_their_slots(limited: EmbeddedCluster, slow: Client) -> None:
+def test_aborted_requests_free_their_slots(limited: EmbeddedCluster, limited_client: Client) -> None:
     with ExitStack() as stack:
         for _ in range(LIMIT):
-            begin_write(stack.enter_context(RawTls(slow)))
-        assert slow.get(tenants_path(ROOT)).status == 429
-    wait_until("there is room", lambda: slow.get(tenants_path(ROOT)).status == 200)
+            begin_write(stack.enter_context(RawTls(limited_client)))
+        assert limited_client.get(tenants_path(ROOT)).status == 429
+    wait_until("there is a free slot", lambda: limited_client.get(tenants_path(ROOT)).status == 200)
     assert "Traceback" not in limited.server.log()

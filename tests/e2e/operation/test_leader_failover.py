@@ -1,5 +1,7 @@
-"""Two replicas on a real kube-apiserver: when the leader dies, freezes or is cut off, the other one takes over in time,
-and nothing that the old one writes lands after the new one's first write."""
+"""Leader election of two replicas: when the leader is killed, frozen or cut off, the other one takes over in time.
+
+No write of the old leader succeeds after the first write of the new one.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +22,23 @@ from tests.e2e.support.recording_proxy import ForwardedRequest, RecordingProxy
 
 pytestmark = pytest.mark.faults
 
-# lease duration and the longest wait between two tries to have it, by the rules of client-go
+# the lease duration plus the longest retry interval of client-go
 TAKEOVER_SECONDS = 20.0
 FROZEN_SECONDS = 20.0
-# after the fault is mended: as long as the old leader may take to notice that it leads no more
+# after the recovery: the time in which the old leader must notice that it no longer leads
 AFTERMATH_SECONDS = 4.0
 MERGE = "application/merge-patch+json"
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two replicas by name, and the proxy that they reach the host through."""
+    """Two replicas by name, and the proxy through which they reach the cluster."""
 
     replicas: dict[str, Process]
     proxy: RecordingProxy
 
     def leader(self) -> str:
-        """Who wrote last; empty if nobody did."""
+        """The replica of the last write, empty if there was none."""
         writes = self.proxy.writes()
         return writes[-1].server if writes else ""
 
@@ -46,7 +48,7 @@ class Pair:
 
 @pytest.fixture
 def pair(kube: KubeCluster, tmp_path: Path) -> Iterator[Pair]:
-    """The session's own server makes room: it gives the lease back when it ends."""
+    """Two replicas; the server of the session is stopped meanwhile and releases its lease."""
     kube.server.stop()
     proxy = RecordingProxy(kube.url, kube.account)
     replicas: dict[str, Process] = {}
@@ -57,7 +59,7 @@ def pair(kube: KubeCluster, tmp_path: Path) -> Iterator[Pair]:
         yield Pair(replicas, proxy)
     finally:
         for process in replicas.values():
-            # whoever leads gives the lease back; one that was frozen has to wake up for that
+            # the leader releases its lease when it stops, for which a frozen one must be resumed
             if not process.ended:
                 process.signal(signal.SIGCONT)
             process.stop()
@@ -65,27 +67,27 @@ def pair(kube: KubeCluster, tmp_path: Path) -> Iterator[Pair]:
         kube.restart()
 
 
-class Disturber:
-    """Always leaves the leader something to write: the label of a Namespace that is not as it should be."""
+class NamespaceLabelEditor:
+    """Keeps changing a label of a Namespace, so that the leader always has something to write."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Disturber:
+    def __enter__(self) -> NamespaceLabelEditor:
         self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._over.set()
+        self._stopped.set()
         self._thread.join(timeout=30)
 
     def _run(self) -> None:
         for number in count():
             body = {"metadata": {"labels": {"namespace.cozystack.io/host": f"n{number}.example.org"}}}
             self._client.request("PATCH", f"/api/v1/namespaces/{ROOT}", body, content_type=MERGE)
-            if self._over.wait(0.02):
+            if self._stopped.wait(0.02):
                 return
 
 
@@ -98,11 +100,11 @@ def freeze(pair: Pair, leader: str) -> Callable[[], None]:
     process, since = pair.replicas[leader], time.monotonic()
     process.signal(signal.SIGSTOP)
 
-    def thaw() -> None:
+    def resume() -> None:
         time.sleep(max(0.0, since + FROZEN_SECONDS - time.monotonic()))
         process.signal(signal.SIGCONT)
 
-    return thaw
+    return resume
 
 
 def cut_off(pair: Pair, leader: str) -> Callable[[], None]:
@@ -111,7 +113,7 @@ def cut_off(pair: Pair, leader: str) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "disrupt",
     [
         pytest.param(kill, id="killed"),
         pytest.param(freeze, id="frozen"),
@@ -119,16 +121,16 @@ def cut_off(pair: Pair, leader: str) -> Callable[[], None]:
     ],
 )
 def test_the_other_replica_takes_over(
-    kube: KubeCluster, pair: Pair, fault: Callable[[Pair, str], Callable[[], None]]
+    kube: KubeCluster, pair: Pair, disrupt: Callable[[Pair, str], Callable[[], None]]
 ) -> None:
-    with Disturber(kube.client()):
+    with NamespaceLabelEditor(kube.client()):
         wait_until("a replica leads", lambda: len(pair.proxy.writes()) > 5, seconds=PATIENCE)
         leader = pair.leader()
         [other] = pair.replicas.keys() - {leader}
         assert pair.first_write(other) is None
         wait_until("the other replica is ready", lambda: _has_requested_the_lease(pair, other), seconds=PATIENCE)
         began = time.monotonic()
-        mend = fault(pair, leader)
+        recover = disrupt(pair, leader)
         first = wait_until(
             "the other replica writes",
             lambda: pair.first_write(other),
@@ -137,7 +139,7 @@ def test_the_other_replica_takes_over(
         )
         print(f"took over after {first.at - began:.1f} s")
         assert first.at - began <= TAKEOVER_SECONDS
-        mend()
+        recover()
         time.sleep(AFTERMATH_SECONDS)
         late = [each for each in pair.proxy.writes(leader) if each.at > first.at]
         assert late == []

@@ -1,5 +1,7 @@
-"""The process is killed at the n-th request to its host while 200 Tenants converge, or 40 on a real kube-apiserver: its
-successors finish the work."""
+"""The process is killed at its n-th request to the cluster while 200 Tenants converge, or 40 on a real kube-apiserver.
+
+Its successors finish the work.
+"""
 
 from __future__ import annotations
 
@@ -20,22 +22,22 @@ from tests.e2e.support.processes import wait_until
 pytestmark = pytest.mark.faults
 
 RELEASES = f"{GROUP}/helmreleases"
-PATIENCE = 50.0
+TIMEOUT = 50.0
 FINALIZER = "apps.cozystack.io/tenant"
 
 
 @pytest.fixture(params=["embedded", "kube"])
 def testbed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KillTestbed]:
     if request.param == "embedded":
-        made: KillTestbed = EmbeddedKillTestbed(tmp_path)
+        created: KillTestbed = EmbeddedKillTestbed(tmp_path)
     else:
-        made = KubeKillTestbed(tmp_path, *request.getfixturevalue("control_plane_files"))
-    yield made
-    made.stop()
+        created = KubeKillTestbed(tmp_path, *request.getfixturevalue("control_plane_files"))
+    yield created
+    created.stop()
 
 
-class Growth:
-    """Makes the Tenants: parents as soon as the root's Namespace is there, children as soon as their parent's is."""
+class TenantCreator:
+    """Creates each Tenant as soon as the Namespace of its parent exists."""
 
     def __init__(self, testbed: KillTestbed) -> None:
         self._testbed = testbed
@@ -44,10 +46,10 @@ class Growth:
         self._waiting: dict[str, list[str]] = {ROOT: parents}
         self._waiting |= {f"tenant-{parent}": children for parent in parents}
 
-    def go_on(self) -> bool:
-        """Whether all are made."""
-        there = {each["metadata"]["name"] for each in self._testbed.list("/api/v1/namespaces")}
-        for namespace in [each for each in self._waiting if each in there]:
+    def create_ready(self) -> bool:
+        """Creates the Tenants whose parent has a Namespace; returns whether all have been created."""
+        existing = {each["metadata"]["name"] for each in self._testbed.list("/api/v1/namespaces")}
+        for namespace in [each for each in self._waiting if each in existing]:
             for name in self._waiting.pop(namespace):
                 self._testbed.create_tenant(name, namespace)
         return not self._waiting
@@ -62,7 +64,7 @@ def is_settled(testbed: KillTestbed) -> bool:
 
 
 def expected_namespaces(size: WorkloadSize) -> dict[str, str]:
-    """Of every Tenant but the root, the namespace and its domain."""
+    """The namespace of every Tenant except the root, with its host."""
     parents = {f"tenant-p{number}": f"p{number}.example.org" for number in range(size.parents)}
     children = {
         f"{parent}-c{number}": f"c{number}.{host}"
@@ -73,16 +75,16 @@ def expected_namespaces(size: WorkloadSize) -> dict[str, str]:
 
 
 def assert_converged(testbed: KillTestbed) -> None:
-    """Everything is there, once."""
+    """Asserts that every expected object exists exactly once."""
     uids = {
         (each["metadata"]["namespace"], each["metadata"]["name"]): each["metadata"]["uid"]
         for each in testbed.list(RELEASES)
     }
     tenants = [each for each in testbed.list("/api/v1/namespaces") if each["metadata"]["name"].startswith("tenant-")]
-    held = {each["metadata"]["name"]: each["metadata"] for each in tenants}
-    hosts = {name: each["labels"]["namespace.cozystack.io/host"] for name, each in held.items() if name != ROOT}
+    namespaces = {each["metadata"]["name"]: each["metadata"] for each in tenants}
+    hosts = {name: each["labels"]["namespace.cozystack.io/host"] for name, each in namespaces.items() if name != ROOT}
     assert hosts == expected_namespaces(testbed.size)
-    for name, metadata in held.items():
+    for name, metadata in namespaces.items():
         if name == ROOT:
             continue
         home, _, tenant = metadata["annotations"]["apps.cozystack.io/tenant"].partition("/")
@@ -97,7 +99,7 @@ def assert_converged(testbed: KillTestbed) -> None:
         ("/api/v1/secrets", 1),
     ):
         counts = Counter(obj["metadata"]["namespace"] for obj in testbed.list(path) if _is_ours(obj))
-        assert counts == dict.fromkeys(held, each)
+        assert counts == dict.fromkeys(namespaces, each)
 
 
 def _is_ours(obj: dict[str, Any]) -> bool:
@@ -105,26 +107,27 @@ def _is_ours(obj: dict[str, Any]) -> bool:
 
 
 def delete_all(testbed: KillTestbed) -> bool:
-    """Whether all are gone; each parent is told to go once."""
-    left = [each for each in testbed.list(RELEASES) if each["metadata"]["name"] != "tenant-root"]
-    for each in left:
+    """Requests the deletion of each parent once; returns whether all Tenants are deleted."""
+    remaining = [each for each in testbed.list(RELEASES) if each["metadata"]["name"] != "tenant-root"]
+    for each in remaining:
         metadata = each["metadata"]
         if metadata["namespace"] == ROOT and "deletionTimestamp" not in metadata:
             testbed.client.request("DELETE", f"{GROUP}/namespaces/{ROOT}/helmreleases/{metadata['name']}").expect(200)
-    return not left
+    return not remaining
 
 
-def run_with_kills(
-    testbed: KillTestbed, chance: random.Random, requests: Sequence[int], done: Callable[[], bool]
-) -> int:
-    """Run servers, of which the first ones are killed, until `done`; how many were."""
+def run_with_kills(testbed: KillTestbed, rng: random.Random, requests: Sequence[int], done: Callable[[], bool]) -> int:
+    """Runs one server after another, each but the last killed at a random request, until `done`.
+
+    Returns the number of killed servers.
+    """
     killed = 0
     for most in (*requests, 0):
-        at, after = chance.randint(1, most) if most else 0, chance.random() < 0.5
-        if at:
-            print(f"killed at request {at}{', once it was answered' if after else ''}")
-        with testbed.run_server(kill_at=at, after=after) as process:
-            deadline = time.monotonic() + PATIENCE
+        kill_at, after_response = rng.randint(1, most) if most else 0, rng.random() < 0.5
+        if kill_at:
+            print(f"killed at request {kill_at}{' after the response' if after_response else ''}")
+        with testbed.run_server(kill_at=kill_at, after_response=after_response) as process:
+            deadline = time.monotonic() + TIMEOUT
             while not process.ended:
                 if done():
                     return killed
@@ -137,23 +140,23 @@ def run_with_kills(
 def test_successors_finish_the_work_of_killed_processes(testbed: KillTestbed) -> None:
     seed = secrets.randbits(32)
     print(f"seed {seed}")
-    chance, growth = random.Random(seed), Growth(testbed)
+    rng, creator = random.Random(seed), TenantCreator(testbed)
     assert (
         run_with_kills(
-            testbed, chance, testbed.size.kills_while_creating, lambda: growth.go_on() and is_settled(testbed)
+            testbed, rng, testbed.size.kills_while_creating, lambda: creator.create_ready() and is_settled(testbed)
         )
         > 0
     )
     with testbed.run_server():
         before = len(testbed.proxy.writes())
-        wait_until("the successor has looked", lambda: _is_quiet(testbed), seconds=PATIENCE)
+        wait_until("the successor sends no more requests", lambda: _is_quiet(testbed), seconds=TIMEOUT)
         assert [each for each in testbed.proxy.writes()[before:] if "/events" not in each.path] == []
     assert_converged(testbed)
-    run_with_kills(testbed, chance, testbed.size.kills_while_deleting, lambda: delete_all(testbed))
-    left = [each["metadata"]["name"] for each in testbed.list("/api/v1/namespaces")]
-    assert [name for name in left if name.startswith("tenant-")] == [ROOT]
+    run_with_kills(testbed, rng, testbed.size.kills_while_deleting, lambda: delete_all(testbed))
+    names = [each["metadata"]["name"] for each in testbed.list("/api/v1/namespaces")]
+    assert [name for name in names if name.startswith("tenant-")] == [ROOT]
 
 
 def _is_quiet(testbed: KillTestbed) -> bool:
-    """Whether nobody has asked for anything for a second."""
+    """Whether there has been no request for a second."""
     return bool(testbed.proxy.forwarded) and time.monotonic() - testbed.proxy.forwarded[-1].at > 1.0

@@ -1,4 +1,4 @@
-"""The end by a signal: readyz red, watches and idle connections end cleanly, requests in flight finish, status 0."""
+"""Shutdown by a signal: readyz fails, connections end cleanly, requests in flight finish, and the status is 0."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def watch_target(client: Client) -> str:
 
 
 def wait_for_exit(process: Process) -> int:
-    """The status of a process that has been told to end."""
+    """Waits for a process that was signalled to exit, and returns its status."""
     return process.wait(seconds=LIMIT)
 
 
 def begin_post(connection: RawTls, length: int) -> None:
-    """A POST whose body the server is waiting for."""
+    """Starts a POST and waits until the server asks for the body."""
     fields = {"Content-Type": "application/json", "Content-Length": str(length), "Expect": "100-continue"}
     connection.send_request_head("POST", tenants_path(ROOT), fields)
     assert connection.read_until(b"\r\n\r\n").startswith(b"HTTP/1.1 100 ")
@@ -72,7 +72,7 @@ def test_a_request_in_flight_finishes(own_embedded: EmbeddedCluster) -> None:
         begin_post(connection, len(body))
         connection.send(body[:10])
         own_embedded.server.signal(signal.SIGTERM)
-        wait_until("it ends", lambda: is_shutting_down(own_embedded))
+        wait_until("the server is shutting down", lambda: is_shutting_down(own_embedded))
         connection.send(body[10:])
         answer = connection.read_to_end()
     assert answer.startswith(b"HTTP/1.1 201"), f"{answer!r}\n{own_embedded.server.tail()}"
@@ -96,10 +96,10 @@ def test_shutdown_does_not_wait_for_an_unfinished_handshake(own_embedded: Embedd
 
 def test_repeated_signals_do_no_harm(own_embedded: EmbeddedCluster) -> None:
     client = own_embedded.client()
-    over = threading.Event()
+    stopped = threading.Event()
 
-    def insist() -> None:
-        while not over.is_set() and not own_embedded.server.ended:
+    def send_signals() -> None:
+        while not stopped.is_set() and not own_embedded.server.ended:
             own_embedded.server.signal(signal.SIGTERM)
             own_embedded.server.signal(signal.SIGINT)
             time.sleep(0.005)
@@ -107,14 +107,14 @@ def test_repeated_signals_do_no_harm(own_embedded: EmbeddedCluster) -> None:
     with RawTls(client) as watch:
         watch.send_request_head("GET", watch_target(client))
         watch.read_until(b"\r\n\r\n")
-        insisting = threading.Thread(target=insist)
-        insisting.start()
+        signaller = threading.Thread(target=send_signals)
+        signaller.start()
         try:
             assert watch.read_to_end()[-5:] == LAST_CHUNK
             assert wait_for_exit(own_embedded.server) == 0
         finally:
-            over.set()
-            insisting.join()
+            stopped.set()
+            signaller.join()
     assert "Traceback" not in own_embedded.server.log()
 
 
@@ -149,8 +149,8 @@ def test_readyz_fails_before_the_port_closes_behind_an_aggregator(kube: KubeClus
     port = free_port()
     flags = [f"--kubeconfig={kube.account.kubeconfig}", f"--secure-port={port}", "--controllers=none"]
     process = run_command("serve", *flags, "--bind-address=127.0.0.1", log=tmp_path / "log")
-    straight = kube.direct_client()
-    client = Client(f"https://127.0.0.1:{port}", straight.tls, straight.headers)
+    direct = kube.direct_client()
+    client = Client(f"https://127.0.0.1:{port}", direct.tls, direct.headers)
 
     def readiness() -> int:
         try:
@@ -159,12 +159,12 @@ def test_readyz_fails_before_the_port_closes_behind_an_aggregator(kube: KubeClus
             return 0
 
     try:
-        wait_until("it is ready", lambda: readiness() == 200, seconds=PATIENCE, processes=[process])
+        wait_until("the server is ready", lambda: readiness() == 200, seconds=PATIENCE, processes=[process])
         with RawTls(client) as watch:
             watch.send_request_head("GET", watch_target(client))
             watch.read_until(b"\r\n\r\n")
             process.signal(signal.SIGTERM)
-            wait_until("readiness is red", lambda: readiness() != 200)
+            wait_until("readyz fails", lambda: readiness() != 200)
             assert readiness() == 500
             assert client.get("/livez").status == 200
             assert client.get(tenants_path(ROOT)).status == 200

@@ -1,4 +1,4 @@
-"""A server that cannot start says why in one line, with status 1, and leaves what is another's as it is."""
+"""A server that cannot start prints one line, exits with status 1 and leaves existing files unchanged."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.e2e.support.processes import Process, free_port, run_command, wait_un
 
 
 def startup_error(*arguments: str, log: Path) -> str:
-    """The one line of a command that cannot start."""
+    """The line that a command prints when it cannot start."""
     process = run_command(*arguments, log=log)
     try:
-        wait_until("the command ends", lambda: process.ended, seconds=60)
+        wait_until("the command has ended", lambda: process.ended, seconds=60)
     finally:
         status = process.stop()
     assert status == 1, process.log()
@@ -41,7 +41,7 @@ def busy_port() -> Iterator[int]:
 
 @pytest.fixture(scope="module")
 def stopped_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data directory of a server that has ended."""
+    """The data directory of a server that has been stopped."""
     cluster = EmbeddedCluster(tmp_path_factory.mktemp("stopped"))
     assert cluster.stop() == 0
     return cluster.data
@@ -59,7 +59,7 @@ def invalid_database(data: Path) -> None:
 def damaged_pages(data: Path) -> None:
     with (data / "host.db").open("r+b") as file:
         size = file.seek(0, 2)
-        # the first page, with the header, stays
+        # the first page with the header stays intact
         file.seek(4096)
         file.write(b"\xa5" * (size - 4096))
 
@@ -94,30 +94,30 @@ def key_of_another_ca(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "message"),
     [
-        pytest.param(invalid_database, "host.db cannot be used: file is not a database", id="no database"),
-        pytest.param(damaged_pages, "host.db", id="pages overwritten"),
-        pytest.param(truncated_database, "host.db", id="a page missing"),
-        pytest.param(foreign_database, "host.db is a database of something else", id="another program's database"),
-        pytest.param(directory_as_database, "host.db cannot be opened: ", id="a directory in its place"),
+        pytest.param(invalid_database, "host.db cannot be used: file is not a database", id="not a database"),
+        pytest.param(damaged_pages, "host.db", id="overwritten pages"),
+        pytest.param(truncated_database, "host.db", id="a missing page"),
+        pytest.param(foreign_database, "host.db is a database of something else", id="a database of another program"),
+        pytest.param(directory_as_database, "host.db cannot be opened: ", id="a directory"),
         pytest.param(damaged_ca, "ca.crt is damaged or does not match ca.key", id="a damaged CA"),
         pytest.param(
             empty_token_key,
             "service-accounts.key is damaged, restore it: no private key in PEM",
-            id="a damaged key of tokens",
+            id="an empty token key",
         ),
         pytest.param(key_of_another_ca, "ca.crt is damaged or does not match ca.key", id="the key of another CA"),
     ],
 )
 def test_a_damaged_data_directory_is_reported(
-    data: Path, tmp_path: Path, damage: Callable[[Path], None], said: str
+    data: Path, tmp_path: Path, damage: Callable[[Path], None], message: str
 ) -> None:
     damage(data)
     kubeconfig = (data / "kubeconfig").read_text()
     line = standalone(data, free_port(), tmp_path / "log")
     assert line.startswith(f"tenant-apiserver standalone: --data-dir={data}: ")
-    assert said in line
+    assert message in line
     assert (data / "kubeconfig").read_text() == kubeconfig
 
 
@@ -127,14 +127,14 @@ def test_damaged_certificates_are_issued_again(data: Path, tmp_path: Path, name:
     flags = [f"--data-dir={data}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
     process = run_command("standalone", *flags, log=tmp_path / "log")
     try:
-        wait_until("it serves", lambda: "Serving on" in process.log(), processes=[process])
+        wait_until("the server is serving", lambda: "Serving on" in process.log(), processes=[process])
     finally:
         status = process.stop()
     assert status == 0, process.tail()
 
 
 def test_a_data_directory_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
-    # nobody may, not even root
+    # not even root may create a directory there
     line = standalone(Path("/sys/kernel/tenants"), free_port(), tmp_path / "log")
     assert line.startswith("tenant-apiserver standalone: --data-dir=/sys/kernel/tenants: ")
 
@@ -150,7 +150,7 @@ def test_a_second_process_on_the_same_data_is_rejected(tmp_path: Path) -> None:
         kubeconfig = (first.data / "kubeconfig").read_text()
         line = standalone(first.data, free_port(), tmp_path / "log")
         assert line.endswith("host.db is in use by another process")
-        # the first one's users go on finding it
+        # the kubeconfig still leads to the first process
         assert (first.data / "kubeconfig").read_text() == kubeconfig
         assert first.client().get("/readyz").status == 200
     finally:
@@ -164,8 +164,8 @@ def test_a_port_in_use_is_reported(data: Path, tmp_path: Path, busy_port: int) -
     expected = f"cannot listen on 127.0.0.1 port {busy_port}: Address already in use"
     assert line == f"tenant-apiserver standalone: {expected}"
     assert (data / "kubeconfig").read_text() == kubeconfig
-    away = ["--cert-dir", str(tmp_path / "certificates"), "--bind-address=127.0.0.1", f"--secure-port={busy_port}"]
-    line = startup_error("serve", f"--kubeconfig={data / 'kubeconfig'}", *away, log=tmp_path / "serve.log")
+    flags = ["--cert-dir", str(tmp_path / "certificates"), "--bind-address=127.0.0.1", f"--secure-port={busy_port}"]
+    line = startup_error("serve", f"--kubeconfig={data / 'kubeconfig'}", *flags, log=tmp_path / "serve.log")
     assert line == f"tenant-apiserver serve: {expected}"
 
 
@@ -186,9 +186,9 @@ def test_an_invalid_kubeconfig_is_reported(tmp_path: Path) -> None:
 def test_invalid_certificate_files_are_reported(data: Path, tmp_path: Path, flags: tuple[str, ...]) -> None:
     nonsense = tmp_path / "nonsense"
     nonsense.write_text("nonsense\n")
-    given = [f"--kubeconfig={data / 'kubeconfig'}", *(f"{flag}={nonsense}" for flag in flags)]
-    kept = [f"--cert-dir={tmp_path / 'certificates'}", f"--secure-port={free_port()}"]
-    line = startup_error("serve", *given, *kept, log=tmp_path / "log")
+    inputs = [f"--kubeconfig={data / 'kubeconfig'}", *(f"{flag}={nonsense}" for flag in flags)]
+    outputs = [f"--cert-dir={tmp_path / 'certificates'}", f"--secure-port={free_port()}"]
+    line = startup_error("serve", *inputs, *outputs, log=tmp_path / "log")
     assert line.startswith("tenant-apiserver serve: cannot use the serving certificate, its key, or a client CA: ")
 
 
@@ -198,11 +198,15 @@ def test_the_kubeconfig_command_reports_a_damaged_ca(data: Path) -> None:
 
 
 def test_a_signal_ends_the_wait_for_the_cluster(data: Path, tmp_path: Path) -> None:
-    # nobody answers at the address of a server that has ended
+    # no server listens at the address in the kubeconfig
     flags = [f"--kubeconfig={data / 'kubeconfig'}", "--bind-address=127.0.0.1", f"--secure-port={free_port()}"]
     process: Process = run_command("serve", *flags, log=tmp_path / "log")
     try:
-        wait_until("it waits", lambda: "cannot obtain the serving certificate" in process.log(), processes=[process])
+        wait_until(
+            "the server waits for its certificate",
+            lambda: "cannot obtain the serving certificate" in process.log(),
+            processes=[process],
+        )
     finally:
         status = process.stop(seconds=10)
     assert status == 0, process.tail()
