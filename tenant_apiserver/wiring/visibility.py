@@ -1,4 +1,4 @@
-"""Who may see which tenants and tenant namespaces, put together: four informers -> record -> sights, or reviews."""
+"""Builds the sources that decide who sees which Tenants and TenantNamespaces: from RBAC objects, or from reviews."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from apiserver.authorization.authorizer import Authorizer
 from apiserver.meta.resource import Object
 from apiserver.storage.visibility import VisibilitySource
+from controller.tenant.helm_ownership import MANAGED_BY_LABEL
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CLUSTERROLEBINDINGS, CLUSTERROLES, ROLEBINDINGS, ROLES, ClusterClient
 from registry.names import GROUP
@@ -23,8 +24,7 @@ NAMESPACES = VisibilityCriterion("", "namespaces", by_name=True)
 
 @dataclass(frozen=True, kw_only=True)
 class VisibilitySources:
-    """Whoever may get Tenants in a namespace sees those in it, and the namespace; who may get the Namespace sees
-    that."""
+    """A user who may `get` Tenants in a namespace sees them and the namespace; one who may `get` it sees it, too."""
 
     tenants: VisibilitySource
     namespaces: VisibilitySource
@@ -32,9 +32,9 @@ class VisibilitySources:
 
 
 def by_rbac(cluster: ClusterClient) -> VisibilitySources:
-    """From the host's RBAC objects; nothing runs yet."""
-    record = RbacHistory()
-    feed = RbacFeed(record)
+    """Decides from the cluster's RBAC objects, with informers that the caller runs."""
+    history = RbacHistory()
+    feed = RbacFeed(history)
     handlers = {
         ROLES: feed.roles,
         CLUSTERROLES: feed.cluster_roles,
@@ -43,29 +43,33 @@ def by_rbac(cluster: ClusterClient) -> VisibilitySources:
     }
     informers = []
     for resource, handler in handlers.items():
-        informer = Informer(cluster, resource, store_objects=False, transform=_slim)
+        informer = Informer(cluster, resource, store_objects=False, transform=_strip)
         informer.add_handler(handler)
         informers.append(informer)
     return VisibilitySources(
-        tenants=RbacVisibility(record, [TENANTS], synced=feed.synced),
-        namespaces=RbacVisibility(record, [TENANTS, NAMESPACES], synced=feed.synced),
+        tenants=RbacVisibility(history, [TENANTS], synced=feed.synced),
+        namespaces=RbacVisibility(history, [TENANTS, NAMESPACES], synced=feed.synced),
         informers=tuple(informers),
     )
 
 
 def by_reviews(
-    authorizer: Authorizer, *, places: Callable[[], Iterable[str]], version: Callable[[], int]
+    authorizer: Authorizer, *, namespaces: Callable[[], Iterable[str]], version: Callable[[], int]
 ) -> VisibilitySources:
-    """From the host's SubjectAccessReviews, about each of `places`."""
+    """Decides by SubjectAccessReviews of the cluster, one for each namespace."""
 
-    def source(*questions: VisibilityCriterion) -> AccessReviewVisibility:
-        return AccessReviewVisibility(authorizer, questions, namespaces=places, version=version)
+    def source(*criteria: VisibilityCriterion) -> AccessReviewVisibility:
+        return AccessReviewVisibility(authorizer, criteria, namespaces=namespaces, version=version)
 
     return VisibilitySources(tenants=source(TENANTS), namespaces=source(TENANTS, NAMESPACES), informers=())
 
 
-def _slim(obj: Object) -> Object:
+def _strip(obj: Object) -> Object:
+    """Keeps only the fields that decide about access, to save memory, and the label that names an object's manager: the
+    controller of Tenants shares the informer of RoleBindings."""
     metadata = {
         name: value for name in ("name", "namespace", "resourceVersion") if (value := obj["metadata"].get(name))
     }
+    if manager := (obj["metadata"].get("labels") or {}).get(MANAGED_BY_LABEL):
+        metadata["labels"] = {MANAGED_BY_LABEL: manager}
     return {**{name: obj[name] for name in ("rules", "roleRef", "subjects") if name in obj}, "metadata": metadata}
