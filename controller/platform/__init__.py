@@ -1,0 +1,1 @@
+"""The platform's settings, and the values that are rendered from them."""

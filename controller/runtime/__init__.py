@@ -1,0 +1,1 @@
+"""The runtime of controllers: work queues, the manager, leader election, writes, conditions and events."""

@@ -106,8 +106,8 @@ def is_of_former_tenant(namespace: Object | None, tenant: TenantSummary) -> bool
 def conflict_message(tenant: TenantSummary) -> str:
     """The message about a Namespace that belongs to somebody else, with the remedy."""
     return (
-        f'Namespace "{tenant.namespace}" exists and was not made for this tenant; delete it, or give it to the tenant '
-        f"with the annotation {ADOPT_ANNOTATION}: {_format_key(tenant.key)}"
+        f'Namespace "{tenant.namespace}" exists and was not created for this tenant; delete it, or let '
+        f"the tenant adopt it with the annotation {ADOPT_ANNOTATION}: {_format_key(tenant.key)}"
     )
 
 

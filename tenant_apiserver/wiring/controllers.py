@@ -1,4 +1,4 @@
-"""The controllers, put together: they work on the replica that leads, once it has seen what there is."""
+"""Builds the controllers and runs them on the leading replica after the informers have synced."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerContext:
-    """Where the controllers work, and with what settings."""
+    """The dependencies of all controllers."""
 
     cluster: ClusterClient
     tenants: TenantApi
@@ -50,61 +50,61 @@ class ControllerContext:
 
 
 class Controllers:
-    """`chosen` names controllers; with a `lease_namespace` a Lease there decides which replica runs them.
+    """The chosen controllers. With a `lease_namespace`, a Lease there decides which replica runs them.
 
-    To be made before the informers run: it listens to them.
+    Must be created before the informers run, because it adds handlers to them.
     """
 
-    def __init__(self, platform: ControllerContext, *, chosen: Sequence[str], lease_namespace: str = "") -> None:
-        self._tenants = platform.tenants
+    def __init__(self, context: ControllerContext, *, chosen: Sequence[str], lease_namespace: str = "") -> None:
+        self._tenants = context.tenants
         gate = LeaseGate() if lease_namespace else None
-        writer = ClusterWriter(cluster=platform.cluster, gate=gate or OpenGate())
-        queues = WorkQueueMetrics(platform.metrics.registry)
-        self._informers = InformerFactory(platform.cluster, shared=platform.tenants.informers)
+        writer = ClusterWriter(cluster=context.cluster, gate=gate or OpenGate())
+        queues = WorkQueueMetrics(context.metrics.registry)
+        self._informers = InformerFactory(context.cluster, shared=context.tenants.informers)
         recorder = EventRecorder(
-            writer=ClusterWriter(cluster=platform.cluster, gate=gate or OpenGate()),
+            writer=ClusterWriter(cluster=context.cluster, gate=gate or OpenGate()),
             controller=REPORTING_CONTROLLER,
             instance=socket.gethostname(),
         )
-        made: dict[str, Callable[[ControllerContext, ClusterWriter, WorkQueueMetrics], Runnable]] = {
-            TENANT: partial(_tenant, self._informers, recorder),
-            ROOT_TENANT: _root,
-            TENANT_GATEWAY: partial(_gateways, self._informers, recorder),
+        constructors: dict[str, Callable[[ControllerContext, ClusterWriter, WorkQueueMetrics], Runnable]] = {
+            TENANT: partial(_new_tenant_controller, self._informers, recorder),
+            ROOT_TENANT: root_controller,
+            TENANT_GATEWAY: partial(_new_gateway_controllers, self._informers, recorder),
         }
-        controllers = [make(platform, writer, queues) for name, make in made.items() if name in chosen]
+        controllers = [new(context, writer, queues) for name, new in constructors.items() if name in chosen]
         self._manager = ControllerManager(
             controllers=[*controllers, recorder],
-            elector=_elector(platform.cluster, gate, lease_namespace) if gate is not None else None,
+            elector=_elector(context.cluster, gate, lease_namespace) if gate is not None else None,
         )
         self._idle = not controllers
 
     async def run(self) -> None:
-        """Works until it is cancelled; returns at once if no controller was chosen."""
+        """Runs until cancelled; returns at once if no controller was chosen."""
         if self._idle:
             return
-        # what is served from comes first: the server is ready all the sooner
+        # the informers that the API serves from come first, so that the server becomes ready early
         for informer in self._tenants.informers:
-            await _seen(informer)
+            await _wait_until_synced(informer)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._informers.run(), name="informers")
-            # what is found a moment late would be taken for missing, and told so, by everyone who is looked at first
+            # the first reconciles would report a kind that is discovered later as missing
             await _wait_for_discovery(self._informers)
             for informer in self._informers.all:
-                await _seen(informer)
+                await _wait_until_synced(informer)
             await self._manager.run()
 
 
-def _tenant(
+def _new_tenant_controller(
     informers: InformerFactory,
     recorder: Recorder,
-    platform: ControllerContext,
+    context: ControllerContext,
     writer: ClusterWriter,
     queues: WorkQueueMetrics,
 ) -> Runnable:
     return tenant_controller(
-        cluster=platform.cluster,
-        tenants=platform.tenants,
-        settings=platform.settings,
+        cluster=context.cluster,
+        tenants=context.tenants,
+        settings=context.settings,
         informers=informers,
         writer=writer,
         queues=queues,
@@ -112,16 +112,16 @@ def _tenant(
     )
 
 
-def _gateways(
+def _new_gateway_controllers(
     informers: InformerFactory,
     recorder: Recorder,
-    platform: ControllerContext,
+    context: ControllerContext,
     writer: ClusterWriter,
     queues: WorkQueueMetrics,
 ) -> Runnable:
     return GatewayControllers(
-        tenants=platform.tenants,
-        settings=platform.settings,
+        tenants=context.tenants,
+        settings=context.settings,
         informers=informers,
         writer=writer,
         queues=queues,
@@ -130,27 +130,30 @@ def _gateways(
 
 
 async def _wait_for_discovery(informers: InformerFactory) -> None:
-    """A kind that cannot be asked for does not hold up the others for long."""
+    """Waits for a limited time, so that a kind that cannot be looked up does not block the others."""
     try:
         async with asyncio.timeout(_WAIT_SECONDS):
             await informers.wait_until_checked()
     except TimeoutError:
-        _logger.warning("which optional kinds the host serves is not known yet")
+        _logger.warning(
+            "discovery of optional kinds takes longer than %.0f s: starting the controllers anyway", _WAIT_SECONDS
+        )
 
 
-async def _seen(informer: Informer) -> None:
-    """A kind that comes by a CustomResourceDefinition of ours may not be there yet, and does not hold up the others."""
-    patience = _WAIT_SECONDS if informer.resource.group == GATEWAYS else None
+async def _wait_until_synced(informer: Informer) -> None:
+    """Waits for a limited time if the kind comes with a CustomResourceDefinition of ours, which may be missing."""
+    timeout = _WAIT_SECONDS if informer.resource.group == GATEWAYS else None
     try:
-        # wait_for of Python 3.11 can swallow a cancellation, and then the process does not end
-        async with asyncio.timeout(patience):
+        # Python 3.11's wait_for can swallow a cancellation, and the process would not end
+        async with asyncio.timeout(timeout):
             await informer.late_synced.wait()
     except TimeoutError:
-        _logger.warning("the host has no %s.%s yet", informer.resource.plural, informer.resource.group)
+        resource = informer.resource
+        _logger.warning("%s.%s cannot be listed yet: starting the controllers anyway", resource.plural, resource.group)
 
 
-def _root(platform: ControllerContext, writer: ClusterWriter, queues: WorkQueueMetrics) -> Runnable:
-    tenants = platform.tenants
+def root_controller(context: ControllerContext, writer: ClusterWriter, queues: WorkQueueMetrics) -> Runnable:
+    tenants = context.tenants
     queue = WorkQueue[Key](metrics=queues.for_queue(ROOT_TENANT))
     queues.track(ROOT_TENANT, queue)
     events = RootEventHandler(enqueue=queue.add)
@@ -158,10 +161,10 @@ def _root(platform: ControllerContext, writer: ClusterWriter, queues: WorkQueueM
     tenants.cache.subscribe(events.on_event)
     reconciler = RootReconciler(
         writer=writer,
-        cluster=platform.cluster,
+        cluster=context.cluster,
         tree=tenants.tree,
         namespaces=tenants.namespaces.store,
-        settings=lambda: platform.settings.current.release.to_release_settings(),
+        settings=lambda: context.settings.current.release.to_release_settings(),
     )
     return Controller(name=ROOT_TENANT, queue=queue, reconciler=reconciler, initial_keys=lambda: (ROOT,), workers=1)
 

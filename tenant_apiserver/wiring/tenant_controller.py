@@ -1,8 +1,8 @@
-"""The controller of Tenants, put together with what it watches."""
+"""Builds the controller of Tenants and its event handlers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +22,7 @@ from controller.tenant.namespace_content_steps import content_steps
 from controller.tenant.namespace_step import NamespaceStep
 from controller.tenant.observe import TenantObserver
 from controller.tenant.orphaned_namespaces import OrphanedNamespaceCleanup
-from controller.tenant.reconciler import TenantReconciler, all_tenant_keys
+from controller.tenant.reconciler import Step, TenantReconciler, all_tenant_keys
 from controller.tenant.release_adopted_namespace import AdoptedNamespaceCleanup
 from controller.tenant.status import TenantStatusWriter
 from controller.tenant.watches import Enqueue, NamespaceEventHandler, TenantEnqueuer, TenantEventHandler
@@ -33,9 +33,13 @@ from registry.cluster.interface import ClusterClient, ClusterResource
 from registry.tenantgateway.types import TENANTGATEWAYS
 from tenant_apiserver.wiring.content_settings import content_settings
 from tenant_apiserver.wiring.tenant_api import TenantApi
-from tenant_apiserver.wiring.tenant_state import tenant_state
+from tenant_apiserver.wiring.tenant_state import TenantState, tenant_state
 
 NAME = "tenant"
+
+
+def _utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 def tenant_controller(
@@ -47,15 +51,16 @@ def tenant_controller(
     writer: ClusterWriter,
     queues: WorkQueueMetrics,
     recorder: Recorder,
+    now: Callable[[], datetime] = _utc_now,
 ) -> Controller[Key]:
-    """To be made before the informers run: it listens to them."""
+    """Must be called before the informers run, because it adds handlers to them."""
     queue = WorkQueue[Key](metrics=queues.for_queue(NAME))
     queues.track(NAME, queue)
     namespaces = NamespaceEventHandler(tree=tenants.tree, namespaces=tenants.namespaces.store, enqueue=queue.add)
     tenants.namespaces.add_handler(namespaces, late=True)
-    for listener in (TenantEventHandler, ParentDeletionHandler):
-        tenants.cache.subscribe(listener(tree=tenants.tree, enqueue=queue.add).on_event)
-    reconciler = _reconciler(
+    for handler in (TenantEventHandler, ParentDeletionHandler):
+        tenants.cache.subscribe(handler(tree=tenants.tree, enqueue=queue.add).on_event)
+    reconciler = _new_reconciler(
         cleanup=OrphanedNamespaceCleanup(writer=writer, cluster=cluster, tree=tenants.tree, namespaces=namespaces),
         cluster=cluster,
         tenants=tenants,
@@ -64,20 +69,21 @@ def tenant_controller(
         writer=writer,
         recorder=recorder,
         enqueue=queue.add,
+        now=now,
     )
 
-    def everyone() -> Iterable[Key]:
+    def initial_keys() -> Iterable[Key]:
         return all_tenant_keys(tenants.tree, namespaces)
 
-    def enqueue_everyone() -> None:
-        for key in everyone():
+    def enqueue_all() -> None:
+        for key in initial_keys():
             queue.add(key)
 
-    settings.subscribe(enqueue_everyone)
-    return Controller(name=NAME, queue=queue, reconciler=reconciler, initial_keys=everyone)
+    settings.subscribe(enqueue_all)
+    return Controller(name=NAME, queue=queue, reconciler=reconciler, initial_keys=initial_keys)
 
 
-def _reconciler(
+def _new_reconciler(
     *,
     cleanup: OrphanedNamespaceCleanup,
     cluster: ClusterClient,
@@ -87,17 +93,20 @@ def _reconciler(
     writer: ClusterWriter,
     recorder: Recorder,
     enqueue: Enqueue,
+    now: Callable[[], datetime],
 ) -> TenantReconciler:
     tree, releases = tenants.tree, tenants.releases.store
-    contents, events = content_settings(settings, tree), TenantEnqueuer(tree=tree, enqueue=enqueue)
-    state = tenant_state(informers=informers, writer=writer, tree=tree, enqueue=enqueue, on_change=events.enqueue_owner)
+    contents, enqueuer = content_settings(settings, tree), TenantEnqueuer(tree=tree, enqueue=enqueue)
+    state = tenant_state(
+        informers=informers, writer=writer, tree=tree, enqueue=enqueue, on_change=enqueuer.enqueue_owner
+    )
     content_writer = ContentWriter(writer=writer, cluster=cluster, chart=contents.chart)
     adopted_namespaces = AdoptedNamespaceCleanup(
-        writer=writer, contents=content_writer, add_handler=partial(_listen, informers)
+        writer=writer, contents=content_writer, add_handler=partial(_add_handler, informers)
     )
     external_ips = state.workloads.external_ips
     status = TenantStatusWriter(
-        writer=writer, now=_now, chart=contents.chart, external_ips=external_ips, recorder=recorder
+        writer=writer, now=now, chart=contents.chart, external_ips=external_ips, recorder=recorder
     )
     return TenantReconciler(
         cleanup=cleanup,
@@ -110,15 +119,10 @@ def _reconciler(
             adopted_namespaces=adopted_namespaces,
             status=status,
         ),
-        steps=(
-            NamespaceStep(writer=writer, now=_now, chart=contents.chart),
-            HostConflictStep(),
-            GatewayReadyStep(gateways=state.gateways),
-            WorkloadsReadyStep(workloads=state.workloads),
-        ),
+        steps=_steps(NamespaceStep(writer=writer, now=now, chart=contents.chart), state),
         content_steps=content_steps(
             contents=content_writer,
-            enqueuer=events,
+            enqueuer=enqueuer,
             add_handler=adopted_namespaces.add_handler,
             settings=replace(contents, served=lambda: informers.is_served(TENANTGATEWAYS)),
         ),
@@ -126,11 +130,18 @@ def _reconciler(
     )
 
 
-def _listen(informers: InformerFactory, resource: ClusterResource, handler: EventHandler, *, name: str = "") -> None:
-    """Handlers keep what they need: the objects are not kept beside that."""
+def _steps(namespace_step: NamespaceStep, state: TenantState) -> Sequence[Step]:
+    return (
+        namespace_step,
+        HostConflictStep(),
+        GatewayReadyStep(gateways=state.gateways),
+        WorkloadsReadyStep(workloads=state.workloads),
+    )
+
+
+def _add_handler(
+    informers: InformerFactory, resource: ClusterResource, handler: EventHandler, *, name: str = ""
+) -> None:
+    """Adds a handler to an informer without a store, because the handler itself stores what it needs."""
     selector = f"metadata.name={name}" if name else ""
     informers.get(resource, field_selector=selector, store_objects=False).add_handler(handler, late=True)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

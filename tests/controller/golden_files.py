@@ -1,4 +1,4 @@
-"""Rendered objects as files: what is written to a host can be read as it is, and a change of it is seen in review."""
+"""Golden files: rendered objects are stored as YAML, so that a review shows every change of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILES = Path(__file__).parent / "golden"
 
 
 def assert_golden(name: str, rendered: Any) -> None:
-    """`rendered`, as a new object has it, is what the file says. With UPDATE_GOLDEN=1 the file is written instead."""
+    """Assert that `rendered`, without nulls, equals the file. With UPDATE_GOLDEN=1, the file is written first."""
     path = _FILES / f"{name}.yaml"
     text = yaml.safe_dump(drop_nulls(rendered), sort_keys=False)
     if os.environ.get("UPDATE_GOLDEN"):

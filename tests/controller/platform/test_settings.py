@@ -1,4 +1,5 @@
-"""The platform's settings and what they come to (R-088 to R-092, R-145 to R-148, R-160 to R-173, R-287 to R-295)."""
+"""The platform's settings, and what is rendered from them (R-088 to R-092, R-145 to R-148, R-160 to R-173, R-287 to
+R-295)."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ def dns01(provider: str, **fields: Any) -> PlatformSettings:
     return certificates(solver="dns01", dns01={"provider": provider, provider: fields})
 
 
-def test_upgrades_switch_nothing() -> None:
+def test_the_defaults_change_nothing_on_an_upgrade() -> None:
     """R-287, R-291, R-294."""
     gateway, publishing = DEFAULTS.gateway, DEFAULTS.publishing
     assert not gateway.enabled
@@ -53,8 +54,8 @@ def test_upgrades_switch_nothing() -> None:
     assert DEFAULTS.release.to_release_settings() == ReleaseSettings()
 
 
-def test_the_names_of_a_file_are_those_of_the_seed() -> None:
-    given = settings(
+def test_the_keys_of_the_file_are_those_of_the_platform_package() -> None:
+    parsed = settings(
         publishing={
             "host": "example.org",
             "exposedServices": ["dashboard", "api"],
@@ -70,10 +71,10 @@ def test_the_names_of_a_file_are_those_of_the_seed() -> None:
         tenants={"chart": "flux", "limitRange": {"default": {"cpu": "1"}, "defaultRequest": {}}},
         release={"chartRef": {"name": "x"}, "maxHistory": 2, "installTimeout": "1m"},
     )
-    assert given.publishing.exposed_services == ("dashboard", "api")
-    assert given.gateway.attached_namespaces == ("default",)
-    assert given.tenants.limit_range.default == {"cpu": "1"}
-    release = given.release.to_release_settings()
+    assert parsed.publishing.exposed_services == ("dashboard", "api")
+    assert parsed.gateway.attached_namespaces == ("default",)
+    assert parsed.tenants.limit_range.default == {"cpu": "1"}
+    release = parsed.release.to_release_settings()
     assert (release.chart_name, release.max_history, release.install_timeout) == ("x", 2, "1m")
 
 
@@ -100,47 +101,47 @@ def test_the_names_of_a_file_are_those_of_the_seed() -> None:
         ),
         pytest.param({"publishing": {"certificates": {"solver": "http"}}}, "solver", id="solver"),
         pytest.param(
-            {"publishing": {"certificates": {"acmeServers": {"x": {"server": "acme"}}}}}, "server", id="no URL"
+            {"publishing": {"certificates": {"acmeServers": {"x": {"server": "acme"}}}}}, "server", id="not a URL"
         ),
         pytest.param({"gateway": {"port443Kinds": "both"}}, "port443Kinds", id="PEER-01"),
-        pytest.param({"gateway": {"enabled": "yes"}}, "enabled", id="no boolean"),
-        pytest.param({"gateway": {"gatewayIP": "10.0.0.1"}}, "gatewayIP", id="a key that is not known"),
+        pytest.param({"gateway": {"enabled": "yes"}}, "enabled", id="not a boolean"),
+        pytest.param({"gateway": {"gatewayIP": "10.0.0.1"}}, "gatewayIP", id="an unknown key"),
         pytest.param({"tenants": {"chart": "helm"}}, "chart", id="chart"),
         pytest.param({"gateway": {"attachedNamespaces": ["a", "a"]}}, "must not contain a twice", id="a name twice"),
-        pytest.param({"gateway": {"attachedNamespaces": ["A"]}}, "attachedNamespaces", id="no name of a namespace"),
-        pytest.param({"gateway": {"tlsPassthroughServices": ["a.b"]}}, "tlsPassthroughServices", id="no label"),
+        pytest.param({"gateway": {"attachedNamespaces": ["A"]}}, "attachedNamespaces", id="not a name of a namespace"),
+        pytest.param({"gateway": {"tlsPassthroughServices": ["a.b"]}}, "tlsPassthroughServices", id="not a label"),
         pytest.param({"publishing": {"exposedServices": ["a,b"]}}, "exposedServices", id="a comma"),
         pytest.param({"gateway": {"gatewayClassName": ""}}, "gatewayClassName", id="no class"),
-        pytest.param({"tenants": {"limitRange": {"default": {"cpu": "much"}}}}, "cpu: quantities", id="no quantity"),
+        pytest.param({"tenants": {"limitRange": {"default": {"cpu": "much"}}}}, "cpu: quantities", id="not a quantity"),
         pytest.param({"tenants": {"limitRange": {"default": {"cpu": "1m"}}}}, "25m is more", id="more than the limit"),
-        pytest.param({"release": {"interval": "5"}}, "must be a duration", id="no duration"),
+        pytest.param({"release": {"interval": "5"}}, "must be a duration", id="not a duration"),
         pytest.param({"release": {"strategy": "Hope"}}, "strategy", id="strategy"),
         pytest.param({"release": {"chartRef": {"kind": "Chart"}}}, "kind", id="kind of chart"),
         pytest.param(
             {"publishing": {"certificates": {"acmeServers": {"x": {"server": "https://a.b/c", "caBundle": "xyz"}}}}},
             "caBundle",
-            id="no certificate",
+            id="not a certificate",
         ),
     ],
 )
-def test_what_is_wrong_is_refused_by_name(sections: dict[str, Any], key: str) -> None:
+def test_an_error_names_the_wrong_key(sections: dict[str, Any], key: str) -> None:
     with pytest.raises(ValidationError, match=key):
         settings(**sections)
 
 
 @pytest.mark.parametrize("provider", ["cloudflare", "digitalocean"])
-def test_providers_that_need_nothing_never_fail(provider: str) -> None:
+def test_providers_without_required_keys_are_always_valid(provider: str) -> None:
     """R-161, R-165."""
     assert tenantgateway_spec(dns01(provider), "a.example")["dns01"]["provider"] == provider
 
 
-def test_what_is_not_chosen_is_not_checked() -> None:
-    """R-168: only the chosen provider's required key, and only where challenges are answered by DNS."""
+def test_providers_that_are_not_chosen_are_not_checked() -> None:
+    """R-168: only the required key of the chosen provider is checked, and only if challenges are answered by DNS."""
     assert certificates(dns01={"provider": "route53"}).publishing.certificates.solver == "http01"
 
 
 @pytest.mark.parametrize(
-    ("given", "block"),
+    ("platform", "block"),
     [
         pytest.param(
             certificates(solver="dns01"),
@@ -195,9 +196,11 @@ def test_what_is_not_chosen_is_not_checked() -> None:
         ),
     ],
 )
-def test_a_tenantgateway_has_the_chosen_providers_block_alone(given: PlatformSettings, block: dict[str, Any]) -> None:
+def test_a_tenantgateway_has_only_the_block_of_the_chosen_provider(
+    platform: PlatformSettings, block: dict[str, Any]
+) -> None:
     """R-092."""
-    spec = tenantgateway_spec(given, "a.example")
+    spec = tenantgateway_spec(platform, "a.example")
     assert spec["certMode"] == "dns01"
     assert spec["dns01"] == expanded(block)
     assert TenantGatewaySpec.model_validate(spec).dns01 is not None
@@ -222,41 +225,41 @@ def test_the_defaults_of_a_tenantgateway() -> None:
     }
 
 
-def test_the_class_is_what_the_platform_says() -> None:
+def test_the_spec_of_a_tenantgateway_follows_the_settings() -> None:
     """R-089, R-092."""
-    given = settings(
+    parsed = settings(
         gateway={"gatewayClassName": "other", "tlsPassthroughServices": [], "attachedNamespaces": ["cozy-dashboard"]},
         publishing={"certificates": {"issuerName": "letsencrypt-stage"}},
     )
-    spec = tenantgateway_spec(given, "a.example")
+    spec = tenantgateway_spec(parsed, "a.example")
     assert (spec["gatewayClassName"], spec["issuerName"]) == ("other", "letsencrypt-stage")
     assert (spec["tlsPassthroughServices"], spec["attachedNamespaces"]) == ([], ["cozy-dashboard"])
 
 
-def test_the_flag_of_the_platform_does_not_touch_tenants_that_opt_in() -> None:
-    """R-292, R-293: it is for the charts, which read it as they read everything else."""
-    given = settings(gateway={"enabled": True})
-    assert tenantgateway_spec(given, "a.example") == tenantgateway_spec(DEFAULTS, "a.example")
-    before, after = cluster_values(DEFAULTS, "example.org"), cluster_values(given, "example.org")
+def test_the_gateway_flag_of_the_platform_does_not_affect_tenantgateways() -> None:
+    """R-292, R-293: only charts read the flag."""
+    parsed = settings(gateway={"enabled": True})
+    assert tenantgateway_spec(parsed, "a.example") == tenantgateway_spec(DEFAULTS, "a.example")
+    before, after = cluster_values(DEFAULTS, "example.org"), cluster_values(parsed, "example.org")
     assert {key: value for key, value in after.items() if before[key] != value} == {"gateway-enabled": "true"}
 
 
-def test_with_a_wildcard_secret_no_certificate_is_asked_for() -> None:
+def test_with_a_wildcard_secret_no_certificate_is_requested() -> None:
     spec = tenantgateway_spec(certificates(solver="dns01", wildcardSecretName="wild"), "a.example")
     assert (spec["certMode"], spec["wildcardSecretRef"]) == ("existingSecret", {"name": "wild"})
     assert "dns01" not in spec
 
 
-def test_charts_read_the_same() -> None:
+def test_charts_read_the_settings() -> None:
     """R-090, R-170, R-171."""
-    given = settings(
+    parsed = settings(
         publishing={
             "exposedServices": ["dashboard", "api"],
             "certificates": {"dns01": {"route53": {"region": "eu-west-1"}}},
         },
         gateway={"enabled": True, "attachedNamespaces": ["cozy-a", "default"]},
     )
-    values = cluster_values(given, "example.org")
+    values = cluster_values(parsed, "example.org")
     assert values["dns01-route53-region"] == "eu-west-1"
     assert values["dns01-cloudflare-secret-name"] == "cloudflare-api-token-secret"
     assert values["gateway-attached-namespaces"] == "cozy-a,default"
@@ -269,11 +272,11 @@ def test_charts_read_the_same() -> None:
     [
         pytest.param("letsencrypt-prod", "https://acme-v02.api.letsencrypt.org/directory", id="R-145"),
         pytest.param("letsencrypt-stage", "https://acme-staging-v02.api.letsencrypt.org/directory", id="R-146"),
-        pytest.param("own", "https://acme.example/directory", id="R-148 one more entry"),
+        pytest.param("own", "https://acme.example/directory", id="R-148 an additional entry"),
         pytest.param("my-custom-ca", None, id="R-147 unknown"),
     ],
 )
-def test_the_server_of_an_issuer(name: str, server: str | None) -> None:
+def test_the_acme_server_of_an_issuer(name: str, server: str | None) -> None:
     own = {"server": "https://acme.example/directory", "email": "a@example.org", "caBundle": PEM}
     found = acme_server(certificates(acmeServers={"own": own}, issuerName="own"), name)
     assert (found.server if found is not None else None) == server
@@ -281,39 +284,43 @@ def test_the_server_of_an_issuer(name: str, server: str | None) -> None:
         assert found == AcmeServer(server=own["server"], email="a@example.org", ca_bundle=PEM)
 
 
-def test_who_follows_the_settings_hears_of_changes_and_of_nothing_else() -> None:
-    followed, heard = ReloadableSettings(DEFAULTS), []
-    followed.subscribe(lambda: heard.append(followed.current.gateway.enabled))
-    followed.replace(settings(gateway={"enabled": True}))
-    followed.replace(settings(gateway={"enabled": True}))
-    assert heard == [True]
+def test_subscribers_of_the_settings_are_called_for_changes_only() -> None:
+    reloadable, calls = ReloadableSettings(DEFAULTS), []
+    reloadable.subscribe(lambda: calls.append(reloadable.current.gateway.enabled))
+    reloadable.replace(settings(gateway={"enabled": True}))
+    reloadable.replace(settings(gateway={"enabled": True}))
+    assert calls == [True]
 
 
 @pytest.mark.parametrize(
-    ("given", "plain"),
+    ("ca_bundle", "valid"),
     [
-        pytest.param("", True, id="what cert-manager trusts"),
+        pytest.param("", True, id="the CAs that cert-manager trusts"),
         pytest.param(PEM, True, id="PEM"),
-        pytest.param(base64.b64encode(PEM.encode()).decode(), True, id="base64 of it"),
-        pytest.param(textwrap.fill(base64.b64encode(PEM.encode()).decode(), 20), True, id="in lines"),
+        pytest.param(base64.b64encode(PEM.encode()).decode(), True, id="base64 of PEM"),
+        pytest.param(textwrap.fill(base64.b64encode(PEM.encode()).decode(), 20), True, id="base64 in lines"),
         pytest.param(base64.b64encode(b"something else").decode(), False, id="base64 of something else"),
         pytest.param("-----BEGIN PRIVATE KEY-----", False, id="a key"),
     ],
 )
-def test_the_ca_of_an_acme_server_is_a_certificate(given: str, plain: bool) -> None:
-    server = {"server": "https://acme.example/directory", "caBundle": given}
-    with contextlib.nullcontext() if plain else pytest.raises(ValidationError, match="must be certificates"):
-        assert certificates(acmeServers={"own": server}).publishing.certificates.acme_servers["own"].ca_bundle == given
+def test_the_ca_of_an_acme_server_is_a_certificate(ca_bundle: str, valid: bool) -> None:
+    server = {"server": "https://acme.example/directory", "caBundle": ca_bundle}
+    with contextlib.nullcontext() if valid else pytest.raises(ValidationError, match="must be certificates"):
+        assert (
+            certificates(acmeServers={"own": server}).publishing.certificates.acme_servers["own"].ca_bundle == ca_bundle
+        )
 
 
 @pytest.mark.parametrize(
-    ("strategy", "said"),
+    ("strategy", "rendered"),
     [
-        pytest.param("RetryOnFailure", {"name": "RetryOnFailure", "retryInterval": "30s"}, id="again and again"),
-        pytest.param("RemediateOnFailure", {"name": "RemediateOnFailure"}, id="Flux refuses an interval here"),
-        pytest.param("", None, id="as Flux does by itself"),
+        pytest.param("RetryOnFailure", {"name": "RetryOnFailure", "retryInterval": "30s"}, id="retries"),
+        pytest.param(
+            "RemediateOnFailure", {"name": "RemediateOnFailure"}, id="without an interval, which Flux rejects"
+        ),
+        pytest.param("", None, id="the default of Flux"),
     ],
 )
-def test_the_strategy_of_a_release(strategy: str, said: object) -> None:
+def test_the_strategy_of_a_release(strategy: str, rendered: object) -> None:
     spec = settings(release={"strategy": strategy}).release.to_release_settings().release_spec()
-    assert spec["install"].get("strategy") == spec["upgrade"].get("strategy") == said
+    assert spec["install"].get("strategy") == spec["upgrade"].get("strategy") == rendered

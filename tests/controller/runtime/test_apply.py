@@ -1,3 +1,5 @@
+"""Writes send only what differs, and only for the observed state of objects that are ours."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -41,7 +43,7 @@ async def ensure(writer: ClusterWriter, data: dict[str, Any], observed: Object |
     return await writer.ensure(CONFIGMAPS, lambda current: desired(data), observed=observed, owner=OWNER)
 
 
-async def test_what_is_missing_is_created_without_what_must_not_be_there(
+async def test_a_missing_object_is_created_without_the_fields_that_must_be_absent(
     cluster: FakeCluster, writer: ClusterWriter
 ) -> None:
     await ensure(writer, {"a": "1", "b": None}, None)
@@ -59,7 +61,7 @@ async def test_a_second_pass_writes_nothing(cluster: FakeCluster, writer: Cluste
     assert (cluster.writes, writer.writes) == ([], 1)
 
 
-async def test_a_change_keeps_what_others_wrote(cluster: FakeCluster, writer: ClusterWriter) -> None:
+async def test_a_patch_keeps_the_fields_of_others(cluster: FakeCluster, writer: ClusterWriter) -> None:
     foreign = {"name": "cm", "namespace": "ns", "labels": {"theirs": "x"}, "finalizers": ["theirs/f"]}
     reference = {"apiVersion": "v1", "kind": "Other", "name": "o", "uid": "u2"}
     cluster.add(
@@ -76,7 +78,7 @@ async def test_a_change_keeps_what_others_wrote(cluster: FakeCluster, writer: Cl
     assert after["metadata"]["ownerReferences"] == [reference, OWNER.reference()]
 
 
-async def test_a_foreign_object_is_never_touched(cluster: FakeCluster, writer: ClusterWriter) -> None:
+async def test_a_foreign_object_is_never_written(cluster: FakeCluster, writer: ClusterWriter) -> None:
     cluster.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
 
     with pytest.raises(ForeignObject, match="ConfigMap cm exists and is not owned by Thing mine; rename or delete it"):
@@ -85,7 +87,7 @@ async def test_a_foreign_object_is_never_touched(cluster: FakeCluster, writer: C
     assert cluster.writes == []
 
 
-async def test_a_foreign_object_that_the_cache_does_not_know_yet_is_not_touched_either(
+async def test_a_foreign_object_that_the_cache_has_not_seen_is_not_written_either(
     cluster: FakeCluster, writer: ClusterWriter
 ) -> None:
     cluster.add(CONFIGMAPS, {"metadata": {"name": "cm", "namespace": "ns"}, "data": {"a": "0"}})
@@ -96,7 +98,7 @@ async def test_a_foreign_object_that_the_cache_does_not_know_yet_is_not_touched_
     assert stored(cluster)["data"] == {"a": "0"}
 
 
-async def test_our_own_object_that_the_cache_does_not_know_yet_is_brought_up_to_date(
+async def test_our_own_object_that_the_cache_has_not_seen_is_updated(
     cluster: FakeCluster, writer: ClusterWriter
 ) -> None:
     cluster.add(CONFIGMAPS, desired({"a": "0"}))
@@ -111,13 +113,13 @@ async def test_a_stale_observation_is_a_conflict(cluster: FakeCluster, writer: C
     observed = stored(cluster)
     cluster.add(CONFIGMAPS, {**desired({"a": "5"}), "metadata": {**observed["metadata"]}})
 
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         await ensure(writer, {"a": "1"}, observed)
 
-    assert (refused.value.code, stored(cluster)["data"]) == (409, {"a": "5"})
+    assert (raised.value.code, stored(cluster)["data"]) == (409, {"a": "5"})
 
 
-async def test_a_closed_gate_lets_nothing_through(cluster: FakeCluster) -> None:
+async def test_nothing_is_written_through_a_closed_gate(cluster: FakeCluster) -> None:
     writer = ClusterWriter(cluster=cluster, gate=LeaseGate())
     cluster.add(CONFIGMAPS, desired({"a": "0"}))
 
@@ -131,20 +133,20 @@ async def test_a_closed_gate_lets_nothing_through(cluster: FakeCluster) -> None:
     assert (cluster.writes, writer.writes) == ([], 0)
 
 
-async def test_a_deletion_holds_for_the_observed_state_only(cluster: FakeCluster, writer: ClusterWriter) -> None:
+async def test_only_the_observed_state_is_deleted(cluster: FakeCluster, writer: ClusterWriter) -> None:
     cluster.add(CONFIGMAPS, desired({"a": "0"}))
     observed = stored(cluster)
     await ensure(writer, {"a": "1"}, observed)
 
-    with pytest.raises(StatusError) as refused:
+    with pytest.raises(StatusError) as raised:
         await writer.delete(CONFIGMAPS, observed)
-    assert refused.value.code == 409
+    assert raised.value.code == 409
 
     await writer.delete(CONFIGMAPS, stored(cluster))
     assert cluster.peek(CONFIGMAPS, "ns", "cm") is None
 
 
-async def test_deleting_what_is_gone_is_done(cluster: FakeCluster, writer: ClusterWriter) -> None:
+async def test_deleting_a_missing_object_succeeds(cluster: FakeCluster, writer: ClusterWriter) -> None:
     cluster.add(CONFIGMAPS, desired({}))
     observed = stored(cluster)
     await writer.delete(CONFIGMAPS, observed)
@@ -153,16 +155,19 @@ async def test_deleting_what_is_gone_is_done(cluster: FakeCluster, writer: Clust
 
 
 @pytest.mark.parametrize(
-    ("current", "wanted", "expected"),
+    ("current", "desired", "expected"),
     [
         pytest.param({"a": 1}, {"a": 1}, {}, id="nothing differs"),
         pytest.param({"a": {"x": 1, "y": 2}}, {"a": {"x": 3}}, {"a": {"x": 3}}, id="only what differs"),
-        pytest.param({}, {"a": {"x": 1, "y": None}}, {"a": {"x": 1}}, id="a new map without what must not be there"),
-        pytest.param({"a": {"x": 1}}, {"a": {"x": None, "z": None}}, {"a": {"x": None}}, id="what must go"),
-        pytest.param({}, {"a": {"x": None}}, {}, id="no map in which something must not be"),
+        pytest.param({}, {"a": {"x": 1, "y": None}}, {"a": {"x": 1}}, id="a new map without nulls"),
+        pytest.param({"a": {"x": 1}}, {"a": {"x": None, "z": None}}, {"a": {"x": None}}, id="a field to remove"),
+        pytest.param({}, {"a": {"x": None}}, {}, id="no map of nulls only"),
         pytest.param({}, {"a": {}}, {"a": {}}, id="an empty map is a value"),
         pytest.param(
-            {"a": [{"x": 1, "y": 2}]}, {"a": [{"x": 1, "y": None}]}, {"a": [{"x": 1}]}, id="what must go of items"
+            {"a": [{"x": 1, "y": 2}]},
+            {"a": [{"x": 1, "y": None}]},
+            {"a": [{"x": 1}]},
+            id="nulls in list items",
         ),
         pytest.param({"a": [1, 2]}, {"a": [2, 1]}, {"a": [2, 1]}, id="lists are replaced"),
         pytest.param({"a": [{"x": 1, "defaulted": True}]}, {"a": [{"x": 1}]}, {}, id="defaults in items"),
@@ -171,8 +176,8 @@ async def test_deleting_what_is_gone_is_done(cluster: FakeCluster, writer: Clust
         pytest.param({"a": 1}, {"a": {"x": 1}}, {"a": {"x": 1}}, id="a map in place of a value"),
     ],
 )
-def test_the_smallest_patch(current: Object, wanted: Object, expected: Object) -> None:
-    assert merge_patch(current, wanted) == expected
+def test_only_differences_are_in_the_patch(current: Object, desired: Object, expected: Object) -> None:
+    assert merge_patch(current, desired) == expected
 
 
 def test_an_absent_field_covers_none_only() -> None:
@@ -180,7 +185,7 @@ def test_an_absent_field_covers_none_only() -> None:
     assert not covers({}, {"a": {}})
 
 
-def test_a_former_owner_of_the_same_name_makes_way() -> None:
+def test_a_reference_to_a_former_owner_of_the_same_name_is_replaced() -> None:
     former = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "old"}
     other = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "other"}
     wanted = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "new"}
@@ -188,22 +193,22 @@ def test_a_former_owner_of_the_same_name_makes_way() -> None:
     assert merge_owner_references([former, other], [wanted]) == [other, wanted]
 
 
-def test_a_reference_that_is_there_keeps_what_it_says() -> None:
-    held = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u", "blockOwnerDeletion": True}
+def test_an_existing_reference_keeps_its_fields() -> None:
+    present = {"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u", "blockOwnerDeletion": True}
 
-    assert merge_owner_references([held], [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u"}]) == [
-        held
+    assert merge_owner_references([present], [{"apiVersion": "v1", "kind": "Namespace", "name": "n", "uid": "u"}]) == [
+        present
     ]
 
 
-def test_additions_change_nothing_that_is_there() -> None:
+def test_missing_fields_change_no_present_field() -> None:
     wanted = {"labels": {"a": "1", "b": "2", "c": None}, "list": [1], "other": "x"}
     current = {"labels": {"a": "9"}, "list": [2]}
 
     assert missing_fields(wanted, current) == {"labels": {"b": "2"}, "other": "x"}
 
 
-async def test_a_status_is_written_by_its_subresource_and_for_the_observed_state_only(
+async def test_the_status_of_the_observed_state_is_written_by_its_subresource(
     cluster: FakeCluster, writer: ClusterWriter
 ) -> None:
     observed = await ensure(writer, {"a": "1"}, None)
@@ -216,7 +221,7 @@ async def test_a_status_is_written_by_its_subresource_and_for_the_observed_state
     assert raised.value.code == 409
 
 
-async def test_the_status_of_what_is_gone_is_nobodys_business(cluster: FakeCluster, writer: ClusterWriter) -> None:
+async def test_the_status_of_a_missing_object_is_not_written(cluster: FakeCluster, writer: ClusterWriter) -> None:
     observed = await ensure(writer, {"a": "1"}, None)
     await cluster.delete(CONFIGMAPS, "ns", "cm")
     assert await writer.write_status(CONFIGMAPS, observed, {"phase": "late"}) is None

@@ -1,3 +1,5 @@
+"""Conditions have the shape of metav1.Condition, and their transition times change only with the status."""
+
 from __future__ import annotations
 
 import pytest
@@ -39,22 +41,23 @@ def test_conditions_are_sorted_by_type_and_complete() -> None:
         pytest.param(Finding("B", "True", "Fine"), NOW, id="a new condition"),
     ],
 )
-def test_the_transition_time_moves_only_with_the_status(finding: Finding, expected: str) -> None:
+def test_the_transition_time_changes_only_with_the_status(finding: Finding, expected: str) -> None:
     before = build_conditions([Finding("A", "True", "Fine")], [], generation=1, now=THEN)
 
     assert build_conditions([finding], before, generation=2, now=NOW)[0]["lastTransitionTime"] == expected
 
 
-@pytest.mark.parametrize("damaged", ["x", {"a": 1}, [None, "x", {"type": 3}, {"type": "A", "status": "True"}]])
-def test_damage_is_passed_over(damaged: object) -> None:
+@pytest.mark.parametrize("malformed", ["x", {"a": 1}, [None, "x", {"type": 3}, {"type": "A", "status": "True"}]])
+def test_malformed_conditions_are_ignored(malformed: object) -> None:
     assert (
-        build_conditions([Finding("A", "True", "Fine")], damaged, generation=1, now=NOW)[0]["lastTransitionTime"] == NOW
+        build_conditions([Finding("A", "True", "Fine")], malformed, generation=1, now=NOW)[0]["lastTransitionTime"]
+        == NOW
     )
 
 
 def test_a_condition_is_found_by_type() -> None:
-    held = [{"type": "Ready", "status": "True"}, {"type": "Released", "status": "False"}]
+    conditions = [{"type": "Ready", "status": "True"}, {"type": "Released", "status": "False"}]
 
-    assert find_condition(held, "Released") == {"type": "Released", "status": "False"}
-    assert find_condition(held, "Other") is None
+    assert find_condition(conditions, "Released") == {"type": "Released", "status": "False"}
+    assert find_condition(conditions, "Other") is None
     assert find_condition(None, "Ready") is None

@@ -1,3 +1,5 @@
+"""At most one replica leads, whatever happens to its connection, its clock or its lease."""
+
 from __future__ import annotations
 
 import asyncio
@@ -21,11 +23,11 @@ NAME = ("cozy-system", "tenant-apiserver")
 
 
 class Replica:
-    """A process that wants to lead, and writes every second while it does."""
+    """A candidate that writes every second while it leads."""
 
     def __init__(self, cluster: ClusterClient, identity: str, log: list[tuple[float, str]]) -> None:
         loop = asyncio.get_running_loop()
-        # a process that is stopped sees no time pass until it is woken: its clock is the loop's, always
+        # the clock of the loop is virtual: no time passes while the process is stopped
         self.gate = LeaseGate(clock=loop.time)
         self.log = log
         self.terms = 0
@@ -56,8 +58,8 @@ class Replica:
             await asyncio.wait([task])
 
 
-class Cut:
-    """A host that some replicas cannot reach: calls fail, or hang."""
+class FaultyConnection:
+    """A client of the cluster whose calls fail or hang."""
 
     def __init__(self, cluster: FakeCluster) -> None:
         self._cluster = cluster
@@ -84,15 +86,15 @@ def lease(cluster: FakeCluster) -> Object:
     return spec
 
 
-def test_the_first_one_makes_the_lease_and_leads() -> None:
+def test_the_first_replica_creates_the_lease_and_leads() -> None:
     async def main() -> Object:
-        host, log = FakeCluster(), list[tuple[float, str]]()
-        async with Replica(host, "a", log).running():
+        cluster, log = FakeCluster(), list[tuple[float, str]]()
+        async with Replica(cluster, "a", log).running():
             await asyncio.sleep(5)
         assert [who for _, who in log][:1] == ["a"]
-        created = host.writes[0]
+        created = cluster.writes[0]
         assert created.verb == "create"
-        return lease(host)
+        return lease(cluster)
 
     spec = run_virtual(main)
 
@@ -101,74 +103,74 @@ def test_the_first_one_makes_the_lease_and_leads() -> None:
 
 
 @virtual
-async def test_a_leader_renews_and_others_wait() -> None:
-    host, log = FakeCluster(), list[tuple[float, str]]()
-    async with Replica(host, "a", log).running(), Replica(host, "b", log).running():
+async def test_the_leader_renews_the_lease_and_the_others_wait() -> None:
+    cluster, log = FakeCluster(), list[tuple[float, str]]()
+    async with Replica(cluster, "a", log).running(), Replica(cluster, "b", log).running():
         await asyncio.sleep(120)
     assert {who for _, who in log if who} == {"a"}
-    assert len(host.writes) >= 55
+    assert len(cluster.writes) >= 55
 
 
-def test_a_leader_that_ends_hands_over_at_once() -> None:
+def test_a_leader_that_ends_releases_the_lease_at_once() -> None:
     async def main() -> float:
-        host, log = FakeCluster(), list[tuple[float, str]]()
-        async with Replica(host, "b", log).running() as first:
+        cluster, log = FakeCluster(), list[tuple[float, str]]()
+        async with Replica(cluster, "b", log).running() as first:
             await asyncio.sleep(1)
-            async with Replica(host, "a", log).running():
+            async with Replica(cluster, "a", log).running():
                 await asyncio.sleep(30)
                 first.cancel()
                 await asyncio.sleep(10)
-                spec = lease(host)
+                spec = lease(cluster)
                 assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("a", 1)
         return min(time for time, who in log if who == "a")
 
     assert run_virtual(main) <= 31 + 2 * 2.2
 
 
-@pytest.mark.parametrize("way", [pytest.param("fails", id="refused"), pytest.param("hangs", id="silent")])
+@pytest.mark.parametrize("way", [pytest.param("fails", id="calls fail"), pytest.param("hangs", id="calls hang")])
 @virtual
-async def test_a_leader_that_is_cut_off_stops_before_another_one_starts(way: str) -> None:
-    host, log = FakeCluster(), list[tuple[float, str]]()
-    cut: Any = Cut(host)
-    old = Replica(cut, "old", log)
-    async with old.running(), Replica(host, "new", log).running():
+async def test_a_leader_without_connection_stops_before_another_one_starts(way: str) -> None:
+    cluster, log = FakeCluster(), list[tuple[float, str]]()
+    connection: Any = FaultyConnection(cluster)
+    old = Replica(connection, "old", log)
+    async with old.running(), Replica(cluster, "new", log).running():
         await asyncio.sleep(29.5)
-        setattr(cut, way, True)
+        setattr(connection, way, True)
         await asyncio.sleep(60)
         last = max(time for time, who in log if who == "old")
         first = min(time for time, who in log if who == "new")
         assert last <= 29.5 + 10
         assert last < first <= 29.5 + 20
         assert not old.elector.is_leader
-        setattr(cut, way, False)
+        setattr(connection, way, False)
         await asyncio.sleep(30)
         assert old.elector.leader == "new"
         assert max(time for time, who in log if who == "old") == last
 
 
 @virtual
-async def test_a_leader_that_was_cut_off_can_lead_again() -> None:
-    host, log = FakeCluster(), list[tuple[float, str]]()
-    async with Replica(host, "a", log).running():
+async def test_a_leader_leads_again_after_an_outage() -> None:
+    cluster, log = FakeCluster(), list[tuple[float, str]]()
+    async with Replica(cluster, "a", log).running():
         await asyncio.sleep(5)
-        host.unreachable = True
+        cluster.unreachable = True
         await asyncio.sleep(60)
         silent = max(time for time, _ in log)
         assert silent <= 15
-        host.unreachable = False
+        cluster.unreachable = False
         await asyncio.sleep(20)
         assert max(time for time, _ in log) > 70
 
 
 @virtual
-async def test_an_outage_that_ends_before_the_deadline_does_not_cost_the_lead() -> None:
-    host, log = FakeCluster(), list[tuple[float, str]]()
-    replica = Replica(host, "a", log)
+async def test_an_outage_that_ends_before_the_deadline_does_not_end_the_leadership() -> None:
+    cluster, log = FakeCluster(), list[tuple[float, str]]()
+    replica = Replica(cluster, "a", log)
     async with replica.running():
         await asyncio.sleep(5)
-        host.unreachable = True
+        cluster.unreachable = True
         await asyncio.sleep(7)
-        host.unreachable = False
+        cluster.unreachable = False
         await asyncio.sleep(30)
         assert replica.terms == 1
     times = [time for time, _ in log]
@@ -177,7 +179,7 @@ async def test_an_outage_that_ends_before_the_deadline_does_not_cost_the_lead() 
 
 @virtual
 async def test_the_deadline_counts_from_before_the_request_that_renews() -> None:
-    """The host may have stored the lease at once, and answered late: others count from then."""
+    """The cluster may store the lease at once and answer late: other replicas count from when it was stored."""
     cluster = FakeCluster()
     replica = Replica(cluster, "a", [])
 
@@ -195,7 +197,7 @@ async def test_the_deadline_counts_from_before_the_request_that_renews() -> None
 
 @virtual
 async def test_a_frozen_leader_finds_its_gate_closed() -> None:
-    """SIGSTOP: the clock goes on, nothing else does."""
+    """As after SIGSTOP: only the clock has advanced."""
     skipped = 0.0
     loop = asyncio.get_running_loop()
 
@@ -228,59 +230,59 @@ async def test_a_frozen_leader_finds_its_gate_closed() -> None:
 
 
 @virtual
-async def test_a_lease_that_somebody_else_takes_is_lost_at_once() -> None:
-    host, log = FakeCluster(), list[tuple[float, str]]()
-    replica = Replica(host, "a", log)
+async def test_a_leader_stops_at_once_if_somebody_else_takes_the_lease() -> None:
+    cluster, log = FakeCluster(), list[tuple[float, str]]()
+    replica = Replica(cluster, "a", log)
     async with replica.running():
         await asyncio.sleep(5.5)
-        stolen = await host.get(LEASES, *NAME)
+        stolen = await cluster.get(LEASES, *NAME)
         stolen["spec"]["holderIdentity"] = "thief"
-        await host.update(LEASES, stolen)
+        await cluster.update(LEASES, stolen)
         await asyncio.sleep(2.5)
         assert not replica.elector.is_leader
         assert replica.elector.leader == "thief"
 
 
 @virtual
-async def test_a_foreign_change_of_the_lease_does_not_cost_the_lead() -> None:
-    host, log = FakeCluster(), list[tuple[float, str]]()
-    replica = Replica(host, "a", log)
+async def test_an_edit_of_the_lease_metadata_does_not_end_the_leadership() -> None:
+    cluster, log = FakeCluster(), list[tuple[float, str]]()
+    replica = Replica(cluster, "a", log)
     async with replica.running():
         await asyncio.sleep(5.5)
-        touched = await host.get(LEASES, *NAME)
+        touched = await cluster.get(LEASES, *NAME)
         touched["metadata"]["annotations"] = {"note": "x"}
-        await host.update(LEASES, touched)
+        await cluster.update(LEASES, touched)
         await asyncio.sleep(20)
         assert replica.elector.is_leader
-        kept = host.peek(LEASES, *NAME)
-        assert kept is not None
-        assert kept["metadata"]["annotations"] == {"note": "x"}
+        edited = cluster.peek(LEASES, *NAME)
+        assert edited is not None
+        assert edited["metadata"]["annotations"] == {"note": "x"}
         assert replica.terms == 1
 
 
-def test_the_time_in_a_foreign_lease_is_not_believed() -> None:
-    """A clock that is years ahead or behind makes no difference: what counts is when we saw the lease change."""
+def test_the_times_in_a_foreign_lease_are_ignored() -> None:
+    """The clocks of other replicas may be wrong by years: only the time at which we saw the lease change counts."""
 
     async def main() -> float:
-        host, log = FakeCluster(), list[tuple[float, str]]()
+        cluster, log = FakeCluster(), list[tuple[float, str]]()
         spec = {"holderIdentity": "gone", "leaseDurationSeconds": 15, "renewTime": "2099-01-01T00:00:00.000000Z"}
-        host.add(LEASES, {"metadata": {"namespace": NAME[0], "name": NAME[1]}, "spec": spec})
-        async with Replica(host, "a", log).running():
+        cluster.add(LEASES, {"metadata": {"namespace": NAME[0], "name": NAME[1]}, "spec": spec})
+        async with Replica(cluster, "a", log).running():
             await asyncio.sleep(30)
         return log[0][0]
 
     assert 15 <= run_virtual(main) <= 15 + 2 * 2.2
 
 
-def test_of_two_that_start_together_one_leads() -> None:
+def test_one_of_two_replicas_that_start_together_leads() -> None:
     async def main() -> set[str]:
-        host, log = FakeCluster(), list[tuple[float, str]]()
+        cluster, log = FakeCluster(), list[tuple[float, str]]()
 
         async def slow(verb: str, res: ClusterResource, key: Key) -> None:
             await asyncio.sleep(0.1)
 
-        host.before = slow
-        async with Replica(host, "a", log).running(), Replica(host, "b", log).running():
+        cluster.before = slow
+        async with Replica(cluster, "a", log).running(), Replica(cluster, "b", log).running():
             await asyncio.sleep(60)
         return {who for _, who in log}
 
@@ -288,7 +290,7 @@ def test_of_two_that_start_together_one_leads() -> None:
 
 
 @pytest.mark.parametrize("fails", [pytest.param(True, id="fails"), pytest.param(False, id="returns")])
-def test_a_leading_task_that_ends_ends_the_election(fails: bool) -> None:
+def test_the_election_ends_when_the_task_of_the_leader_ends(fails: bool) -> None:
     async def main() -> Object:
         cluster = FakeCluster()
         replica = Replica(cluster, "a", [])
@@ -305,24 +307,24 @@ def test_a_leading_task_that_ends_ends_the_election(fails: bool) -> None:
     assert run_virtual(main)["holderIdentity"] == ""
 
 
-def test_a_namespace_that_is_missing_is_waited_for() -> None:
+def test_a_replica_waits_until_the_namespace_of_the_lease_exists() -> None:
     async def main() -> float:
-        host, log = FakeCluster(), list[tuple[float, str]]()
+        cluster, log = FakeCluster(), list[tuple[float, str]]()
         loop = asyncio.get_running_loop()
 
         async def missing(verb: str, res: ClusterResource, key: Key) -> None:
             if verb == "create" and loop.time() < 30:
                 raise errors.NotFound(GroupResource("", "namespaces"), "cozy-system")
 
-        host.before = missing
-        async with Replica(host, "a", log).running():
+        cluster.before = missing
+        async with Replica(cluster, "a", log).running():
             await asyncio.sleep(60)
         return log[0][0]
 
     assert 30 <= run_virtual(main) <= 35
 
 
-def test_times_that_contradict_each_other_are_refused() -> None:
+def test_a_lease_duration_below_the_renew_deadline_is_rejected() -> None:
     with pytest.raises(ValueError, match="must exceed the renew deadline"):
         LeaseTimes(duration=10, renew_deadline=10)
 

@@ -1,3 +1,5 @@
+"""Controllers process keys in parallel, retry failures, and run while their replica leads."""
+
 from __future__ import annotations
 
 import asyncio
@@ -17,33 +19,33 @@ from controller.runtime.write_gate import NotLeading
 from tests.virtual_time import run_virtual, virtual
 
 
-class Recorder:
-    """A reconciler that takes its time, and fails as it is told to."""
+class SlowReconciler:
+    """A reconciler that takes `seconds` for each key and raises the given failures first."""
 
     def __init__(self, *failures: Exception, seconds: float = 1.0) -> None:
         self._failures = list(failures)
         self._seconds = seconds
         self.done: list[str] = []
-        self.inside: list[str] = []
-        self.most = 0
+        self.running: list[str] = []
+        self.max_running = 0
 
     async def reconcile(self, key: str) -> None:
-        assert key not in self.inside
-        self.inside.append(key)
-        self.most = max(self.most, len(self.inside))
+        assert key not in self.running
+        self.running.append(key)
+        self.max_running = max(self.max_running, len(self.running))
         try:
             await asyncio.sleep(self._seconds)
             if self._failures:
                 raise self._failures.pop(0)
         finally:
-            self.inside.remove(key)
+            self.running.remove(key)
         self.done.append(key)
 
 
-def controller(reconciler: Recorder, *seed: str, workers: int = 2) -> tuple[Controller[str], WorkQueue[str]]:
+def controller(reconciler: SlowReconciler, *keys: str, workers: int = 2) -> tuple[Controller[str], WorkQueue[str]]:
     queue = WorkQueue[str](limiter=RateLimiter(jitter=lambda: 0.0))
     return (
-        Controller(name="test", queue=queue, reconciler=reconciler, initial_keys=lambda: seed, workers=workers),
+        Controller(name="test", queue=queue, reconciler=reconciler, initial_keys=lambda: keys, workers=workers),
         queue,
     )
 
@@ -59,8 +61,8 @@ async def running(awaitable: Awaitable[Any]) -> AsyncIterator[asyncio.Task[Any]]
 
 
 @virtual
-async def test_keys_are_worked_on_in_parallel_within_bounds_and_never_twice_at_once() -> None:
-    reconciler = Recorder()
+async def test_keys_are_processed_in_parallel_up_to_the_number_of_workers_and_each_by_one() -> None:
+    reconciler = SlowReconciler()
     each, queue = controller(reconciler, "a", "b", "c", "d")
     async with running(each.run()):
         await asyncio.sleep(0.5)
@@ -68,7 +70,7 @@ async def test_keys_are_worked_on_in_parallel_within_bounds_and_never_twice_at_o
             queue.add(key)
         await asyncio.sleep(10)
     assert sorted(reconciler.done) == ["a", "a", "b", "b", "c", "d"]
-    assert reconciler.most == 2
+    assert reconciler.max_running == 2
 
 
 @pytest.mark.parametrize(
@@ -81,11 +83,11 @@ async def test_keys_are_worked_on_in_parallel_within_bounds_and_never_twice_at_o
         pytest.param(LookupError("a bug"), logging.ERROR, "cannot be reconciled", id="bug"),
     ],
 )
-def test_a_key_that_fails_is_logged_once_and_tried_again(
+def test_a_failure_is_logged_once_and_its_key_is_retried(
     error: Exception, level: int, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
-        reconciler = Recorder(error)
+        reconciler = SlowReconciler(error)
         each, queue = controller(reconciler, "a", "b", workers=1)
         async with running(each.run()):
             await asyncio.sleep(10)
@@ -95,16 +97,16 @@ def test_a_key_that_fails_is_logged_once_and_tried_again(
     with caplog.at_level(logging.DEBUG, "controller"):
         run_virtual(main)
 
-    told = [record for record in caplog.records if record.name == "controller.runtime.manager"]
-    assert [record.levelno for record in told] == [level]
-    assert text in told[0].getMessage()
-    assert bool(told[0].exc_info) is (level == logging.ERROR)
+    logged = [record for record in caplog.records if record.name == "controller.runtime.manager"]
+    assert [record.levelno for record in logged] == [level]
+    assert text in logged[0].getMessage()
+    assert bool(logged[0].exc_info) is (level == logging.ERROR)
 
 
 @virtual
-async def test_a_key_whose_namespace_ends_is_not_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_key_whose_namespace_is_terminating_is_not_retried(caplog: pytest.LogCaptureFixture) -> None:
     cause = {"reason": "NamespaceTerminating", "message": "namespace a is being terminated"}
-    reconciler = Recorder(errors.StatusError(403, "Forbidden", "forbidden", details={"causes": [cause]}))
+    reconciler = SlowReconciler(errors.StatusError(403, "Forbidden", "forbidden", details={"causes": [cause]}))
     each, queue = controller(reconciler, "a", workers=1)
     async with running(each.run()):
         await asyncio.sleep(10)
@@ -116,8 +118,8 @@ async def test_a_key_whose_namespace_ends_is_not_tried_again(caplog: pytest.LogC
 
 
 @virtual
-async def test_work_that_is_broken_off_is_not_lost() -> None:
-    reconciler = Recorder()
+async def test_a_cancelled_key_is_queued_again() -> None:
+    reconciler = SlowReconciler()
     each, queue = controller(reconciler, "a")
     async with running(each.run()):
         await asyncio.sleep(0.5)
@@ -125,7 +127,7 @@ async def test_work_that_is_broken_off_is_not_lost() -> None:
 
 
 @virtual
-async def test_work_without_a_pause_does_not_keep_others_waiting() -> None:
+async def test_a_worker_yields_to_the_event_loop_between_keys() -> None:
     class Instant:
         count = 0
 
@@ -141,7 +143,7 @@ async def test_work_without_a_pause_does_not_keep_others_waiting() -> None:
         assert 0 < reconciler.count < 10
 
 
-def test_one_controller_that_fails_ends_them_all() -> None:
+def test_the_first_controller_that_fails_ends_all() -> None:
     class Broken:
         name = "broken"
 
@@ -150,7 +152,7 @@ def test_one_controller_that_fails_ends_them_all() -> None:
             raise LookupError("a bug")
 
     async def main() -> None:
-        reconciler = Recorder()
+        reconciler = SlowReconciler()
         each, _ = controller(reconciler)
         with pytest.raises(ExceptionGroup) as ended:
             await ControllerManager(controllers=[each, Broken()]).run()
@@ -159,9 +161,9 @@ def test_one_controller_that_fails_ends_them_all() -> None:
     run_virtual(main)
 
 
-def test_with_an_elector_controllers_run_only_while_it_says_so() -> None:
+def test_with_an_elector_controllers_run_only_while_the_replica_leads() -> None:
     class Term:
-        """Leads from 5 to 8."""
+        """Leads from second 5 to second 8."""
 
         async def run(self, lead: Callable[[], Awaitable[Any]]) -> None:
             await asyncio.sleep(5)
@@ -169,14 +171,14 @@ def test_with_an_elector_controllers_run_only_while_it_says_so() -> None:
                 await asyncio.sleep(3)
 
     async def main() -> None:
-        reconciler = Recorder()
-        each, queue = controller(reconciler, "seed")
+        reconciler = SlowReconciler()
+        each, queue = controller(reconciler, "initial")
         queue.add("early")
         task = asyncio.create_task(ControllerManager(controllers=[each], elector=Term()).run())
         await asyncio.sleep(4)
         assert reconciler.done == []
         await task
-        assert sorted(reconciler.done) == ["early", "seed"]
+        assert sorted(reconciler.done) == ["early", "initial"]
         queue.add("late")
         await asyncio.sleep(5)
         assert "late" not in reconciler.done

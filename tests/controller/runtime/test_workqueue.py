@@ -1,3 +1,5 @@
+"""The queue holds a key once, hands it to one worker at a time, and delays it after failures."""
+
 from __future__ import annotations
 
 import asyncio
@@ -24,7 +26,7 @@ async def test_a_key_is_queued_once() -> None:
     assert (len(queue), await queue.get(), await queue.get(), len(queue)) == (2, "a", "b", 0)
 
 
-async def test_a_key_that_is_added_while_it_is_worked_on_comes_back_once_when_that_is_done() -> None:
+async def test_a_key_that_is_added_while_it_is_processed_is_queued_once_when_it_is_done() -> None:
     queue = WorkQueue[str]()
     queue.add("a")
     key = await queue.get()
@@ -39,27 +41,27 @@ async def test_a_key_that_is_added_while_it_is_worked_on_comes_back_once_when_th
     assert len(queue) == 0
 
 
-def test_of_several_times_for_a_key_the_earliest_holds() -> None:
+def test_a_key_with_several_delays_is_added_at_the_earliest_time() -> None:
     async def main() -> list[tuple[str, float]]:
         loop, queue = asyncio.get_running_loop(), WorkQueue[str]()
         queue.add_after("a", 5)
         queue.add_after("a", 3)
         queue.add_after("a", 9)
         queue.add_after("b", 4)
-        got = []
+        keys = []
         for _ in range(2):
             key = await queue.get()
-            got.append((key, loop.time()))
+            keys.append((key, loop.time()))
             queue.done(key)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(60):
                 await queue.get()
-        return got
+        return keys
 
     assert run_virtual(main) == [("a", 3), ("b", 4)]
 
 
-def test_a_key_that_fails_comes_back_later_each_time_until_it_is_forgotten() -> None:
+def test_each_failure_doubles_the_delay_of_a_key_until_it_is_forgotten() -> None:
     async def main() -> list[float]:
         loop, queue, waits = asyncio.get_running_loop(), WorkQueue[str](limiter=limiter()), []
         for failures in range(5):
@@ -74,7 +76,7 @@ def test_a_key_that_fails_comes_back_later_each_time_until_it_is_forgotten() -> 
     assert run_virtual(main) == [0.005, 0.01, 0.02, 0.04, 0.005]
 
 
-def test_the_wait_is_bounded_however_often_a_key_failed() -> None:
+def test_the_delay_is_bounded_however_often_a_key_fails() -> None:
     each = limiter()
 
     waits = [each.next_delay("a") for _ in range(5000)]
@@ -100,7 +102,7 @@ async def test_a_get_that_is_cancelled_loses_no_key() -> None:
     assert await queue.get() == "a"
 
 
-def test_metrics_have_the_names_and_values_that_kubernetes_gives_them() -> None:
+def test_metrics_have_the_names_and_values_of_client_go() -> None:
     async def main() -> CollectorRegistry:
         registry = CollectorRegistry()
         families = WorkQueueMetrics(registry)
@@ -129,8 +131,8 @@ def test_metrics_have_the_names_and_values_that_kubernetes_gives_them() -> None:
     assert [registry.get_sample_value(name, {"name": "tenant"}) for name in names] == [1, 2, 1, 2, 3]
 
 
-def test_a_key_that_is_due_at_once_may_be_added_again() -> None:
-    """uvloop's handle of what is due at once does not know when that is."""
+def test_a_key_that_is_due_at_once_can_be_added_with_another_delay() -> None:
+    """The handle that uvloop returns for a call that is due at once has no due time."""
 
     async def main() -> list[str]:
         queue = WorkQueue[str]()

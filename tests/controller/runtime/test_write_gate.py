@@ -1,3 +1,5 @@
+"""The write gate is open until the deadline of the lease, and cancels writes that outlast it."""
+
 from __future__ import annotations
 
 import asyncio
@@ -31,7 +33,7 @@ def test_a_gate_closes_at_its_deadline() -> None:
     assert run_virtual(main) == [True, False]
 
 
-def test_a_write_that_outlasts_the_lease_is_broken_off() -> None:
+def test_a_write_that_outlasts_the_lease_is_cancelled() -> None:
     async def main() -> float:
         loop = asyncio.get_running_loop()
         gate = LeaseGate(clock=loop.time)
@@ -58,7 +60,7 @@ def test_a_renewed_lease_gives_a_write_more_time() -> None:
     assert run_virtual(main) == 15
 
 
-def test_closing_breaks_writes_off_at_once() -> None:
+def test_closing_the_gate_cancels_writes_at_once() -> None:
     async def main() -> float:
         loop = asyncio.get_running_loop()
         gate = LeaseGate(clock=loop.time)
@@ -72,7 +74,7 @@ def test_closing_breaks_writes_off_at_once() -> None:
     assert run_virtual(main) == 3
 
 
-async def test_an_error_of_the_write_passes_through() -> None:
+async def test_an_error_of_the_write_is_raised_as_it_is() -> None:
     gate = LeaseGate(clock=lambda: 0.0)
     gate.open_until(10)
 
@@ -81,6 +83,6 @@ async def test_an_error_of_the_write_passes_through() -> None:
             raise ValueError("refused")
 
 
-async def test_a_process_that_is_alone_writes_freely() -> None:
+async def test_the_open_gate_lets_every_write_through() -> None:
     async with OpenGate().writing():
         pass

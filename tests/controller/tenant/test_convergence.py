@@ -1,3 +1,5 @@
+"""Tenants and their Namespaces converge to the desired state, whatever happens meanwhile."""
+
 from __future__ import annotations
 
 import asyncio
@@ -12,7 +14,7 @@ from tests.controller.tenant.tenant_world import World
 from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
-ROOTS_SERVICES = [f"namespace.cozystack.io/{service}" for service in ("etcd", "ingress", "monitoring", "seaweedfs")]
+ROOT_SERVICES = [f"namespace.cozystack.io/{service}" for service in ("etcd", "ingress", "monitoring", "seaweedfs")]
 HELM = {
     "labels": {"app.kubernetes.io/managed-by": "Helm"},
     "annotations": {"meta.helm.sh/release-name": "tenant-alpha", "meta.helm.sh/release-namespace": "tenant-root"},
@@ -20,13 +22,13 @@ HELM = {
 
 
 @virtual
-async def test_the_root_is_made_where_it_is_missing() -> None:
+async def test_the_root_is_created_if_it_is_missing() -> None:
     """R-057."""
     world = World()
     async with world.running():
         pass
     assert world.labels("tenant-root") == {
-        **dict.fromkeys(ROOTS_SERVICES, "tenant-root"),
+        **dict.fromkeys(ROOT_SERVICES, "tenant-root"),
         "namespace.cozystack.io/host": "example.org",
         "platform.cozystack.io/no-delete": "true",
         "tenant.cozystack.io/tenant-root": "",
@@ -46,7 +48,7 @@ async def test_nested_tenants_get_namespaces_with_the_labels_of_all_ancestors() 
         await world.settle()
         await world.create("beta", "tenant-alpha")
     assert world.labels("tenant-alpha-beta") == {
-        **dict.fromkeys(ROOTS_SERVICES, "tenant-root"),
+        **dict.fromkeys(ROOT_SERVICES, "tenant-root"),
         "namespace.cozystack.io/gateway": "tenant-alpha",
         "namespace.cozystack.io/host": "beta.a.example",
         "tenant.cozystack.io/tenant-root": "",
@@ -79,12 +81,12 @@ async def test_a_second_pass_writes_nothing() -> None:
 
 
 @virtual
-async def test_a_tenant_costs_two_writes() -> None:
+async def test_a_new_tenant_costs_one_write_of_its_namespace_and_one_of_its_status() -> None:
     world = World()
     async with world.running():
         world.cluster.clear_writes()
         await world.create("alpha")
-    assert world.writes() == [
+    assert world.writes(HELMRELEASES, NAMESPACES) == [
         ("create", "helmreleases", "tenant-alpha"),
         ("create", "namespaces", "tenant-alpha"),
         ("patch", "helmreleases", "tenant-alpha"),
@@ -92,7 +94,7 @@ async def test_a_tenant_costs_two_writes() -> None:
 
 
 @virtual
-async def test_a_change_of_a_host_reaches_every_descendant_with_one_write_an_object() -> None:
+async def test_a_change_of_a_host_reaches_every_descendant_with_one_write_per_object() -> None:
     """R-062."""
     world = World()
     async with world.running():
@@ -117,6 +119,7 @@ async def test_a_change_of_a_host_reaches_every_descendant_with_one_write_an_obj
         for kind, names in (
             ("namespaces", ["tenant-alpha", "tenant-alpha-beta", "tenant-alpha-beta-c"]),
             ("helmreleases", ["tenant-alpha", "tenant-beta", "tenant-c"]),
+            ("secrets", ["cozystack-values"] * 3),
         )
         for name in names
     )
@@ -126,7 +129,7 @@ _NAMESPACES = ("tenant-alpha", "tenant-alpha-beta", "tenant-alpha-beta-c", "tena
 
 
 @virtual
-async def test_what_is_ours_comes_back_and_what_is_not_stays() -> None:
+async def test_our_fields_of_a_namespace_are_restored_and_those_of_others_stay() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -150,7 +153,7 @@ async def test_what_is_ours_comes_back_and_what_is_not_stays() -> None:
 
 
 @virtual
-async def test_a_foreign_namespace_is_never_touched_until_it_is_given_to_the_tenant() -> None:
+async def test_a_foreign_namespace_is_never_written_until_the_tenant_may_adopt_it() -> None:
     """ATTACK-07."""
     world = World()
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", "labels": {"theirs": "x"}}})
@@ -176,7 +179,7 @@ async def test_a_foreign_namespace_is_never_touched_until_it_is_given_to_the_ten
 
 
 @virtual
-async def test_with_the_charts_namespace_there_is_no_war_of_writes() -> None:
+async def test_labels_of_the_charts_namespace_are_not_fought_over() -> None:
     world = World()
     chart = {"labels": {**HELM["labels"], "namespace.cozystack.io/host": "chart.example"}}
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **HELM, **chart}})
@@ -188,17 +191,17 @@ async def test_with_the_charts_namespace_there_is_no_war_of_writes() -> None:
         assert labels["tenant.cozystack.io/tenant-root"] == ""
         assert world.conditions("alpha")["ChartConflict"] == ("True", "LabelsDiffer")
         assert world.conditions("alpha")["NamespaceReady"] == ("True", "Reconciled")
-        ours = world.writer.writes
+        writes = world.writer.writes
         for _ in range(20):
             await world.edit_namespace("tenant-alpha", chart)
             await world.reconcile_all()
-        assert world.writer.writes == ours
+        assert world.writer.writes == writes
         await world.delete("alpha")
     assert world.labels("tenant-alpha") == labels
 
 
 @virtual
-async def test_a_namespace_of_our_making_goes_with_its_tenant() -> None:
+async def test_a_namespace_that_we_created_is_deleted_with_its_tenant() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -209,7 +212,7 @@ async def test_a_namespace_of_our_making_goes_with_its_tenant() -> None:
 
 
 @virtual
-async def test_a_deletion_that_nobody_saw_is_made_up_for() -> None:
+async def test_a_deletion_while_no_controller_runs_is_finished_by_the_next() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -220,7 +223,7 @@ async def test_a_deletion_that_nobody_saw_is_made_up_for() -> None:
 
 
 @virtual
-async def test_a_tenant_that_is_made_anew_gets_a_new_namespace() -> None:
+async def test_a_tenant_that_is_created_again_gets_a_new_namespace() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -236,8 +239,8 @@ async def test_a_tenant_that_is_made_anew_gets_a_new_namespace() -> None:
 
 
 @virtual
-async def test_a_namespace_out_of_a_backup_is_not_deleted() -> None:
-    """Its record speaks of a Tenant that is gone, and was not written when the Namespace was made."""
+async def test_a_namespace_restored_from_a_backup_is_not_deleted() -> None:
+    """Its record names a Tenant that no longer exists, and is older than the Namespace."""
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -262,8 +265,8 @@ async def test_a_namespace_out_of_a_backup_is_not_deleted() -> None:
 
 
 @virtual
-async def test_a_namespace_stays_while_its_tenant_only_seems_to_be_gone() -> None:
-    """A HelmRelease that lost the labels of a Tenant is still there."""
+async def test_a_namespace_stays_if_its_tenant_only_lost_its_labels() -> None:
+    """The HelmRelease still exists: it is just no longer shown as a Tenant."""
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -289,15 +292,15 @@ async def test_nothing_is_written_for_a_tenant_that_is_being_deleted() -> None:
         )
         await world.delete("alpha")
         await world.settle()
-        ours = world.writer.writes
+        writes = world.writer.writes
         await world.edit_namespace("tenant-alpha", {"labels": {"namespace.cozystack.io/host": None}})
         await world.reconcile_all()
-    assert world.writer.writes == ours
+    assert world.writer.writes == writes
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is not None
 
 
 @virtual
-async def test_the_root_is_made_anew_when_it_was_deleted() -> None:
+async def test_a_deleted_root_is_created_again() -> None:
     world = World()
     async with world.running():
         await world.delete("root")
@@ -308,7 +311,7 @@ async def test_the_root_is_made_anew_when_it_was_deleted() -> None:
 
 
 @virtual
-async def test_the_root_is_not_made_anew_while_its_namespace_is_terminating() -> None:
+async def test_the_root_is_not_created_while_its_namespace_is_terminating() -> None:
     world = World()
     async with world.running():
         await world.edit_namespace("tenant-root", {"finalizers": ["x/y"]})
@@ -321,8 +324,8 @@ async def test_the_root_is_not_made_anew_while_its_namespace_is_terminating() ->
 
 
 @virtual
-async def test_a_root_of_the_platforms_making_is_read_and_left_alone() -> None:
-    """On Cozystack clusters its label is tenant-root, and its Namespace is of another Helm release."""
+async def test_a_root_that_the_platform_created_is_shown_and_not_changed() -> None:
+    """On Cozystack clusters its name label is tenant-root, and its Namespace belongs to another Helm release."""
     world = World()
     helm = {"labels": HELM["labels"], "annotations": {"meta.helm.sh/release-name": "cozystack-basics"}}
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-root", **helm}})
@@ -342,7 +345,7 @@ async def test_a_root_of_the_platforms_making_is_read_and_left_alone() -> None:
 
 
 @virtual
-async def test_a_host_that_an_ancestor_made_too_long_has_no_label_and_says_so() -> None:
+async def test_a_host_that_an_ancestor_makes_too_long_has_no_label_and_a_condition() -> None:
     """FACT-6."""
     world = World()
     async with world.running():
@@ -356,7 +359,7 @@ async def test_a_host_that_an_ancestor_made_too_long_has_no_label_and_says_so() 
 
 
 @virtual
-async def test_duplicate_hosts_are_a_condition_for_both_until_one_goes() -> None:
+async def test_both_tenants_with_one_host_have_a_condition_until_one_changes_or_is_deleted() -> None:
     world = World()
     async with world.running():
         await world.create("alpha", host="x.example")
@@ -384,7 +387,7 @@ async def test_a_tenant_outside_the_tree_gets_no_namespace() -> None:
 
 
 @virtual
-async def test_a_child_that_is_seen_before_its_parent_is_made_up_for() -> None:
+async def test_a_child_that_exists_before_its_parent_becomes_ready_with_it() -> None:
     world = World()
     async with world.running():
         await world.create("beta", "tenant-alpha")
@@ -409,13 +412,13 @@ async def test_the_readiness_of_a_chart_is_not_overwritten() -> None:
 
 
 @virtual
-async def test_a_refusal_of_the_host_is_a_condition_and_tried_again() -> None:
+async def test_a_rejected_write_is_a_condition_and_is_retried() -> None:
     """R-259."""
     cluster = FakeCluster()
-    refuses = True
+    rejects = True
 
     async def before(verb: str, res: ClusterResource, key: Key) -> None:
-        if refuses and verb == "create" and res == NAMESPACES and key.name == "tenant-alpha":
+        if rejects and verb == "create" and res == NAMESPACES and key.name == "tenant-alpha":
             raise errors.Forbidden(GroupResource("", "namespaces"), key.name, "not for you")
 
     cluster.before = before
@@ -426,13 +429,13 @@ async def test_a_refusal_of_the_host_is_a_condition_and_tried_again() -> None:
         await world.settle()
         assert world.conditions("alpha")["NamespaceReady"] == ("False", "Refused")
         assert world.conditions("bob")["Ready"] == ("True", "Reconciled")
-        refuses = False
+        rejects = False
         await world.settle(2000)
     assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
 
 
 @virtual
-async def test_a_host_that_comes_back_finds_everything_converging() -> None:
+async def test_everything_converges_when_an_outage_of_the_cluster_is_over() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -446,7 +449,7 @@ async def test_a_host_that_comes_back_finds_everything_converging() -> None:
 
 @pytest.mark.parametrize("nth", [1, 2, 3, 5, 8, 13])
 @virtual
-async def test_a_process_that_dies_at_the_nth_write_leaves_nothing_that_its_successor_cannot_finish(nth: int) -> None:
+async def test_a_new_process_finishes_the_work_of_one_that_died_at_the_nth_write(nth: int) -> None:
     cluster = FakeCluster()
     world = World(cluster)
     written = 0

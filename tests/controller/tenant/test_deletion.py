@@ -1,4 +1,4 @@
-"""A Tenant goes in order, leaves nothing behind, and says what it waits for."""
+"""A Tenant is deleted in order and completely, and its conditions say what the deletion waits for."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from tests.fakes import FakeCluster
 from tests.tenant_objects import release, tenant_summary
 from tests.virtual_time import virtual
 
+WAITING_FOR_BETA = "waiting for the deletion of the child tenants beta"
 
-def waits(world: World, name: str, namespace: str = "tenant-root") -> tuple[str, str]:
-    """Reason and message of what the deletion waits for."""
+
+def terminating(world: World, name: str, namespace: str = "tenant-root") -> tuple[str, str]:
+    """Reason and message of the condition Terminating."""
     [found] = [each for each in world.tenant(name, namespace)["status"]["conditions"] if each["type"] == "Terminating"]
     assert found["status"] == "True"
     assert world.conditions(name, namespace)["Ready"] == ("False", "Terminating")
     return found["reason"], found["message"]
 
 
-async def finalizers(world: World, name: str, wanted: Sequence[str], namespace: str = "tenant-root") -> None:
-    body = {"metadata": {"finalizers": list(wanted) or None}}
+async def set_finalizers(world: World, name: str, finalizers: Sequence[str], namespace: str = "tenant-root") -> None:
+    body = {"metadata": {"finalizers": list(finalizers) or None}}
     await world.edit(HELMRELEASES, namespace, f"tenant-{name}", body)
 
 
 @virtual
-async def test_a_tenant_that_was_made_without_the_finalizer_gets_it_before_its_namespace() -> None:
+async def test_a_tenant_without_the_finalizer_gets_it_before_its_namespace() -> None:
     world = World()
     async with world.running():
         world.cluster.clear_writes()
@@ -43,7 +45,7 @@ async def test_a_tenant_that_was_made_without_the_finalizer_gets_it_before_its_n
     found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
     assert found is not None
     assert found["metadata"]["finalizers"] == [TENANT_FINALIZER]
-    assert world.writes() == [
+    assert world.writes(HELMRELEASES, NAMESPACES) == [
         ("create", "helmreleases", "tenant-alpha"),
         ("patch", "helmreleases", "tenant-alpha"),
         ("create", "namespaces", "tenant-alpha"),
@@ -55,7 +57,7 @@ async def test_a_tenant_that_was_made_without_the_finalizer_gets_it_before_its_n
 
 
 @virtual
-async def test_children_go_first_then_the_namespace_and_last_the_tenant() -> None:
+async def test_children_are_deleted_first_then_the_namespace_and_last_the_tenant() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -64,8 +66,8 @@ async def test_children_go_first_then_the_namespace_and_last_the_tenant() -> Non
         await world.settle()
         world.cluster.clear_writes()
         await world.delete("alpha")
-    ended = [(write.resource.kind, write.key.name) for write in world.cluster.writes if write.verb == "delete"]
-    assert ended == [
+    deleted = [(write.resource.kind, write.key.name) for write in world.cluster.writes if write.verb == "delete"]
+    assert deleted == [
         ("HelmRelease", "tenant-alpha"),
         ("HelmRelease", "tenant-beta"),
         ("HelmRelease", "tenant-c"),
@@ -73,39 +75,42 @@ async def test_children_go_first_then_the_namespace_and_last_the_tenant() -> Non
         ("Namespace", "tenant-alpha-beta"),
         ("Namespace", "tenant-alpha"),
     ]
-    left = [facts.key.name for facts in world.tree]
-    assert left == ["root"]
+    remaining = [facts.key.name for facts in world.tree]
+    assert remaining == ["root"]
 
 
 @virtual
-async def test_what_blocks_is_named_and_nothing_goes_before_its_turn() -> None:
+async def test_the_condition_names_what_blocks_and_nothing_is_deleted_before_its_turn() -> None:
     world = World()
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.create("beta", "tenant-alpha")
         await world.settle()
-        await finalizers(world, "beta", [TENANT_FINALIZER, "example.org/theirs"], "tenant-alpha")
-        await finalizers(world, "alpha", [TENANT_FINALIZER, FLUX_FINALIZER])
+        await set_finalizers(world, "beta", [TENANT_FINALIZER, "example.org/theirs"], "tenant-alpha")
+        await set_finalizers(world, "alpha", [TENANT_FINALIZER, FLUX_FINALIZER])
         await world.delete("alpha")
         await world.settle()
-        assert waits(world, "alpha") == ("ChildTenantsRemain", "waiting for the deletion of the child tenants beta")
+        assert terminating(world, "alpha") == (
+            "ChildTenantsRemain",
+            "waiting for the deletion of the child tenants beta",
+        )
         assert world.cluster.peek(NAMESPACES, "", "tenant-alpha-beta") is None
-        await finalizers(world, "beta", [], "tenant-alpha")
+        await set_finalizers(world, "beta", [], "tenant-alpha")
         await world.settle()
-        reason, message = waits(world, "alpha")
+        reason, message = terminating(world, "alpha")
         assert reason == "FluxUninstalls"
         assert "finalizers.fluxcd.io is on HelmRelease tenant-root/tenant-alpha" in message
         assert "deletionTimestamp" not in world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")["metadata"]
         await world.edit_namespace("tenant-alpha", {"finalizers": ["example.org/theirs"]})
-        await finalizers(world, "alpha", [TENANT_FINALIZER])
+        await set_finalizers(world, "alpha", [TENANT_FINALIZER])
         await world.settle()
-        reason, message = waits(world, "alpha")
+        reason, message = terminating(world, "alpha")
         assert reason == "TenantGatewayRemains"
         assert "foregroundDeletion" in message
         assert "deletionTimestamp" not in world.namespace("tenant-alpha")["metadata"]
         await world.edit(TENANTGATEWAYS, "tenant-alpha", "cozystack", {"metadata": {"finalizers": None}})
         await world.settle()
-        assert waits(world, "alpha") == ("NamespaceRemains", 'namespace "tenant-alpha" is being deleted')
+        assert terminating(world, "alpha") == ("NamespaceRemains", 'namespace "tenant-alpha" is being deleted')
         await world.edit_namespace("tenant-alpha", {"finalizers": None})
     assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
@@ -115,38 +120,46 @@ async def test_what_blocks_is_named_and_nothing_goes_before_its_turn() -> None:
 
 
 @virtual
-async def test_what_the_host_says_of_a_namespace_and_of_an_uninstall_is_passed_on() -> None:
+async def test_messages_of_the_namespace_and_of_flux_are_passed_on() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
         await world.settle()
-        await finalizers(world, "alpha", [TENANT_FINALIZER, FLUX_FINALIZER])
+        await set_finalizers(world, "alpha", [TENANT_FINALIZER, FLUX_FINALIZER])
         found = world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha")
         assert found is not None
-        said = {"type": "Ready", "status": "False", "reason": "UninstallFailed", "message": "hook failed"}
-        await world.cluster.update(HELMRELEASES, {**found, "status": {"conditions": [said]}}, subresource="status")
+        uninstall_failed = {"type": "Ready", "status": "False", "reason": "UninstallFailed", "message": "hook failed"}
+        await world.cluster.update(
+            HELMRELEASES, {**found, "status": {"conditions": [uninstall_failed]}}, subresource="status"
+        )
         await world.delete("alpha")
         await world.settle()
-        assert waits(world, "alpha")[1].endswith("; Flux reports: hook failed")
+        assert terminating(world, "alpha")[1].endswith("; Flux reports: hook failed")
         await world.edit_namespace("tenant-alpha", {"finalizers": ["x/y"]})
-        await finalizers(world, "alpha", [TENANT_FINALIZER])
+        await set_finalizers(world, "alpha", [TENANT_FINALIZER])
         await world.settle()
-        told = {"type": "NamespaceFinalizersRemaining", "status": "True", "message": "x/z in 1 resource instances"}
+        content_remains = {
+            "type": "NamespaceFinalizersRemaining",
+            "status": "True",
+            "message": "x/z in 1 resource instances",
+        }
         namespace = world.namespace("tenant-alpha")
-        await world.cluster.update(NAMESPACES, {**namespace, "status": {"conditions": [told]}}, subresource="status")
+        await world.cluster.update(
+            NAMESPACES, {**namespace, "status": {"conditions": [content_remains]}}, subresource="status"
+        )
         await world.settle()
-        assert waits(world, "alpha")[1].endswith("; x/z in 1 resource instances")
+        assert terminating(world, "alpha")[1].endswith("; x/z in 1 resource instances")
         await world.edit_namespace("tenant-alpha", {"finalizers": None})
     assert world.cluster.peek(HELMRELEASES, "tenant-root", "tenant-alpha") is None
 
 
 @virtual
-async def test_a_refusal_of_the_host_is_told_and_does_not_keep_the_others() -> None:
+async def test_a_rejected_deletion_is_reported_and_does_not_stop_the_others() -> None:
     cluster = FakeCluster()
-    refused = {"tenant-beta", "tenant-bob"}
+    rejected = {"tenant-beta", "tenant-bob"}
 
     async def before(verb: str, res: ClusterResource, key: Key) -> None:
-        if verb == "delete" and key.name in refused:
+        if verb == "delete" and key.name in rejected:
             raise errors.Forbidden(GroupResource(res.group, res.plural), key.name, "not for you")
 
     world = World(cluster)
@@ -160,18 +173,18 @@ async def test_a_refusal_of_the_host_is_told_and_does_not_keep_the_others() -> N
         await world.delete("bob")
         cluster.before = before
         await world.settle()
-        reason, message = waits(world, "alpha")
+        reason, message = terminating(world, "alpha")
         assert reason == "ChildTenantsRemain"
         assert "not for you" in message
-        assert waits(world, "bob")[0] == "Refused"
+        assert terminating(world, "bob")[0] == "Refused"
         assert cluster.peek(HELMRELEASES, "tenant-alpha", "tenant-gamma") is None
-        refused.clear()
+        rejected.clear()
         await world.settle(3000)
     assert [facts.key.name for facts in world.tree] == ["root"]
 
 
 @virtual
-async def test_a_child_that_changes_while_it_is_to_go_is_tried_again_and_told_as_no_refusal() -> None:
+async def test_a_conflict_on_the_deletion_of_a_child_is_retried_and_not_reported() -> None:
     cluster = FakeCluster()
     busy = {"tenant-beta"}
 
@@ -187,14 +200,17 @@ async def test_a_child_that_changes_while_it_is_to_go_is_tried_again_and_told_as
         await world.delete("alpha")
         cluster.before = before
         await world.settle()
-        assert waits(world, "alpha") == ("ChildTenantsRemain", "waiting for the deletion of the child tenants beta")
+        assert terminating(world, "alpha") == (
+            "ChildTenantsRemain",
+            "waiting for the deletion of the child tenants beta",
+        )
         busy.clear()
         await world.settle(3000)
     assert [facts.key.name for facts in world.tree] == ["root"]
 
 
 @virtual
-async def test_children_that_are_on_their_way_are_not_read_again_with_each_that_goes(
+async def test_children_that_are_being_deleted_are_not_read_again_when_one_is_gone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world, children = World(), [f"c{number}" for number in range(20)]
@@ -211,20 +227,20 @@ async def test_children_that_are_on_their_way_are_not_read_again_with_each_that_
             await world.create(child, "tenant-alpha")
         await world.settle()
         for child in children:
-            await finalizers(world, child, [TENANT_FINALIZER, "example.org/held"], "tenant-alpha")
+            await set_finalizers(world, child, [TENANT_FINALIZER, "example.org/held"], "tenant-alpha")
         await world.delete("alpha")
         await world.settle()
         monkeypatch.setattr(ObjectStore, "get", counting)
-        await finalizers(world, "c7", [], "tenant-alpha")
+        await set_finalizers(world, "c7", [], "tenant-alpha")
         await world.settle()
-        assert waits(world, "alpha")[0] == "ChildTenantsRemain"
-        # the parent was looked at
+        assert terminating(world, "alpha")[0] == "ChildTenantsRemain"
+        # the parent was reconciled
         assert "tenant-alpha" in read
         assert {f"tenant-{child}" for child in children} & set(read) <= {"tenant-c7"}
 
 
 @virtual
-async def test_a_protected_namespace_keeps_its_tenant_until_the_label_goes() -> None:
+async def test_a_protected_namespace_keeps_its_tenant_until_the_label_is_removed() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -232,13 +248,13 @@ async def test_a_protected_namespace_keeps_its_tenant_until_the_label_goes() -> 
         await world.edit_namespace("tenant-alpha", {"labels": {"platform.cozystack.io/no-delete": "true"}})
         await world.delete("alpha")
         await world.settle()
-        assert waits(world, "alpha")[0] == "NamespaceProtected"
+        assert terminating(world, "alpha")[0] == "NamespaceProtected"
         await world.edit_namespace("tenant-alpha", {"labels": {"platform.cozystack.io/no-delete": None}})
     assert world.cluster.peek(NAMESPACES, "", "tenant-alpha") is None
 
 
 @virtual
-async def test_more_children_than_a_condition_names_cost_few_writes() -> None:
+async def test_more_children_than_the_condition_names_cost_few_status_writes() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -247,26 +263,26 @@ async def test_more_children_than_a_condition_names_cost_few_writes() -> None:
         await world.settle()
         world.cluster.clear_writes()
         await world.delete("alpha")
-    told = [write for write in world.cluster.writes if write.key == Key("tenant-root", "tenant-alpha")]
-    assert len(told) <= 15
+    status_writes = [write for write in world.cluster.writes if write.key == Key("tenant-root", "tenant-alpha")]
+    assert len(status_writes) <= 15
     assert [facts.key.name for facts in world.tree] == ["root"]
 
 
 @virtual
-async def test_a_tenant_that_goes_before_its_namespace_was_seen_leaves_none_behind() -> None:
+async def test_a_tenant_that_is_deleted_before_its_namespace_was_observed_leaves_none_behind() -> None:
     world = World()
     async with world.running():
         for number in range(20):
             await world.create(f"t{number}")
         for number in range(20):
             await world.delete(f"t{number}")
-    left = [facts.key.name for facts in world.tree]
-    assert left == ["root"]
+    remaining = [facts.key.name for facts in world.tree]
+    assert remaining == ["root"]
     assert [each for each in range(20) if world.cluster.peek(NAMESPACES, "", f"tenant-t{each}")] == []
 
 
 @virtual
-async def test_a_deletion_that_was_begun_is_finished_by_a_successor() -> None:
+async def test_a_deletion_that_was_started_is_finished_by_a_new_process() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -280,14 +296,14 @@ async def test_a_deletion_that_was_begun_is_finished_by_a_successor() -> None:
 
 
 @virtual
-async def test_the_namespace_of_an_older_tenant_stays_with_it() -> None:
-    """Of two Tenants with one workload namespace, the younger one takes nothing along."""
+async def test_a_younger_tenant_with_the_same_namespace_is_deleted_without_it() -> None:
+    """Of two Tenants with the same workload namespace, the older one owns it."""
     world = World()
     async with world.running():
         await world.create("a")
         await world.create("b", "tenant-a")
         await world.settle()
-        # by hand, against the rule of names
+        # a HelmRelease that admission would not let through
         younger = release("a-b")
         younger["metadata"]["finalizers"] = [TENANT_FINALIZER]
         younger["metadata"]["creationTimestamp"] = "2027-01-01T00:00:00Z"
@@ -301,26 +317,26 @@ async def test_the_namespace_of_an_older_tenant_stays_with_it() -> None:
 
 
 @virtual
-async def test_the_root_that_is_deleted_takes_nobody_along() -> None:
+async def test_deleting_the_root_deletes_no_other_tenant() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
-        await finalizers(world, "root", [FLUX_FINALIZER])
+        await set_finalizers(world, "root", [FLUX_FINALIZER])
         await world.delete("root")
         await world.settle()
         assert "deletionTimestamp" not in world.tenant("alpha")["metadata"]
-        await finalizers(world, "root", [])
+        await set_finalizers(world, "root", [])
     assert world.conditions("alpha")["Ready"] == ("True", "Reconciled")
     assert "deletionTimestamp" not in world.tenant("root")["metadata"]
 
 
 @virtual
-async def test_a_namespace_that_was_given_to_the_tenant_stays_without_anything_of_ours() -> None:
+async def test_an_adopted_namespace_stays_and_everything_of_ours_is_removed() -> None:
     world = World()
     theirs: Object = {"labels": {"theirs": "x"}, "annotations": {"apps.cozystack.io/adopt": "tenant-root/alpha"}}
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha", **theirs}})
-    account = {"metadata": {"name": "theirs", "namespace": "tenant-alpha"}}
-    world.cluster.add(SERVICEACCOUNTS, account)
+    service_account = {"metadata": {"name": "theirs", "namespace": "tenant-alpha"}}
+    world.cluster.add(SERVICEACCOUNTS, service_account)
     async with world.running():
         await world.create("alpha", gateway=True, schedulingClass="gold")
         await world.settle()
@@ -328,9 +344,9 @@ async def test_a_namespace_that_was_given_to_the_tenant_stays_without_anything_o
         await world.delete("alpha")
         await world.settle()
         await world.edit(TENANTGATEWAYS, "tenant-alpha", "cozystack", {"metadata": {"finalizers": None}})
-    left = world.namespace("tenant-alpha")["metadata"]
-    assert (left["labels"], left["annotations"]) == (theirs["labels"], theirs["annotations"])
-    assert "ownerReferences" not in left
+    after = world.namespace("tenant-alpha")["metadata"]
+    assert (after["labels"], after["annotations"]) == (theirs["labels"], theirs["annotations"])
+    assert "ownerReferences" not in after
     for res in (ROLEBINDINGS, SECRETS, SERVICEACCOUNTS):
         found = (await world.cluster.list(res, "tenant-alpha"))["items"]
         assert [each["metadata"]["name"] for each in found] == (["theirs"] if res == SERVICEACCOUNTS else [])
@@ -340,8 +356,8 @@ async def test_a_namespace_that_was_given_to_the_tenant_stays_without_anything_o
 ALPHA = tenant_summary("alpha", uid="uid")
 
 
-def namespace(*, uid: str = "uid", made: bool = True, **metadata: Any) -> Object:
-    annotations = record_annotations(tenant_summary("alpha", uid=uid), NOW) if made else {}
+def namespace(*, uid: str = "uid", recorded: bool = True, **metadata: Any) -> Object:
+    annotations = record_annotations(tenant_summary("alpha", uid=uid), NOW) if recorded else {}
     return {
         "metadata": {
             "name": "tenant-alpha",
@@ -353,16 +369,16 @@ def namespace(*, uid: str = "uid", made: bool = True, **metadata: Any) -> Object
 
 
 @pytest.mark.parametrize(
-    ("held", "expected"),
+    ("stored", "expected"),
     [
-        pytest.param(namespace(), NamespaceDisposition.DELETED, id="made for this tenant"),
+        pytest.param(namespace(), NamespaceDisposition.DELETED, id="created for this tenant"),
         pytest.param(
             namespace(labels={"app.kubernetes.io/managed-by": "Helm"}),
             NamespaceDisposition.DELETED,
-            id="made by us for a chart",
+            id="created by us for a chart",
         ),
-        pytest.param(namespace(uid="other"), NamespaceDisposition.RETAINED, id="made for a former tenant"),
-        pytest.param(namespace(made=False), NamespaceDisposition.RETAINED, id="made by somebody else"),
+        pytest.param(namespace(uid="other"), NamespaceDisposition.RETAINED, id="created for a deleted tenant"),
+        pytest.param(namespace(recorded=False), NamespaceDisposition.RETAINED, id="created by somebody else"),
         pytest.param(
             namespace(annotations={"apps.cozystack.io/adopt": "tenant-root/alpha"}),
             NamespaceDisposition.RETAINED,
@@ -380,5 +396,5 @@ def namespace(*, uid: str = "uid", made: bool = True, **metadata: Any) -> Object
         ),
     ],
 )
-def test_what_becomes_of_a_namespace(held: Object, expected: NamespaceDisposition) -> None:
-    assert namespace_disposition(held, ALPHA) is expected
+def test_a_namespace_created_for_the_tenant_is_deleted_with_it(stored: Object, expected: NamespaceDisposition) -> None:
+    assert namespace_disposition(stored, ALPHA) is expected

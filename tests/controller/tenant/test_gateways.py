@@ -1,10 +1,13 @@
-"""Tenants with a Gateway of their own, and heirs: the TenantGateway, and the label that names the owner."""
+"""Tenants with a Gateway of their own, and tenants that inherit one: the TenantGateway, and the label of the owner."""
 
 from __future__ import annotations
 
-from registry.cluster.interface import RESOURCEQUOTAS
+from apiserver.meta.errors import StatusError
+from apiserver.meta.resource import Key
+from controller.platform.chart_values import tenantgateway_spec
+from registry.cluster.interface import RESOURCEQUOTAS, ClusterResource
 from registry.tenantgateway.types import TENANTGATEWAYS
-from tests.controller.tenant.tenant_world import PlatformOfTests, World
+from tests.controller.tenant.tenant_world import World
 from tests.virtual_time import virtual
 
 LABEL = "namespace.cozystack.io/"
@@ -16,18 +19,18 @@ async def test_gateways_are_inherited_and_only_owners_have_a_tenantgateway() -> 
 
     R-066, R-067, R-068, R-069, R-070, R-071, R-072, R-073, R-074, R-082, R-083, R-084, R-085, R-086.
     """
-    world = World(inside=True)
+    world = World()
     async with world.running():
         await world.create("alice")
         await world.create("acme", host="customer1.example", gateway=True)
         await world.create("bob", gateway=True)
         await world.create("plain", host="customer2.example", gateway=False)
         await world.settle()
-        assert [name for name in _WITH if world.cluster.peek(TENANTGATEWAYS, name, "cozystack")] == [
+        assert [name for name in _NAMESPACES if world.cluster.peek(TENANTGATEWAYS, name, "cozystack")] == [
             "tenant-acme",
             "tenant-bob",
         ]
-        apexes = [world.content(TENANTGATEWAYS, name, "cozystack")["spec"]["apex"] for name in _WITH[1:3]]
+        apexes = [world.content(TENANTGATEWAYS, name, "cozystack")["spec"]["apex"] for name in _NAMESPACES[1:3]]
         assert apexes == ["customer1.example", "bob.example.org"]
         assert "gateway" not in world.services("tenant-alice")
         await world.create("kid", "tenant-acme")
@@ -36,7 +39,7 @@ async def test_gateways_are_inherited_and_only_owners_have_a_tenantgateway() -> 
         assert world.values("tenant-acme-kid")["_namespace"]["gateway"] == "tenant-acme"
         await world.change("root", gateway=True)
         await world.settle()
-        owners = [world.services(name)["gateway"] for name in _WITH]
+        owners = [world.services(name)["gateway"] for name in _NAMESPACES]
         assert owners == ["tenant-root", "tenant-acme", "tenant-bob", "tenant-root"]
         await world.change("acme", gateway=False)
         await world.settle()
@@ -46,34 +49,33 @@ async def test_gateways_are_inherited_and_only_owners_have_a_tenantgateway() -> 
         ]
         assert world.cluster.peek(TENANTGATEWAYS, "tenant-acme", "cozystack") is None
         await world.change("root", gateway=None)
-    assert ["gateway" in world.services(name) for name in _WITH] == [False, False, True, False]
+    assert ["gateway" in world.services(name) for name in _NAMESPACES] == [False, False, True, False]
     kinds = {plural for _, plural, _ in world.writes()}
     assert kinds.isdisjoint({"gateways", "issuers", "certificates", "httproutes"}), "R-096"
 
 
-_WITH = ("tenant-alice", "tenant-acme", "tenant-bob", "tenant-plain")
+_NAMESPACES = ("tenant-alice", "tenant-acme", "tenant-bob", "tenant-plain")
 
 
 @virtual
 async def test_a_tenantgateway_follows_the_settings_and_the_host() -> None:
-    """R-088, R-089: the class, as all of the spec, is the platform's."""
-    world = World(inside=True)
+    """R-088, R-089: the class comes from the platform's settings, as all of the spec does."""
+    world = World()
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.settle()
-        world.platform.gateway_class = "other"
-        await world.again()
+        world.configure(gateway={"gatewayClassName": "other"})
+        await world.settle()
         assert world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")["spec"]["gatewayClassName"] == "other"
         await world.change("alpha", host="new.example")
     spec = world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")["spec"]
-    assert spec == world.platform.tenantgateway("new.example")
+    assert spec == tenantgateway_spec(world.settings.current, "new.example")
 
 
 @virtual
-async def test_an_owner_without_a_domain_has_no_tenantgateway_and_is_told_why() -> None:
-    """R-316: and it has one as soon as there is a domain."""
-    world = World(inside=True)
-    world.tree.change_root_host("")
+async def test_an_owner_without_a_domain_has_no_tenantgateway_and_a_condition_says_why() -> None:
+    """R-316: the TenantGateway is created as soon as there is a domain."""
+    world = World(root_host="")
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.settle()
@@ -91,9 +93,9 @@ async def test_an_owner_without_a_domain_has_no_tenantgateway_and_is_told_why() 
 
 
 @virtual
-async def test_a_host_that_no_label_holds_has_no_tenantgateway_and_a_condition() -> None:
-    """FACT-6: an ancestor's change brought it about."""
-    world = World(inside=True)
+async def test_a_host_that_is_too_long_for_a_label_has_no_tenantgateway_and_a_condition() -> None:
+    """FACT-6: a change of an ancestor's host makes it too long."""
+    world = World()
     long = "b" * 30
     async with world.running():
         await world.create("alpha")
@@ -110,9 +112,15 @@ async def test_a_host_that_no_label_holds_has_no_tenantgateway_and_a_condition()
     assert "TenantGatewayMissing" not in world.conditions(long, "tenant-alpha")
 
 
+async def _not_served(verb: str, res: ClusterResource, key: Key) -> None:
+    if res == TENANTGATEWAYS:
+        raise StatusError(404, "NotFound", "the server could not find the requested resource")
+
+
 @virtual
-async def test_a_host_without_tenantgateways_is_a_condition_and_the_rest_is_written() -> None:
-    world = World(inside=True, platform=PlatformOfTests(served=False))
+async def test_if_the_cluster_does_not_serve_tenantgateways_a_condition_says_so_and_the_rest_is_written() -> None:
+    world = World()
+    world.cluster.before = _not_served
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
     assert world.conditions("alpha")["TenantGatewayMissing"] == ("True", "NotServed")
@@ -120,23 +128,23 @@ async def test_a_host_without_tenantgateways_is_a_condition_and_the_rest_is_writ
 
 
 @virtual
-async def test_a_kind_that_the_host_comes_to_have_is_picked_up() -> None:
-    world = World(inside=True, platform=PlatformOfTests(served=False))
+async def test_tenantgateways_are_created_as_soon_as_the_cluster_serves_the_kind() -> None:
+    world = World()
+    world.cluster.before = _not_served
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.create("aside")
         await world.settle()
-        world.platform.served = True
-        for handler in world.handlers:
-            handler.set_cluster_error(None)
-        await world.settle()
+        assert world.conditions("alpha")["TenantGatewayMissing"] == ("True", "NotServed")
+        world.cluster.before = None
+        await world.settle(120)
     assert world.content(TENANTGATEWAYS, "tenant-alpha", "cozystack")
     assert "TenantGatewayMissing" not in world.conditions("alpha")
 
 
 @virtual
-async def test_what_somebody_else_made_in_the_name_of_a_tenantgateway_is_not_deleted() -> None:
-    world = World(inside=True)
+async def test_a_tenantgateway_that_somebody_else_created_is_not_deleted() -> None:
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.settle()
@@ -146,8 +154,8 @@ async def test_what_somebody_else_made_in_the_name_of_a_tenantgateway_is_not_del
 
 
 @virtual
-async def test_the_gateway_parts_label_is_left_alone_until_the_tree_gives_an_owner() -> None:
-    world = World(inside=True)
+async def test_a_gateway_label_set_by_the_tenantgateway_controller_stays_until_an_ancestor_has_a_gateway() -> None:
+    world = World()
     async with world.running():
         await world.create("alpha")
         await world.settle()
@@ -157,9 +165,9 @@ async def test_the_gateway_parts_label_is_left_alone_until_the_tree_gives_an_own
         }
         await world.edit_namespace("tenant-alpha", attach)
         await world.settle()
-        ours = world.writer.writes
-        await world.again()
-        assert world.writer.writes == ours
+        writes = world.writer.writes
+        await world.reconcile_all()
+        assert world.writer.writes == writes
         assert world.services("tenant-alpha")["gateway"] == "tenant-bob"
         await world.change("alpha", gateway=True)
         await world.settle()

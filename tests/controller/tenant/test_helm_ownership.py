@@ -1,4 +1,5 @@
-"""What a Tenant's Namespace holds where Cozystack's chart makes the same: no war of writes, and what is handed over."""
+"""Contents of a Tenant's Namespace that Cozystack's chart creates as well: we do not fight Helm over its objects, and
+hand ours over to it."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 import pytest
 
 from apiserver.meta.resource import Object
+from controller.platform.chart_values import tenantgateway_spec
 from controller.tenant.rbac_step import ROLES
 from registry.cluster.interface import (
     LIMITRANGES,
@@ -18,7 +20,7 @@ from registry.cluster.interface import (
     ClusterResource,
 )
 from registry.tenantgateway.types import TENANTGATEWAYS
-from tests.controller.tenant.tenant_world import PlatformOfTests, World
+from tests.controller.tenant.tenant_world import World
 from tests.virtual_time import virtual
 
 LABEL = "namespace.cozystack.io/"
@@ -29,8 +31,8 @@ HELM = {
 }
 
 
-def _chart(world: World) -> dict[tuple[ClusterResource, str], Object]:
-    """What the tenant's chart makes: the same objects, with a few other values, and Helm's marks."""
+def _chart_objects(world: World) -> dict[tuple[ClusterResource, str], Object]:
+    """The objects of the tenant's chart: the same as ours, with a few other values."""
     return {
         (NAMESPACES, "tenant-alpha"): {"metadata": {"labels": {f"{LABEL}host": "chart.example", f"{LABEL}etcd": ""}}},
         (SECRETS, "cozystack-values"): {"type": "Opaque", "data": {"values.yaml": "X2NsdXN0ZXI6IHt9Cg=="}},
@@ -44,13 +46,13 @@ def _chart(world: World) -> dict[tuple[ClusterResource, str], Object]:
         },
         (RESOURCEQUOTAS, "tenant-quota"): {"spec": {"hard": {"cpu": "9"}}},
         (LIMITRANGES, "tenant-range-limits"): {"spec": {"limits": [{"type": "Container", "default": {"cpu": "9"}}]}},
-        (TENANTGATEWAYS, "cozystack"): {"spec": {**world.platform.tenantgateway("chart.example")}},
+        (TENANTGATEWAYS, "cozystack"): {"spec": tenantgateway_spec(world.settings.current, "chart.example")},
     }
 
 
-async def _helm(world: World) -> None:
-    """Helm re-applies its version of everything."""
-    for (res, name), obj in _chart(world).items():
+async def _apply_chart(world: World) -> None:
+    """Apply the objects of the chart as Helm does."""
+    for (res, name), obj in _chart_objects(world).items():
         metadata = {**obj.get("metadata", {}), "name": name, "annotations": HELM["annotations"]}
         metadata["labels"] = {**metadata.get("labels", {}), **HELM["labels"]}
         namespace = "tenant-alpha" if res.namespaced else ""
@@ -65,27 +67,27 @@ async def _helm(world: World) -> None:
 
 @pytest.mark.parametrize("chart", ["none", "flux"])
 @virtual
-async def test_with_the_tenants_chart_there_is_no_war_of_writes(chart: Any) -> None:
-    """20 alternations of our reconcile with a writer that re-applies the chart's version of every object."""
-    world = World(inside=True, platform=PlatformOfTests(chart=chart))
+async def test_objects_of_the_tenants_chart_are_not_fought_over(chart: Any) -> None:
+    """Helm applies the chart's version of every object 20 times, and we write nothing in between."""
+    world = World(settings={"tenants": {"chart": chart}})
     async with world.running():
-        await _helm(world)
+        await _apply_chart(world)
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1", CERTIFICATES: "10"})
         await world.settle()
         conditions = world.conditions("alpha")
         assert conditions["ChartConflict"] == ("True", "ObjectsDiffer")
         assert conditions["NamespaceReady"] == ("True", "Reconciled")
-        for (res, name), obj in _chart(world).items():
+        for (res, name), obj in _chart_objects(world).items():
             _assert_kept(world.content(res, "tenant-alpha" if res.namespaced else "", name), obj)
-        # what the chart does not say is ours to say
+        # fields that the chart does not set are ours to set
         quota = world.content(RESOURCEQUOTAS, "tenant-alpha", "tenant-quota")
         assert quota["spec"]["hard"] == {"cpu": "9", CERTIFICATES: "10"}
         assert world.services("tenant-alpha")["gateway"] == "tenant-alpha"
-        ours = world.writer.writes
+        writes = world.writer.writes
         for _ in range(20):
-            await _helm(world)
-            await world.again()
-        assert world.writer.writes == ours
+            await _apply_chart(world)
+            await world.reconcile_all()
+        assert world.writer.writes == writes
 
 
 def _assert_kept(found: Any, chart: Any) -> None:
@@ -97,18 +99,18 @@ def _assert_kept(found: Any, chart: Any) -> None:
 
 
 @virtual
-async def test_where_flux_installs_charts_what_we_make_is_for_helm_to_take_over() -> None:
-    world = World(inside=True, platform=PlatformOfTests(chart="flux"))
+async def test_if_flux_installs_charts_our_objects_are_labelled_for_helm_to_take_over() -> None:
+    world = World(settings={"tenants": {"chart": "flux"}})
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
         await world.settle()
-        ours = world.writer.writes
-        await world.again()
-        assert world.writer.writes == ours
-    for res, name in _chart(world):
+        writes = world.writer.writes
+        await world.reconcile_all()
+        assert world.writer.writes == writes
+    for res, name in _chart_objects(world):
         metadata = world.content(res, "tenant-alpha" if res.namespaced else "", name)["metadata"]
         assert metadata["labels"]["app.kubernetes.io/managed-by"] == "Helm"
-        # the TenantGateway is of a chart of its own, in the tenant's namespace
+        # the TenantGateway belongs to a chart of its own, in the tenant's namespace
         release = ("tenant-alpha", "gateway") if res == TENANTGATEWAYS else ("tenant-root", "tenant-alpha")
         annotations = metadata["annotations"]
         assert annotations["meta.helm.sh/release-namespace"] == release[0]
@@ -116,24 +118,24 @@ async def test_where_flux_installs_charts_what_we_make_is_for_helm_to_take_over(
     assert "ChartConflict" not in world.conditions("alpha")
     root = world.namespace("tenant-root")["metadata"]
     assert "app.kubernetes.io/managed-by" not in root["labels"]
-    # no chart makes the root's
+    # no chart creates the Secret of the root
     values = world.content(SECRETS, "tenant-root", "cozystack-values")["metadata"]
     assert values["labels"]["app.kubernetes.io/managed-by"] == "tenant-controller"
 
 
 @virtual
-async def test_what_we_made_is_handed_over_when_the_chart_comes() -> None:
-    world = World(inside=True)
+async def test_our_objects_are_handed_over_when_flux_starts_to_install_charts() -> None:
+    world = World()
     async with world.running():
         await world.create("alpha", resourceQuotas={"cpu": "1"})
         await world.settle()
         secret = world.content(SECRETS, "tenant-alpha", "cozystack-values")
         assert secret["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "tenant-controller"
-        world.platform.chart = "flux"
-        await world.again()
-        ours = world.writer.writes
-        await world.again()
-        assert world.writer.writes == ours
+        world.configure(tenants={"chart": "flux"})
+        await world.settle()
+        writes = world.writer.writes
+        await world.reconcile_all()
+        assert world.writer.writes == writes
     for res, name in ((NAMESPACES, "tenant-alpha"), (SECRETS, "cozystack-values")):
         metadata = world.content(res, "tenant-alpha" if res.namespaced else "", name)["metadata"]
         assert metadata["labels"]["app.kubernetes.io/managed-by"] == "Helm"

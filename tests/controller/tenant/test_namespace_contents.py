@@ -1,4 +1,4 @@
-"""What a Tenant's Namespace holds, from the Tenants that ask for it to a host: convergence and drift."""
+"""The contents of Tenants' Namespaces: they converge to what the Tenants declare, and drift is reverted."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from apiserver.meta import errors
 from apiserver.meta.resource import GroupResource, Key, Object
+from controller.platform.chart_values import cluster_values
 from controller.tenant.rbac_step import ROLES
 from registry.cluster.interface import (
     LIMITRANGES,
@@ -28,7 +29,7 @@ CERTIFICATES = "count/certificates.cert-manager.io"
 
 
 @virtual
-async def test_the_tenants_of_seed_001_use_their_own_services_and_their_parents() -> None:
+async def test_the_tenants_of_seed_001_use_their_own_services_and_those_of_their_parents() -> None:
     """R-063, R-064, R-065, R-067, R-075: foo has etcd and monitoring, bar in foo has etcd."""
     world = World()
     async with world.running():
@@ -47,12 +48,12 @@ async def test_the_tenants_of_seed_001_use_their_own_services_and_their_parents(
         "gateway": "",
         "host": "bar.foo.example.org",
     }
-    assert values["_cluster"] == {"root-host": "example.org", "solver": "http01"}
+    assert values["_cluster"] == cluster_values(world.settings.current, "example.org")
     assert world.services("tenant-root") == dict.fromkeys(expected, "tenant-root")
 
 
 @virtual
-async def test_a_new_tenant_gets_all_that_its_namespace_holds_with_one_write_an_object() -> None:
+async def test_all_contents_of_a_new_tenants_namespace_are_created_with_one_write_per_object() -> None:
     world = World()
     async with world.running():
         world.cluster.clear_writes()
@@ -87,7 +88,7 @@ async def test_a_second_pass_writes_nothing_and_reads_nothing() -> None:
         await world.create("beta", "tenant-alpha", schedulingClass="gold")
         await world.settle()
         world.cluster.clear_writes()
-        calls = _calls(world.cluster)
+        calls = _record_calls(world.cluster)
         await world.reconcile_all()
         assert calls == []
     assert world.writes() == []
@@ -99,7 +100,7 @@ async def test_a_second_pass_writes_nothing_and_reads_nothing() -> None:
     assert [call for call in calls if call[0] not in ("list", "watch")] == []
 
 
-def _calls(cluster: FakeCluster) -> list[tuple[str, str]]:
+def _record_calls(cluster: FakeCluster) -> list[tuple[str, str]]:
     calls: list[tuple[str, str]] = []
 
     async def count(verb: str, res: ClusterResource, key: Key) -> None:
@@ -123,16 +124,18 @@ _OURS: list[Any] = [
 
 @pytest.mark.parametrize(("res", "name", "edit"), _OURS)
 @virtual
-async def test_what_is_edited_comes_back_with_one_write(res: ClusterResource, name: str, edit: Object) -> None:
+async def test_an_edit_of_somebody_else_is_reverted_with_one_write(
+    res: ClusterResource, name: str, edit: Object
+) -> None:
     world = World()
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
         await world.settle()
         before = _content(world, res, name)
-        ours = world.writer.writes
+        writes = world.writer.writes
         await world.edit(res, "tenant-alpha", name, edit)
         await world.settle()
-        assert world.writer.writes == ours + 1
+        assert world.writer.writes == writes + 1
     assert _content(world, res, name) == before
 
 
@@ -144,7 +147,7 @@ async def test_what_is_edited_comes_back_with_one_write(res: ClusterResource, na
     ],
 )
 @virtual
-async def test_what_is_deleted_comes_back(res: ClusterResource, name: str) -> None:
+async def test_a_deleted_object_is_created_again(res: ClusterResource, name: str) -> None:
     world = World()
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"cpu": "1"})
@@ -156,13 +159,13 @@ async def test_what_is_deleted_comes_back(res: ClusterResource, name: str) -> No
 
 def _content(world: World, res: ClusterResource, name: str) -> Object:
     found = world.content(res, "tenant-alpha", name)
-    kept = {"name", "namespace", "labels", "annotations"}
-    return {**found, "metadata": {key: value for key, value in found["metadata"].items() if key in kept}}
+    fields = {"name", "namespace", "labels", "annotations"}
+    return {**found, "metadata": {key: value for key, value in found["metadata"].items() if key in fields}}
 
 
 @virtual
-async def test_a_binding_to_another_role_is_made_anew() -> None:
-    """The host lets nobody change a roleRef."""
+async def test_a_binding_to_another_role_is_replaced() -> None:
+    """A roleRef is immutable."""
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -176,8 +179,8 @@ async def test_a_binding_to_another_role_is_made_anew() -> None:
 
 
 @virtual
-async def test_a_quota_is_exactly_what_is_declared_and_goes_with_the_declaration() -> None:
-    """R-313, PEER-13: a cap of Certificates, under the key that counts them."""
+async def test_a_quota_has_exactly_the_declared_keys_and_is_deleted_when_none_is_declared() -> None:
+    """R-313, PEER-13: a limit on the number of Certificates, under the key that counts them."""
     world = World()
     async with world.running():
         await world.create("alpha", resourceQuotas={CERTIFICATES: "10", "cpu": 2})
@@ -194,7 +197,7 @@ async def test_a_quota_is_exactly_what_is_declared_and_goes_with_the_declaration
 
 
 @virtual
-async def test_a_quota_of_somebody_elses_is_not_deleted() -> None:
+async def test_a_quota_that_somebody_else_created_is_not_deleted() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -236,21 +239,21 @@ async def test_unknown_keys_of_the_roots_secret_reach_every_descendant_with_one_
         for namespace in ("tenant-root", "tenant-alpha", "tenant-alpha-beta", "tenant-aside"):
             assert world.values(namespace)["_cluster"]["bundle"] == "isp-full"
             assert world.values(namespace)["_cluster"]["solver"] == "http01"
-        # the edit, the root's own values beside it, and each of the three below
+        # the edit itself, the root's own values, and the three descendants
         assert world.count_writes() == {("patch", "secrets"): 5}
-        world.platform.cluster["solver"] = "dns01"
         world.cluster.clear_writes()
-        await world.reconcile_all()
+        world.configure(publishing={"certificates": {"solver": "dns01"}})
+        await world.settle()
     assert world.values("tenant-alpha-beta")["_cluster"] == {
         "bundle": "isp-full",
-        "root-host": "example.org",
-        "solver": "dns01",
+        **cluster_values(world.settings.current, "example.org"),
     }
+    assert world.values("tenant-alpha-beta")["_cluster"]["solver"] == "dns01"
     assert world.count_writes() == {("patch", "secrets"): 4}
 
 
 @virtual
-async def test_a_secret_of_the_roots_that_cannot_be_read_is_left_and_said() -> None:
+async def test_a_malformed_secret_of_the_root_is_not_overwritten_and_a_condition_says_so() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -267,7 +270,7 @@ async def test_a_secret_of_the_roots_that_cannot_be_read_is_left_and_said() -> N
 
 
 @virtual
-async def test_an_immutable_secret_in_the_way_is_made_anew() -> None:
+async def test_an_immutable_secret_is_replaced() -> None:
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -278,14 +281,14 @@ async def test_an_immutable_secret_in_the_way_is_made_anew() -> None:
 
 
 @virtual
-async def test_what_the_host_refuses_stops_no_other_step() -> None:
+async def test_a_rejected_write_does_not_stop_the_other_steps() -> None:
     world = World()
 
-    async def refuse(verb: str, res: ClusterResource, key: Key) -> None:
+    async def reject(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "create" and res == RESOURCEQUOTAS:
             raise errors.Forbidden(GroupResource("", "resourcequotas"), key.name, "must be a standard resource")
 
-    world.cluster.before = refuse
+    world.cluster.before = reject
     async with world.running():
         await world.create("alpha", gateway=True, resourceQuotas={"nonsense": "1"})
     assert world.conditions("alpha")["QuotaReady"] == ("False", "Refused")
@@ -293,7 +296,7 @@ async def test_what_the_host_refuses_stops_no_other_step() -> None:
 
 
 @virtual
-async def test_nothing_is_written_into_a_namespace_that_is_somebody_elses() -> None:
+async def test_nothing_is_written_into_a_namespace_of_somebody_else() -> None:
     """ATTACK-07."""
     world = World()
     world.cluster.add(NAMESPACES, {"metadata": {"name": "tenant-alpha"}})
@@ -304,7 +307,7 @@ async def test_nothing_is_written_into_a_namespace_that_is_somebody_elses() -> N
 
 
 @virtual
-async def test_a_namespace_that_was_taken_meanwhile_gets_nothing() -> None:
+async def test_nothing_is_written_into_a_namespace_that_somebody_else_creates_at_the_same_moment() -> None:
     world = World()
 
     async def take(verb: str, res: ClusterResource, key: Key) -> None:
@@ -321,26 +324,24 @@ async def test_a_namespace_that_was_taken_meanwhile_gets_nothing() -> None:
 
 
 @virtual
-async def test_what_a_stale_view_would_create_is_only_read() -> None:
-    """An object that is there, and was not seen yet, is compared and not written."""
+async def test_an_object_that_the_cache_has_not_seen_is_compared_and_not_written() -> None:
     world = World()
     async with world.running():
         await world.create("alpha", gateway=True)
         await world.settle()
-        ours = world.writer.writes
-        for handler in world.handlers:
-            await handler.replace([], 0)
+        writes = world.writer.writes
+        await world.forget_contents()
         await world.reconcile_all()
-        # each was tried to be made, and found to be there
-        assert world.writer.writes > ours
+        # the creation of each was attempted, and failed with AlreadyExists
+        assert world.writer.writes > writes
         world.cluster.clear_writes()
         await world.reconcile_all()
     assert world.writes() == []
 
 
 @virtual
-async def test_a_change_of_a_host_reaches_a_wide_and_deep_tree_with_one_write_an_object() -> None:
-    """R-062: nobody asks twice, and nobody else is written to."""
+async def test_a_change_of_a_host_reaches_a_wide_and_deep_tree_with_one_write_per_object() -> None:
+    """R-062: no object is written twice, and no tenant outside the subtree is written to."""
     world = World()
     async with world.running():
         await world.create("alpha")
@@ -371,10 +372,10 @@ async def test_an_event_of_one_tenant_costs_no_reads_of_others() -> None:
         for number in range(20):
             await world.create(f"n{number}")
         await world.settle()
-        calls = _calls(world.cluster)
+        calls = _record_calls(world.cluster)
         await world.change("n7", etcd=True)
         await world.settle()
-    # the change itself, and the generation that the status is about
+    # two patches of the HelmRelease: the change itself, and the status
     assert Counter(calls) == {
         ("patch", "helmreleases"): 2,
         ("patch", "namespaces"): 1,

@@ -1,4 +1,4 @@
-"""The pure part of what a Tenant's Namespace holds: rendering, and what counts as the same."""
+"""Contents of a Tenant's Namespace: how they are rendered, and which objects are equivalent."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 import yaml
 
 from apiserver.meta.resource import Key, Object
+from controller.platform.settings import PlatformSettings
 from controller.runtime.apply import missing_fields
 from controller.runtime.conditions import Finding
 from controller.tenant import quota_step as quota
-from controller.tenant import rbac_step as access
+from controller.tenant import rbac_step as rbac
 from controller.tenant import tenantgateway_step as tenantgateway
 from controller.tenant import values_secret_step as values
 from controller.tenant.helm_ownership import (
@@ -41,9 +42,10 @@ from controller.tenant.values_secret_step import (
 from registry.tenant.inheritance import Services
 from registry.tenant.types import EffectiveGateway, EffectiveHost
 from tests.controller.golden_files import assert_golden
-from tests.controller.tenant.tenant_world import LIMITS
 from tests.tenant_objects import release, root_summary, tenant_summary
 
+LIMIT_RANGE = PlatformSettings().tenants.limit_range
+LIMITS = {"default": LIMIT_RANGE.default, "defaultRequest": LIMIT_RANGE.default_request}
 FOO = tenant_summary("foo", spec={"etcd": True, "monitoring": True})
 BAR = tenant_summary("bar", "tenant-foo", spec={"etcd": True, "gateway": True, "resourceQuotas": {"cpu": 4}})
 PARENT: Object = {"metadata": {"name": "tenant-foo", "uid": "u-foo"}}
@@ -55,7 +57,7 @@ ATTACHED_BY = "cozystack.io/gateway-attached-by"
 
 
 def observed(**changes: Any) -> ObservedTenant:
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "tenant": BAR,
         "release": release("bar", "tenant-foo"),
         "ancestors": (FOO, root_summary()),
@@ -68,7 +70,7 @@ def observed(**changes: Any) -> ObservedTenant:
         "namespace": None,
         "parent_namespace": PARENT,
     }
-    return ObservedTenant(**known | changes)
+    return ObservedTenant(**fields | changes)
 
 
 def namespace(labels: dict[str, str] | None = None, annotations: dict[str, str] | None = None) -> Object:
@@ -83,15 +85,25 @@ def test_the_rendered_namespace() -> None:
 @pytest.mark.parametrize(
     ("owner", "labels", "annotations", "label", "annotation"),
     [
-        pytest.param("tenant-foo", {}, {}, "tenant-foo", None, id="R-068 an owner"),
+        pytest.param("tenant-foo", {}, {}, "tenant-foo", None, id="R-068 an ancestor has a Gateway"),
         pytest.param(
-            "tenant-foo", {GATEWAY: "x"}, {ATTACHED_BY: "x/cozystack"}, "tenant-foo", None, id="an owner takes it back"
+            "tenant-foo",
+            {GATEWAY: "x"},
+            {ATTACHED_BY: "x/cozystack"},
+            "tenant-foo",
+            None,
+            id="attached before",
         ),
         pytest.param(
-            "", {GATEWAY: "x"}, {ATTACHED_BY: "x/cozystack"}, "absent", "absent", id="the gateway part's stays"
+            "",
+            {GATEWAY: "x"},
+            {ATTACHED_BY: "x/cozystack"},
+            "absent",
+            "absent",
+            id="attached",
         ),
-        pytest.param("", {GATEWAY: "x"}, {}, None, "absent", id="R-070 what was written without an owner goes"),
-        pytest.param("", {}, {}, None, "absent", id="R-070 no owner, no label"),
+        pytest.param("", {GATEWAY: "x"}, {}, None, "absent", id="R-070 a label without a Gateway is removed"),
+        pytest.param("", {}, {}, None, "absent", id="R-070 no Gateway, no label"),
     ],
 )
 def test_the_gateway_label(
@@ -112,7 +124,7 @@ def test_the_gateway_label(
     [
         pytest.param("", None, id="none"),
         pytest.param("gold", "gold", id="a name"),
-        pytest.param("not a label", None, id="what no label holds"),
+        pytest.param("not a label", None, id="not a valid label value"),
         pytest.param("a" * 64, None, id="too long for a label"),
     ],
 )
@@ -124,22 +136,22 @@ HELM = {"app.kubernetes.io/managed-by": "Helm"}
 
 
 @pytest.mark.parametrize(
-    ("labels", "annotations", "added", "contradicted"),
+    ("labels", "annotations", "added", "conflicting"),
     [
-        pytest.param({}, {}, {GATEWAY: "tenant-foo-bar"}, [], id="what the chart lacks is added"),
-        pytest.param({GATEWAY: "x"}, {}, {}, [GATEWAY], id="what the chart says stays, and is a difference"),
-        pytest.param({GATEWAY: ""}, {}, {}, [GATEWAY], id="an empty text of the chart's is what it says"),
+        pytest.param({}, {}, {GATEWAY: "tenant-foo-bar"}, [], id="a label that the chart lacks is added"),
+        pytest.param({GATEWAY: "x"}, {}, {}, [GATEWAY], id="a label of the chart stays and conflicts"),
+        pytest.param({GATEWAY: ""}, {}, {}, [GATEWAY], id="an empty label of the chart stays as well"),
         pytest.param(
             {GATEWAY: "x"},
             {ATTACHED_BY: "x/cozystack"},
             {GATEWAY: "tenant-foo-bar"},
             [GATEWAY],
-            id="the gateway part's is not the chart's",
+            id="the label of the TenantGateway controller is not the chart's",
         ),
     ],
 )
 def test_the_gateway_label_of_a_namespace_that_helm_manages(
-    labels: dict[str, str], annotations: dict[str, str], added: dict[str, str], contradicted: list[str]
+    labels: dict[str, str], annotations: dict[str, str], added: dict[str, str], conflicting: list[str]
 ) -> None:
     current = namespace({**HELM, **labels}, annotations)
     desired = render_namespace(BAR, (), InheritedSettings(gateway="tenant-foo-bar"), current=current)
@@ -147,11 +159,11 @@ def test_the_gateway_label_of_a_namespace_that_helm_manages(
     metadata = helm_patch(desired, current)["metadata"]
 
     assert {key: value for key, value in metadata["labels"].items() if key == GATEWAY} == added
-    assert conflicting_labels(desired, current) == contradicted
+    assert conflicting_labels(desired, current) == conflicting
 
 
-def test_an_empty_label_of_the_charts_is_as_good_as_none() -> None:
-    """The chart writes every label, empty where there is no owner (R-070)."""
+def test_an_empty_label_of_the_chart_equals_an_absent_one() -> None:
+    """The chart writes every label, empty if there is no owner (R-070)."""
     current = namespace({**HELM, GATEWAY: "", "namespace.cozystack.io/etcd": ""})
 
     assert conflicting_labels(render_namespace(BAR, (), InheritedSettings(), current=current), current) == []
@@ -162,14 +174,14 @@ INHERITED_TEXT = "_cluster:\n  bundle-name: isp-full\n  dns01-route53-region: x\
 
 
 def test_the_rendered_secret() -> None:
-    """R-069: `_namespace` says what the labels say."""
+    """R-069: `_namespace` has the values of the labels."""
     text = render_values(CLUSTER, namespace_values(observed()), INHERITED_TEXT)
 
     assert_golden("cozystack-values", render_secret("tenant-foo-bar", text))
     assert_golden("cozystack-values-decoded", yaml.safe_load(text))
 
 
-def test_values_are_texts_also_where_yaml_has_another_type_for_them() -> None:
+def test_values_that_look_like_other_yaml_types_stay_strings() -> None:
     text = render_values({"gateway-enabled": "true", "n": "1"}, {"host": "1.0", "etcd": ""}, "")
 
     assert yaml.safe_load(text) == {
@@ -181,7 +193,7 @@ def test_values_are_texts_also_where_yaml_has_another_type_for_them() -> None:
 @pytest.mark.parametrize(
     ("changes", "field", "value"),
     [
-        pytest.param({}, "host", "bar.foo.example.org", id="R-060 the host is the label's"),
+        pytest.param({}, "host", "bar.foo.example.org", id="R-060 the host of the label"),
         pytest.param({"host": None}, "host", "", id="no host"),
         pytest.param(
             {"host": EffectiveHost(value="a" * 70 + ".org", namespace="n")},
@@ -189,23 +201,23 @@ def test_values_are_texts_also_where_yaml_has_another_type_for_them() -> None:
             "",
             id="R-060 FACT-6 no label, no host",
         ),
-        pytest.param({}, "gateway", "tenant-foo-bar", id="R-069 the gateway's owner"),
+        pytest.param({}, "gateway", "tenant-foo-bar", id="R-069 the owner of the Gateway"),
         pytest.param({"gateway": EffectiveGateway(value=False, namespace="")}, "gateway", "", id="R-070 no owner"),
         pytest.param({}, "etcd", "tenant-foo-bar", id="R-064 its own etcd"),
         pytest.param({}, "monitoring", "tenant-foo", id="R-075 the parent's monitoring"),
         pytest.param({}, "schedulingClass", "gold", id="a class"),
     ],
 )
-def test_what_charts_read_is_what_the_labels_say(changes: dict[str, Any], field: str, value: str) -> None:
+def test_charts_read_the_values_of_the_labels(changes: dict[str, Any], field: str, value: str) -> None:
     assert namespace_values(observed(**changes))[field] == value
 
 
 @pytest.mark.parametrize("name", ["", "not a label"])
-def test_without_a_class_that_a_label_holds_charts_read_none(name: str) -> None:
+def test_a_scheduling_class_that_is_no_label_value_is_not_in_the_values(name: str) -> None:
     assert "schedulingClass" not in namespace_values(observed(scheduling_class=name))
 
 
-def test_a_charts_layout_of_the_same_values_is_no_difference() -> None:
+def test_the_same_values_in_another_yaml_format_have_the_same_digest() -> None:
     ours = render_secret("tenant-foo", render_values({"solver": "http01"}, {"host": "x.example", "etcd": ""}, ""))
     text = '_namespace:\n  host: "x.example"\n  etcd: ""\n_cluster:\n    solver: "http01"\n'
     theirs = {
@@ -216,11 +228,11 @@ def test_a_charts_layout_of_the_same_values_is_no_difference() -> None:
 
     assert values.MANAGED_VALUES_SECRET.digest(theirs) == values.MANAGED_VALUES_SECRET.digest(ours)
     assert values.MANAGED_VALUES_SECRET.digest(other) != values.MANAGED_VALUES_SECRET.digest(ours)
-    damaged = {**theirs, "data": render_secret("tenant-foo", "[")["data"]}
-    assert values.MANAGED_VALUES_SECRET.digest(damaged) != values.MANAGED_VALUES_SECRET.digest(ours)
+    malformed = {**theirs, "data": render_secret("tenant-foo", "[")["data"]}
+    assert values.MANAGED_VALUES_SECRET.digest(malformed) != values.MANAGED_VALUES_SECRET.digest(ours)
 
 
-def test_of_the_roots_own_text_everything_else_is_kept() -> None:
+def test_unknown_keys_and_blocks_of_the_roots_own_text_are_kept() -> None:
     text = "_cluster: {bundle: x, solver: old}\n_namespace: {extra: y, host: old}\nothers: [1]\n"
 
     rendered = yaml.safe_load(render_values({"solver": "http01"}, {"host": "example.org"}, text))
@@ -239,13 +251,13 @@ def test_of_the_roots_own_text_everything_else_is_kept() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("_cluster: [", id="no YAML"),
+        pytest.param("_cluster: [", id="invalid YAML"),
         pytest.param("- _cluster", id="a list"),
-        pytest.param("_cluster: text", id="no mapping"),
-        pytest.param("_cluster: !!python/object/apply:os.getcwd []", id="a tag of Python's"),
+        pytest.param("_cluster: text", id="not a mapping"),
+        pytest.param("_cluster: !!python/object/apply:os.getcwd []", id="a Python tag"),
     ],
 )
-def test_what_cannot_be_read_is_not_written_over(text: str) -> None:
+def test_a_malformed_text_is_an_error(text: str) -> None:
     with pytest.raises(MalformedValues):
         render_values({}, {}, text)
 
@@ -256,13 +268,13 @@ def test_what_cannot_be_read_is_not_written_over(text: str) -> None:
         pytest.param("_cluster:\n  a: b\n_namespace:\n  c: d\n", "_cluster:\n  a: b\n", id="two blocks"),
         pytest.param("_namespace:\n  c: d\n_cluster:\n  a: b\n", "_cluster:\n  a: b\n", id="the other way round"),
         pytest.param(
-            "_cluster:\n  a: b\n\n# note\n  c: d\nx: y\n", "_cluster:\n  a: b\n\n# note\n  c: d\n", id="notes"
+            "_cluster:\n  a: b\n\n# note\n  c: d\nx: y\n", "_cluster:\n  a: b\n\n# note\n  c: d\n", id="comments"
         ),
-        pytest.param('{"_cluster": {"a": "b"}}', '{"_cluster": {"a": "b"}}', id="JSON, whole"),
+        pytest.param('{"_cluster": {"a": "b"}}', '{"_cluster": {"a": "b"}}', id="JSON as a whole"),
         pytest.param("", "", id="empty"),
     ],
 )
-def test_the_block_that_children_take_over(text: str, block: str) -> None:
+def test_the_block_that_children_inherit(text: str, block: str) -> None:
     assert cluster_block(text) == block
 
 
@@ -272,8 +284,8 @@ def test_the_block_that_children_take_over(text: str, block: str) -> None:
         pytest.param({"values.yaml": base64.b64encode(b"a: b").decode()}, "a: b", id="a text"),
         pytest.param({}, "", id="no such key"),
         pytest.param(None, "", id="no data"),
-        pytest.param({"values.yaml": "%"}, "", id="no base64"),
-        pytest.param({"values.yaml": base64.b64encode(b"\xff").decode()}, "", id="no UTF-8"),
+        pytest.param({"values.yaml": "%"}, "", id="not base64"),
+        pytest.param({"values.yaml": base64.b64encode(b"\xff").decode()}, "", id="not UTF-8"),
     ],
 )
 def test_the_text_of_a_secret(data: dict[str, str] | None, text: str) -> None:
@@ -301,23 +313,23 @@ def hard(**quantities: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("declared", "held", "rendered"),
+    ("declared", "current", "rendered"),
     [
-        pytest.param({"cpu": "1000m"}, {"cpu": "1"}, {"cpu": "1"}, id="the host's spelling stays"),
+        pytest.param({"cpu": "1000m"}, {"cpu": "1"}, {"cpu": "1"}, id="the stored spelling stays"),
         pytest.param({"cpu": 1}, {"cpu": "1"}, {"cpu": "1"}, id="a number"),
         pytest.param({"cpu": "2"}, {"cpu": "1"}, {"cpu": "2"}, id="another quantity"),
         pytest.param(
             {"cpu": "1"}, {"cpu": "1", "pods": "3"}, {"cpu": "1", "pods": None}, id="exactly the declared keys"
         ),
-        pytest.param({"cpu": "1"}, {"cpu": "damaged"}, {"cpu": "1"}, id="damage is written over"),
+        pytest.param({"cpu": "1"}, {"cpu": "malformed"}, {"cpu": "1"}, id="a malformed quantity is overwritten"),
     ],
 )
-def test_a_quota_from_what_is_there(
-    declared: dict[str, str | int], held: dict[str, str], rendered: dict[str, str | None]
+def test_the_patch_of_an_existing_quota(
+    declared: dict[str, str | int], current: dict[str, str], rendered: dict[str, str | None]
 ) -> None:
     tenant = tenant_summary("bar", "tenant-foo", spec={"resourceQuotas": declared})
 
-    assert quota.render_quota(tenant, hard(**held))["spec"]["hard"] == rendered
+    assert quota.render_quota(tenant, hard(**current))["spec"]["hard"] == rendered
 
 
 @pytest.mark.parametrize(
@@ -328,33 +340,33 @@ def test_a_quota_from_what_is_there(
         pytest.param(hard(cpu="1"), hard(cpu="1", pods="1"), False, id="keys"),
     ],
 )
-def test_which_quotas_are_the_same(one: Object, other: Object, same: bool) -> None:
+def test_equivalent_quotas_have_the_same_digest(one: Object, other: Object, same: bool) -> None:
     assert (quota.MANAGED_QUOTA.digest(one) == quota.MANAGED_QUOTA.digest(other)) is same
 
 
-def test_limits_are_written_whole_or_not_at_all() -> None:
-    wanted = quota.render_limit_range(LIMITED, LIMITS)
+def test_limits_are_replaced_as_a_whole_or_left() -> None:
+    desired = quota.render_limit_range(LIMITED, LIMITS)
     respelled = {
         "metadata": {},
-        "spec": {"limits": [{**wanted["spec"]["limits"][0], "default": {**LIMITS["default"]}}]},
+        "spec": {"limits": [{**desired["spec"]["limits"][0], "default": {**LIMITS["default"]}}]},
     }
     respelled["spec"]["limits"][0]["default"]["cpu"] = "0.25"
-    with_more: Object = {"metadata": {}, "spec": {"limits": [{**wanted["spec"]["limits"][0], "max": {"cpu": "1"}}]}}
+    with_more: Object = {"metadata": {}, "spec": {"limits": [{**desired["spec"]["limits"][0], "max": {"cpu": "1"}}]}}
 
     assert quota.render_limit_range(LIMITED, LIMITS, respelled)["spec"] == {}
     assert quota.render_limit_range(LIMITED, LIMITS, with_more)["spec"] == {
-        "limits": [{**wanted["spec"]["limits"][0], "max": None}]
+        "limits": [{**desired["spec"]["limits"][0], "max": None}]
     }
 
 
 def test_the_rendered_service_account() -> None:
-    assert_golden("tenant-serviceaccount", access.render_service_account(BAR))
+    assert_golden("tenant-serviceaccount", rbac.render_service_account(BAR))
 
 
-@pytest.mark.parametrize("role", access.ROLES)
+@pytest.mark.parametrize("role", rbac.ROLES)
 def test_the_rendered_role_bindings(role: str) -> None:
     """R-024: ClusterRoles cozy:tenant*, bound in the tenant's own namespace."""
-    rendered = access.render_role_binding(role, BAR, (FOO, root_summary()))
+    rendered = rbac.render_role_binding(role, BAR, (FOO, root_summary()))
 
     assert rendered["roleRef"] == {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role}
     assert rendered["metadata"]["namespace"] == "tenant-foo-bar"
@@ -371,9 +383,9 @@ def test_the_rendered_role_bindings(role: str) -> None:
         pytest.param("cozy:tenant:super-admin", ["super-admin"], id="super-admin"),
     ],
 )
-def test_whom_a_role_is_bound_to(role: str, levels: list[str]) -> None:
+def test_a_role_is_bound_to_the_groups_of_its_level_and_above(role: str, levels: list[str]) -> None:
     """R-026: the service accounts of all ancestors, and of no descendant."""
-    subjects = access.render_role_binding(role, BAR, (FOO, root_summary()))["subjects"]
+    subjects = rbac.render_role_binding(role, BAR, (FOO, root_summary()))["subjects"]
 
     assert [each["name"] for each in subjects if each["kind"] == "Group"] == [
         f"tenant-foo-bar-{each}" for each in levels
@@ -382,19 +394,19 @@ def test_whom_a_role_is_bound_to(role: str, levels: list[str]) -> None:
     assert accounts == [(name, name) for name in ("tenant-foo-bar", "tenant-foo", "tenant-root")]
 
 
-def test_defaults_of_the_host_make_no_other_binding() -> None:
-    wanted = access.render_role_binding("cozy:tenant", BAR, ())
-    stored = {**wanted, "subjects": [{**each, "apiGroup": each.get("apiGroup", "")} for each in wanted["subjects"]]}
+def test_defaults_and_the_order_of_subjects_do_not_change_the_digest_of_a_binding() -> None:
+    desired = rbac.render_role_binding("cozy:tenant", BAR, ())
+    stored = {**desired, "subjects": [{**each, "apiGroup": each.get("apiGroup", "")} for each in desired["subjects"]]}
 
-    assert access.MANAGED_ROLE_BINDING.digest(stored) == access.MANAGED_ROLE_BINDING.digest(wanted)
-    turned = {**wanted, "subjects": wanted["subjects"][::-1]}
-    assert access.MANAGED_ROLE_BINDING.digest(turned) == access.MANAGED_ROLE_BINDING.digest(wanted)
-    assert access.MANAGED_ROLE_BINDING.digest(
-        {**wanted, "subjects": turned["subjects"][1:]}
-    ) != access.MANAGED_ROLE_BINDING.digest(wanted)
-    assert not access.MANAGED_ROLE_BINDING.must_be_replaced(stored, wanted)
-    other = {**wanted, "roleRef": {**wanted["roleRef"], "name": "cluster-admin"}}
-    assert access.MANAGED_ROLE_BINDING.must_be_replaced(other, wanted)
+    assert rbac.MANAGED_ROLE_BINDING.digest(stored) == rbac.MANAGED_ROLE_BINDING.digest(desired)
+    reversed_ = {**desired, "subjects": desired["subjects"][::-1]}
+    assert rbac.MANAGED_ROLE_BINDING.digest(reversed_) == rbac.MANAGED_ROLE_BINDING.digest(desired)
+    assert rbac.MANAGED_ROLE_BINDING.digest(
+        {**desired, "subjects": reversed_["subjects"][1:]}
+    ) != rbac.MANAGED_ROLE_BINDING.digest(desired)
+    assert not rbac.MANAGED_ROLE_BINDING.must_be_replaced(stored, desired)
+    other = {**desired, "roleRef": {**desired["roleRef"], "name": "cluster-admin"}}
+    assert rbac.MANAGED_ROLE_BINDING.must_be_replaced(other, desired)
 
 
 SPEC: Object = {
@@ -414,14 +426,16 @@ def test_the_rendered_tenantgateway() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "rendered"),
+    ("present", "rendered"),
     [
-        pytest.param(SPEC, {}, id="as wanted"),
+        pytest.param(SPEC, {}, id="up to date"),
         pytest.param(
-            {k: v for k, v in SPEC.items() if k != "gatewayClassName"}, {}, id="the CRD's default is as wanted"
+            {k: v for k, v in SPEC.items() if k != "gatewayClassName"}, {}, id="the CRD's default is up to date"
         ),
         pytest.param(
-            {**SPEC, "wildcardSecretRef": {"name": "x"}}, {**SPEC, "wildcardSecretRef": None}, id="no more than that"
+            {**SPEC, "wildcardSecretRef": {"name": "x"}},
+            {**SPEC, "wildcardSecretRef": None},
+            id="a field to remove",
         ),
         pytest.param(
             {
@@ -429,12 +443,12 @@ def test_the_rendered_tenantgateway() -> None:
                 "dns01": {"provider": "cloudflare", "cloudflare": {"apiTokenSecretRef": {"name": "a", "key": "b"}}},
             },
             {**SPEC, "dns01": {"provider": "route53", "route53": {"region": "eu-central-1"}, "cloudflare": None}},
-            id="R-092 one provider's block",
+            id="R-092 only the block of one provider",
         ),
     ],
 )
-def test_a_tenantgateway_from_what_is_there(held: Object, rendered: Object) -> None:
-    current = {"metadata": {}, "spec": held}
+def test_the_patch_of_an_existing_tenantgateway(present: Object, rendered: Object) -> None:
+    current = {"metadata": {}, "spec": present}
 
     assert tenantgateway.render_tenantgateway("tenant-foo-bar", SPEC, current)["spec"] == rendered
 
@@ -442,15 +456,15 @@ def test_a_tenantgateway_from_what_is_there(held: Object, rendered: Object) -> N
 @pytest.mark.parametrize(
     ("host", "reason"),
     [
-        pytest.param(HOST, None, id="R-086 a derived domain will do"),
+        pytest.param(HOST, None, id="R-086 a derived domain"),
         pytest.param(None, "NoApex", id="no domain"),
         pytest.param(
             EffectiveHost(value="a" * 60 + ".org", namespace="n"), "HostTooLongForLabel", id="FACT-6 too long"
         ),
-        pytest.param(EffectiveHost(value="*.org", namespace="n"), "NoApex", id="damage that was stored"),
+        pytest.param(EffectiveHost(value="*.org", namespace="n"), "NoApex", id="a stored value that is invalid"),
     ],
 )
-def test_why_there_is_no_tenantgateway(host: EffectiveHost | None, reason: str | None) -> None:
+def test_the_reason_why_there_is_no_tenantgateway(host: EffectiveHost | None, reason: str | None) -> None:
     found = tenantgateway.missing_apex_finding(observed(host=host))
 
     assert (found.reason if found else None) == reason
@@ -462,14 +476,14 @@ def test_why_there_is_no_tenantgateway(host: EffectiveHost | None, reason: str |
         pytest.param(None, ObjectManager.OTHER, id="none"),
         pytest.param({"app.kubernetes.io/managed-by": "Helm"}, ObjectManager.HELM, id="Helm"),
         pytest.param({"app.kubernetes.io/managed-by": "tenant-controller"}, ObjectManager.OURS, id="ours"),
-        pytest.param({"app.kubernetes.io/managed-by": "argocd"}, ObjectManager.OTHER, id="another"),
+        pytest.param({"app.kubernetes.io/managed-by": "argocd"}, ObjectManager.OTHER, id="somebody else"),
     ],
 )
-def test_who_manages_an_object(labels: dict[str, str] | None, expected: ObjectManager) -> None:
+def test_the_manager_of_an_object_is_in_its_label(labels: dict[str, str] | None, expected: ObjectManager) -> None:
     assert object_manager({"metadata": {"labels": labels}}) is expected
 
 
-def test_what_is_made_where_flux_installs_charts_is_for_helm_to_take_over() -> None:
+def test_objects_are_labelled_for_helm_to_take_over_if_flux_installs_charts() -> None:
     made = with_manager_labels({"metadata": {"name": "x", "labels": {"a": "b"}}, "data": {}}, tenant_release(FOO))
 
     assert made == {
@@ -490,15 +504,15 @@ def test_what_is_made_where_flux_installs_charts_is_for_helm_to_take_over() -> N
     ("current", "expected"),
     [
         pytest.param({}, {"a": "x", "l": [1]}, id="missing"),
-        pytest.param({"a": "", "l": []}, {"l": [1]}, id="an empty text was given, an empty list is nothing"),
-        pytest.param({"a": "y", "l": [2]}, {}, id="given"),
+        pytest.param({"a": "", "l": []}, {"l": [1]}, id="an empty string is a value, an empty list is not"),
+        pytest.param({"a": "y", "l": [2]}, {}, id="present"),
     ],
 )
-def test_what_is_added_to_an_object_of_helms(current: Object, expected: Object) -> None:
+def test_only_missing_fields_are_added_to_an_object_of_helm(current: Object, expected: Object) -> None:
     assert missing_fields({"a": "x", "l": [1], "n": None}, current) == expected
 
 
-def test_all_differences_from_a_chart_are_one_condition() -> None:
+def test_all_conflicts_with_a_chart_are_one_condition() -> None:
     one, two = (Finding("ChartConflict", "True", "ObjectsDiffer", text) for text in ("one", "two"))
     other = Finding("NamespaceReady", "True", "Reconciled")
 
@@ -516,10 +530,10 @@ def test_all_differences_from_a_chart_are_one_condition() -> None:
             values.MANAGED_VALUES_SECRET, ("tenant-foo", "cozystack-values"), ("tenant-foo", "other"), id="Secret"
         ),
         pytest.param(
-            access.MANAGED_SERVICE_ACCOUNT, ("tenant-foo", "tenant-foo"), ("tenant-foo", "default"), id="ServiceAccount"
+            rbac.MANAGED_SERVICE_ACCOUNT, ("tenant-foo", "tenant-foo"), ("tenant-foo", "default"), id="ServiceAccount"
         ),
         pytest.param(
-            access.MANAGED_ROLE_BINDING, ("tenant-foo", "cozy:tenant:use"), ("tenant-foo", "x"), id="RoleBinding"
+            rbac.MANAGED_ROLE_BINDING, ("tenant-foo", "cozy:tenant:use"), ("tenant-foo", "x"), id="RoleBinding"
         ),
         pytest.param(quota.MANAGED_QUOTA, ("tenant-foo", "tenant-quota"), ("tenant-foo", "x"), id="ResourceQuota"),
         pytest.param(

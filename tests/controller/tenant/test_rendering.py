@@ -1,3 +1,5 @@
+"""Tenants' Namespaces: how they are rendered, to whom they belong, and the status that the Tenant shows."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime
@@ -41,7 +43,7 @@ from tests.tenant_objects import ROOT_HOST, release, root_summary, tenant_summar
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ALPHA = tenant_summary("alpha")
 PARENT: Object = {"metadata": {"name": "tenant-root", "uid": "u-root"}}
-GOING = {"phase": "Terminating"}
+TERMINATING = {"phase": "Terminating"}
 HOST = EffectiveHost(value="alpha.example.org", namespace="tenant-root")
 
 
@@ -50,7 +52,7 @@ def namespace(**metadata: Any) -> Object:
 
 
 def observed(**changes: Any) -> ObservedTenant:
-    known: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "tenant": ALPHA,
         "release": release("alpha"),
         "ancestors": (root_summary(),),
@@ -61,7 +63,7 @@ def observed(**changes: Any) -> ObservedTenant:
         "namespace": None,
         "parent_namespace": PARENT,
     }
-    return ObservedTenant(**known | changes)
+    return ObservedTenant(**fields | changes)
 
 
 RECORD = record_annotations(ALPHA, NOW)
@@ -77,7 +79,7 @@ def helm(name: str, home: str = "tenant-root") -> Object:
     return namespace(labels=HELM_LABEL, annotations=annotations)
 
 
-def test_a_new_namespace() -> None:
+def test_a_new_namespace_has_the_labels_and_the_owner_of_its_tenant() -> None:
     assert render_namespace(ALPHA, (root_summary(),), InheritedSettings(host=HOST), parent=PARENT) == {
         "metadata": {
             "name": "tenant-alpha",
@@ -99,20 +101,20 @@ def test_a_new_namespace() -> None:
 
 @settings(max_examples=1000)
 @given(st.lists(st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True), min_size=1, max_size=6))
-def test_the_namespace_that_is_made_is_the_one_that_is_told(chain: list[str]) -> None:
-    """R-043: by the two rules of R-040 and R-041, which are written out here once more."""
-    parent, told = "tenant-root", ""
+def test_the_namespace_that_is_created_is_the_one_in_the_status(chain: list[str]) -> None:
+    """R-043: both follow the two rules of R-040 and R-041, which the last assertion spells out."""
+    parent = "tenant-root"
     for name in chain:
         if (parent, name) == ("tenant-root", "root"):
             continue
         shown = to_tenant(release(name, parent))
-        told = shown["status"]["namespace"]
-        made = render_namespace(summarize(shown), (), InheritedSettings())["metadata"]["name"]
-        assert told == made == (f"tenant-{name}" if parent == "tenant-root" else f"{parent}-{name}")
-        parent = told
+        reported = shown["status"]["namespace"]
+        created = render_namespace(summarize(shown), (), InheritedSettings())["metadata"]["name"]
+        assert reported == created == (f"tenant-{name}" if parent == "tenant-root" else f"{parent}-{name}")
+        parent = reported
 
 
-def test_ancestor_labels_that_name_others_go() -> None:
+def test_ancestor_labels_that_name_other_tenants_are_removed() -> None:
     current = namespace(labels={"tenant.cozystack.io/tenant-evil": "", "theirs": "x"})
 
     labels = render_namespace(ALPHA, (root_summary(),), InheritedSettings(), current=current)["metadata"]["labels"]
@@ -128,15 +130,15 @@ def test_ancestor_labels_that_name_others_go() -> None:
         pytest.param("a.example", "a.example", id="a host"),
         pytest.param("a" * 31 + "." + "b" * 31, "a" * 31 + "." + "b" * 31, id="63 characters"),
         pytest.param("a" * 32 + "." + "b" * 31, None, id="64 characters"),
-        pytest.param("*.example", None, id="a wildcard that was stored"),
-        pytest.param("not a host", None, id="damage that was stored"),
+        pytest.param("*.example", None, id="a stored wildcard"),
+        pytest.param("not a host", None, id="a stored value that is no domain"),
     ],
 )
 def test_the_host_label(host: str, label: str | None) -> None:
     assert host_label(EffectiveHost(value=host, namespace="n")) == label
 
 
-def test_contradictions_are_values_of_others_that_are_not_ours() -> None:
+def test_labels_with_other_values_than_ours_conflict() -> None:
     desired: Object = {"metadata": {"labels": {"a": "1", "b": "2", "c": "3", "d": None}}}
     current = namespace(labels={"a": "1", "b": "9", "d": "x", "e": "y"})
 
@@ -146,61 +148,63 @@ def test_contradictions_are_values_of_others_that_are_not_ours() -> None:
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        pytest.param(namespace(), Ownership.FOREIGN, id="nobody's"),
-        pytest.param(namespace(annotations=RECORD), Ownership.OURS, id="made by us"),
+        pytest.param(namespace(), Ownership.FOREIGN, id="without a record"),
+        pytest.param(namespace(annotations=RECORD), Ownership.OURS, id="created by us"),
         pytest.param(
             namespace(annotations={**RECORD, "apps.cozystack.io/tenant-uid": "other"}),
             Ownership.FOREIGN,
-            id="made for a former tenant",
+            id="created for a deleted tenant",
         ),
         pytest.param(
             namespace(annotations={**RECORD, "apps.cozystack.io/tenant": "tenant-root/bob"}),
             Ownership.FOREIGN,
-            id="made for another tenant",
+            id="created for another tenant",
         ),
         pytest.param(namespace(annotations=adopt("alpha")), Ownership.OURS, id="adopted"),
         pytest.param(
             namespace(annotations=adopt("bob")),
             Ownership.FOREIGN,
-            id="adopted for bob",
+            id="adopted by bob",
         ),
-        pytest.param(helm("tenant-alpha"), Ownership.HELM, id="the chart's"),
-        pytest.param(helm("other"), Ownership.FOREIGN, id="another chart's"),
-        pytest.param(helm("tenant-alpha", "default"), Ownership.FOREIGN, id="a chart's of that name elsewhere"),
-        pytest.param(namespace(labels=HELM_LABEL), Ownership.FOREIGN, id="Helm's, of no release"),
+        pytest.param(helm("tenant-alpha"), Ownership.HELM, id="of the tenant's chart"),
+        pytest.param(helm("other"), Ownership.FOREIGN, id="of another chart"),
+        pytest.param(helm("tenant-alpha", "default"), Ownership.FOREIGN, id="of a chart in another namespace"),
+        pytest.param(namespace(labels=HELM_LABEL), Ownership.FOREIGN, id="of Helm, without a release"),
     ],
 )
-def test_whose_a_namespace_is(found: Object, expected: Ownership) -> None:
+def test_the_owner_of_a_namespace(found: Object, expected: Ownership) -> None:
     assert ownership(found, ALPHA) is expected
 
 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        pytest.param(namespace(), Ownership.OURS, id="bare"),
+        pytest.param(namespace(), Ownership.OURS, id="without labels"),
         pytest.param(helm("cozystack-basics", "cozy-system"), Ownership.HELM, id="of the platform's chart"),
     ],
 )
-def test_tenant_root_is_the_roots(found: Object, expected: Ownership) -> None:
+def test_tenant_root_belongs_to_the_root_no_matter_who_created_it(found: Object, expected: Ownership) -> None:
     assert ownership(found, root_summary()) is expected
 
 
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        pytest.param(namespace(annotations=RECORD), True, id="made by us"),
+        pytest.param(namespace(annotations=RECORD), True, id="created by us"),
         pytest.param(namespace(), False, id="without a record"),
-        pytest.param(namespace(annotations=RECORD, creationTimestamp="2026-01-01T00:02:00Z"), False, id="a copy"),
+        pytest.param(
+            namespace(annotations=RECORD, creationTimestamp="2026-01-01T00:02:00Z"), False, id="a copied record"
+        ),
         pytest.param(namespace(annotations=RECORD, creationTimestamp="2025-12-31T23:58:00Z"), False, id="older"),
-        pytest.param(namespace(annotations=RECORD, creationTimestamp="damaged"), False, id="of unknown age"),
+        pytest.param(namespace(annotations=RECORD, creationTimestamp="malformed"), False, id="of unknown age"),
         pytest.param(namespace(annotations={**RECORD, **adopt("alpha")}), False, id="adopted"),
-        pytest.param(namespace(annotations=RECORD, labels=HELM_LABEL), False, id="Helm's"),
+        pytest.param(namespace(annotations=RECORD, labels=HELM_LABEL), False, id="of Helm"),
         pytest.param(
             namespace(annotations=RECORD, labels={"platform.cozystack.io/no-delete": "true"}), False, id="protected"
         ),
     ],
 )
-def test_what_may_be_deleted(found: Object, expected: bool) -> None:
+def test_only_a_namespace_that_we_created_may_be_deleted(found: Object, expected: bool) -> None:
     assert may_be_deleted(found) is expected
 
 
@@ -209,10 +213,10 @@ def test_what_may_be_deleted(found: Object, expected: bool) -> None:
     [
         pytest.param({}, id="none"),
         pytest.param({"apps.cozystack.io/tenant": "tenant-root/alpha"}, id="without a uid"),
-        pytest.param({"apps.cozystack.io/tenant": "alpha", "apps.cozystack.io/tenant-uid": "u"}, id="no home"),
+        pytest.param({"apps.cozystack.io/tenant": "alpha", "apps.cozystack.io/tenant-uid": "u"}, id="no namespace"),
     ],
 )
-def test_half_a_record_is_none(annotations: dict[str, str]) -> None:
+def test_an_incomplete_record_is_no_record(annotations: dict[str, str]) -> None:
     assert read_record(namespace(annotations=annotations)) is None
 
 
@@ -220,7 +224,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
     assert read_record(namespace(annotations=RECORD)) == TenantRecord(Key("tenant-root", "alpha"), ALPHA.uid)
 
 
-def test_a_former_tenants_namespace_is_told_from_a_copy() -> None:
+def test_a_namespace_of_a_deleted_tenant_is_told_from_a_copy() -> None:
     former = {**RECORD, "apps.cozystack.io/tenant-uid": "former"}
 
     assert is_of_former_tenant(namespace(annotations=former), ALPHA)
@@ -232,27 +236,27 @@ def test_a_former_tenants_namespace_is_told_from_a_copy() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        pytest.param({}, None, id="nothing in the way"),
+        pytest.param({}, None, id="nothing blocks it"),
         pytest.param({"shares_namespace": True}, "NamespaceConflict", id="an older tenant has it"),
-        pytest.param({"namespace": {**namespace(), "status": GOING}}, "NamespaceTerminating", id="going"),
+        pytest.param({"namespace": {**namespace(), "status": TERMINATING}}, "NamespaceTerminating", id="being deleted"),
         pytest.param(
             {"namespace": namespace(annotations={**RECORD, "apps.cozystack.io/tenant-uid": "x"})},
             "NamespaceOfFormerTenant",
-            id="a former tenant's",
+            id="of a deleted tenant",
         ),
         pytest.param({"ancestors": ()}, "ParentNotFound", id="no parent"),
         pytest.param({"parent_namespace": None}, "ParentNamespaceNotReady", id="no parent namespace"),
         pytest.param(
-            {"parent_namespace": {**PARENT, "status": GOING}},
+            {"parent_namespace": {**PARENT, "status": TERMINATING}},
             "ParentNamespaceNotReady",
-            id="the parent namespace is going",
+            id="the parent namespace is being deleted",
         ),
         pytest.param(
             {"tenant": root_summary(), "ancestors": (), "parent_namespace": None}, None, id="the root has no parent"
         ),
     ],
 )
-def test_what_keeps_a_namespace_from_being_written(changes: dict[str, Any], reason: str | None) -> None:
+def test_a_namespace_is_not_written_while_something_blocks_it(changes: dict[str, Any], reason: str | None) -> None:
     found = blocking_finding(observed(**changes))
 
     assert (found.reason if found else None) == reason
@@ -262,29 +266,29 @@ def test_what_keeps_a_namespace_from_being_written(changes: dict[str, Any], reas
 @pytest.mark.parametrize(
     ("changes", "types"),
     [
-        pytest.param({}, [], id="fine"),
+        pytest.param({}, [], id="valid"),
         pytest.param({"host": None}, [], id="no host"),
         pytest.param(
-            {"host": EffectiveHost(value="a" * 60 + ".org", namespace="n")}, ["HostTooLongForLabel"], id="long"
+            {"host": EffectiveHost(value="a" * 60 + ".org", namespace="n")}, ["HostTooLongForLabel"], id="too long"
         ),
-        pytest.param({"host": EffectiveHost(value="*.org", namespace="n")}, ["HostInvalid"], id="damaged"),
+        pytest.param({"host": EffectiveHost(value="*.org", namespace="n")}, ["HostInvalid"], id="invalid"),
         pytest.param({"shares_host": True}, ["HostConflict"], id="shared"),
     ],
 )
-def test_what_is_wrong_with_a_host(changes: dict[str, Any], types: list[str]) -> None:
+def test_each_problem_of_a_host_is_a_finding(changes: dict[str, Any], types: list[str]) -> None:
     assert [each.type for each in host_conflict_findings(observed(**changes))] == types
 
 
 READY = Finding("NamespaceReady", "True", "Reconciled", "fine")
 _NO_NAMESPACE = Finding("NamespaceReady", "False", "X")
-_REFUSED = Finding("AccessReady", "False", "Refused", "the host refused the access")
+_REFUSED = Finding("AccessReady", "False", "Refused", "the cluster rejected the access")
 _ENDING = Finding("Terminating", "True", "NamespaceRemains", "waits")
 
 
-def test_the_status_is_what_the_tenant_shows() -> None:
-    known = observed(gateway=EffectiveGateway(value=True, namespace="tenant-root"))
+def test_the_tenant_shows_the_status_that_was_written() -> None:
+    state = observed(gateway=EffectiveGateway(value=True, namespace="tenant-root"))
     found = release("alpha")
-    found["metadata"]["annotations"] = {FINDINGS_ANNOTATION: orjson.dumps(render_status(known, [READY], NOW)).decode()}
+    found["metadata"]["annotations"] = {FINDINGS_ANNOTATION: orjson.dumps(render_status(state, [READY], NOW)).decode()}
 
     status = to_tenant(found)["status"]
 
@@ -297,23 +301,23 @@ def test_the_status_is_what_the_tenant_shows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("chart", "finding", "helm_says", "expected"),
+    ("chart", "finding", "flux_ready", "expected"),
     [
         pytest.param("none", READY, None, ("True", "Reconciled"), id="no chart"),
-        pytest.param("none", READY, "False", ("True", "Reconciled"), id="without a chart ours alone"),
-        pytest.param("flux", READY, "False", None, id="the chart's word counts"),
-        pytest.param("flux", READY, None, ("Unknown", "Pending"), id="the chart says nothing yet"),
+        pytest.param("none", READY, "False", ("True", "Reconciled"), id="without a chart only ours counts"),
+        pytest.param("flux", READY, "False", None, id="with a chart Flux decides"),
+        pytest.param("flux", READY, None, ("Unknown", "Pending"), id="Flux has not reported yet"),
         pytest.param("flux", _NO_NAMESPACE, "True", ("False", "X"), id="no namespace, not ready"),
-        pytest.param("none", _REFUSED, None, ("False", "Refused"), id="the host refused something"),
+        pytest.param("none", _REFUSED, None, ("False", "Refused"), id="a write was rejected"),
         pytest.param("none", _ENDING, None, ("False", "Terminating"), id="being deleted"),
     ],
 )
-def test_whose_word_ready_is(
-    chart: ChartMode, finding: Finding, helm_says: str | None, expected: tuple[str, str] | None
+def test_ready_is_ours_or_that_of_flux(
+    chart: ChartMode, finding: Finding, flux_ready: str | None, expected: tuple[str, str] | None
 ) -> None:
     found = release("alpha")
-    if helm_says:
-        found["status"] = {"conditions": [{"type": "Ready", "status": helm_says}]}
+    if flux_ready:
+        found["status"] = {"conditions": [{"type": "Ready", "status": flux_ready}]}
 
     status = render_status(observed(release=found), [finding], NOW, chart=chart)
     ready = [(each["status"], each["reason"]) for each in status["conditions"] if each["type"] == "Ready"]
@@ -321,24 +325,24 @@ def test_whose_word_ready_is(
     assert ready == ([expected] if expected else [])
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '"x"', '{"conditions": "x"}'])
-def test_a_damaged_annotation_is_written_anew(damage: str) -> None:
+@pytest.mark.parametrize("text", ["", "{", "[]", '"x"', '{"conditions": "x"}'])
+def test_a_malformed_annotation_is_overwritten(text: str) -> None:
     found = release("alpha")
-    found["metadata"]["annotations"] = {FINDINGS_ANNOTATION: damage}
+    found["metadata"]["annotations"] = {FINDINGS_ANNOTATION: text}
 
     status = render_status(observed(release=found), [READY], NOW)
 
     assert [each["type"] for each in status["conditions"]] == ["NamespaceReady", "Ready"]
 
 
-def test_a_root_without_a_root_host_has_no_label() -> None:
+def test_without_a_root_host_the_root_has_no_host_label() -> None:
     assert render_root_namespace("")["metadata"]["labels"]["namespace.cozystack.io/host"] is None
     assert render_root_namespace(ROOT_HOST)["metadata"]["labels"]["namespace.cozystack.io/host"] == ROOT_HOST
 
 
-def test_the_roots_release_is_a_tenants_with_an_empty_host() -> None:
-    made = render_root_release(ReleaseSettings())
+def test_the_release_of_the_root_is_a_tenant_with_an_empty_host() -> None:
+    created = render_root_release(ReleaseSettings())
 
-    assert made["metadata"]["name"] == "tenant-root"
-    assert made["spec"]["values"]["host"] == ""
-    assert to_tenant(made)["status"]["namespace"] == "tenant-root"
+    assert created["metadata"]["name"] == "tenant-root"
+    assert created["spec"]["values"]["host"] == ""
+    assert to_tenant(created)["status"]["namespace"] == "tenant-root"
