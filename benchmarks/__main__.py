@@ -14,8 +14,8 @@ import uvloop
 from benchmarks import figures, livez_probe
 from benchmarks.convergence import converge
 from benchmarks.figures import Row
-from benchmarks.target import Target
-from benchmarks.targets import TARGETS, running
+from benchmarks.targets.by_name import TARGETS, running
+from benchmarks.targets.target import Target
 from benchmarks.workloads import TenantBenchmark
 
 

@@ -11,9 +11,9 @@ import orjson
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
-from benchmarks.cluster_traffic import wait_until_quiet
 from benchmarks.figures import Row
 from benchmarks.objects import COLLECTION, RELEASES
+from benchmarks.targets.cluster_traffic import wait_until_quiet
 from benchmarks.workloads import TenantBenchmark
 
 _CLIENTS = 16

@@ -15,7 +15,7 @@ import orjson
 from benchmarks import load, objects
 from benchmarks.client import Connection
 from benchmarks.measurements import Measurement
-from benchmarks.sides import MERGE_PATCH, Side, measure_cost
+from benchmarks.targets.sides import MERGE_PATCH, Side, measure_cost
 
 _ANNOTATION = "bench"
 _WRITERS = 16

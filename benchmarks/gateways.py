@@ -19,11 +19,11 @@ import uvloop
 
 from benchmarks import figures, load
 from benchmarks.client import Connection, Endpoint
-from benchmarks.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
 from benchmarks.figures import Row
 from benchmarks.objects import Object
-from benchmarks.target import Target
-from benchmarks.targets import TARGETS, running
+from benchmarks.targets.by_name import TARGETS, running
+from benchmarks.targets.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
+from benchmarks.targets.target import Target
 
 _ROUTES = "/apis/gateway.networking.k8s.io/v1"
 _TENANTGATEWAYS = "/apis/gateway.cozystack.io/v1alpha1"

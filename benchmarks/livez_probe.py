@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from benchmarks.client import Connection, Endpoint
-from benchmarks.target import unverified_tls
+from benchmarks.targets.target import unverified_tls
 
 SLOW_SECONDS = 0.02
 STALL_SECONDS = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from benchmarks.target import HELM, NAMESPACE, TENANTS
+from benchmarks.targets.target import HELM, NAMESPACE, TENANTS
 from registry.tenant.convert import to_release
 from registry.tenant.release_settings import ReleaseSettings
 

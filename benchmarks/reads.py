@@ -14,7 +14,7 @@ import orjson
 from benchmarks import load, objects
 from benchmarks.client import Connection, ResponseBody, UnexpectedStatus
 from benchmarks.measurements import Measurement
-from benchmarks.sides import MERGE_PATCH, Side, measure_cost
+from benchmarks.targets.sides import MERGE_PATCH, Side, measure_cost
 
 _META = "g=meta.k8s.io"
 FORMS = {

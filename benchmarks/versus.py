@@ -20,16 +20,16 @@ import uvloop
 
 from benchmarks import measurements
 from benchmarks.__main__ import machine
-from benchmarks.comparison import AGGREGATED, CUSTOM, DIRECT, ServerComparison
-from benchmarks.external_server import ExternalServer, ResourceName
 from benchmarks.fanout import FanOut
 from benchmarks.figures import Row
-from benchmarks.kube_target import KubeTarget
 from benchmarks.measurements import Measurement
 from benchmarks.reads import FORMS, FilteredLists, FirstListAfterStart, Gets, Lists, PagedLists, repetitions
-from benchmarks.sides import Side, wait_until_idle
-from benchmarks.standalone_target import StandaloneTarget
-from benchmarks.target import NAMESPACE
+from benchmarks.targets.comparison import AGGREGATED, CUSTOM, DIRECT, ServerComparison
+from benchmarks.targets.external_server import ExternalServer, ResourceName
+from benchmarks.targets.kube import KubeTarget
+from benchmarks.targets.sides import Side, wait_until_idle
+from benchmarks.targets.standalone import StandaloneTarget
+from benchmarks.targets.target import NAMESPACE
 from benchmarks.writes import Writes
 
 _TARGET_TYPES: dict[str, type[KubeTarget | StandaloneTarget]] = {"kube": KubeTarget, "embedded": StandaloneTarget}

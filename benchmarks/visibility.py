@@ -15,10 +15,10 @@ import uvloop
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
-from benchmarks.cluster_traffic import wait_until_quiet
 from benchmarks.figures import Row
-from benchmarks.target import HELM, NAMESPACE, RBAC, TENANTS, USER, Target
-from benchmarks.targets import TARGETS, running
+from benchmarks.targets.by_name import TARGETS, running
+from benchmarks.targets.cluster_traffic import wait_until_quiet
+from benchmarks.targets.target import HELM, NAMESPACE, RBAC, TENANTS, USER, Target
 from benchmarks.watcher_group import WatcherGroup
 
 _VISIBLE = 10

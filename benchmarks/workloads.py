@@ -14,11 +14,11 @@ import orjson
 
 from benchmarks import figures, load, objects
 from benchmarks.client import Connection
-from benchmarks.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
 from benchmarks.figures import Row
 from benchmarks.livez_probe import LivezProbe
 from benchmarks.objects import COLLECTION, RELEASES, Object
-from benchmarks.target import Target
+from benchmarks.targets.cluster_traffic import QUIET_SECONDS, read_traffic, wait_until_quiet
+from benchmarks.targets.target import Target
 from benchmarks.watcher_group import WatcherGroup
 
 _FORMS = {

@@ -11,7 +11,7 @@ from benchmarks import load, objects
 from benchmarks.client import Connection, Endpoint, ResponseBody
 from benchmarks.measurements import Measurement
 from benchmarks.objects import Object
-from benchmarks.sides import MERGE_PATCH, Side, measure_cost
+from benchmarks.targets.sides import MERGE_PATCH, Side, measure_cost
 
 _APPLY = "application/apply-patch+yaml"
 

@@ -6,7 +6,8 @@ import orjson
 import pytest
 
 from apiserver.meta.resource import Object
-from benchmarks import custom_resource, objects
+from benchmarks import objects
+from benchmarks.targets import custom_resource
 from registry.tenant.types import tenant_resource
 
 SAMPLE: Object = {

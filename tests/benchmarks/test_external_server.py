@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.external_server import ResourceName
+from benchmarks.targets.external_server import ResourceName
 from benchmarks.versus import parse
 
 ELSEWHERE = ["--against", "https://other.example", "--kubeconfig", "other", "--resource", "example.org/v1/things"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from apiserver.tls import certificates
 from apiserver.tls.certificates import KeyPair
 from benchmarks.client import Endpoint, UnexpectedStatus
-from benchmarks.processes import ChildProcess, wait_until
+from benchmarks.targets.processes import ChildProcess, wait_until
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 HELM = "helm.toolkit.fluxcd.io"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.client import Endpoint
 from benchmarks.objects import Object
-from benchmarks.processes import ObservedProcess
+from benchmarks.targets.processes import ObservedProcess
 
 MERGE_PATCH = "application/merge-patch+json"
 _QUIET_SECONDS = 0.1

@@ -20,10 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from apiserver.tls import certificates
 from benchmarks.client import Endpoint
-from benchmarks.processes import ChildProcess, free_port, wait_until
-from benchmarks.target import USER, Target, unverified_tls, user_tls
+from benchmarks.targets.processes import ChildProcess, free_port, wait_until
+from benchmarks.targets.target import USER, Target, unverified_tls, user_tls
 
-_REPOSITORY = Path(__file__).resolve().parents[1]
+_REPOSITORY = Path(__file__).resolve().parents[2]
 _START_SECONDS = 120.0
 _FRONT_PROXY = "bench-front-proxy"
 _SERVICE = "tenant-apiserver"

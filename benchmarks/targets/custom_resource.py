@@ -8,7 +8,7 @@ import orjson
 
 from apiserver.meta.resource import Column, Object
 from benchmarks.objects import slot
-from benchmarks.target import NAMESPACE
+from benchmarks.targets.target import NAMESPACE
 from registry.tenant.types import tenant_resource
 
 GROUP = "apps.benchmark.io"

@@ -10,14 +10,15 @@ from functools import partial
 from pathlib import Path
 
 from apiserver.meta.resource import Object
-from benchmarks import custom_resource, load, objects
+from benchmarks import load, objects
 from benchmarks.client import Connection, UnexpectedStatus
-from benchmarks.external_server import ExternalServer
-from benchmarks.kube_target import KubeTarget
 from benchmarks.objects import COLLECTION
-from benchmarks.processes import wait_until
-from benchmarks.sides import MERGE_PATCH, Side
-from benchmarks.standalone_target import StandaloneTarget
+from benchmarks.targets import custom_resource
+from benchmarks.targets.external_server import ExternalServer
+from benchmarks.targets.kube import KubeTarget
+from benchmarks.targets.processes import wait_until
+from benchmarks.targets.sides import MERGE_PATCH, Side
+from benchmarks.targets.standalone import StandaloneTarget
 from benchmarks.workloads import seed_release
 
 DIRECT, AGGREGATED, CUSTOM, AGAINST = "direct", "aggregated", "custom", "against"

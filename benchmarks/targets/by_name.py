@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from benchmarks.kube_target import KubeTarget
-from benchmarks.standalone_target import StandaloneTarget
-from benchmarks.target import Target
+from benchmarks.targets.kube import KubeTarget
+from benchmarks.targets.standalone import StandaloneTarget
+from benchmarks.targets.target import Target
 
 TARGETS: Mapping[str, type[StandaloneTarget | KubeTarget]] = {"embedded": StandaloneTarget, "kube": KubeTarget}
 

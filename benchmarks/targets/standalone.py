@@ -9,8 +9,8 @@ from pathlib import Path
 
 from apiserver.tls.certificates import KeyPair
 from benchmarks.client import Endpoint
-from benchmarks.processes import ChildProcess, free_port
-from benchmarks.target import USER, Target, unverified_tls, user_tls
+from benchmarks.targets.processes import ChildProcess, free_port
+from benchmarks.targets.target import USER, Target, unverified_tls, user_tls
 
 
 class StandaloneTarget(Target):

@@ -12,10 +12,10 @@ from kubernetes_asyncio.config import load_kube_config
 
 from apiserver.meta.resource import Object
 from benchmarks.client import Endpoint
-from benchmarks.custom_resource import as_sent, renamed
-from benchmarks.processes import ObservedProcess
-from benchmarks.sides import Side
-from benchmarks.target import unverified_tls
+from benchmarks.targets.custom_resource import as_sent, renamed
+from benchmarks.targets.processes import ObservedProcess
+from benchmarks.targets.sides import Side
+from benchmarks.targets.target import unverified_tls
 
 
 @dataclass(frozen=True, slots=True)

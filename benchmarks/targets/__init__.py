@@ -1,0 +1,1 @@
+"""The measured servers: started beside one another, or given by their URL."""
