@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.support.built_in_kinds import get_object
 from tests.e2e.support.clusters import RBAC, ROOT, E2eCluster, tenants_path
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-_AS_STORED = ("-o", "json", "--show-managed-fields")
 
 
 @pytest.fixture
@@ -21,10 +21,6 @@ def namespace(cluster: E2eCluster, unique: str) -> Iterator[str]:
     assert created == f"namespace/{unique} created\n"
     yield unique
     cluster.kubectl("delete", "namespace", unique, "--wait=false")
-
-
-def get_object(cluster: E2eCluster, namespace: str, resource: str, name: str) -> Any:
-    return json.loads(cluster.kubectl("get", resource, name, f"--namespace={namespace}", *_AS_STORED).stdout)
 
 
 def select_fields(found: Any, wanted: Any) -> Any:

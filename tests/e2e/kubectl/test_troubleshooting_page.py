@@ -110,7 +110,7 @@ def test_the_commands_of_the_page_print_what_it_shows(
     checker.expect_output("Ready=False, another reason")
     gateways.create_named_namespace("cozy-shop")
     gateways.create_route("cozy-shop", "front", "shop.acme.example", to="tenant-acme")
-    checker.expect_output("A route is refused: HostnameConflict")
+    checker.expect_output("A route is rejected: HostnameConflict")
 
     create(cluster, "bob", spec={"gateway": True})
     gateways.wait_until("the Gateway of bob has listeners", lambda: gateways.listener_hostnames("tenant-bob"))
@@ -123,7 +123,7 @@ def test_the_commands_of_the_page_print_what_it_shows(
     cluster.client().request("POST", maps, blocked).expect(201)
     try:
         cluster.client().request("DELETE", tenants_path(ROOT, "bob")).expect(200)
-        checker.expect_output("A tenant does not go away")
+        checker.expect_output("A tenant stays in deletion")
     finally:
         body = {"metadata": {"finalizers": None}}
         cluster.client().request("PATCH", f"{maps}/held", body, content_type=MERGE).expect(200)

@@ -5,71 +5,17 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
-import pytest
 import yaml
 
 from tests.e2e.support.api_request_counts import count_requests, wait_until_quiet
 from tests.e2e.support.clusters import RBAC, ROOT, ROOT_HOST, E2eCluster, KubeCluster, tenants_path
-from tests.e2e.support.gateways import LABEL_PATH
+from tests.e2e.support.namespace_content import TENANTGATEWAY_API, NamespaceContent, secret_path
 from tests.e2e.support.tenants import Object, Tenants, manifest
 
 LABEL = "namespace.cozystack.io/"
-MERGE = "application/merge-patch+json"
-TGW = "/apis/gateway.cozystack.io/v1alpha1"
-LEVELS = ("view", "use", "admin", "super-admin")
 CERTIFICATES = "count/certificates.cert-manager.io"
-
-
-def secret_path(namespace: str) -> str:
-    return f"/api/v1/namespaces/{namespace}/secrets/cozystack-values"
-
-
-class NamespaceContent:
-    """Reads the objects of namespaces and waits for changes."""
-
-    def __init__(self, cluster: E2eCluster, tenants: Tenants) -> None:
-        self.cluster = cluster
-        self.tenants = tenants
-        self.client = cluster.client()
-
-    def labels(self, namespace: str) -> dict[str, str]:
-        found = self.client.get(f"/api/v1/namespaces/{namespace}").expect(200)
-        labels: dict[str, str] = found["metadata"]["labels"]
-        return labels
-
-    def exists(self, path: str) -> bool:
-        return self.client.get(path).status == 200
-
-    def values(self, namespace: str) -> dict[str, Any]:
-        answer = self.client.get(secret_path(namespace))
-        if answer.status == 404:
-            return {"_cluster": {}, "_namespace": {}}
-        text = base64.b64decode(answer.expect(200)["data"]["values.yaml"])
-        document: dict[str, Any] = yaml.safe_load(text)
-        return document
-
-    def gateway_label(self, namespace: str) -> str:
-        """The label that names the owner of the Gateway, read with kubectl."""
-        return self.cluster.kubectl("get", "namespace", namespace, "-o", LABEL_PATH).stdout.strip()
-
-    def tenantgateway(self, namespace: str) -> Object | None:
-        answer = self.client.get(f"{TGW}/namespaces/{namespace}/tenantgateways/cozystack")
-        return answer.expect(200) if answer.status != 404 else None
-
-    def patch(self, path: str, body: Object) -> None:
-        self.client.request("PATCH", path, body, content_type=MERGE).expect(200)
-
-    def wait_until(self, what: str, check: Callable[[], object]) -> None:
-        self.tenants.wait(what, check)
-
-
-@pytest.fixture
-def content(cluster: E2eCluster, tenants: Tenants) -> NamespaceContent:
-    return NamespaceContent(cluster, tenants)
 
 
 def test_tenants_use_their_own_services_or_those_of_their_ancestors(
@@ -219,108 +165,6 @@ def test_a_quota_that_the_cluster_rejects_is_reported(
     assert "nonsense" in found["message"]
 
 
-def _has_all_bindings(content: NamespaceContent, namespace: str) -> bool:
-    path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"
-    return len(content.client.get(path).expect(200)["items"]) == 5
-
-
-def test_the_role_bindings_of_a_tenant_namespace(
-    cluster: E2eCluster, tenants: Tenants, content: NamespaceContent
-) -> None:
-    """The namespace of the tenant has bindings to the ClusterRoles cozy:tenant* (R-024)."""
-    foo = tenants.create_with_namespace()
-    bar = tenants.create_with_namespace(foo)
-    path = f"/apis/{RBAC}/v1/namespaces/{bar}/rolebindings"
-    content.wait_until("all RoleBindings exist", partial(_has_all_bindings, content, bar))
-    found = {each["metadata"]["name"]: each for each in content.client.get(path).expect(200)["items"]}
-    assert set(found) == {"cozy:tenant", *(f"cozy:tenant:{level}" for level in LEVELS)}
-    assert all(each["roleRef"]["name"] == name for name, each in found.items())
-    groups = [each["name"] for each in found["cozy:tenant:admin"]["subjects"] if each["kind"] == "Group"]
-    assert groups == [f"{bar}-admin", f"{bar}-super-admin"]
-
-
-def may(
-    cluster: E2eCluster, user: str, groups: list[str], verb: str, group: str, resource: str, namespace: str
-) -> bool:
-    attributes = {"verb": verb, "group": group, "resource": resource, "namespace": namespace}
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {"user": user, "groups": groups, "resourceAttributes": attributes},
-    }
-    answer = cluster.client().request("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body).expect(201)
-    return bool(answer["status"]["allowed"])
-
-
-_GATEWAY_API = "gateway.networking.k8s.io"
-
-
-@pytest.mark.parametrize(
-    ("verb", "group", "resource"),
-    [
-        pytest.param("create", _GATEWAY_API, "httproutes", id="R-020 routes"),
-        pytest.param("create", _GATEWAY_API, "gateways", id="R-020 gateways"),
-        pytest.param("patch", "", "namespaces", id="R-021 namespaces"),
-        pytest.param("update", "cozystack.io", "packages", id="R-022 packages"),
-        pytest.param("create", "gateway.cozystack.io", "tenantgateways", id="R-023 tenantgateways"),
-        pytest.param("patch", "", "secrets", id="the secret of chart values"),
-        pytest.param("create", RBAC, "rolebindings", id="role bindings"),
-        pytest.param("delete", "", "resourcequotas", id="quotas"),
-    ],
-)
-@pytest.mark.parametrize("level", ["admin", "super-admin"])
-def test_no_access_level_grants_permissions_on_the_platform(
-    cluster: E2eCluster, tenants: Tenants, content: NamespaceContent, level: str, verb: str, group: str, resource: str
-) -> None:
-    foo = tenants.create_with_namespace()
-    groups = [f"{foo}-{level}", "system:authenticated"]
-    content.wait_until(
-        "the RoleBindings of the tenant are in effect",
-        lambda: may(cluster, "someone", groups, "create", "apps.cozystack.io", "tenants", foo),
-    )
-    assert not may(cluster, "someone", groups, verb, group, resource, foo)
-
-
-def test_access_levels_are_cumulative_and_limited_to_their_tenant(
-    cluster: E2eCluster, tenants: Tenants, content: NamespaceContent
-) -> None:
-    """An administrator may create child tenants, a viewer may only read (R-025, PEER-25)."""
-    foo, other = tenants.create_with_namespace(), tenants.create_with_namespace()
-    for namespace in (foo, other):
-        content.wait_until("all RoleBindings exist", partial(_has_all_bindings, content, namespace))
-    expected = {"view": (True, False), "use": (True, False), "admin": (True, True), "super-admin": (True, True)}
-    found = {
-        level: tuple(
-            may(cluster, "someone", [f"{foo}-{level}"], verb, "apps.cozystack.io", "tenants", foo)
-            for verb in ("list", "create")
-        )
-        for level in LEVELS
-    }
-    assert found == expected
-    assert not may(cluster, "someone", [f"{foo}-super-admin"], "list", "apps.cozystack.io", "tenants", other)
-    admin = cluster.client(f"admin{foo}", [f"{foo}-admin"])
-    admin.request("POST", tenants_path(foo), manifest(tenants.new_name(foo), foo)).expect(201)
-
-
-def test_the_account_of_a_parent_reads_child_tenants_and_not_vice_versa(
-    cluster: E2eCluster, tenants: Tenants, content: NamespaceContent
-) -> None:
-    """The ServiceAccount of a tenant may read its descendants (R-026)."""
-    foo = tenants.create_with_namespace()
-    bar = tenants.create_with_namespace(foo)
-
-    def may_read(account: str, namespace: str) -> bool:
-        user = f"system:serviceaccount:{account}:{account}"
-        return may(cluster, user, [], "get", "apps.cozystack.io", "tenants", namespace)
-
-    content.wait_until(
-        "the ServiceAccounts are bound", lambda: may_read(foo, bar) and may_read(bar, bar) and may_read(foo, foo)
-    )
-    assert may_read(ROOT, bar)
-    assert not may_read(bar, foo)
-    content.client.get(f"/api/v1/namespaces/{bar}/serviceaccounts/{bar}").expect(200)
-
-
 def test_edited_and_deleted_objects_are_restored(tenants: Tenants, content: NamespaceContent) -> None:
     foo = tenants.create_with_namespace(spec={"gateway": True, "resourceQuotas": {"limits.cpu": "1"}})
     core, bindings = f"/api/v1/namespaces/{foo}", f"/apis/{RBAC}/v1/namespaces/{foo}/rolebindings"
@@ -330,7 +174,7 @@ def test_edited_and_deleted_objects_are_restored(tenants: Tenants, content: Name
         f"{core}/limitranges/tenant-range-limits",
         f"{core}/resourcequotas/tenant-quota",
         f"{bindings}/cozy:tenant:use",
-        f"{TGW}/namespaces/{foo}/tenantgateways/cozystack",
+        f"{TENANTGATEWAY_API}/namespaces/{foo}/tenantgateways/cozystack",
     ]
     for path in paths:
         content.wait_until(f"{path} exists", partial(content.exists, path))
