@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from controller.platform.settings import PlatformSettings, acme_server
-from tenant_apiserver.options.settings_file import load, parse
+from tenant_apiserver.options.settings_file import load_settings, parse_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "settings.md").read_text()
 DEFAULTS, OWN_SERVER = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
@@ -23,12 +23,12 @@ def keys(value: Any) -> Any:
 
 def test_every_key_is_told_with_its_default() -> None:
     """VAP-8."""
-    assert parse(DEFAULTS.encode()) == PlatformSettings()
+    assert parse_settings(DEFAULTS.encode()) == PlatformSettings()
     assert keys(yaml.safe_load(DEFAULTS)) == keys(PlatformSettings().model_dump(by_alias=True, mode="json"))
 
 
 def test_an_acme_server_of_ones_own_is_used() -> None:
-    settings = parse(OWN_SERVER.encode())
+    settings = parse_settings(OWN_SERVER.encode())
     server = acme_server(settings, settings.publishing.certificates.issuer_name)
     assert server is not None
     assert server.server == "https://ca.example.com/acme/acme/directory"
@@ -40,13 +40,13 @@ def test_the_error_at_the_start_is_the_one_that_is_shown(tmp_path: Path, monkeyp
     (tmp_path / "platform.yaml").write_text(found[1])
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match="platform") as refusal:
-        load(Path("platform.yaml"))
+        load_settings(Path("platform.yaml"))
     assert str(refusal.value) == found[2]
 
 
 def test_the_error_in_readyz_is_the_one_that_is_shown() -> None:
-    shown = re.search(r"settings of before hold: ([^\n]*)", PAGE)
+    shown = re.search(r"previous settings stay in force: ([^\n]*)", PAGE)
     assert shown is not None
     with pytest.raises(ValueError, match="gateway") as refusal:
-        parse(b"gateway: {enable: true}")
+        parse_settings(b"gateway: {enable: true}")
     assert str(refusal.value) == shown[1]

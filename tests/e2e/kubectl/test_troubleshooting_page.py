@@ -141,13 +141,13 @@ def test_the_error_messages_on_the_page_are_those_of_the_server(cluster: E2eClus
         (client, ROOT, {"host": taken}),
         (client, parent, {"resourceQuotas": {"cpu": "5"}}),
     ]
-    refusals = [
+    errors = [
         sender.request(
             "POST", tenants_path(namespace), manifest(tenants.new_name(namespace), namespace, spec=spec)
         ).json()
         for sender, namespace, spec in requests
     ]
-    assert len(quoted) == len(refusals)
-    for message, refusal in zip(quoted, refusals, strict=True):
+    assert len(quoted) == len(errors)
+    for message, error in zip(quoted, errors, strict=True):
         parts = [re.escape(part.strip()) for part in message.split("…")]
-        assert re.search(".*".join(parts), refusal["message"]), refusal
+        assert re.search(".*".join(parts), error["message"]), error
