@@ -86,9 +86,9 @@ def _resource_rule(operation: str) -> Object:
 def test_a_rejected_host_reaches_no_namespace(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
     """The host of a Tenant becomes a label of its Namespace, so it is rejected with a reason (R-241, R-242, R-251)."""
     user, name, wanted = root_admin_client(cluster, unique, []), tenants.new_name(), f"dashboard{unique}.example.org"
-    refused = user.request("POST", tenants_path(ROOT), manifest(name, spec={"host": wanted})).expect(403)
-    assert HOST_DENIAL in refused["message"]
-    assert "cozystack-tenant-host-policy" in refused["message"]
+    rejected = user.request("POST", tenants_path(ROOT), manifest(name, spec={"host": wanted})).expect(403)
+    assert HOST_DENIAL in rejected["message"]
+    assert "cozystack-tenant-host-policy" in rejected["message"]
     assert not tenants.exists(name)
     # a later write has been reconciled, so no earlier one is pending
     tenants.create_with_namespace()

@@ -101,21 +101,7 @@ def test_a_webhook_receives_the_request_that_kubernetes_sends(
     webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, existing_name: str
 ) -> None:
     hook_server.respond_with(f"/{HOOK}", ALLOWED)
-    path = f"{admitted.path}/{existing_name}"
-    kind = {"group": admitted.group, "version": admitted.version, "kind": admitted.kind}
-    resource = {"group": admitted.group, "version": admitted.version, "resource": admitted.plural}
-    common = {
-        "kind": kind,
-        "resource": resource,
-        "requestKind": kind,
-        "requestResource": resource,
-        "namespace": admitted.namespace,
-        "dryRun": True,
-    }
-
-    def options(kind: str, **more: Any) -> dict[str, Any]:
-        return {"kind": f"{kind}Options", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"], **more}
-
+    path, common = f"{admitted.path}/{existing_name}", _common_fields(admitted)
     stored = webhooks.client.get(path).expect(200)
     annotate, dry = {"metadata": {"annotations": {"a": "b"}}}, {"dryRun": "All"}
     with webhooks.in_force("Validating", webhooks.hook(HOOK)):
@@ -130,7 +116,7 @@ def test_a_webhook_receives_the_request_that_kubernetes_sends(
             "name": f"{existing_name}x",
             "operation": "CREATE",
             "oldObject": None,
-            "options": options("Create", fieldManager="me"),
+            "options": _options("Create", fieldManager="me"),
         }
         patched = webhooks.send("PATCH", path, annotate, content_type=MERGE, fieldValidation="Strict", **dry)
         request = _received_request(hook_server, patched)
@@ -140,26 +126,52 @@ def test_a_webhook_receives_the_request_that_kubernetes_sends(
             **common,
             "name": existing_name,
             "operation": "UPDATE",
-            "options": options("Update", fieldValidation="Strict"),
+            "options": _options("Update", fieldValidation="Strict"),
         }
         applied = webhooks.body(admitted, f"{existing_name}x")
         apply = webhooks.send("PATCH", f"{path}x", applied, content_type=APPLY, fieldManager="me", **dry)
         request = _received_request(hook_server, apply)
-        assert (request["operation"], request["options"]) == ("CREATE", options("Create", fieldManager="me"))
+        assert (request["operation"], request["options"]) == ("CREATE", _options("Create", fieldManager="me"))
+
+
+def test_a_webhook_receives_the_deletion_that_kubernetes_sends(
+    webhooks: Webhooks, hook_server: WebhookServer, admitted: AdmittedResource, existing_name: str
+) -> None:
+    hook_server.respond_with(f"/{HOOK}", ALLOWED)
+    path = f"{admitted.path}/{existing_name}"
+    stored = webhooks.client.get(path).expect(200)
+    with webhooks.in_force("Validating", webhooks.hook(HOOK)):
         wanted = {"propagationPolicy": "Background", "dryRun": ["All"]}
         request = _received_request(hook_server, webhooks.send("DELETE", path, wanted))
         assert _is_same_object(stored, request.pop("oldObject"))
         assert request == {
-            **common,
+            **_common_fields(admitted),
             "name": existing_name,
             "operation": "DELETE",
             "object": None,
-            "options": options("Delete", propagationPolicy="Background"),
+            "options": _options("Delete", propagationPolicy="Background"),
         }
         selector = {"labelSelector": f"webhooks={webhooks.labels['webhooks']}"}
-        request = _received_request(hook_server, webhooks.send("DELETE", admitted.path, **selector, **dry))
+        request = _received_request(hook_server, webhooks.send("DELETE", admitted.path, **selector, dryRun="All"))
         assert (request["operation"], "name" in request) == ("DELETE", False)
         assert _is_same_object(stored, request["oldObject"])
+
+
+def _common_fields(admitted: AdmittedResource) -> dict[str, Any]:
+    kind = {"group": admitted.group, "version": admitted.version, "kind": admitted.kind}
+    resource = {"group": admitted.group, "version": admitted.version, "resource": admitted.plural}
+    return {
+        "kind": kind,
+        "resource": resource,
+        "requestKind": kind,
+        "requestResource": resource,
+        "namespace": admitted.namespace,
+        "dryRun": True,
+    }
+
+
+def _options(kind: str, **more: Any) -> dict[str, Any]:
+    return {"kind": f"{kind}Options", "apiVersion": "meta.k8s.io/v1", "dryRun": ["All"], **more}
 
 
 def _is_same_object(stored: Mapping[str, Any], old: Mapping[str, Any]) -> bool:

@@ -174,5 +174,5 @@ def test_a_tenant_can_be_created_again_after_its_deletion(cluster: E2eCluster, t
 def test_openapi_declares_no_selectable_fields(cluster: E2eCluster) -> None:
     document = direct_client(cluster).get("/openapi/v3/apis/apps.cozystack.io/v1alpha1")
     assert b"x-kubernetes-selectable-fields" not in document.content
-    refused = direct_client(cluster).get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
-    assert "is not a known field selector" in refused.expect(400)["message"]
+    rejected = direct_client(cluster).get(tenants_path(ROOT), query={"fieldSelector": "spec.host=x"})
+    assert "is not a known field selector" in rejected.expect(400)["message"]

@@ -63,8 +63,8 @@ def test_a_client_that_speaks_cbor_falls_back_to_json(cluster: E2eCluster, tenan
     client, path, name = cluster.client(), tenants_path(ROOT), tenants.new_name()
     listed = client.get(path, headers={"Accept": f"application/json;q=0.9,{CBOR};q=1"})
     assert listed.expect(200)["kind"] == "TenantList"
-    refused = client.request("POST", path, b"\xd9\xd9\xf7\xa0", content_type=CBOR)
-    assert refused.expect(415)["reason"] == "UnsupportedMediaType"
+    rejected = client.request("POST", path, b"\xd9\xd9\xf7\xa0", content_type=CBOR)
+    assert rejected.expect(415)["reason"] == "UnsupportedMediaType"
     assert client.request("POST", path, manifest(name)).status == 201
 
 

@@ -185,10 +185,10 @@ def test_discovery_lists_the_verbs_of_tenants(cluster: E2eCluster) -> None:
 def test_admission_rejects_a_create(tenants: Tenants, untrusted: Client) -> None:
     """A user may not set the host of a new Tenant, and nothing is stored (R-015, FACT-11)."""
     name = tenants.new_name()
-    refused = untrusted.request("POST", tenants_path(ROOT), manifest(name, spec={"host": f"{name}.example"})).expect(
+    rejected = untrusted.request("POST", tenants_path(ROOT), manifest(name, spec={"host": f"{name}.example"})).expect(
         403
     )
-    assert HOST_DENIAL in refused["message"]
+    assert HOST_DENIAL in rejected["message"]
     assert not tenants.exists(name)
 
 
@@ -217,8 +217,8 @@ def test_admission_rejects_a_delete(cluster: E2eCluster, tenants: Tenants, untru
     namespace = tenants.create_with_namespace()
     child = tenants.create(namespace)["metadata"]["name"]
     name = namespace.removeprefix("tenant-")
-    refused = untrusted.request("DELETE", tenants_path(ROOT, name)).expect(409)
-    assert child in refused["message"]
+    rejected = untrusted.request("DELETE", tenants_path(ROOT, name)).expect(409)
+    assert child in rejected["message"]
     assert "deletionTimestamp" not in tenants.get(name)["metadata"]
 
 

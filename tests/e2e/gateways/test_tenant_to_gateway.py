@@ -60,14 +60,9 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(foo: Publish
     customer = f"{foo.name}.customer.example"
     for namespace, apex in ((bob_namespace, f"{bob}.{foo.apex}"), (acme_namespace, customer)):
         gateways.wait_until(
-            "the Gateway of the tenant serves the API", partial(foo.gateways.has_listeners, namespace, f"api.{apex}")
+            "the Gateway of the tenant serves the API", partial(gateways.has_listeners, namespace, f"api.{apex}")
         )
-    assert (
-        gateways.client.get(f"/apis/gateway.cozystack.io/v1alpha1/namespaces/{alice_namespace}/tenantgateways").json()[
-            "items"
-        ]
-        == []
-    )
+    assert gateways.names("tenantgateways", alice_namespace) == []
     harbor = f"harbor.{alice}.{foo.apex}"
     gateways.create_route(alice_namespace, "harbor", harbor, to=foo.namespace)
     gateways.create_route(bob_namespace, "harbor", f"harbor.{bob}.{foo.apex}", to=bob_namespace, sectionName="https")
@@ -78,33 +73,31 @@ def test_alice_inherits_and_acme_and_bob_have_gateways_of_their_own(foo: Publish
         lambda: gateways.listener_hostnames(foo.namespace) == sorted([*passthrough, harbor]),
     )
     gateways.wait_until(
-        "the route of bob is served", partial(foo.gateways.has_listeners, bob_namespace, f"harbor.{bob}.{foo.apex}")
+        "the route of bob is served", partial(gateways.has_listeners, bob_namespace, f"harbor.{bob}.{foo.apex}")
     )
     gateways.wait_until(
-        "the route of acme is served", partial(foo.gateways.has_listeners, acme_namespace, f"harbor.{customer}")
+        "the route of acme is served", partial(gateways.has_listeners, acme_namespace, f"harbor.{customer}")
     )
     for namespace in (foo.namespace, bob_namespace, acme_namespace):
-        gateways.wait_until("there is one certificate", partial(_has_certificates, gateways, namespace, 1))
-        assert gateways.names("issuers", namespace) == ["cozystack-gateway"]
-        assert "cozystack-http-redirect" in gateways.names("httproutes", namespace)
+        _assert_owns_gateway_objects(gateways, namespace)
     assert gateways.names("certificates", alice_namespace) == []
     assert foo.cluster.kubectl("get", "namespace", alice_namespace, "-o", LABEL_PATH).stdout.strip() == foo.namespace
-    selector = gateways.get("gateways", foo.namespace)["spec"]["listeners"][1]["allowedRoutes"]["namespaces"][
-        "selector"
-    ]
-    assert selector == {"matchLabels": {LABEL: foo.namespace}}
+    listener = gateways.get("gateways", foo.namespace)["spec"]["listeners"][1]
+    assert listener["allowedRoutes"]["namespaces"]["selector"] == {"matchLabels": {LABEL: foo.namespace}}
     assert acme in acme_namespace
-    owned = {
-        namespace: gateways.attachment(namespace)
-        for namespace in (foo.namespace, alice_namespace, bob_namespace, acme_namespace)
-    }
-    expected = {
+    owners = {
         foo.namespace: foo.namespace,
         alice_namespace: foo.namespace,
         bob_namespace: bob_namespace,
         acme_namespace: acme_namespace,
     }
-    assert owned == {namespace: (owner, None) for namespace, owner in expected.items()}
+    assert all(gateways.attachment(namespace) == (owner, None) for namespace, owner in owners.items())
+
+
+def _assert_owns_gateway_objects(gateways: Gateways, namespace: str) -> None:
+    gateways.wait_until("there is one certificate", partial(_has_certificates, gateways, namespace, 1))
+    assert gateways.names("issuers", namespace) == ["cozystack-gateway"]
+    assert "cozystack-http-redirect" in gateways.names("httproutes", namespace)
 
 
 def _has_certificates(gateways: Gateways, namespace: str, count: int) -> bool:
@@ -119,7 +112,7 @@ def test_a_tenant_migrates_to_a_gateway_and_back(foo: PublishingTenant) -> None:
     for app in ("harbor", "bucket"):
         gateways.create_route(child, app, f"{app}.{foo.apex}", to=owner)
     gateways.wait_until(
-        "both routes are served", partial(foo.gateways.has_listeners, owner, f"harbor.{foo.apex}", f"bucket.{foo.apex}")
+        "both routes are served", partial(gateways.has_listeners, owner, f"harbor.{foo.apex}", f"bucket.{foo.apex}")
     )
     wait = ("-n", owner, "wait")
     late = kubectl(*wait, "gateway/cozystack", "--for=condition=Programmed", "--timeout=1s", status=None)
@@ -141,7 +134,7 @@ def test_a_tenant_migrates_to_a_gateway_and_back(foo: PublishingTenant) -> None:
         gateways.wait_until(f"the {plural} are deleted", partial(_is_empty, gateways, plural, owner))
     assert kubectl("get", "namespace", child, "-o", LABEL_PATH).stdout.strip() == ""
     foo.tenants.patch(foo.name, {"spec": {"gateway": True}})
-    gateways.wait_until("the route is served again", partial(foo.gateways.has_listeners, owner, f"harbor.{foo.apex}"))
+    gateways.wait_until("the route is served again", partial(gateways.has_listeners, owner, f"harbor.{foo.apex}"))
 
 
 def _is_empty(gateways: Gateways, plural: str, namespace: str) -> bool:

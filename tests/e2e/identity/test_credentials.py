@@ -228,7 +228,7 @@ def test_the_audit_log_records_every_stage_and_rejected_callers(audited: Path, t
     assert stages("watch") == [("RequestReceived", None), ("ResponseStarted", 200), ("ResponseComplete", 200)]
     assert stages("anonymous") == [("RequestReceived", None), ("ResponseComplete", 403)]
     assert stages("token") == [("ResponseStarted", 401)]
-    listed, refused, unknown = (
+    listed, rejected, unknown = (
         [event for event in events if event["auditID"] == f"{unique}-{request}"][-1]
         for request in ("list", "anonymous", "token")
     )
@@ -241,9 +241,9 @@ def test_the_audit_log_records_every_stage_and_rejected_callers(audited: Path, t
         "apiGroup": "apps.cozystack.io",
         "apiVersion": "v1alpha1",
     }
-    assert refused["user"] == {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
-    assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid"
-    assert refused["responseStatus"]["reason"] == "Forbidden"
+    assert rejected["user"] == {"username": "system:anonymous", "groups": ["system:unauthenticated"]}
+    assert rejected["annotations"]["authorization.k8s.io/decision"] == "forbid"
+    assert rejected["responseStatus"]["reason"] == "Forbidden"
     assert unknown["user"] == {}
     assert unknown["responseStatus"]["message"] == "Authentication failed, attempted: bearer"
 

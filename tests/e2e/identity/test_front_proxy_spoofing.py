@@ -89,18 +89,18 @@ def test_impersonation_past_the_aggregator_is_forbidden(kube: KubeCluster) -> No
 
 
 def test_kubectl_impersonates_on_both_clusters(cluster: E2eCluster, unique: str) -> None:
-    refused = cluster.kubectl("get", "tenants", "root", "-n", ROOT, f"--as={unique}", status=1)
-    assert f'User "{unique}" cannot get resource "tenants"' in refused.stderr
+    rejected = cluster.kubectl("get", "tenants", "root", "-n", ROOT, f"--as={unique}", status=1)
+    assert f'User "{unique}" cannot get resource "tenants"' in rejected.stderr
     cluster.grant(unique, "cozy:tenant:view", ROOT)
     cluster.kubectl("get", "tenants", "root", "-n", ROOT, f"--as={unique}")
 
 
 def test_impersonation_requires_the_permission(cluster: E2eCluster, unique: str) -> None:
     """A user without the verb impersonate is rejected (R-338)."""
-    refused = cluster.kubectl(
+    rejected = cluster.kubectl(
         "get", "tenants", "root", "-n", ROOT, "--as=admin", "--as-group=system:masters", as_user=unique, status=1
     )
-    assert f'User "{unique}" cannot impersonate' in refused.stderr
+    assert f'User "{unique}" cannot impersonate' in rejected.stderr
 
 
 @pytest.mark.parametrize("header", ["X-Remote-User", "X-Remote-Extra-Scopes", "X-Remote-Group"])

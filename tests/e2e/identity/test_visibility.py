@@ -124,9 +124,9 @@ def test_hidden_and_missing_objects_are_indistinguishable(
     for_hidden, for_missing = client.get(f"{NAMESPACES}/{hidden}"), client.get(f"{NAMESPACES}/{missing}")
     assert (for_hidden.status, for_missing.status) == (404, 404)
     assert for_hidden.body.replace(hidden.encode(), b"X") == for_missing.body.replace(missing.encode(), b"X")
-    refused = [client.get(tenants_path(hidden, each)) for each in (name, "nothere")]
-    assert [each.status for each in refused] == [403, 403]
-    assert refused[0].body.replace(name.encode(), b"X") == refused[1].body.replace(b"nothere", b"X")
+    rejected = [client.get(tenants_path(hidden, each)) for each in (name, "nothere")]
+    assert [each.status for each in rejected] == [403, 403]
+    assert rejected[0].body.replace(name.encode(), b"X") == rejected[1].body.replace(b"nothere", b"X")
     for query in (
         {"fieldSelector": f"metadata.name={name}"},
         {"fieldSelector": f"metadata.namespace={hidden}"},
@@ -303,16 +303,16 @@ def test_kubectl_shows_users_what_is_visible_to_them(
     assert [line.split()[:2] for line in lines[1:]] == [[mine, name]]
     lines = cluster.kubectl("get", "tenantnamespaces", as_user=unique).stdout.splitlines()
     assert [line.split()[:2] for line in lines] == [["NAME", "STATUS"], [mine, "Active"]]
-    refused = cluster.kubectl("delete", "tenantnamespaces", mine, as_user=unique, status=1)
-    assert "does not allow this method" in refused.stderr or "forbidden" in refused.stderr
+    rejected = cluster.kubectl("delete", "tenantnamespaces", mine, as_user=unique, status=1)
+    assert "does not allow this method" in rejected.stderr or "forbidden" in rejected.stderr
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_tenant_namespaces_cannot_be_written(cluster: E2eCluster, method: str) -> None:
     """TenantNamespaces are read-only (R-330)."""
     path = NAMESPACES if method == "POST" else f"{NAMESPACES}/{ROOT}"
-    refused = cluster.client().request(method, path, manifest("x"), content_type="application/json")
-    assert refused.expect(405)["reason"] == "MethodNotAllowed"
+    rejected = cluster.client().request(method, path, manifest("x"), content_type="application/json")
+    assert rejected.expect(405)["reason"] == "MethodNotAllowed"
 
 
 def may_get(client: Client, who: str, groups: Sequence[str], namespace: str, **resource: str) -> bool:

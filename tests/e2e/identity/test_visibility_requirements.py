@@ -25,9 +25,9 @@ def test_a_plain_list_is_forbidden_and_the_filtered_one_is_not(
     tenants.create_with_namespace()
     cluster.grant(unique, "cozy:tenant:view", mine)
     wait_until("the namespace is visible", lambda: list_names(cluster, unique) == [mine])
-    refused = cluster.client(unique).get("/api/v1/namespaces").expect(403)
+    rejected = cluster.client(unique).get("/api/v1/namespaces").expect(403)
     wanted = 'cannot list resource "namespaces" in API group "" at the cluster scope'
-    assert refused["message"] == f'namespaces is forbidden: User "{unique}" {wanted}'
+    assert rejected["message"] == f'namespaces is forbidden: User "{unique}" {wanted}'
 
 
 def test_kubectl_works_on_the_filtered_list(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:
@@ -84,8 +84,8 @@ def test_the_filtered_collection_cannot_be_deleted(cluster: E2eCluster) -> None:
 @pytest.mark.parametrize("path", [NAMESPACES, tenants_path()])
 def test_a_selector_without_values_is_a_bad_request(cluster: E2eCluster, path: str, selector: str) -> None:
     """Every list uses the same parser of selectors (R-334)."""
-    refused = cluster.client().get(path, query={"labelSelector": selector}).expect(400)
-    assert refused["reason"] == "BadRequest"
+    rejected = cluster.client().get(path, query={"labelSelector": selector}).expect(400)
+    assert rejected["reason"] == "BadRequest"
 
 
 def test_a_filtered_list_sends_no_requests_to_the_cluster(cluster: E2eCluster, tenants: Tenants, unique: str) -> None:

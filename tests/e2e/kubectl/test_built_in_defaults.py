@@ -114,8 +114,8 @@ def test_quantities_are_stored_in_canonical_form(cluster: E2eCluster, namespace:
 )
 def test_an_invalid_quota_is_rejected(cluster: E2eCluster, namespace: str, hard: dict[str, str], why: str) -> None:
     body = document("v1", "ResourceQuota", "q", spec={"hard": hard})
-    refused = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(422)
-    assert why in refused["message"]
+    rejected = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/resourcequotas", body).expect(422)
+    assert why in rejected["message"]
 
 
 @pytest.mark.parametrize(
@@ -131,13 +131,13 @@ def test_a_secret_must_have_the_keys_of_its_type(
     cluster: E2eCluster, namespace: str, type_: str, missing: list[str]
 ) -> None:
     body = document("v1", "Secret", "s", type=type_)
-    refused = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/secrets", body).expect(422)
-    assert [cause["field"] for cause in refused["details"]["causes"]] == missing
+    rejected = cluster.client().request("POST", f"/api/v1/namespaces/{namespace}/secrets", body).expect(422)
+    assert [cause["field"] for cause in rejected["details"]["causes"]] == missing
 
 
 def test_unknown_fields_are_rejected(cluster: E2eCluster, namespace: str) -> None:
     body = service(80)
     body["spec"]["selektor"] = {}
     body["spec"]["ports"][0]["portName"] = "x"
-    refused = cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(body), status=1).stderr
-    assert 'unknown field "spec.ports[0].portName", unknown field "spec.selektor"' in refused
+    rejected = cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(body), status=1).stderr
+    assert 'unknown field "spec.ports[0].portName", unknown field "spec.selektor"' in rejected

@@ -130,8 +130,8 @@ def test_create_for_the_whole_cluster(cluster: E2eCluster, unique: str) -> None:
 
 
 def test_creating_an_existing_object_fails_with_already_exists(cluster: E2eCluster, namespace: str) -> None:
-    refused = cluster.kubectl("create", "namespace", namespace, status=1).stderr
-    assert refused == f'Error from server (AlreadyExists): namespaces "{namespace}" already exists\n'
+    rejected = cluster.kubectl("create", "namespace", namespace, status=1).stderr
+    assert rejected == f'Error from server (AlreadyExists): namespaces "{namespace}" already exists\n'
 
 
 def test_a_dry_run_creates_nothing(cluster: E2eCluster, unique: str) -> None:
@@ -142,16 +142,16 @@ def test_a_dry_run_creates_nothing(cluster: E2eCluster, unique: str) -> None:
 
 def test_an_invalid_name_is_reported_by_field(cluster: E2eCluster) -> None:
     long = "x" * 64
-    refused = cluster.kubectl("create", "namespace", long, status=1).stderr
-    assert refused.startswith(f'The Namespace "{long}" is invalid: ')
-    assert f'metadata.name: Invalid value: "{long}": ' in refused
+    rejected = cluster.kubectl("create", "namespace", long, status=1).stderr
+    assert rejected.startswith(f'The Namespace "{long}" is invalid: ')
+    assert f'metadata.name: Invalid value: "{long}": ' in rejected
 
 
 def test_auth_can_i(cluster: E2eCluster, namespace: str) -> None:
     assert cluster.kubectl("auth", "can-i", "delete", "tenants.apps.cozystack.io", "-n", namespace).stdout == "yes\n"
     user = f"user-{namespace}"
-    refused = cluster.kubectl("auth", "can-i", "get", "configmaps", "-n", namespace, as_user=user, status=1)
-    assert refused.stdout.startswith("no")
+    rejected = cluster.kubectl("auth", "can-i", "get", "configmaps", "-n", namespace, as_user=user, status=1)
+    assert rejected.stdout.startswith("no")
     cluster.grant(user, "view", namespace)
     command = ("auth", "can-i", "get", "configmaps/settings", "-n", namespace)
     assert cluster.kubectl(*command, as_user=user, status=None).stdout.startswith("yes")

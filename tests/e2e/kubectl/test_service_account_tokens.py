@@ -45,9 +45,9 @@ def test_a_token_authenticates_its_service_account_until_that_is_deleted(
         return client.get(f"/api/v1/namespaces/{account_namespace}/configmaps").status == 200
 
     wait_until("the binding is in effect", is_allowed, seconds=20, processes=cluster.processes)
-    refused = client.get(f"/api/v1/namespaces/{account_namespace}/secrets").expect(403)["message"]
+    rejected = client.get(f"/api/v1/namespaces/{account_namespace}/secrets").expect(403)["message"]
     account = f"system:serviceaccount:{account_namespace}:robot"
-    assert refused.startswith(f'secrets is forbidden: User "{account}" cannot list resource "secrets"')
+    assert rejected.startswith(f'secrets is forbidden: User "{account}" cannot list resource "secrets"')
     cluster.kubectl("delete", "serviceaccount", "robot", "-n", account_namespace)
 
     def is_unauthorized() -> bool:
@@ -68,8 +68,8 @@ def test_an_editor_may_create_tokens_and_a_viewer_may_not(cluster: E2eCluster, a
 
     wait_until("the binding is in effect", may_create_tokens, seconds=20, processes=cluster.processes)
     assert cluster.kubectl("create", "token", "robot", "-n", account_namespace, as_user=editor).stdout.count(".") == 2
-    refused = cluster.kubectl("create", "token", "robot", "-n", account_namespace, as_user=viewer, status=1).stderr
-    assert 'cannot create resource "serviceaccounts/token" in API group ""' in refused
+    rejected = cluster.kubectl("create", "token", "robot", "-n", account_namespace, as_user=viewer, status=1).stderr
+    assert 'cannot create resource "serviceaccounts/token" in API group ""' in rejected
 
 
 @pytest.mark.controller_manager
@@ -124,6 +124,6 @@ def test_a_token_for_another_audience_does_not_authenticate(cluster: E2eCluster,
 def test_an_invalid_token_request_is_rejected(
     cluster: E2eCluster, account_namespace: str, flags: tuple[str, ...], message: str
 ) -> None:
-    refused = cluster.kubectl("create", "token", *flags, "-n", account_namespace, status=1).stderr
-    assert refused.startswith("error: failed to create token: ")
-    assert message in refused
+    rejected = cluster.kubectl("create", "token", *flags, "-n", account_namespace, status=1).stderr
+    assert rejected.startswith("error: failed to create token: ")
+    assert message in rejected

@@ -131,7 +131,7 @@ def test_the_commands_of_the_page_print_what_it_shows(
 
 
 def test_the_error_messages_on_the_page_are_those_of_the_server(cluster: E2eCluster, tenants: Tenants) -> None:
-    section = PAGE.partition("## Refusals")[2]
+    section = PAGE.partition("## Rejected writes")[2]
     quoted = re.findall(r"^\| `(?P<message>[^`]+)` \|", section, re.MULTILINE)
     client, alice = cluster.client(), cluster.client("alice", [f"{ROOT}-admin"])
     taken = tenants.create(spec={"host": f"{tenants.new_name()}.example"})["spec"]["host"]

@@ -91,9 +91,9 @@ def test_server_side_apply_reports_conflicts_and_force_resolves_them(cluster: E2
     )
     other = as_yaml(name, spec={"etcd": False})
     second = ["apply", "--server-side", "--field-manager=second", "-f", "-"]
-    refused = cluster.kubectl(*second, input=other, status=1)
-    assert 'conflict with "first"' in refused.stderr
-    assert ".spec.etcd" in refused.stderr
+    rejected = cluster.kubectl(*second, input=other, status=1)
+    assert 'conflict with "first"' in rejected.stderr
+    assert ".spec.etcd" in rejected.stderr
     cluster.kubectl(*second, "--force-conflicts", input=other)
     assert tenants.get(name)["spec"]["etcd"] is False
 
@@ -137,8 +137,8 @@ def test_patch(cluster: E2eCluster, tenants: Tenants, kind: str, patch: str) -> 
 def test_strategic_merge_patch_is_not_supported(cluster: E2eCluster, tenants: Tenants) -> None:
     name = tenants.create()["metadata"]["name"]
     patch = '--patch={"spec":{}}'
-    refused = cluster.kubectl("patch", "tenant", name, IN_ROOT, "--type=strategic", patch, status=1)
-    assert "application/strategic-merge-patch+json is not supported" in refused.stderr
+    rejected = cluster.kubectl("patch", "tenant", name, IN_ROOT, "--type=strategic", patch, status=1)
+    assert "application/strategic-merge-patch+json is not supported" in rejected.stderr
 
 
 def test_label_and_annotate(cluster: E2eCluster, tenants: Tenants) -> None:
@@ -202,8 +202,8 @@ def test_a_dry_run_deletes_nothing(cluster: E2eCluster, tenants: Tenants) -> Non
 
 def test_validate_strict_rejects_an_unknown_field(cluster: E2eCluster, tenants: Tenants) -> None:
     text = as_yaml(tenants.new_name(), spec={"colour": "red"})
-    refused = cluster.kubectl("create", "--validate=strict", "-f", "-", input=text, status=1)
-    assert 'strict decoding error: unknown field "spec.colour"' in refused.stderr
+    rejected = cluster.kubectl("create", "--validate=strict", "-f", "-", input=text, status=1)
+    assert 'strict decoding error: unknown field "spec.colour"' in rejected.stderr
 
 
 def test_validate_warn_reports_an_unknown_field_and_drops_it(cluster: E2eCluster, tenants: Tenants) -> None:

@@ -71,8 +71,8 @@ def test_reads_continue_and_writes_fail_during_an_outage(
         answer = client.get(path)
         assert answer.expect(200)["metadata"]["name"] == name
         assert answer.warnings
-    refused = admin.request("POST", tenants_path(ROOT), manifest(tenants.new_name()))
-    assert refused.expect(503)["reason"] == "ServiceUnavailable"
+    rejected = admin.request("POST", tenants_path(ROOT), manifest(tenants.new_name()))
+    assert rejected.expect(503)["reason"] == "ServiceUnavailable"
     assert admin.get("/livez").status == 200
     # without discovery, garbage collection and namespace deletion would stop (WIRE-C10)
     assert admin.get(GROUP_VERSION).expect(200)["resources"]

@@ -53,10 +53,10 @@ def test_reads_continue_and_writes_fail_while_kube_apiserver_hangs(own_kube: Kub
         assert name in {item["metadata"]["name"] for item in listed}
         # reads are served from memory and are not delayed
         assert time.monotonic() - started < 5
-        refused = direct.request("POST", tenants_path(ROOT), manifest(tenants.new_name()), seconds=60)
+        rejected = direct.request("POST", tenants_path(ROOT), manifest(tenants.new_name()), seconds=60)
         # the code depends on whose timeout expires first
-        assert refused.status in (503, 504), refused.content
-        assert refused.json()["kind"] == "Status"
+        assert rejected.status in (503, 504), rejected.content
+        assert rejected.json()["kind"] == "Status"
         assert direct.get("/livez").status == 200
     wait_for_cluster(kube)
     made = tenants.create(labels={"e2e": unique})
@@ -81,10 +81,10 @@ def test_a_watch_survives_a_restart_of_kube_apiserver_without_missing_events(
     with direct.stream(tenants_path(ROOT), query=query, seconds=2 * PATIENCE) as frames:
         kube.kube_apiserver.stop()
         wait_until("reads have a warning", lambda: direct.get(tenants_path(ROOT, first)).warnings, seconds=PATIENCE)
-        refused = direct.request("POST", tenants_path(ROOT), manifest(tenants.new_name()))
-        status: dict[str, Any] = refused.expect(503)
+        rejected = direct.request("POST", tenants_path(ROOT), manifest(tenants.new_name()))
+        status: dict[str, Any] = rejected.expect(503)
         assert status["reason"] == "ServiceUnavailable"
-        assert int(refused.headers["Retry-After"]) >= 1
+        assert int(rejected.headers["Retry-After"]) >= 1
         kube.kube_apiserver.restart()
         wait_for_cluster(kube)
         second = tenants.create(labels=labels)["metadata"]["name"]

@@ -36,9 +36,9 @@ def test_a_full_disk_loses_no_acknowledged_write(own_embedded: EmbeddedCluster) 
     client = own_embedded.client()
     client.request("POST", CONFIGMAPS, configmap("before")).expect(201)
     limit_file_size(own_embedded, (own_embedded.data / "host.db-wal").stat().st_size)
-    refused = client.request("POST", CONFIGMAPS, configmap("during"))
-    assert refused.expect(503)["message"] == "the database cannot be written"
-    assert refused.headers["Retry-After"] == "1"
+    rejected = client.request("POST", CONFIGMAPS, configmap("during"))
+    assert rejected.expect(503)["message"] == "the database cannot be written"
+    assert rejected.headers["Retry-After"] == "1"
     assert client.get(f"{CONFIGMAPS}/before").status == 200
     assert client.get(f"{CONFIGMAPS}/during").status == 404
     limit_file_size(own_embedded, resource.RLIM_INFINITY)

@@ -57,10 +57,10 @@ def test_requests_over_the_limit_are_rejected_with_retry_after(
         unfinished = [stack.enter_context(RawTls(limited_client)) for _ in range(LIMIT)]
         for each in unfinished:
             begin_write(each)
-        refused = limited_client.get(tenants_path(ROOT))
-        status = refused.expect(429)
+        rejected = limited_client.get(tenants_path(ROOT))
+        status = rejected.expect(429)
         assert (status["reason"], status["details"]["retryAfterSeconds"]) == ("TooManyRequests", 1)
-        assert refused.headers["Retry-After"] == "1"
+        assert rejected.headers["Retry-After"] == "1"
         # cluster administrators and probes are exempt
         assert limited.client().get(tenants_path(ROOT)).status == 200
         assert limited_client.get("/livez").status == 200

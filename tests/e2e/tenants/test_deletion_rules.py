@@ -56,8 +56,8 @@ def test_the_cascading_deletion_annotation_deletes_the_children(cluster: E2eClus
 
 def test_kubectl_deletes_a_family_in_the_foreground(cluster: E2eCluster, tenants: Tenants) -> None:
     name, _, child = create_family(tenants)
-    refused = cluster.kubectl("delete", "tenant", name, "-n", ROOT, status=1)
-    assert child in refused.stderr
+    rejected = cluster.kubectl("delete", "tenant", name, "-n", ROOT, status=1)
+    assert child in rejected.stderr
     timeout = f"--timeout={PATIENCE:.0f}s"
     cluster.kubectl("delete", "tenant", name, "-n", ROOT, "--cascade=foreground", timeout)
     assert not tenants.exists(name)

@@ -58,8 +58,8 @@ def test_delete_preconditions_are_enforced(cluster: E2eCluster, tenants: Tenants
     tenant, client = create_settled_tenant(tenants), cluster.client()
     path, metadata = tenants_path(ROOT, tenant["metadata"]["name"]), tenant["metadata"]
     for wrong in ({"uid": "another"}, {"resourceVersion": "1"}, {"uid": metadata["uid"], "resourceVersion": "1"}):
-        refused = client.request("DELETE", path, {"preconditions": wrong}).expect(409)
-        assert "in the precondition" in refused["message"]
+        rejected = client.request("DELETE", path, {"preconditions": wrong}).expect(409)
+        assert "in the precondition" in rejected["message"]
         assert "deletionTimestamp" not in client.get(path).expect(200)["metadata"]
     right = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
     assert client.request("DELETE", path, {"preconditions": right}).status in (200, 202)
@@ -269,7 +269,7 @@ def test_every_way_to_write_passes_admission(cluster: E2eCluster, tenants: Tenan
     def patched(kind: str, body: Any, to: str = path) -> Response:
         return user.request("PATCH", to, body, content_type=kind, query=applied if kind == APPLY else None)
 
-    refused = {
+    rejected = {
         "create": user.request("POST", tenants_path(ROOT), manifest(fresh, spec=other)),
         "create by apply": patched(APPLY, configuration(fresh, spec=other), tenants_path(ROOT, fresh)),
         "update": user.request("PUT", path, manifest(name, spec=other)),
@@ -277,8 +277,8 @@ def test_every_way_to_write_passes_admission(cluster: E2eCluster, tenants: Tenan
         "JSON patch": patched(JSON_PATCH, [{"op": "replace", "path": "/spec/host", "value": other["host"]}]),
         "apply": patched(APPLY, configuration(name, spec=other)),
     }
-    assert {verb: answer.status for verb, answer in refused.items()} == dict.fromkeys(refused, 403)
-    assert all("tenant.spec.host can only be set" in answer.json()["message"] for answer in refused.values())
+    assert {verb: answer.status for verb, answer in rejected.items()} == dict.fromkeys(rejected, 403)
+    assert all("tenant.spec.host can only be set" in answer.json()["message"] for answer in rejected.values())
     rejected_deletions = {
         "delete": user.request("DELETE", path),
         "delete a collection": user.request("DELETE", tenants_path(ROOT), query={"labelSelector": f"e2e={unique}"}),

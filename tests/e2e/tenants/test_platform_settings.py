@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster, tenants_path
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster
 from tests.e2e.support.processes import run_command, wait_until
 from tests.e2e.support.tenants import Tenants
 
@@ -26,6 +27,12 @@ def host_label(cluster: E2eCluster, namespace: str) -> str | None:
     found = cluster.client().get(f"/api/v1/namespaces/{namespace}").expect(200)
     labels: dict[str, str] = found["metadata"].get("labels") or {}
     return labels.get("namespace.cozystack.io/host")
+
+
+def has_settings(cluster: E2eCluster, namespace: str, host: str, class_name: str) -> bool:
+    """Whether the host and the Gateway class have reached the Namespace and the TenantGateway of a tenant."""
+    spec: dict[str, Any] = cluster.client().get(GATEWAYS.format(namespace)).json().get("spec") or {}
+    return (host_label(cluster, namespace), spec.get("apex"), spec.get("gatewayClassName")) == (host, host, class_name)
 
 
 def cluster_values(cluster: E2eCluster, namespace: str) -> dict[str, str]:
@@ -61,40 +68,25 @@ def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
     process, tenants = own_cluster.server.pid, Tenants(own_cluster)
     workload = tenants.create_with_namespace(spec={"gateway": True})
     name = workload.removeprefix("tenant-")
+    has = partial(has_settings, own_cluster, workload)
 
-    def spec() -> dict[str, Any]:
-        found: dict[str, Any] = own_cluster.client().get(GATEWAYS.format(workload)).json().get("spec") or {}
-        return found
-
-    def has(host: str, class_name: str) -> bool:
-        return (host_label(own_cluster, workload), spec().get("apex"), spec().get("gatewayClassName")) == (
-            f"{name}.{host}",
-            f"{name}.{host}",
-            class_name,
-        )
-
-    wait_until("the settings take effect", lambda: has("one.example", "first"), seconds=PATIENCE)
+    wait_until("the settings take effect", lambda: has(f"{name}.one.example", "first"), seconds=PATIENCE)
     assert "[+]config ok\n" in readyz(own_cluster)
 
     write_settings(
         path, "publishing: {host: two.example}\ngateway: {gatewayClassName: second}\nrelease: {maxHistory: 2}\n"
     )
-    wait_until("the changed settings take effect", lambda: has("two.example", "second"), seconds=PATIENCE)
+    wait_until("the changed settings take effect", lambda: has(f"{name}.two.example", "second"), seconds=PATIENCE)
     wait_until(
         "the chart values have the changed host",
         lambda: cluster_values(own_cluster, ROOT).get("root-host") == "two.example",
         seconds=PATIENCE,
     )
-    shown = own_cluster.client().get(tenants_path(ROOT, name)).expect(200)
     wait_until(
         "the status has the changed host",
-        lambda: (
-            own_cluster.client().get(tenants_path(ROOT, name)).json()["status"]["host"]["value"]
-            == f"{name}.two.example"
-        ),
+        lambda: tenants.get(name)["status"]["host"]["value"] == f"{name}.two.example",
         seconds=PATIENCE,
     )
-    assert shown["metadata"]["name"] == name
     later = tenants.create_with_namespace().removeprefix("tenant-")
     # the settings under `release` apply to new tenants only
     assert (max_history(own_cluster, name), max_history(own_cluster, later)) == (5, 2)
@@ -103,10 +95,10 @@ def test_a_changed_settings_file_takes_effect_and_an_invalid_one_does_not(
     error = "the file is invalid, the previous settings stay in force: publishing.certificates.issuerName:"
     wait_until("the error is shown", lambda: f"{error} 'mine' is not known" in readyz(own_cluster), seconds=PATIENCE)
     assert "the changed file is invalid, keeping the previous settings" in own_cluster.server.log()
-    assert has("two.example", "second")
+    assert has(f"{name}.two.example", "second")
 
     write_settings(path, "publishing: {host: three.example}\ngateway: {gatewayClassName: second}\n")
-    wait_until("the corrected settings take effect", lambda: has("three.example", "second"), seconds=PATIENCE)
+    wait_until("the corrected settings take effect", lambda: has(f"{name}.three.example", "second"), seconds=PATIENCE)
     assert "[+]config ok\n" in readyz(own_cluster)
     assert own_cluster.server.pid == process, "the server was restarted"
 
