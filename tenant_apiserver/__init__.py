@@ -1,3 +1,3 @@
-"""The command: options -> validate -> build -> run."""
+"""The command `tenant-apiserver`: parse options, build the server and its controllers, run them."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""tenant-apiserver serve | standalone | kubeconfig | version."""
+"""The entry point of `tenant-apiserver serve | standalone | kubeconfig | version`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tenant_apiserver.options.command_line import KubeconfigOptions, ServeOption
 
 
 def main() -> None:
-    """Exits 2 for a bad option, 1 if the server cannot start or dies, 0 after a clean end."""
+    """Exits with 2 for a bad option, 1 if the server cannot start or fails, 0 after a clean shutdown."""
     options = parse_command_line(sys.argv[1:], os.environ)
     match options:
         case ServeOptions():
-            # imported late: `version` and a bad flag need not wait for the server's libraries
+            # imported late, so that `version` and a bad flag answer without loading the server's libraries
             from tenant_apiserver.serve import serve
 
             raise SystemExit(serve(options))

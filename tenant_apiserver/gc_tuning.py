@@ -1,8 +1,7 @@
-"""What the garbage collector need not look at: what is there once everything was seen stays for long. And what the
-process need not keep.
+"""Tunes Python's garbage collector and glibc's allocator for a process with a large, long-lived cache.
 
-The collector stops everything while it walks through all objects, a tenth of a second at 10,000 Tenants, again and
-again.
+A full collection stops the process, for a tenth of a second at 10,000 Tenants, although cached objects rarely become
+garbage.
 """
 
 from __future__ import annotations
@@ -14,30 +13,33 @@ from collections.abc import Sequence
 
 from registry.cluster.informer import Informer
 
-# Between two looks at the youngest objects; answering one request makes some hundreds, most of which are soon gone.
+# Allocations between two collections of the youngest generation; one request allocates some hundreds of objects.
 _YOUNG_THRESHOLD = 10_000
-# Then, those that have survived are looked at again after few such looks, so that they are not too many at a time, and
-# everything after as many as before.
+# The middle generation is collected often, so that each collection stays short; the oldest as rarely as by default.
 _MIDDLE, _OLD = 3, 30
-# It takes some milliseconds, in which who needs more memory waits.
+# A trim takes some milliseconds, during which other threads wait for memory.
 _TRIM_PERIOD_SECONDS = 30
 
 
 async def freeze_gc(informers: Sequence[Informer]) -> None:
-    """Have the collector pass over what the libraries made, and when the informers have told all, over what is held.
-    What is replaced later is freed all the same: nothing that they hold refers to itself."""
+    """Excludes the libraries' objects from collection, and the informers' objects as soon as all are listed.
+
+    Objects that are replaced later are freed by reference counting, because cached objects contain no cycles.
+    """
     gc.set_threshold(_YOUNG_THRESHOLD, _MIDDLE, _OLD)
     gc.freeze()
     for informer in informers:
         await informer.late_synced.wait()
-    # a look at everything would stop everybody for longer than all the garbage that came of reading is worth
+    # a full collection would stop the process for longer than the garbage of the first lists is worth
     gc.collect(1)
     gc.freeze()
 
 
 async def trim_malloc() -> None:
-    """What was needed for a moment, for lists at a start or for a crowd: glibc keeps such pages until it is told. Other
-    C libraries have no such call."""
+    """Periodically returns free memory to the operating system, which glibc does not do after peaks of use.
+
+    Returns at once with other C libraries, which lack `malloc_trim`.
+    """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while trim is not None:
         await asyncio.sleep(_TRIM_PERIOD_SECONDS)

@@ -1,4 +1,4 @@
-"""The process's log: one line an event, as text or as JSON."""
+"""Configures logging: one line for each record, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# -v 0 is warnings and errors, 1 the life of the process, 3 every request too, as Kubernetes has it, 4 what it is doing.
+# -v 0 logs warnings and errors, 1 also the life of the process, 3 every request (as in Kubernetes), 4 debug records.
 _REQUESTS_FROM = 3
 _DEBUG_FROM = 4
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line; what a caller passes as `extra` become keys of it."""
+    """One JSON object for each record; the keys of `extra` become keys of the object."""
 
     def format(self, record: logging.LogRecord) -> str:
         document: dict[str, Any] = {
@@ -32,7 +32,7 @@ class JsonFormatter(logging.Formatter):
 
 
 class TextFormatter(logging.Formatter):
-    """Time, level, message and `extra` as key=value."""
+    """Time, level, logger, message, and the keys of `extra` as key=value."""
 
     def format(self, record: logging.LogRecord) -> str:
         extra = "".join(f" {key}={value!r}" for key, value in _extra(record).items())
@@ -41,14 +41,14 @@ class TextFormatter(logging.Formatter):
 
 
 def configure(*, form: str, verbosity: int) -> None:
-    """Send the log to standard error; `form` is 'text' or 'json', `verbosity` 0 to 10."""
+    """Sends the log to standard error; `form` is 'text' or 'json', `verbosity` 0 to 10."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(_level(verbosity))
     logging.getLogger("apiserver.access").setLevel(logging.INFO if verbosity >= _REQUESTS_FROM else logging.WARNING)
-    # aiohttp tells of every malformed request and TLS alert that a client causes; those are not our news
+    # aiohttp and asyncio log every malformed request and TLS alert that a client causes
     logging.getLogger("aiohttp").setLevel(logging.CRITICAL if verbosity < _DEBUG_FROM else logging.DEBUG)
     logging.getLogger("asyncio").setLevel(logging.CRITICAL if verbosity < _DEBUG_FROM else logging.DEBUG)
 

@@ -1,4 +1,4 @@
-"""From groups, identities and checks to the application: what `serve` and `standalone` have in common."""
+"""The parts of the server process that `serve` and `standalone` have in common."""
 
 from __future__ import annotations
 
@@ -40,22 +40,24 @@ from registry.cluster.informer import Informer
 from registry.names import GROUP, VERSION
 from registry.tenantnamespace import convert as kind
 from tenant_apiserver import __version__
+from tenant_apiserver.gc_tuning import freeze_gc, trim_malloc
 from tenant_apiserver.options.command_line import CommonOptions
 from tenant_apiserver.options.settings_file import SettingsFile
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.tenant_api import TenantApi
 
 TITLE = "Tenant API"
-_IN_ORDER_SECONDS = 2.0
-_READY_SECONDS = 10.0
+_VISIBILITY_TIMEOUT_SECONDS = 2.0
+_LATE_HANDLERS_TIMEOUT_SECONDS = 10.0
 TLS_TRANSPORTS: Final[Mapping[str, type[ServerTls]]] = {"openssl": OpenSslServerTls, "asyncio": AsyncioServerTls}
 """The implementations that `--tls-transport` selects from."""
 T = TypeVar("T")
+Task = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
-    """Storages of a version of a group, keyed 'resource' or 'resource/subresource', behind their admission."""
+class ServedGroupVersion:
+    """Storages of a group version, keyed 'resource' or 'resource/subresource', and their admission chain."""
 
     group: str
     version: str
@@ -63,25 +65,25 @@ class Group:
     admission: Admission
 
 
-def stages(*, delay: float = 0.0) -> ShutdownStages:
-    """The end of the process, within 10 seconds in all (WIRE-I13); `delay` as in Shutdown."""
+def shutdown_stages(*, delay: float = 0.0) -> ShutdownStages:
+    """A graceful shutdown that takes at most 10 seconds (WIRE-I13), `delay` included."""
     return ShutdownStages(draining=asyncio.Event(), shutdown=asyncio.Event(), delay=delay, grace=8.0 - delay)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """What everything in the process shares."""
+    """State that all parts of the process share."""
 
     metrics: Metrics = field(default_factory=Metrics)
     health: HealthChecks = field(default_factory=HealthChecks)
-    stages: ShutdownStages = field(default_factory=stages)
+    stages: ShutdownStages = field(default_factory=shutdown_stages)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-def build(
+def build_application(
     process: Process,
     *,
-    groups: Sequence[Group],
+    groups: Sequence[ServedGroupVersion],
     authenticator: RequestAuthenticator,
     authorizer: Authorizer,
     request_headers: Callable[[], RequestHeaderConfig],
@@ -89,6 +91,7 @@ def build(
     impersonation: bool,
     audit: AuditSink | None,
 ) -> web.Application:
+    """Installs the groups, discovery, OpenAPI, health checks and metrics behind the request filters."""
     installed = [_install(process, group, authorizer) for group in groups]
     endpoints = endpoints_by_group_version(installed)
     filters = build_filters(
@@ -116,7 +119,7 @@ def build(
 
 
 def add_checks(process: Process, informers: Sequence[Informer]) -> None:
-    """The checks that Kubernetes' own servers have (WIRE-I5), and whether the host can be reached."""
+    """Adds the health checks of Kubernetes' own servers (WIRE-I5), and one for the connection to the cluster."""
     health = process.health
     health.add("log", lambda: None)
 
@@ -125,81 +128,90 @@ def add_checks(process: Process, informers: Sequence[Informer]) -> None:
         if missing:
             raise RuntimeError(f"informers not synced: {', '.join(missing)}")
 
-    def host() -> None:
-        # the cache goes on serving while the host is away, so readiness does not depend on it (WIRE-I24); the log tells
+    def cluster_reached() -> None:
+        # only the first contact counts: later outages leave the server ready, as the cache still serves (WIRE-I24)
         if not any(informer.synced.is_set() for informer in informers):
-            raise RuntimeError("the host API has not been reached yet")
+            raise RuntimeError("the cluster has not been reached yet")
 
     health.add("informer-sync", synced, endpoints=READINESS)
-    health.add("host", host, endpoints=READINESS)
+    health.add("host", cluster_reached, endpoints=READINESS)
     health.add("poststarthook/start-apiserver-admission-initializer", lambda: None)
     health.add("poststarthook/generic-apiserver-start-informers", lambda: None)
     health.add("shutdown", process.stages.readyz_check, endpoints=READINESS)
 
 
-def informer_tasks(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, Callable[[], Awaitable[None]]]:
-    """The informers at work, by name. Tenants and namespaces are asked for when who may see them has been listed: their
-    first version is then not older, and a watch that goes on from it has not begun before anything is known of its
-    reader. Controllers are told of what there is once the server is ready: it is so all the sooner."""
+def informer_tasks(tenants: TenantApi, others: Sequence[Informer]) -> dict[str, Task]:
+    """The informers' `run` functions by task name, in an order that makes the server ready early.
+
+    Tenants and namespaces are listed after the RBAC objects that decide who sees them, so that no watch resumes from a
+    version at which its user's rights are unknown. Late handlers, those of controllers, run after all caches are
+    synced.
+    """
     first = tenants.visibility.informers
     for informer in tenants.informers:
-        informer.delay_late_handlers(partial(_seen, (*tenants.informers, *others), _READY_SECONDS))
-    behind = [informer for informer in tenants.informers if informer not in first]
+        informer.delay_late_handlers(
+            partial(_wait_until_synced, (*tenants.informers, *others), _LATE_HANDLERS_TIMEOUT_SECONDS)
+        )
+    dependent = [informer for informer in tenants.informers if informer not in first]
     return {
-        **{_name(informer): informer.run for informer in (*first, *others)},
-        **{_name(informer): partial(_run_after_listed, first, informer) for informer in behind},
+        **{_task_name(informer): informer.run for informer in (*first, *others)},
+        **{_task_name(informer): partial(_run_after_listed, first, informer) for informer in dependent},
     }
 
 
-def _name(informer: Informer) -> str:
+def _task_name(informer: Informer) -> str:
     return f"informer-{informer.resource.plural}"
 
 
 async def _run_after_listed(first: Sequence[Informer], informer: Informer) -> None:
-    """Not for ever: who may not list roles still serves its administrators."""
-    await _all((each.listed for each in first), _IN_ORDER_SECONDS)
+    """Waits for a limited time: a server that may not list roles still serves administrators."""
+    await _wait_for_all((each.listed for each in first), _VISIBILITY_TIMEOUT_SECONDS)
     await informer.run()
 
 
-async def _seen(informers: Sequence[Informer], seconds: float) -> None:
-    """Not for ever either: a kind that cannot be listed keeps no controller from the others."""
-    await _all((each.synced for each in informers), seconds)
+async def _wait_until_synced(informers: Sequence[Informer], seconds: float) -> None:
+    """Waits for a limited time, so that a kind that cannot be listed does not block the controllers."""
+    await _wait_for_all((each.synced for each in informers), seconds)
 
 
-async def _all(events: Iterable[asyncio.Event], seconds: float) -> None:
-    """Wait until all are set, but no longer than that."""
+async def _wait_for_all(events: Iterable[asyncio.Event], seconds: float) -> None:
+    """Waits until all events are set, or the time is over."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             for event in events:
                 await event.wait()
 
 
-def add_config_check(process: Process, config: SettingsFile) -> None:
-    """A file that is wrong does not make the server unready: the settings of before hold."""
+def add_config_check(process: Process, settings_file: SettingsFile) -> None:
+    """Shows errors in the settings file. They do not make the server unready, as the previous settings stay in
+    force."""
 
     def check() -> str:
-        return f"the file is refused, the settings of before hold: {config.refused}" if config.refused else ""
+        error = settings_file.error
+        return f"the file is invalid, the previous settings stay in force: {error}" if error else ""
 
     process.health.add("config", check, endpoints=READINESS)
 
 
 def add_admission_checks(process: Process, admission: ClusterAdmission) -> None:
-    """Never fail: what a policy that does not compile refuses is up to its failurePolicy, and readiness is not."""
+    """Shows policies and webhooks that do not compile. They never make the server unready: failurePolicy decides."""
     process.health.add("admission-policies", admission.policies.describe, endpoints=READINESS)
     process.health.add("admission-webhooks", admission.webhooks.describe, endpoints=READINESS)
 
 
-def tenant_groups(tenants: TenantApi) -> list[Group]:
-    """What this server is there for, in a cluster and on its own."""
+def tenant_groups(tenants: TenantApi) -> list[ServedGroupVersion]:
+    """The group versions of Tenants and TenantNamespaces."""
     read_only = Chain(())
     return [
-        Group(group=GROUP, version=VERSION, storages=tenants.storages, admission=tenants.admission),
-        Group(group=kind.GROUP, version=kind.VERSION, storages=tenants.namespace_storages, admission=read_only),
+        ServedGroupVersion(group=GROUP, version=VERSION, storages=tenants.storages, admission=tenants.admission),
+        ServedGroupVersion(
+            group=kind.GROUP, version=kind.VERSION, storages=tenants.namespace_storages, admission=read_only
+        ),
     ]
 
 
 def admission_observer(metrics: Metrics) -> DurationObserver:
-    """Admission's time under Kubernetes' name for it (WIRE-I14)."""
+    """Records the duration of admission in the metric that Kubernetes has for it (WIRE-I14)."""
 
     def observe(*, name: str, operation: str, phase: Phase, rejected: bool, seconds: float) -> None:
         metrics.observe_admission(name, phase, operation, rejected=rejected, seconds=seconds)
@@ -207,7 +219,7 @@ def admission_observer(metrics: Metrics) -> DurationObserver:
     return observe
 
 
-def audit_log(path: Path | None, metrics: Metrics) -> AuditLog | None:
+def open_audit_log(path: Path | None, metrics: Metrics) -> AuditLog | None:
     return AuditLog(path, on_event_lost=metrics.audit_event_lost) if path is not None else None
 
 
@@ -221,38 +233,52 @@ async def listen(app: web.Application, tls: ServerTls, options: CommonOptions, p
     )
 
 
-async def run(
-    process: Process, work: Mapping[str, Callable[[], Awaitable[None]]], opened: Callable[[], Awaitable[Listener]]
-) -> None:
-    """Serve, with `work` in the background, until a signal. The first part of the work to fail ends the process,
-    loudly. Raises CannotListen."""
+async def run_server(process: Process, tasks: Mapping[str, Task], start: Callable[[], Awaitable[Listener]]) -> None:
+    """Serves until a signal, with `tasks` in the background. The first task that fails ends the process with its error.
+
+    Raises CannotListen.
+    """
     shorten_switch_interval()
-    listener = await opened()
-    watched = {**work, "event-loop": EventLoopLag(process.metrics.registry).watch}
+    listener = await start()
+    named = {**tasks, "event-loop": EventLoopLag(process.metrics.registry).watch}
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_named(call), name=name) for name, call in watched.items()]
+        running = [group.create_task(_run(task), name=name) for name, task in named.items()]
         await serving.serve_until_stopped(listener, process.stages, stop=process.stop)
-        for task in tasks:
-            task.cancel()
+        for each in running:
+            each.cancel()
 
 
 async def run_unless_stopped(process: Process, call: Coroutine[Any, Any, T]) -> T | None:
-    """What `call` comes to, or None if the process is to end before."""
-    wanted, stopped = asyncio.ensure_future(call), asyncio.ensure_future(process.stop.wait())
+    """The result of `call`, or None if the process is stopped before."""
+    called, stopped = asyncio.ensure_future(call), asyncio.ensure_future(process.stop.wait())
     try:
-        await asyncio.wait((wanted, stopped), return_when=asyncio.FIRST_COMPLETED)
-        return wanted.result() if wanted.done() else None
+        await asyncio.wait((called, stopped), return_when=asyncio.FIRST_COMPLETED)
+        return called.result() if called.done() else None
     finally:
-        for task in (wanted, stopped):
+        for task in (called, stopped):
             task.cancel()
-        await asyncio.wait((wanted, stopped))
+        await asyncio.wait((called, stopped))
 
 
-async def _named(call: Callable[[], Awaitable[None]]) -> None:
-    await call()
+async def _run(task: Task) -> None:
+    await task()
 
 
-def _install(process: Process, group: Group, authorizer: Authorizer) -> ApiGroupVersion:
+def background_tasks(
+    tenants: TenantApi, admission: ClusterAdmission, settings_file: SettingsFile, *, others: Sequence[Informer] = ()
+) -> dict[str, Task]:
+    """Background tasks of both commands, by name; `others` are informers besides those of tenants and admission."""
+    informers = (*tenants.informers, *admission.informers, *others)
+    return {
+        **informer_tasks(tenants, (*admission.informers, *others)),
+        "config": settings_file.follow,
+        "policy-params": admission.policies.params.run,
+        "memory": partial(freeze_gc, informers),
+        "unused-memory": trim_malloc,
+    }
+
+
+def _install(process: Process, group: ServedGroupVersion, authorizer: Authorizer) -> ApiGroupVersion:
     return install(
         group=group.group,
         version=group.version,

@@ -1,11 +1,10 @@
-"""`serve`: the Tenant API behind a cluster's aggregator; the cluster is the host."""
+"""The `serve` command: the Tenant API behind the aggregator of a cluster, which also stores all state."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import sys
-from collections.abc import Awaitable, Callable
 from functools import partial
 
 import uvloop
@@ -26,12 +25,14 @@ from controller.platform.settings import PlatformSettings, ReloadableSettings
 from registry.cluster.client import HttpClusterClient
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, SUBJECT_ACCESS_REVIEWS_PATH, TOKEN_REVIEWS_PATH
-from tenant_apiserver import gc_tuning as memory
-from tenant_apiserver import log_format as logs
-from tenant_apiserver import process as assembly
-from tenant_apiserver.certificates import delegated_authentication as delegation
+from tenant_apiserver import log_format
 from tenant_apiserver.certificates.cluster_secret import ServiceReference, ServingCertificate
-from tenant_apiserver.certificates.delegated_authentication import ClusterAuthenticationInfo, DelegatedAuthentication
+from tenant_apiserver.certificates.delegated_authentication import (
+    NAME,
+    NAMESPACE,
+    ClusterAuthenticationInfo,
+    DelegatedAuthentication,
+)
 from tenant_apiserver.certificates.local_pki import LocalPki, PkiUnusable
 from tenant_apiserver.certificates.sources import (
     CertificateSource,
@@ -40,11 +41,27 @@ from tenant_apiserver.certificates.sources import (
     SelfManagedCertificate,
 )
 from tenant_apiserver.options.command_line import ServeOptions
-from tenant_apiserver.options.settings_file import SettingsFile, load
-from tenant_apiserver.process import Process
+from tenant_apiserver.options.settings_file import SettingsFile, load_settings
+from tenant_apiserver.process import (
+    TLS_TRANSPORTS,
+    Process,
+    Task,
+    add_admission_checks,
+    add_checks,
+    add_config_check,
+    admission_observer,
+    background_tasks,
+    build_application,
+    listen,
+    open_audit_log,
+    run_server,
+    run_unless_stopped,
+    shutdown_stages,
+    tenant_groups,
+)
 from tenant_apiserver.wiring.cluster_admission import ClusterAdmission
 from tenant_apiserver.wiring.controllers import ControllerContext, Controllers
-from tenant_apiserver.wiring.tenant_api import tenant_api
+from tenant_apiserver.wiring.tenant_api import TenantApi, tenant_api
 from tenant_apiserver.wiring.tenant_controller import NAME as TENANT
 
 API_SERVICES = ("v1alpha1.apps.cozystack.io", "v1alpha1.core.cozystack.io")
@@ -53,47 +70,47 @@ _logger = logging.getLogger("tenant_apiserver")
 
 
 def serve(options: ServeOptions) -> int:
-    """The exit status: 0 after a signal, 1 if there is no host to serve for, 2 for settings that are wrong."""
-    logs.configure(form=options.log_format, verbosity=options.v)
+    """Returns the exit status: 0 after a signal, 1 if the server cannot start, 2 for invalid settings."""
+    log_format.configure(form=options.log_format, verbosity=options.v)
     for deprecation in options.deprecations:
         _logger.warning("%s", deprecation)
     try:
-        config = load(options.config)
+        settings = load_settings(options.config)
     except ValueError as error:
         print(f"tenant-apiserver serve: --config: {error}", file=sys.stderr)
         return 2
-    return uvloop.run(_serve(options, config))
+    return uvloop.run(_serve(options, settings))
 
 
-async def _serve(options: ServeOptions, config: PlatformSettings) -> int:
-    # endpoints of a Service take a moment to follow readyz
-    process = Process(stages=assembly.stages(delay=1.0))
+async def _serve(options: ServeOptions, settings: PlatformSettings) -> int:
+    # the endpoints of a Service follow readyz with a delay
+    process = Process(stages=shutdown_stages(delay=1.0))
     try:
-        host = await HttpClusterClient.connect(options.kubeconfig, observe=process.metrics.client_request)
+        cluster = await HttpClusterClient.connect(options.kubeconfig, observe=process.metrics.client_request)
     except ValueError as error:
         print(f"tenant-apiserver serve: --kubeconfig: {error}", file=sys.stderr)
         return 1
-    admission = ClusterAdmission(host, process.metrics.registry)
+    admission = ClusterAdmission(cluster, process.metrics.registry)
     try:
-        await _Server(options, config, host, admission, process).run()
+        await _Server(options, settings, cluster, admission, process).run()
     except (CannotListen, PkiUnusable, _CannotStart) as error:
         print(f"tenant-apiserver serve: {error}", file=sys.stderr)
         return 1
     finally:
         await admission.close()
-        await host.close()
+        await cluster.close()
     return 0
 
 
 class _CannotStart(Exception):
-    """What flags name cannot be used, or what the host must show is refused."""
+    """A file named by a flag is unusable, or the cluster denies a read that the server depends on."""
 
 
 class _Server:
     def __init__(
         self,
         options: ServeOptions,
-        config: PlatformSettings,
+        initial_settings: PlatformSettings,
         cluster: HttpClusterClient,
         admission: ClusterAdmission,
         process: Process,
@@ -101,16 +118,33 @@ class _Server:
         self._options = options
         self._cluster = cluster
         self._process = process
-        settings, metrics = ReloadableSettings(config), self._process.metrics
-        self._config = SettingsFile(options.config, settings)
-        access_review = self._access_review()
-        self._authorizer = standard_authorizer(access_review)
         self._admission = admission
-        self._tenants = tenant_api(
-            cluster=cluster,
+        self._tls: ServerTls | None = None
+        settings = ReloadableSettings(initial_settings)
+        self._settings_file = SettingsFile(options.config, settings)
+        self._tenants = self._build_tenant_api(settings)
+        for cache in self._tenants.caches:
+            process.metrics.track_cache(cache)
+        self._delegation = DelegatedAuthentication(
+            from_flags=_authentication_flags(options), on_change=self._replace_client_cas
+        )
+        self._configmap = Informer(cluster, CONFIGMAPS, namespace=NAMESPACE, field_selector=f"metadata.name={NAME}")
+        self._configmap.add_handler(self._delegation)
+        self._controllers = Controllers(
+            ControllerContext(cluster=cluster, tenants=self._tenants, settings=settings, metrics=process.metrics),
+            chosen=options.controllers,
+            lease_namespace=options.service_namespace if options.leader_elect else "",
+        )
+        self._certificate = _certificate_source(options, cluster)
+
+    def _build_tenant_api(self, settings: ReloadableSettings) -> TenantApi:
+        options, access_review = self._options, self._access_review()
+        self._authorizer = standard_authorizer(access_review)
+        return tenant_api(
+            cluster=self._cluster,
             root_host=options.root_host,
             settings=settings,
-            observe=assembly.admission_observer(metrics),
+            observe=admission_observer(self._process.metrics),
             cluster_admission=lambda namespaces: self._admission.plugins(
                 namespaces=namespaces, authorizer=self._authorizer
             ),
@@ -118,67 +152,48 @@ class _Server:
             history=HistoryLimits(size=options.watch_history_size),
             reviews=access_review if options.visibility == "reviews" else None,
         )
-        for cache in self._tenants.caches:
-            metrics.track_cache(cache)
-        self._delegation = DelegatedAuthentication(fixed=_fixed(options), on_change=self._trust)
-        self._callers = Informer(
-            cluster, CONFIGMAPS, namespace=delegation.NAMESPACE, field_selector=f"metadata.name={delegation.NAME}"
-        )
-        self._callers.add_handler(self._delegation)
-        self._controllers = Controllers(
-            ControllerContext(
-                cluster=cluster,
-                tenants=self._tenants,
-                settings=settings,
-                metrics=metrics,
-            ),
-            chosen=options.controllers,
-            lease_namespace=options.service_namespace if options.leader_elect else "",
-        )
-        self._certificate = _certificate(options, cluster)
-        self._tls: ServerTls | None = None
 
     async def run(self) -> None:
         with stop_on_signals(self._process.stop):
-            tls = await assembly.run_unless_stopped(self._process, self._prepare())
+            tls = await run_unless_stopped(self._process, self._prepare())
             if tls is not None:
                 await self._run(tls)
 
     async def _prepare(self) -> ServerTls:
-        await self._look_up_callers()
+        await self._read_configmap()
         return await self._obtain_tls()
 
-    async def _look_up_callers(self) -> None:
-        """Who may not read the ConfigMap would answer everybody with a 401 for ever, and does not start (WIRE-A10)."""
-        if self._options.authentication_tolerate_lookup_failure or self._delegation.set_in_full_by_flags:
+    async def _read_configmap(self) -> None:
+        """Fails if the ConfigMap may not be read: the server would answer every request with 401 (WIRE-A10)."""
+        if self._options.authentication_tolerate_lookup_failure or self._delegation.complete_by_flags:
             return
         try:
-            found = await self._cluster.get(CONFIGMAPS, delegation.NAMESPACE, delegation.NAME)
+            found = await self._cluster.get(CONFIGMAPS, NAMESPACE, NAME)
         except StatusError as error:
-            # of anything else the informer tells, goes on looking, and readiness waits for it
+            # after any other error the informer retries, and readiness waits for it
             if error.code == 403:
-                raise _CannotStart(f"authentication settings of the host: {error.message}") from error
+                raise _CannotStart(f"cannot read ConfigMap {NAMESPACE}/{NAME}: {error.message}") from error
         else:
             await self._delegation.replace([found], 0)
 
     async def _obtain_tls(self) -> ServerTls:
-        """Waits for the host, if that keeps the certificate."""
+        """Waits for the cluster if the certificate is stored there."""
         try:
-            return assembly.TLS_TRANSPORTS[self._options.tls_transport](
+            return TLS_TRANSPORTS[self._options.tls_transport](
                 await self._certificate.obtain(),
                 self._delegation.current.bundle(),
                 on_handshake_error=self._process.metrics.handshake_error,
             )
         except (OSError, ValueError) as error:
-            raise _CannotStart(f"serving certificate, key or CA of clients: {error}") from error
+            raise _CannotStart(f"cannot use the serving certificate, its key, or a client CA: {error}") from error
 
     async def _run(self, tls: ServerTls) -> None:
         self._tls = tls
         options, process = self._options, self._process
-        audit = assembly.audit_log(options.audit_log_path, process.metrics)
-        app = assembly.build(
+        audit = open_audit_log(options.audit_log_path, process.metrics)
+        app = build_application(
             process,
-            groups=assembly.tenant_groups(self._tenants),
+            groups=tenant_groups(self._tenants),
             authenticator=self._authenticator(),
             authorizer=self._authorizer,
             request_headers=self._delegation.request_header,
@@ -186,39 +201,34 @@ class _Server:
             impersonation=False,
             audit=audit.write if audit else None,
         )
-        informers = (*self._tenants.informers, *self._admission.informers, self._callers)
-        assembly.add_checks(process, informers)
-        assembly.add_config_check(process, self._config)
-        assembly.add_admission_checks(process, self._admission)
-        work: dict[str, Callable[[], Awaitable[None]]] = {
-            **assembly.informer_tasks(self._tenants, (*self._admission.informers, self._callers)),
+        add_checks(process, (*self._tenants.informers, *self._admission.informers, self._configmap))
+        add_config_check(process, self._settings_file)
+        add_admission_checks(process, self._admission)
+        tasks: dict[str, Task] = {
+            **background_tasks(self._tenants, self._admission, self._settings_file, others=(self._configmap,)),
             "serving-certificate": partial(self._certificate.follow, tls),
             "controllers": self._controllers.run,
-            "config": self._config.follow,
-            "policy-params": self._admission.policies.params.run,
-            "memory": partial(memory.freeze_gc, informers),
-            "unused-memory": memory.trim_malloc,
-            **self._followed_cas(),
+            **self._ca_reload_tasks(),
         }
         try:
-            await assembly.run(process, work, partial(assembly.listen, app, tls, options, process))
+            await run_server(process, tasks, partial(listen, app, tls, options, process))
         finally:
             if audit:
                 await asyncio.to_thread(audit.close)
 
     def _authenticator(self) -> UnionAuthenticator:
-        """In the order of WIRE-A1."""
+        """Tries request headers, client certificates and bearer tokens in this order (WIRE-A1)."""
         metrics, peers = self._process.metrics, PeerCertificates()
-        settings = self._delegation
-        reviewer = TokenReviewer(self._reviews(TOKEN_REVIEWS_PATH, "authn"))
+        delegation = self._delegation
+        reviewer = TokenReviewer(self._review_call(TOKEN_REVIEWS_PATH, "authn"))
         return UnionAuthenticator(
             (
                 RequestHeaderAuthenticator(
-                    config=settings.request_header,
+                    config=delegation.request_header,
                     peers=peers,
-                    verifier=CertificateVerifier(lambda: settings.request_header().ca_pem),
+                    verifier=CertificateVerifier(lambda: delegation.request_header().ca_pem),
                 ),
-                ClientCertificateAuthenticator(peers=peers, verifier=CertificateVerifier(settings.client_ca)),
+                ClientCertificateAuthenticator(peers=peers, verifier=CertificateVerifier(delegation.client_ca)),
                 BearerTokenAuthenticator(
                     reviewer,
                     tolerance=self._options.cluster_outage_tolerance,
@@ -229,39 +239,39 @@ class _Server:
 
     def _access_review(self) -> SubjectAccessReviewAuthorizer:
         return SubjectAccessReviewAuthorizer(
-            self._reviews(SUBJECT_ACCESS_REVIEWS_PATH, "authz"),
+            self._review_call(SUBJECT_ACCESS_REVIEWS_PATH, "authz"),
             tolerance=self._options.cluster_outage_tolerance,
             on_stale=partial(self._process.metrics.stale_decision_used, "subjectaccessreviews"),
         )
 
-    def _reviews(self, path: str, kind: str) -> ReviewCall:
+    def _review_call(self, path: str, kind: str) -> ReviewCall:
         return count_responses(
             partial(self._cluster.review, path), partial(self._process.metrics.delegated_request, kind)
         )
 
-    def _followed_cas(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """CA files that flags name, read again when they change."""
-        options, callers = self._options, self._delegation
-        followed = {
-            "client-ca": (options.client_ca_file, callers.reload_client_ca),
-            "requestheader-ca": (options.requestheader_client_ca_file, callers.reload_request_header_ca),
+    def _ca_reload_tasks(self) -> dict[str, Task]:
+        """Tasks that reload the CA files named by flags when they change."""
+        options, delegation = self._options, self._delegation
+        files = {
+            "client-ca": (options.client_ca_file, delegation.reload_client_ca),
+            "requestheader-ca": (options.requestheader_client_ca_file, delegation.reload_request_header_ca),
         }
         return {
-            f"follow-{name}": partial(follow_file, path, changed)
-            for name, (path, changed) in followed.items()
+            f"follow-{name}": partial(follow_file, path, reload)
+            for name, (path, reload) in files.items()
             if path is not None
         }
 
-    def _trust(self, bundle: bytes) -> None:
+    def _replace_client_cas(self, bundle: bytes) -> None:
         if self._tls is not None:
             try:
                 self._tls.replace_client_cas(bundle)
             except (OSError, ValueError) as error:
-                _logger.warning("the CAs of clients are not usable, the old ones stay: %s", error)
+                _logger.warning("cannot use the client CAs, keeping the previous ones: %s", error)
 
 
-def _fixed(options: ServeOptions) -> ClusterAuthenticationInfo:
-    """What flags say of callers. Raises OSError if a file is gone."""
+def _authentication_flags(options: ServeOptions) -> ClusterAuthenticationInfo:
+    """The authentication settings in flags. Raises OSError if a file cannot be read."""
     client_ca, proxy_ca = options.client_ca_file, options.requestheader_client_ca_file
     return ClusterAuthenticationInfo(
         client_ca=client_ca.read_bytes() if client_ca else b"",
@@ -276,7 +286,7 @@ def _fixed(options: ServeOptions) -> ClusterAuthenticationInfo:
     )
 
 
-def _certificate(options: ServeOptions, cluster: HttpClusterClient) -> CertificateSource:
+def _certificate_source(options: ServeOptions, cluster: HttpClusterClient) -> CertificateSource:
     service = ServiceReference(namespace=options.service_namespace, name=options.service_name)
     if options.tls_cert_file is not None and options.tls_private_key_file is not None:
         return FileCertificate(options.tls_cert_file, options.tls_private_key_file)

@@ -1,6 +1,6 @@
-"""The serving certificate that the process keeps for itself: CA and certificate in a Secret, the CA in its APIServices.
+"""A self-signed serving certificate in a Secret of the cluster, with its CA written to the APIServices.
 
-Every replica runs this. What they do is idempotent and guarded by resourceVersions, so they need no leader.
+Every replica runs this code. All steps are idempotent and guarded by resourceVersions, so no leader is needed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _logger = logging.getLogger(__name__)
 
 
 class Renewal(Enum):
-    """What of the Secret must be made anew. A new CA needs a new certificate."""
+    """The part of the Secret to renew; a new CA requires a new certificate."""
 
     NOTHING = 0
     CERTIFICATE = 1
@@ -43,8 +43,8 @@ class Renewal(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CertificateMaterial:
-    """What the Secret holds. `bundle` begins with the CA and keeps its predecessors until they expire, so that replicas
-    that still serve a certificate of theirs stay trusted."""
+    """The contents of the Secret. `bundle` is the CA followed by earlier CAs that have not expired, so that replicas
+    that still serve an older certificate stay trusted."""
 
     ca: KeyPair
     bundle: bytes
@@ -53,20 +53,20 @@ class CertificateMaterial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceReference:
-    """The Service that the APIServices point at."""
+    """The Service that the APIServices refer to."""
 
     namespace: str
     name: str
 
     @property
     def dns_names(self) -> list[str]:
-        """What the serving certificate is good for: the name that the aggregator verifies (WIRE-C2) comes first."""
+        """Names in the serving certificate; the first one is the name that the aggregator verifies (WIRE-C2)."""
         full = f"{self.name}.{self.namespace}"
         return [f"{full}.svc", full, f"{full}.svc.cluster.local", "localhost", "127.0.0.1"]
 
 
 def parse_material(secret: Object | None) -> CertificateMaterial | None:
-    """What a Secret holds, None if there is none or it is not usable."""
+    """Parses the contents of the Secret; None if it is missing or unusable."""
     data = (secret or {}).get("data") or {}
     try:
         bundle, ca_key, certificate, key = (
@@ -82,15 +82,15 @@ def parse_material(secret: Object | None) -> CertificateMaterial | None:
 
 
 def plan_renewal(secret: Object | None, now: datetime, names: Sequence[str]) -> Renewal:
-    """What to renew: two thirds through a lifetime, or when the certificate is not good for `names`."""
+    """Decides what to renew: anything past two thirds of its lifetime, or a certificate that does not cover `names`."""
     material = parse_material(secret)
     if material is None or certificates.should_renew(material.ca.certificate, now):
         return Renewal.EVERYTHING
     certificate = material.serving.certificate
-    good = certificates.valid_for_names(certificate, names) and certificates.issued_by(
+    matches = certificates.valid_for_names(certificate, names) and certificates.issued_by(
         certificate, material.ca.certificate
     )
-    if not good or certificates.should_renew(certificate, now):
+    if not matches or certificates.should_renew(certificate, now):
         return Renewal.CERTIFICATE
     return Renewal.NOTHING
 
@@ -98,19 +98,19 @@ def plan_renewal(secret: Object | None, now: datetime, names: Sequence[str]) -> 
 def renew(
     material: CertificateMaterial | None, renewal: Renewal, now: datetime, names: Sequence[str]
 ) -> CertificateMaterial:
-    """`material` with what `renewal` says made anew."""
+    """Returns `material` with the parts that `renewal` names replaced by new ones."""
     if material is not None and renewal is Renewal.NOTHING:
         return material
     if material is not None and renewal is Renewal.CERTIFICATE:
         return CertificateMaterial(material.ca, material.bundle, certificates.make_serving(material.ca, names, now=now))
     ca = certificates.make_ca(_CA_NAME, now=now)
-    past = certificates.parse_bundle(material.bundle) if material is not None else []
-    valid = _pem([each for each in past if each.not_valid_after_utc > now])
+    earlier = certificates.parse_bundle(material.bundle) if material is not None else []
+    valid = _pem([each for each in earlier if each.not_valid_after_utc > now])
     return CertificateMaterial(ca, ca.certificate + valid, certificates.make_serving(ca, names, now=now))
 
 
 class ServingCertificate:
-    """Keeps the Secret, and puts its CA into those of the named APIServices whose Service is ours."""
+    """Maintains the Secret, and the caBundle of those named APIServices that refer to our Service."""
 
     def __init__(
         self,
@@ -129,14 +129,15 @@ class ServingCertificate:
         self._foreign: set[str] = set()
 
     async def ensure(self) -> KeyPair:
-        """The pair to serve with, once its CA is in the APIServices. Raises StatusError, ClusterUnreachable."""
+        """Returns the key pair to serve with, after its CA is in the APIServices. Raises StatusError,
+        ClusterUnreachable."""
         material = await self._stored()
         for name in self._api_services:
             await self._write_ca_bundle(name, material.bundle)
         return material.serving
 
     async def follow(self, replace: Callable[[KeyPair], None]) -> None:
-        """Look again and again, for ever; `replace` gets every pair and may raise ValueError or OSError."""
+        """Calls `ensure` periodically and passes each key pair to `replace`, which may raise ValueError or OSError."""
         failing = False
         while True:
             await self._sleep(_PERIOD_SECONDS)
@@ -145,18 +146,20 @@ class ServingCertificate:
                 failing = False
             except (StatusError, ValueError, OSError) as error:
                 if not failing:
-                    _logger.warning("the serving certificate cannot be kept up to date: %s", error)
+                    _logger.warning("cannot check or renew the serving certificate, keeping the current one: %s", error)
                 failing = True
 
     async def _stored(self) -> CertificateMaterial:
-        """The Secret's material, renewed if it is time. Of replicas that do so at once, the first to write wins."""
+        """Reads the Secret and renews it if due. If several replicas renew at once, the first write wins."""
         for _ in range(_ATTEMPTS):
             if (material := await self._renew_if_due()) is not None:
                 return material
-        raise ServiceUnavailable(f"Secret {self._service.namespace}/{SECRET_NAME} keeps changing", retry_after=1)
+        raise ServiceUnavailable(
+            f"Secret {self._service.namespace}/{SECRET_NAME} keeps being changed by others", retry_after=1
+        )
 
     async def _renew_if_due(self) -> CertificateMaterial | None:
-        """None if somebody else wrote the Secret at the same time."""
+        """Returns None if another writer changed the Secret at the same time."""
         names, now = self._service.dns_names, self._now()
         secret = await self._get_secret()
         material = parse_material(secret)
@@ -198,7 +201,7 @@ class ServingCertificate:
         await self._cluster.create(SECRETS, {**created, "data": encoded}, field_manager=_FIELD_MANAGER)
 
     async def _write_ca_bundle(self, name: str, bundle: bytes) -> None:
-        """Put the bundle into an APIService. One that is missing, or is somebody else's, is left alone."""
+        """Writes the bundle to an APIService, unless it is missing or refers to another Service."""
         try:
             found = await self._cluster.get(APISERVICES, "", name)
         except StatusError as error:
@@ -211,7 +214,7 @@ class ServingCertificate:
         spec = found["spec"]
         if spec.get("caBundle") == encoded and not spec.get("insecureSkipTLSVerify"):
             return
-        # The uid and resourceVersion keep this from hitting an APIService that was pointed elsewhere meanwhile.
+        # the uid and resourceVersion make the patch fail if the APIService was changed to another Service meanwhile
         own = {key: found["metadata"][key] for key in ("uid", "resourceVersion")}
         patch: dict[str, Any] = {"metadata": own, "spec": {"caBundle": encoded, "insecureSkipTLSVerify": None}}
         try:
@@ -219,7 +222,7 @@ class ServingCertificate:
                 APISERVICES, "", name, patch, content_type=MERGE_PATCH, field_manager=_FIELD_MANAGER
             )
         except StatusError as error:
-            # Another replica was faster, or the owner changed it: the next round sees what is there.
+            # another replica was faster, or the owner changed the object: the next period reads it again
             if error.code != 409:
                 raise
 
@@ -231,8 +234,8 @@ class ServingCertificate:
             self._foreign.discard(name)
         elif name not in self._foreign:
             self._foreign.add(name)
-            where = f"{service.get('namespace')}/{service.get('name')}" if service else "the host itself"
-            _logger.warning("APIService %s points at %s, not at us: it is left alone", name, where)
+            where = f"{service.get('namespace')}/{service.get('name')}" if service else "the API server itself"
+            _logger.warning("APIService %s refers to %s, not to our Service: leaving it unchanged", name, where)
         return ours
 
 

@@ -1,7 +1,6 @@
-"""What kube-system/extension-apiserver-authentication says of client CAs and front proxies, followed (WIRE-A6 to
-WIRE-A10).
+"""Client CAs and request-header settings from kube-system/extension-apiserver-authentication (WIRE-A6 to WIRE-A10).
 
-Flags take the place of the ConfigMap; CA files that flags name are read again when they change.
+Flags take precedence over the ConfigMap. CA files named by flags are reloaded when they change.
 """
 
 from __future__ import annotations
@@ -25,36 +24,36 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAuthenticationInfo:
-    """CAs of client certificates (PEM), and the front proxies that may speak for users."""
+    """The CA of client certificates (PEM), and the front proxies whose identity headers are trusted."""
 
     client_ca: bytes = b""
     request_header: RequestHeaderConfig = field(default_factory=RequestHeaderConfig)
 
     def bundle(self) -> bytes:
-        """Every CA that a client's certificate may come from (WIRE-A24)."""
+        """All CAs that may have signed a client's certificate (WIRE-A24)."""
         return b"\n".join(part for part in (self.client_ca, self.request_header.ca_pem) if part)
 
 
 class DelegatedAuthentication(NoOpEventHandler):
-    """The EventHandler of the ConfigMap's informer, and the settings in force.
+    """Handles events of the ConfigMap and provides the current settings.
 
-    `fixed` is what flags set; parts that they leave empty come from the host. A CA that does not parse, or a list
-    that is no JSON list of strings, leaves the old setting in place.
+    `from_flags` takes precedence; parts that it leaves empty come from the cluster. If a CA does not parse, or a list
+    is not a JSON list of strings, the previous settings stay.
     """
 
-    def __init__(self, *, fixed: ClusterAuthenticationInfo, on_change: Callable[[bytes], None]) -> None:
-        self._fixed = fixed
+    def __init__(self, *, from_flags: ClusterAuthenticationInfo, on_change: Callable[[bytes], None]) -> None:
+        self._from_flags = from_flags
         self._on_change = on_change
-        self._current = fixed
+        self._current = from_flags
 
     @property
     def current(self) -> ClusterAuthenticationInfo:
         return self._current
 
     @property
-    def set_in_full_by_flags(self) -> bool:
-        """Whether flags name every CA, so that the host has nothing to say."""
-        return bool(self._fixed.client_ca and self._fixed.request_header.ca_pem)
+    def complete_by_flags(self) -> bool:
+        """Whether flags set both CAs, so that the ConfigMap is not needed."""
+        return bool(self._from_flags.client_ca and self._from_flags.request_header.ca_pem)
 
     def client_ca(self) -> bytes:
         return self._current.client_ca
@@ -63,18 +62,21 @@ class DelegatedAuthentication(NoOpEventHandler):
         return self._current.request_header
 
     def reload_client_ca(self, pem: bytes) -> None:
-        """The file of a flag has changed. Raises ValueError, and changes nothing, if it holds no certificate."""
-        self._fix(replace(self._fixed, client_ca=_require_certificate(pem)))
+        """Replaces the client CA of the flag. Raises ValueError, and changes nothing, if `pem` has no certificate."""
+        self._replace_flags(replace(self._from_flags, client_ca=_require_certificate(pem)))
 
     def reload_request_header_ca(self, pem: bytes) -> None:
-        """Raises ValueError, as above."""
-        self._fix(
-            replace(self._fixed, request_header=replace(self._fixed.request_header, ca_pem=_require_certificate(pem)))
+        """Replaces the request-header CA of the flag. Raises ValueError like `reload_client_ca`."""
+        self._replace_flags(
+            replace(
+                self._from_flags,
+                request_header=replace(self._from_flags.request_header, ca_pem=_require_certificate(pem)),
+            )
         )
 
-    def _fix(self, fixed: ClusterAuthenticationInfo) -> None:
-        self._fixed = fixed
-        self._put(_overlay_flags(fixed, self._current))
+    def _replace_flags(self, from_flags: ClusterAuthenticationInfo) -> None:
+        self._from_flags = from_flags
+        self._set_current(_overlay_flags(from_flags, self._current))
 
     async def replace(self, items: Sequence[Object], rv: int) -> None:
         for item in items:
@@ -87,44 +89,46 @@ class DelegatedAuthentication(NoOpEventHandler):
     def _apply_configmap(self, configmap: Object) -> None:
         data = configmap.get("data") or {}
         try:
-            told = from_configmap(data)
+            from_cluster = parse_configmap(data)
         except ValueError as error:
-            _logger.warning("%s/%s is not usable, the old settings stay: %s", NAMESPACE, NAME, error)
+            _logger.warning("cannot use ConfigMap %s/%s, keeping the previous settings: %s", NAMESPACE, NAME, error)
             return
-        self._put(_overlay_flags(self._fixed, told))
+        self._set_current(_overlay_flags(self._from_flags, from_cluster))
 
-    def _put(self, settings: ClusterAuthenticationInfo) -> None:
+    def _set_current(self, settings: ClusterAuthenticationInfo) -> None:
         if settings != self._current:
             self._current = settings
             self._on_change(settings.bundle())
 
 
-def from_configmap(data: Mapping[str, Any]) -> ClusterAuthenticationInfo:
-    """The settings in the ConfigMap's data. Raises ValueError if a part of it cannot be read."""
-    client_ca, proxy_ca = _ca(data, "client-ca-file"), _ca(data, "requestheader-client-ca-file")
+def parse_configmap(data: Mapping[str, Any]) -> ClusterAuthenticationInfo:
+    """Parses the data of the ConfigMap. Raises ValueError if a part of it is invalid."""
+    client_ca, proxy_ca = _ca_bundle(data, "client-ca-file"), _ca_bundle(data, "requestheader-client-ca-file")
     return ClusterAuthenticationInfo(
         client_ca=client_ca,
         request_header=RequestHeaderConfig(
             ca_pem=proxy_ca,
-            allowed_names=_names(data, "requestheader-allowed-names"),
-            username_headers=_names(data, "requestheader-username-headers"),
-            uid_headers=_names(data, "requestheader-uid-headers"),
-            group_headers=_names(data, "requestheader-group-headers"),
-            extra_prefixes=_names(data, "requestheader-extra-headers-prefix"),
+            allowed_names=_string_list(data, "requestheader-allowed-names"),
+            username_headers=_string_list(data, "requestheader-username-headers"),
+            uid_headers=_string_list(data, "requestheader-uid-headers"),
+            group_headers=_string_list(data, "requestheader-group-headers"),
+            extra_prefixes=_string_list(data, "requestheader-extra-headers-prefix"),
         ),
     )
 
 
-def _overlay_flags(fixed: ClusterAuthenticationInfo, told: ClusterAuthenticationInfo) -> ClusterAuthenticationInfo:
-    """Flags go before the host, a CA with all that belongs to it."""
+def _overlay_flags(
+    from_flags: ClusterAuthenticationInfo, from_cluster: ClusterAuthenticationInfo
+) -> ClusterAuthenticationInfo:
+    """A CA set by a flag takes precedence, together with all settings that belong to it."""
     return replace(
-        told,
-        client_ca=fixed.client_ca or told.client_ca,
-        request_header=fixed.request_header if fixed.request_header.ca_pem else told.request_header,
+        from_cluster,
+        client_ca=from_flags.client_ca or from_cluster.client_ca,
+        request_header=from_flags.request_header if from_flags.request_header.ca_pem else from_cluster.request_header,
     )
 
 
-def _ca(data: Mapping[str, Any], key: str) -> bytes:
+def _ca_bundle(data: Mapping[str, Any], key: str) -> bytes:
     pem = str(data.get(key) or "").encode()
     if pem and not parse_bundle(pem):
         raise ValueError(f"{key} holds no certificate")
@@ -137,7 +141,7 @@ def _require_certificate(pem: bytes) -> bytes:
     return pem
 
 
-def _names(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _string_list(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
     text = data.get(key) or "[]"
     try:
         value = json.loads(text)

@@ -1,4 +1,4 @@
-"""Kubeconfig files of the embedded host: server, CA and a client certificate, all inside the file."""
+"""Kubeconfig files for the embedded cluster, with the server, its CA and a client certificate inline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import yaml
 
 
 def render(*, server: str, ca: bytes, certificate: bytes, key: bytes, user: str, namespace: str) -> str:
-    """A kubeconfig of one cluster, user and context; `ca`, `certificate` and `key` are PEM."""
+    """Renders a kubeconfig with one cluster, user and context; `ca`, `certificate` and `key` are PEM."""
     document: dict[str, Any] = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -31,13 +31,13 @@ def render(*, server: str, ca: bytes, certificate: bytes, key: bytes, user: str,
 
 
 def server_of(path: Path) -> str:
-    """The server that a kubeconfig of ours points at."""
+    """The server URL in a kubeconfig that `render` produced."""
     document = yaml.safe_load(path.read_text())
     return str(document["clusters"][0]["cluster"]["server"])
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all."""
+    """Atomically writes a file that only its owner may read."""
     scratch = path.with_name(f".{path.name}.new")
     descriptor = os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""A PKI in a directory: one CA signs the serving certificate and, on the embedded host, client certificates."""
+"""A PKI in a directory: a CA that signs the serving certificate and, in standalone mode, client certificates."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tenant_apiserver.options.command_line import KubeconfigOptions
 
 MASTERS = "system:masters"
 ADMIN = "admin"
-# The process itself is a component of the platform, like the ones that layer 3 of the host policy trusts.
+# The process itself acts as a platform component, which layer 3 of the host policy trusts.
 COMPONENT = "system:serviceaccount:cozy-system:tenant-apiserver"
 _COMPONENT_GROUPS = (MASTERS, "system:serviceaccounts", "system:serviceaccounts:cozy-system")
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
 class PkiUnusable(Exception):
-    """What is kept of the CA cannot be read. A new one would shut out everybody whom the old one has let in."""
+    """The stored CA or signing key cannot be read. It is not replaced, because all credentials depend on it."""
 
 
 class LocalPki:
-    """Key pairs under `directory`, made when they are missing and made anew when two thirds of their time are over."""
+    """Key pairs in files under `directory`, created if missing and renewed after two thirds of their lifetime."""
 
     def __init__(self, directory: Path, *, name: str = "tenant-apiserver CA") -> None:
-        """`name` is the common name of a CA that has to be made."""
+        """`name` is the common name of a new CA."""
         self._directory = directory
         self._name = name
 
@@ -40,16 +40,16 @@ class LocalPki:
         return (self._directory / "ca.crt").is_file()
 
     def ca(self) -> KeyPair:
-        """Raises PkiUnusable."""
+        """Returns the CA, creating it if missing. Raises PkiUnusable."""
         stored = self._stored("ca")
         if stored is None:
             return self._store("ca", certificates.make_ca(self._name))
         if not certificates.is_matching_pair(stored):
-            raise PkiUnusable(f"{self.path('ca')[0]} is damaged, or ca.key is not its key")
+            raise PkiUnusable(f"{self.path('ca')[0]} is damaged or does not match ca.key: restore both files")
         return stored
 
     def serving(self, names: Sequence[str]) -> KeyPair:
-        """A serving certificate for DNS names and IP addresses, and for localhost."""
+        """Returns a serving certificate for these DNS names and IP addresses, and for localhost."""
         names = list(dict.fromkeys([*names, *LOCAL_NAMES]))
         stored = self._current("serving")
         if stored is not None and certificates.valid_for_names(stored.certificate, names):
@@ -57,15 +57,15 @@ class LocalPki:
         return self._store("serving", certificates.make_serving(self.ca(), names))
 
     def client(self, name: str, user: str, groups: Sequence[str]) -> KeyPair:
-        """A kept client certificate, in files called `name`."""
+        """Returns a client certificate that is stored in files called `name`."""
         return self._current(name) or self._store(name, certificates.make_client(self.ca(), user, groups))
 
     def component(self) -> KeyPair:
-        """What the process itself shows to the embedded host."""
+        """The client certificate of the process itself for the embedded cluster."""
         return self.client("component", COMPONENT, _COMPONENT_GROUPS)
 
     def token_key(self) -> SigningKey:
-        """What the embedded host signs tokens with. Raises PkiUnusable."""
+        """The key that signs the embedded cluster's service account tokens. Raises PkiUnusable."""
         path = self._directory / "service-accounts.key"
         if not path.is_file():
             self._directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -73,7 +73,7 @@ class LocalPki:
         try:
             return SigningKey(path.read_bytes())
         except ValueError as error:
-            raise PkiUnusable(f"{path} is damaged: {error}") from error
+            raise PkiUnusable(f"{path} is damaged, restore it: {error}") from error
 
     def path(self, name: str) -> tuple[Path, Path]:
         return self._directory / f"{name}.crt", self._directory / f"{name}.key"
@@ -101,7 +101,7 @@ class LocalPki:
 
 
 def admin_kubeconfig(pki: LocalPki, server: str) -> str:
-    """A kubeconfig of a member of system:masters."""
+    """Renders a kubeconfig for a member of system:masters."""
     pair = pki.client(ADMIN, ADMIN, (MASTERS,))
     return kubeconfigs.render(
         server=server,
@@ -114,11 +114,14 @@ def admin_kubeconfig(pki: LocalPki, server: str) -> str:
 
 
 def kubeconfig(options: KubeconfigOptions) -> int:
-    """The `kubeconfig` command: a client certificate for a user and groups of the embedded host."""
+    """The `kubeconfig` command: issues a client certificate for a user and groups of the embedded cluster."""
     pki = LocalPki(options.data_dir / "pki")
-    written = options.data_dir / "kubeconfig"
-    if not pki.exists() or not (options.server or written.is_file()):
-        print(f"tenant-apiserver kubeconfig: {options.data_dir} is no data directory of a server", file=sys.stderr)
+    existing = options.data_dir / "kubeconfig"
+    if not pki.exists() or not (options.server or existing.is_file()):
+        print(
+            f"tenant-apiserver kubeconfig: {options.data_dir} is not the data directory of a standalone server",
+            file=sys.stderr,
+        )
         return 1
     try:
         ca = pki.ca()
@@ -127,7 +130,7 @@ def kubeconfig(options: KubeconfigOptions) -> int:
         return 1
     pair = certificates.make_client(ca, options.user, options.groups)
     text = kubeconfigs.render(
-        server=options.server or kubeconfigs.server_of(written),
+        server=options.server or kubeconfigs.server_of(existing),
         ca=ca.certificate,
         certificate=pair.certificate,
         key=pair.key,

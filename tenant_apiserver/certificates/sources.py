@@ -1,4 +1,4 @@
-"""Where the serving certificate comes from: files that are given, a directory of our own, or a Secret of the host."""
+"""Sources of the serving certificate: files named by flags, a directory with a local CA, or a Secret in the cluster."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ _logger = logging.getLogger("tenant_apiserver")
 
 
 class CertificateSource(Protocol):
+    """Provides the serving certificate and keeps it current."""
+
     async def obtain(self) -> KeyPair:
-        """What to serve with. Raises OSError or ValueError if it cannot be read."""
+        """Returns the first key pair. Raises OSError or ValueError if it cannot be read."""
         ...
 
     async def follow(self, tls: ServerTls) -> None:
-        """Keep the listener's pair up to date, for ever."""
+        """Replaces the listener's key pair whenever it changes, until cancelled."""
         ...
 
 
 class FileCertificate:
-    """--tls-cert-file and --tls-private-key-file, read again when they change."""
+    """The files of --tls-cert-file and --tls-private-key-file, reloaded when they change."""
 
     def __init__(self, certificate: Path, key: Path) -> None:
         self._certificate = certificate
@@ -46,7 +48,8 @@ class FileCertificate:
 
 
 class SelfManagedCertificate:
-    """--cert-dir, and the data directory of the embedded host: a CA and what it signs, renewed in time."""
+    """A certificate signed by the CA in --cert-dir or in the data directory of `standalone`, renewed before it
+    expires."""
 
     def __init__(self, pki: LocalPki, names: Sequence[str]) -> None:
         self._pki = pki
@@ -61,11 +64,11 @@ class SelfManagedCertificate:
             try:
                 tls.replace_certificate(await self.obtain())
             except (OSError, ValueError) as error:
-                _logger.warning("the serving certificate cannot be renewed: %s", error)
+                _logger.warning("cannot renew the serving certificate, keeping the current one: %s", error)
 
 
 class SecretCertificate:
-    """The Secret that all replicas share; the host must be there before the first certificate is."""
+    """The certificate in a Secret that all replicas share; `obtain` waits until the cluster is reachable."""
 
     def __init__(self, certificate: ServingCertificate) -> None:
         self._certificate = certificate
@@ -75,7 +78,7 @@ class SecretCertificate:
             try:
                 return await self._certificate.ensure()
             except StatusError as error:
-                _logger.warning("no serving certificate yet: %s", error)
+                _logger.warning("cannot obtain the serving certificate, retrying: %s", error)
             await asyncio.sleep(_RETRY_SECONDS)
 
     async def follow(self, tls: ServerTls) -> None:

@@ -1,0 +1,1 @@
+"""Command-line flags and the file of platform settings."""

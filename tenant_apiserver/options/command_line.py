@@ -20,7 +20,7 @@ from tenant_apiserver.options.flag_values import (
     controllers,
     directory,
     duration,
-    host,
+    hostname,
     names,
     one_of,
     port,
@@ -66,35 +66,42 @@ def _attribute(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
 
 
-_VERBOSITY = "log verbosity: 0 warnings, 1 the life of the process, 3 every request, 4 everything"
+_VERBOSITY = "log verbosity: 0 warnings and errors, 1 also start and stop, 3 also every request, 4 also debug messages"
 _COMMON = (
     _Flag("--bind-address", address, "0.0.0.0", "address to listen on"),
     _Flag("--secure-port", port, 8443, "port to listen on, HTTPS"),
-    _Flag("--root-host", host, "example.org", "domain of the root tenant"),
-    _Flag("--controllers", controllers, CONTROLLERS, "'*', 'none' or a list of controllers to run"),
-    _Flag("--config", readable_file, None, "platform settings, a YAML file"),
-    _Flag("--max-requests-inflight", positive, 600, "requests at a time, watches aside, before 429"),
-    _Flag("--audit-log-path", writable_file, None, "audit log at level Metadata; '-' for standard output"),
-    _Flag("--tls-transport", one_of("openssl", "asyncio"), "openssl", "who does TLS; asyncio is the fallback"),
-    _Flag("--watch-history-size", size, HistoryLimits().size, "memory for changes that watches and pages resume from"),
-    _Flag("--log-format", one_of("text", "json"), "text", "form of the log"),
+    _Flag("--root-host", hostname, "example.org", "domain of the root tenant"),
+    _Flag("--controllers", controllers, CONTROLLERS, "controllers to run: '*', 'none' or a list"),
+    _Flag("--config", readable_file, None, "YAML file with the platform settings, reloaded when it changes"),
+    _Flag("--max-requests-inflight", positive, 600, "maximum of concurrent requests, watches excluded; others get 429"),
+    _Flag("--audit-log-path", writable_file, None, "file for the audit log at level Metadata; '-' for standard output"),
+    _Flag("--tls-transport", one_of("openssl", "asyncio"), "openssl", "TLS implementation; asyncio is the fallback"),
+    _Flag(
+        "--watch-history-size",
+        size,
+        HistoryLimits().size,
+        "memory for past changes, from which watches and paged lists resume",
+    ),
+    _Flag("--log-format", one_of("text", "json"), "text", "log format: text or json"),
     _Flag("-v", verbosity, 1, _VERBOSITY),
 )
-_TOLERATE = "start even if the host refuses to show the CAs of callers"
+_TOLERATE = "start even if the cluster denies access to the CAs of clients and front proxies"
 _SERVE = (
-    _Flag("--kubeconfig", readable_file, None, "the host's kubeconfig (default: in-cluster, then ~/.kube/config)"),
-    _Flag("--cert-dir", directory, None, "directory to keep a self-signed serving certificate in"),
-    _Flag("--tls-cert-file", readable_file, None, "serving certificate, PEM, with its intermediates"),
+    _Flag("--kubeconfig", readable_file, None, "kubeconfig of the cluster (default: in-cluster, then ~/.kube/config)"),
+    _Flag("--cert-dir", directory, None, "directory for a self-signed serving certificate and its CA"),
+    _Flag("--tls-cert-file", readable_file, None, "PEM file with the serving certificate and its intermediates"),
     _Flag("--tls-private-key-file", readable_file, None, "private key of --tls-cert-file"),
-    _Flag("--service-name", str, "tenant-apiserver", "Service that the APIServices point at"),
-    _Flag("--service-namespace", str, "cozy-system", "namespace of that Service, and of the Lease and Secret"),
-    _Flag("--client-ca-file", readable_file, None, "CA of client certificates (default: from the host)"),
-    _Flag("--requestheader-client-ca-file", readable_file, None, "CA of front proxies (default: from the host)"),
-    _Flag("--requestheader-allowed-names", names, (), "common names of front proxies; none means any"),
-    _Flag("--requestheader-username-headers", names, ("X-Remote-User",), "headers that carry the user's name"),
-    _Flag("--requestheader-uid-headers", names, (), "headers that carry the user's uid"),
-    _Flag("--requestheader-group-headers", names, ("X-Remote-Group",), "headers that carry groups"),
-    _Flag("--requestheader-extra-headers-prefix", names, ("X-Remote-Extra-",), "prefixes of extra headers"),
+    _Flag("--service-name", str, "tenant-apiserver", "Service that the APIServices refer to"),
+    _Flag("--service-namespace", str, "cozy-system", "namespace of that Service, of the Lease and of the Secret"),
+    _Flag("--client-ca-file", readable_file, None, "CA of client certificates (default: from the cluster)"),
+    _Flag("--requestheader-client-ca-file", readable_file, None, "CA of front proxies (default: from the cluster)"),
+    _Flag("--requestheader-allowed-names", names, (), "common names of front proxies (default: any)"),
+    _Flag("--requestheader-username-headers", names, ("X-Remote-User",), "headers with the user's name"),
+    _Flag("--requestheader-uid-headers", names, (), "headers with the user's uid"),
+    _Flag("--requestheader-group-headers", names, ("X-Remote-Group",), "headers with the user's groups"),
+    _Flag(
+        "--requestheader-extra-headers-prefix", names, ("X-Remote-Extra-",), "prefixes of headers with extra attributes"
+    ),
     _Flag("--authentication-tolerate-lookup-failure", boolean, False, _TOLERATE, boolean=True),
     _Flag(
         "--cluster-outage-tolerance",
@@ -103,14 +110,19 @@ _SERVE = (
         "how long cached decisions on tokens and access stay valid while the cluster is unreachable",
         deprecated_name="--host-outage-tolerance",
     ),
-    _Flag("--leader-elect", boolean, True, "run controllers on one replica only", boolean=True),
-    _Flag("--visibility", one_of("rbac", "reviews"), "rbac", "who sees what: the host's RBAC says, or its reviews do"),
+    _Flag("--leader-elect", boolean, True, "run controllers on one replica at a time", boolean=True),
+    _Flag(
+        "--visibility",
+        one_of("rbac", "reviews"),
+        "rbac",
+        "what decides who sees a tenant: RBAC objects or access reviews",
+    ),
 )
-_STANDALONE = (_Flag("--data-dir", directory, Path("data"), "where the database, the PKI and the kubeconfig go"),)
+_STANDALONE = (_Flag("--data-dir", directory, Path("data"), "directory for the database, the PKI and the kubeconfig"),)
 _KUBECONFIG = (
-    _Flag("--data-dir", directory, Path("data"), "data directory of the stand-alone server"),
+    _Flag("--data-dir", directory, Path("data"), "data directory of the standalone server"),
     _Flag("--user", str, "", "name of the user"),
-    _Flag("--groups", names, (), "groups of the user, separated by commas"),
+    _Flag("--groups", names, (), "groups of the user, comma-separated"),
     _Flag("--server", str, "", "URL of the server (default: the one in the data directory's kubeconfig)"),
     _Flag("--output", Path, None, "file to write (default: standard output)"),
 )
@@ -118,6 +130,8 @@ _KUBECONFIG = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonOptions:
+    """Options of `serve` and `standalone`."""
+
     bind_address: str
     secure_port: int
     root_host: str
@@ -176,15 +190,19 @@ class VersionOptions:
 Options = ServeOptions | StandaloneOptions | KubeconfigOptions | VersionOptions
 
 _COMMANDS: Mapping[str, tuple[str, type[Any], tuple[_Flag, ...]]] = {
-    "serve": ("serve Tenants behind a Kubernetes cluster's API", ServeOptions, (*_COMMON, *_SERVE)),
-    "standalone": ("serve Tenants on an embedded host, without a cluster", StandaloneOptions, (*_COMMON, *_STANDALONE)),
-    "kubeconfig": ("make a kubeconfig for a user of the embedded host", KubeconfigOptions, _KUBECONFIG),
+    "serve": ("serve Tenants behind the API of a Kubernetes cluster", ServeOptions, (*_COMMON, *_SERVE)),
+    "standalone": (
+        "serve Tenants with an embedded cluster, for evaluation and development",
+        StandaloneOptions,
+        (*_COMMON, *_STANDALONE),
+    ),
+    "kubeconfig": ("issue a kubeconfig for a user of the embedded cluster", KubeconfigOptions, _KUBECONFIG),
     "version": ("print the version", VersionOptions, ()),
 }
 
 
 def parse_command_line(arguments: Sequence[str], environment: Mapping[str, str]) -> Options:
-    """Options of a command line. Exits with status 2 and one line on standard error if a value is bad."""
+    """Parses a command line. Exits with status 2 and one line on standard error if a value is invalid."""
     parser = _Parser(prog="tenant-apiserver", description="An aggregated API server for Tenants.", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser, required=True)
     for name, (summary, _, flags) in _COMMANDS.items():
@@ -254,7 +272,7 @@ def _deprecations(
 def _inconsistency(options: Options) -> str:
     if isinstance(options, ServeOptions):
         if (options.tls_cert_file is None) != (options.tls_private_key_file is None):
-            return "--tls-cert-file and --tls-private-key-file go together"
+            return "--tls-cert-file and --tls-private-key-file must be set together"
         if options.requestheader_allowed_names and options.requestheader_client_ca_file is None:
             return "--requestheader-allowed-names needs --requestheader-client-ca-file"
     if isinstance(options, KubeconfigOptions) and not options.user:

@@ -1,4 +1,4 @@
-"""What flags hold, from text: each function raises ValueError with a reason that can follow a flag's name."""
+"""Parsers of flag values. Each raises ValueError with a reason that reads well after the flag's name."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def verbosity(text: str) -> int:
 
 
 def duration(text: str) -> float:
-    """Seconds of a Go duration such as 5m, 1m30s or 0."""
+    """Parses a Go duration such as 5m, 1m30s or 0 into seconds."""
     if text == "0":
         return 0.0
     if not text or _DURATION.sub("", text):
@@ -50,11 +50,11 @@ def duration(text: str) -> float:
 
 
 def size(text: str) -> int:
-    """Bytes of a quantity such as 64Mi, 512Ki or 1000000."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    """Parses a quantity such as 64Mi, 512Ki or 1000000 into bytes."""
+    match = _SIZE.fullmatch(text)
+    if match is None:
         raise ValueError("must be a number of bytes such as 64Mi or 512Ki")
-    return int(found["number"]) * _BYTES[found["unit"]]
+    return int(match["number"]) * _BYTES[match["unit"]]
 
 
 def readable_file(text: str) -> Path:
@@ -78,7 +78,7 @@ def writable_file(text: str) -> Path | None:
     return path
 
 
-def host(text: str) -> str:
+def hostname(text: str) -> str:
     if problems := host_errors(text):
         raise ValueError(problems[0])
     return text
@@ -95,8 +95,8 @@ def controllers(text: str) -> tuple[str, ...]:
         return ()
     unknown = [name for name in chosen if name != "*" and name.removeprefix("-") not in CONTROLLERS]
     if unknown or not chosen:
-        known = ", ".join(CONTROLLERS)
-        raise ValueError(f"unknown controller {', '.join(unknown) or repr(text)}: must be '*', 'none' or of {known}")
+        allowed = ", ".join(CONTROLLERS)
+        raise ValueError(f"unknown controller {', '.join(unknown) or repr(text)}: use '*', 'none' or some of {allowed}")
     if "*" in chosen:
         return tuple(name for name in CONTROLLERS if f"-{name}" not in chosen)
     return tuple(name for name in CONTROLLERS if name in chosen)

@@ -1,0 +1,1 @@
+"""Builds the parts of the process, one module for each part."""

@@ -1,4 +1,4 @@
-"""What the host's administrators say of writes, put together: webhooks, policies, webhooks again."""
+"""Builds the admission plugins for the cluster's own webhook configurations and ValidatingAdmissionPolicies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tenant_apiserver.wiring.webhooks import ClusterWebhooks
 
 
 class ClusterAdmission:
-    """`informers` and `policies.params` are to be run, and `close` is to be called in the end."""
+    """The caller runs `informers` and `policies.params`, and calls `close` at the end."""
 
     def __init__(self, cluster: DiscoverableCluster, registry: CollectorRegistry) -> None:
         self.policies = ClusterPolicies(cluster)
@@ -29,7 +29,7 @@ class ClusterAdmission:
     def plugins(
         self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: EquivalentResources = single_version
     ) -> Sequence[Plugin]:
-        """To be put behind all others of a chain, where mutating plugins come first (WIRE-H1)."""
+        """The plugins for the end of a chain: mutating webhooks, policies, validating webhooks (WIRE-H1)."""
         mutating, validating = self.webhooks.plugins(
             namespaces=namespaces, authorizer=authorizer, equivalents=equivalents
         )

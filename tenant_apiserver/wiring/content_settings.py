@@ -1,4 +1,4 @@
-"""What the platform says of the contents of Tenants' Namespaces, out of its settings as they are at present."""
+"""Derives the settings for the contents of Tenants' Namespaces from the current platform settings."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""The controller of TenantGatewayIndex, put together: what it knows, what feeds that, and what it writes."""
+"""Builds the controller of TenantGateways, with the indexes that it reads and the informers that feed them."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 
 from apiserver.meta.resource import Key
@@ -17,12 +16,20 @@ from controller.runtime.workqueue import WorkQueue
 from controller.runtime.workqueue_metrics import WorkQueueMetrics
 from controller.tenantgateway.attachment_reconciler import AttachmentReconciler
 from controller.tenantgateway.ensure import ObjectEnsurer
-from controller.tenantgateway.index import NamespaceIndex, OwnedObjectIndex, RouteIndex, TenantGatewayIndex
+from controller.tenantgateway.index import (
+    Enqueue,
+    EnqueueNamespace,
+    NamespaceIndex,
+    OwnedObjectIndex,
+    RouteIndex,
+    TenantGatewayIndex,
+)
 from controller.tenantgateway.reconciler import Stores, TenantGatewayReconciler
 from controller.tenantgateway.route_status_writer import RouteStatusWriter
 from controller.tenantgateway.status_writer import StatusWriter
 from controller.tenantgateway.watched_kinds import WatchedKinds
 from registry.cluster.event_handlers import RelistListener
+from registry.cluster.informer import Informer
 from registry.cluster.informer_factory import InformerFactory
 from registry.names import workload_namespace
 from registry.tenant.tree import TenantTree
@@ -33,8 +40,31 @@ NAME = "tenantgateway"
 ATTACHMENTS = "attached-namespaces"
 
 
+class _Indexes:
+    """The indexes of watched objects, which enqueue the TenantGateways and Namespaces that a change concerns."""
+
+    def __init__(self, *, enqueue: Enqueue, enqueue_namespace: EnqueueNamespace) -> None:
+        self.tenantgateways = TenantGatewayIndex(enqueue=enqueue, enqueue_namespace=enqueue_namespace)
+        self.routes = RouteIndex(tenantgateways=self.tenantgateways, enqueue=enqueue)
+        self.namespaces = NamespaceIndex(
+            tenantgateways=self.tenantgateways, enqueue=enqueue, enqueue_namespace=enqueue_namespace
+        )
+        self.gateways, self.issuers, self.certificates = (
+            OwnedObjectIndex(tenantgateways=self.tenantgateways, enqueue=enqueue) for _ in range(3)
+        )
+
+    def add_handlers(self, tenantgateways: Informer, namespaces: Informer, kinds: WatchedKinds) -> None:
+        tenantgateways.add_handler(self.tenantgateways.handler)
+        namespaces.add_handler(self.namespaces.handler, late=True)
+        kinds.httproutes.add_handler(self.routes.httproutes)
+        kinds.tlsroutes.add_handler(self.routes.tlsroutes)
+        kinds.gateways.add_handler(self.gateways.handler)
+        kinds.issuers.add_handler(self.issuers.handler)
+        kinds.certificates.add_handler(self.certificates.handler)
+
+
 class GatewayControllers:
-    """A Runnable: TenantGatewayIndex, and beside them the namespaces that are attached to them."""
+    """The controllers of TenantGateways and of the Namespaces attached to them, as one Runnable."""
 
     name = NAME
 
@@ -48,63 +78,41 @@ class GatewayControllers:
         queues: WorkQueueMetrics,
         recorder: Recorder,
     ) -> None:
-        queue, attachments = (
-            WorkQueue[Key](metrics=queues.for_queue(NAME)),
-            WorkQueue[str](metrics=queues.for_queue(ATTACHMENTS)),
-        )
-        queues.track(NAME, queue)
-        queues.track(ATTACHMENTS, attachments)
+        queue, namespace_queue = _new_queues(queues)
         self._kinds = kinds = WatchedKinds(informers)
-        gateways = TenantGatewayIndex(enqueue=queue.add, enqueue_namespace=attachments.add)
-        routes = RouteIndex(tenantgateways=gateways, enqueue=queue.add)
-        namespaces = NamespaceIndex(tenantgateways=gateways, enqueue=queue.add, enqueue_namespace=attachments.add)
-        certificates = OwnedObjectIndex(tenantgateways=gateways, enqueue=queue.add)
+        self._tenantgateways = informers.get(TENANTGATEWAYS, store_objects=False)
+        indexes = _Indexes(enqueue=queue.add, enqueue_namespace=namespace_queue.add)
+        indexes.add_handlers(self._tenantgateways, tenants.namespaces, kinds)
+        tenants.cache.subscribe(_TreeListener(indexes.tenantgateways, namespace_queue.add).on_event)
 
-        def enqueue_everyone() -> None:
-            for key in gateways:
+        def enqueue_all() -> None:
+            for key in indexes.tenantgateways:
                 queue.add(key)
 
-        self._tenantgateways = informers.get(TENANTGATEWAYS, store_objects=False)
-        self._tenantgateways.add_handler(gateways.handler)
-        tenants.namespaces.add_handler(namespaces.handler, late=True)
-        kinds.httproutes.add_handler(routes.httproutes)
-        kinds.tlsroutes.add_handler(routes.tlsroutes)
-        kinds.certificates.add_handler(certificates.handler)
-        for kind in (kinds.gateways, kinds.issuers):
-            kind.add_handler(OwnedObjectIndex(tenantgateways=gateways, enqueue=queue.add).handler)
         for kind in kinds.all:
-            kind.add_handler(RelistListener(enqueue_everyone))
-        tenants.cache.subscribe(_TreeListener(gateways, attachments.add).on_event)
-        settings.subscribe(enqueue_everyone)
-
-        attaching = AttachmentReconciler(
+            kind.add_handler(RelistListener(enqueue_all))
+        settings.subscribe(enqueue_all)
+        attachments = AttachmentReconciler(
             writer=writer,
             namespaces=tenants.namespaces.store,
-            index=namespaces,
-            tenantgateways=gateways,
+            index=indexes.namespaces,
+            tenantgateways=indexes.tenantgateways,
             depth=lambda namespace: _depth(tenants.tree, namespace),
             enqueue=queue.add,
         )
-        reconciler = TenantGatewayReconciler(
-            stores=Stores(
-                tenantgateways=gateways, routes=routes, namespaces=namespaces, kinds=kinds, attachments=attaching
-            ),
-            ensurer=ObjectEnsurer(
-                writer=writer, kinds=kinds, certificates=certificates, settings=lambda: settings.current
-            ),
-            route_status=RouteStatusWriter(
-                writer=writer, kinds=kinds, routes=routes, tenantgateways=gateways, recorder=recorder, now=_now
-            ),
-            status=StatusWriter(writer=writer, tenantgateways=gateways, recorder=recorder, now=_now),
-        )
+        reconciler = _new_reconciler(indexes, kinds, attachments, settings, writer, recorder)
         self._gateways = Controller(name=NAME, queue=queue, reconciler=reconciler, initial_keys=reconciler.initial_keys)
         self._attachments = Controller(
-            name=ATTACHMENTS, queue=attachments, reconciler=attaching, initial_keys=attaching.initial_keys, workers=2
+            name=ATTACHMENTS,
+            queue=namespace_queue,
+            reconciler=attachments,
+            initial_keys=attachments.initial_keys,
+            workers=2,
         )
 
     async def run(self) -> None:
-        """Works until it is cancelled."""
-        # what no TenantGateway asks for is taken away: whoever knows none yet would take away everything
+        """Runs until cancelled."""
+        # before TenantGateways are listed, all labels would seem unwanted and be removed
         await self._tenantgateways.synced.wait()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._attachments.run(), name=ATTACHMENTS)
@@ -112,11 +120,47 @@ class GatewayControllers:
             group.create_task(self._gateways.run(), name=NAME)
 
 
-class _TreeListener:
-    """A listener of the Tenants' watch cache, after the tree: where a gateway's namespace is in the tree decides who
-    of two has a namespace that both list."""
+def _new_queues(metrics: WorkQueueMetrics) -> tuple[WorkQueue[Key], WorkQueue[str]]:
+    """The queues of TenantGateways and of Namespaces."""
+    queue = WorkQueue[Key](metrics=metrics.for_queue(NAME))
+    namespace_queue = WorkQueue[str](metrics=metrics.for_queue(ATTACHMENTS))
+    metrics.track(NAME, queue)
+    metrics.track(ATTACHMENTS, namespace_queue)
+    return queue, namespace_queue
 
-    def __init__(self, tenantgateways: TenantGatewayIndex, enqueue_namespace: Callable[[str], None]) -> None:
+
+def _new_reconciler(
+    indexes: _Indexes,
+    kinds: WatchedKinds,
+    attachments: AttachmentReconciler,
+    settings: SettingsSource,
+    writer: ClusterWriter,
+    recorder: Recorder,
+) -> TenantGatewayReconciler:
+    tenantgateways, routes = indexes.tenantgateways, indexes.routes
+    return TenantGatewayReconciler(
+        stores=Stores(
+            tenantgateways=tenantgateways,
+            routes=routes,
+            namespaces=indexes.namespaces,
+            kinds=kinds,
+            attachments=attachments,
+        ),
+        ensurer=ObjectEnsurer(
+            writer=writer, kinds=kinds, certificates=indexes.certificates, settings=lambda: settings.current
+        ),
+        route_status=RouteStatusWriter(
+            writer=writer, kinds=kinds, routes=routes, tenantgateways=tenantgateways, recorder=recorder, now=_now
+        ),
+        status=StatusWriter(writer=writer, tenantgateways=tenantgateways, recorder=recorder, now=_now),
+    )
+
+
+class _TreeListener:
+    """Enqueues attached namespaces when Tenants are added or deleted, because the depth of a gateway's namespace in the
+    tree decides between two gateways that list the same namespace. Must subscribe after the tree."""
+
+    def __init__(self, tenantgateways: TenantGatewayIndex, enqueue_namespace: EnqueueNamespace) -> None:
         self._tenantgateways = tenantgateways
         self._enqueue_namespace = enqueue_namespace
 
@@ -130,9 +174,9 @@ class _TreeListener:
 
 
 def _depth(tree: TenantTree, namespace: str) -> int:
-    """A namespace that is no Tenant's comes last."""
-    facts = tree.by_namespace(namespace)
-    return len(tree.ancestors(facts)) if facts is not None else sys.maxsize
+    """The distance from the root; a namespace of no Tenant sorts last."""
+    tenant = tree.by_namespace(namespace)
+    return len(tree.ancestors(tenant)) if tenant is not None else sys.maxsize
 
 
 def _now() -> str:

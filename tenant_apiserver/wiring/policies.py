@@ -1,4 +1,4 @@
-"""The host's ValidatingAdmissionPolicies, their bindings and parameters, followed for admission."""
+"""Informers for the cluster's ValidatingAdmissionPolicies, their bindings and parameter objects."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ _logger = logging.getLogger(__name__)
 
 
 class DiscoverableCluster(ClusterClient, Protocol):
+    """A cluster client with discovery."""
+
     async def discover(self, api_version: str) -> Object:
-        """An APIResourceList. Raises StatusError."""
+        """Returns the APIResourceList of a group version. Raises StatusError."""
         ...
 
 
 class _ParamInformer:
-    """The objects of a kind of parameters: ParamObjects, once `synced`."""
+    """The objects of one kind of parameters, usable as ParamObjects once `synced`."""
 
     def __init__(self, cluster: ClusterClient, informer: Informer) -> None:
         self._cluster = cluster
@@ -67,35 +69,35 @@ class _ParamInformer:
 
 
 class _ParamKindInformer:
-    """One kind of parameters, from the time that a policy names it: looked up, then followed."""
+    """Looks up one kind of parameters and runs an informer for it, while some policy refers to it."""
 
     def __init__(self, cluster: DiscoverableCluster, kind: ParamKind) -> None:
         self._cluster = cluster
         self._kind = kind
         self._looked_up = asyncio.Event()
-        self._followed: _ParamInformer | None = None
+        self._objects: _ParamInformer | None = None
 
     async def objects(self) -> _ParamInformer:
-        """Raises UnknownParamKind, ConfigurationError."""
+        """The objects of the kind. Raises UnknownParamKind, or ConfigurationError if they are not synced in time."""
         try:
             async with asyncio.timeout(_SYNC_SECONDS):
                 await self._looked_up.wait()
-                if self._followed is not None:
-                    await self._followed.synced.wait()
+                if self._objects is not None:
+                    await self._objects.synced.wait()
         except TimeoutError:
             raise ConfigurationError(f"paramKind kind `{self._kind}` not yet synced to use for admission") from None
-        if self._followed is None:
+        if self._objects is None:
             raise UnknownParamKind(self._kind)
-        return self._followed
+        return self._objects
 
     async def run(self) -> None:
-        """Until cancelled. A kind that the host lacks is looked for again and again: it may be defined later."""
+        """Runs until cancelled. A kind that the cluster does not serve is looked up again, as it may be added later."""
         backoff = Backoff()
         while True:
             try:
                 resource = await self._resource()
             except StatusError as error:
-                _logger.warning("the kind of parameters %s cannot be looked up: %s", self._kind, error)
+                _logger.warning("cannot look up paramKind %s, retrying: %s", self._kind, error)
                 resource = None
                 if not isinstance(error, ClusterUnreachable):
                     self._looked_up.set()
@@ -103,7 +105,7 @@ class _ParamKindInformer:
                 self._looked_up.set()
             if resource is not None:
                 informer = Informer(self._cluster, resource)
-                self._followed = _ParamInformer(self._cluster, informer)
+                self._objects = _ParamInformer(self._cluster, informer)
                 await informer.run()
             await asyncio.sleep(backoff.next())
 
@@ -122,53 +124,53 @@ class _ParamKindInformer:
 
 
 class InformerParamSource:
-    """A ParamSource that follows the kinds that policies name, and no others."""
+    """A ParamSource with informers for exactly the kinds that policies refer to."""
 
-    def __init__(self, cluster: DiscoverableCluster, held: PolicySource) -> None:
+    def __init__(self, cluster: DiscoverableCluster, policies: PolicySource) -> None:
         self._cluster = cluster
-        self._held = held
+        self._policies = policies
         self._kinds: dict[ParamKind, _ParamKindInformer] = {}
         self._changed = asyncio.Event()
-        held.subscribe(self._changed.set)
+        policies.subscribe(self._changed.set)
 
     async def objects(self, kind: ParamKind) -> _ParamInformer:
-        return await self._known(kind).objects()
+        return await self._informer(kind).objects()
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Starts and stops informers as policies change, until cancelled."""
         tasks: dict[ParamKind, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
             while True:
                 self._changed.clear()
-                wanted = self._held.param_kinds
+                wanted = self._policies.param_kinds
                 for kind in wanted - tasks.keys():
-                    tasks[kind] = group.create_task(self._known(kind).run(), name=f"informer-of-{kind.kind}")
+                    tasks[kind] = group.create_task(self._informer(kind).run(), name=f"informer-of-{kind.kind}")
                 for kind in tasks.keys() - wanted:
                     tasks.pop(kind).cancel()
                     self._kinds.pop(kind, None)
                 await self._changed.wait()
 
-    def _known(self, kind: ParamKind) -> _ParamKindInformer:
+    def _informer(self, kind: ParamKind) -> _ParamKindInformer:
         return self._kinds.setdefault(kind, _ParamKindInformer(self._cluster, kind))
 
 
 class ClusterPolicies:
-    """`informers` and `params` are to be run; `plugin` gives the plugin of a chain."""
+    """The policies of the cluster. The caller runs `informers` and `params`."""
 
     def __init__(self, cluster: DiscoverableCluster) -> None:
         policies = Informer(cluster, VALIDATINGADMISSIONPOLICIES, store_objects=False)
         bindings = Informer(cluster, VALIDATINGADMISSIONPOLICYBINDINGS, store_objects=False)
         self.informers: Sequence[Informer] = (policies, bindings)
-        self.held = PolicySource(synced=[each.synced for each in self.informers])
-        policies.add_handler(self.held.policies)
-        bindings.add_handler(self.held.bindings)
-        self.params = InformerParamSource(cluster, self.held)
+        self.source = PolicySource(synced=[each.synced for each in self.informers])
+        policies.add_handler(self.source.policies)
+        bindings.add_handler(self.source.bindings)
+        self.params = InformerParamSource(cluster, self.source)
 
     def plugin(
         self, *, namespaces: NamespaceSource, authorizer: Authorizer, equivalents: EquivalentResources = single_version
     ) -> ValidatingPolicies:
         return ValidatingPolicies(
-            source=self.held,
+            source=self.source,
             params=self.params,
             namespaces=namespaces,
             authorizer=authorizer,
@@ -176,13 +178,13 @@ class ClusterPolicies:
         )
 
     def describe(self) -> str:
-        """Policies with expressions that do not compile, for readyz; empty if all do. Their texts are not for all."""
-        broken = [f"{name} ({len(problems)})" for name, problems in self.held.problems.items()]
+        """Names the policies whose expressions do not compile, for readyz, which is public: without the expressions."""
+        broken = [f"{name} ({len(problems)})" for name, problems in self.source.problems.items()]
         return f"expressions that do not compile in: {', '.join(broken)}" if broken else ""
 
 
 def equivalents_of(resources: Iterable[Resource]) -> EquivalentResources:
-    """Of the versions in which these resources are served."""
+    """Returns a function from a resource to all its served versions, its own first."""
     versions: dict[GroupResource, dict[str, Target]] = {}
     for each in resources:
         versions.setdefault(each.group_resource, {})[each.version] = target_of(each)

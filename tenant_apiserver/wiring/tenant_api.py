@@ -1,4 +1,4 @@
-"""The Tenant API, put together: informer -> feed -> watch cache -> store, tree and admission; and TenantNamespaces."""
+"""Builds the Tenant API: informers fill watch caches through feeds; stores, the tree and admission use the caches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tenant_apiserver.wiring.visibility import VisibilitySources, by_rbac, by_re
 
 @dataclass(frozen=True, kw_only=True)
 class TenantApi:
-    """What serves Tenants and TenantNamespaces, and the informers that must run for it."""
+    """The storages of Tenants and TenantNamespaces, and the informers that must run for them."""
 
     storages: Mapping[str, rest.Storage]
     admission: Chain
@@ -63,49 +63,31 @@ def tenant_api(
     reviews: Authorizer | None = None,
     finalizer: bool = False,
 ) -> TenantApi:
-    """The Tenant API over a host; nothing runs yet. `root_host` is the root's domain where the settings have none.
+    """Builds the Tenant API over a cluster; the caller runs its informers.
 
-    The plugins of `cluster_admission` come behind those of Tenants. Who may see what is told by the host's RBAC, or by
-    `reviews`.
-    `finalizer` tells whether there is a controller that new Tenants are to wait for when they are deleted.
+    `root_host` is the domain of the root tenant if the settings have none. The plugins of `cluster_admission` run after
+    those of Tenants. `reviews` decides who sees what; without it the cluster's RBAC objects do. `finalizer` is true if
+    a controller runs that new Tenants must wait for when they are deleted.
     """
     strategy, limits = TenantStrategy(), history or HistoryLimits()
     namespace_cache = WatchCache(tenant_namespace_resource(), history=limits)
-    if reviews is None:
-        visibility = by_rbac(cluster)
-    else:
-        visibility = by_reviews(
-            reviews,
-            places=lambda: [namespace.key.name for namespace in namespace_cache],
-            version=lambda: namespace_cache.rv,
-        )
+    visibility = _visibility(cluster, reviews, namespace_cache)
     cache = WatchCache(strategy.resource, history=limits)
-    tree = TenantTree(root_host=settings.current.publishing.host or root_host)
-    settings.subscribe(lambda: tree.change_root_host(settings.current.publishing.host or root_host))
-    cache.subscribe(tree.on_event)
+    tree = _tenant_tree(cache, settings, root_host)
     releases = Informer(cluster, HELMRELEASES, label_selector=RELEASE_SELECTOR, transform=trim_release)
     feed = TenantFeed(resource=strategy.resource, cache=cache, retry=releases.retry_now)
     releases.add_handler(feed)
+    backend = _release_backend(cluster, cache, feed, releases, settings, finalizer=finalizer)
+    store = Store(backend=backend, strategy=strategy, visibility=visibility.tenants)
     namespaces = Informer(cluster, NAMESPACES)
-    store = Store(
-        backend=ReleaseBackend(
-            cluster=cluster,
-            cache=cache,
-            feed=feed,
-            releases=ReleaseCache(releases.store),
-            settings=lambda: replace(settings.current.release.to_release_settings(), finalizer=finalizer),
-        ),
-        strategy=strategy,
-        visibility=visibility.tenants,
-    )
     namespace_feed = TenantNamespaceFeed(namespace_cache)
     namespaces.add_handler(namespace_feed)
     tenant_namespaces = TenantNamespaces(cache=namespace_cache, feed=namespace_feed, visibility=visibility.namespaces)
     source = ClusterNamespaces(cluster=cluster, lister=namespaces.store, synced=namespaces.synced)
-    plugins = tenant_plugins(tree=tree, cache=cache, namespaces=source)
+    plugins = (*tenant_plugins(tree=tree, cache=cache, namespaces=source), *cluster_admission(source))
     return TenantApi(
         storages={"tenants": store, "tenants/status": ReadOnlyStatus(store)},
-        admission=Chain((*plugins, *cluster_admission(source)), observe=observe),
+        admission=Chain(plugins, observe=observe),
         namespace_storages={PLURAL: tenant_namespaces},
         cache=cache,
         namespace_cache=namespace_cache,
@@ -115,3 +97,35 @@ def tenant_api(
         namespaces=namespaces,
         namespace_source=source,
     )
+
+
+def _release_backend(
+    cluster: ClusterClient,
+    cache: WatchCache,
+    feed: TenantFeed,
+    releases: Informer,
+    settings: SettingsSource,
+    *,
+    finalizer: bool,
+) -> ReleaseBackend:
+    return ReleaseBackend(
+        cluster=cluster,
+        cache=cache,
+        feed=feed,
+        releases=ReleaseCache(releases.store),
+        settings=lambda: replace(settings.current.release.to_release_settings(), finalizer=finalizer),
+    )
+
+
+def _visibility(cluster: ClusterClient, reviews: Authorizer | None, namespaces: WatchCache) -> VisibilitySources:
+    if reviews is None:
+        return by_rbac(cluster)
+    return by_reviews(reviews, namespaces=lambda: [each.key.name for each in namespaces], version=lambda: namespaces.rv)
+
+
+def _tenant_tree(cache: WatchCache, settings: SettingsSource, root_host: str) -> TenantTree:
+    """The tree of the cached Tenants; its root has the domain of the current settings, or else `root_host`."""
+    tree = TenantTree(root_host=settings.current.publishing.host or root_host)
+    settings.subscribe(lambda: tree.change_root_host(settings.current.publishing.host or root_host))
+    cache.subscribe(tree.on_event)
+    return tree

@@ -1,4 +1,4 @@
-"""What tells of a Tenant's state besides what its Namespace holds: indexes, and the informers that feed them."""
+"""Builds the indexes of Gateways and workloads that a Tenant's conditions depend on, and their informers."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ from registry.tenantgateway.types import TENANTGATEWAYS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantState:
+    """The indexes that the conditions of Tenants are computed from."""
+
     gateways: GatewayIndex
     workloads: WorkloadIndex
 
@@ -42,7 +44,7 @@ def tenant_state(
 
 
 def _when_served(informers: InformerFactory, resource: ClusterResource, handler: EventHandler) -> None:
-    def follow(found: ClusterResource) -> None:
+    def add_handler(found: ClusterResource) -> None:
         informers.get(found).add_handler(handler)
 
-    informers.watch_availability(resource.group, resource.kind, [resource.version]).subscribe(follow)
+    informers.watch_availability(resource.group, resource.kind, [resource.version]).subscribe(add_handler)

@@ -1,4 +1,4 @@
-"""The host's webhook configurations, followed for admission, and the client that calls what they name."""
+"""Informers for the cluster's webhook configurations, and the client that calls the webhooks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from registry.cluster.interface import MUTATINGWEBHOOKCONFIGURATIONS, VALIDATING
 
 
 class ClusterWebhooks:
-    """`informers` are to be run, and `close` is to be called in the end; made on the event loop."""
+    """Must be created on the event loop. The caller runs `informers` and calls `close` at the end."""
 
     def __init__(self, cluster: ClusterClient, registry: CollectorRegistry) -> None:
         mutating = Informer(cluster, MUTATINGWEBHOOKCONFIGURATIONS, store_objects=False)
@@ -49,7 +49,8 @@ class ClusterWebhooks:
         )
 
     def describe(self) -> str:
-        """Webhooks with conditions that do not compile, for readyz; empty if all do. Their texts are not for all."""
+        """Names the webhooks whose matchConditions do not compile, for readyz, which is public: without the
+        expressions."""
         problems = {**self._mutating.problems, **self._validating.problems}
         broken = [f"{name} ({len(found)})" for name, found in problems.items()]
         return f"matchConditions that do not compile in: {', '.join(broken)}" if broken else ""

@@ -1,3 +1,5 @@
+"""Tuning of the garbage collector and of malloc."""
+
 from __future__ import annotations
 
 import asyncio
@@ -10,12 +12,12 @@ from typing import cast
 import pytest
 
 from registry.cluster.informer import Informer
-from tenant_apiserver import gc_tuning as memory
+from tenant_apiserver import gc_tuning
 
 
 class FakeInformer:
     def __init__(self) -> None:
-        self.told = asyncio.Event()
+        self.late_synced = asyncio.Event()
 
 
 @pytest.fixture(autouse=True)
@@ -26,36 +28,36 @@ def _collector() -> Iterator[None]:
     gc.set_threshold(*thresholds)
 
 
-async def test_what_is_held_when_everything_was_seen_is_spared() -> None:
+async def test_cached_objects_are_frozen_once_all_informers_have_synced() -> None:
     informer = FakeInformer()
-    sparing = asyncio.create_task(memory.freeze_gc([cast(Informer, informer)]))
+    freezing = asyncio.create_task(gc_tuning.freeze_gc([cast(Informer, informer)]))
     await asyncio.sleep(0)
     assert gc.get_freeze_count() > 0
-    held = [["a list is an object that the collector looks at"]]
-    assert any(each is held for each in gc.get_objects())
-    informer.told.set()
-    await sparing
-    assert not any(each is held for each in gc.get_objects())
+    cached = [["a list is an object that the collector tracks"]]
+    assert any(each is cached for each in gc.get_objects())
+    informer.late_synced.set()
+    await freezing
+    assert not any(each is cached for each in gc.get_objects())
 
 
-async def test_unused_memory_is_given_back_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
+async def test_malloc_is_trimmed_periodically(monkeypatch: pytest.MonkeyPatch) -> None:
+    paddings: list[int] = []
     twice = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def trim(keep: int) -> None:
-        asked.append(keep)
-        if len(asked) == 2:
+    def trim(padding: int) -> None:
+        paddings.append(padding)
+        if len(paddings) == 2:
             loop.call_soon_threadsafe(twice.set)
 
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace(malloc_trim=trim))
-    monkeypatch.setattr(memory, "_TRIM_PERIOD_SECONDS", 0)
-    giving = asyncio.create_task(memory.trim_malloc())
+    monkeypatch.setattr(gc_tuning, "_TRIM_PERIOD_SECONDS", 0)
+    trimming = asyncio.create_task(gc_tuning.trim_malloc())
     await twice.wait()
-    giving.cancel()
-    assert asked[:2] == [0, 0]
+    trimming.cancel()
+    assert paddings[:2] == [0, 0]
 
 
-async def test_a_c_library_that_cannot_be_told_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_trimming_ends_with_a_c_library_that_lacks_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda _: SimpleNamespace())
-    await memory.trim_malloc()
+    await gc_tuning.trim_malloc()

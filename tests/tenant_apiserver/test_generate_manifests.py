@@ -1,4 +1,4 @@
-"""The manifests agree with the code: what is generated is fresh, and names are the ones that the process uses."""
+"""The manifests agree with the code: generated files are up to date, and names are those that the process uses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from admission.tenant.host_policy import TRUSTED_GROUPS
 from tenant_apiserver import generate_manifests as manifests
 from tenant_apiserver.certificates.cluster_secret import SECRET_NAME
 from tenant_apiserver.options.command_line import ENVIRONMENT_PREFIX, ServeOptions, parse_command_line
-from tenant_apiserver.options.settings_file import parse as parse_settings
+from tenant_apiserver.options.settings_file import parse_settings
 from tenant_apiserver.serve import API_SERVICES
 
 ROOT = Path(__file__).parents[2] / "manifests"
@@ -25,10 +25,10 @@ KUSTOMIZATIONS = [".", "base", "policies", "overlays/cozy-tenant-roles", "overla
 
 
 def built(directory: str) -> list[dict[str, Any]]:
-    """The objects of a kustomization, as the real kubectl builds them."""
-    done = subprocess.run([KUBECTL, "kustomize", ROOT / directory], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    """The objects of a kustomization, built by the real kubectl."""
+    result = subprocess.run([KUBECTL, "kustomize", ROOT / directory], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return list(yaml.safe_load_all(result.stdout))
 
 
 def of_kind(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[str, Any]:
@@ -37,12 +37,12 @@ def of_kind(objects: list[dict[str, Any]], kind: str, name: str = "") -> dict[st
 
 
 def registered(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where the APIServices point."""
+    """The Services that the APIServices refer to."""
     return [each["spec"]["service"] for each in objects if each["kind"] == "APIService"]
 
 
 @pytest.mark.parametrize("path", sorted(manifests.generated()))
-def test_a_generated_manifest_is_what_the_types_say(path: str) -> None:
+def test_a_generated_manifest_is_up_to_date(path: str) -> None:
     assert (ROOT / path).read_text() == manifests.generated()[path], "run make manifests"
 
 
@@ -59,7 +59,7 @@ def test_every_kustomization_builds(directory: str) -> None:
 
 
 @pytest.mark.parametrize("directory", KUSTOMIZATIONS[1:])
-def test_every_file_is_used(directory: str) -> None:
+def test_every_manifest_is_part_of_a_kustomization(directory: str) -> None:
     folder = ROOT / directory
     text = (folder / "kustomization.yaml").read_text()
     unused = [
@@ -68,13 +68,13 @@ def test_every_file_is_used(directory: str) -> None:
     assert unused == []
 
 
-def test_there_is_an_api_service_for_each_served_version() -> None:
+def test_each_served_version_has_an_api_service() -> None:
     names = {each["metadata"]["name"] for each in built(".") if each["kind"] == "APIService"}
     assert names == set(API_SERVICES)
 
 
 @pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
-def test_the_deployment_s_settings_are_ones_that_the_command_takes(directory: str, tmp_path: Path) -> None:
+def test_the_command_accepts_the_settings_of_the_deployment(directory: str, tmp_path: Path) -> None:
     container = of_kind(built(directory), "Deployment")["spec"]["template"]["spec"]["containers"][0]
     environment = {each["name"]: each["value"] for each in container["env"]}
     for name in environment:
@@ -90,8 +90,8 @@ def test_the_deployment_s_settings_are_ones_that_the_command_takes(directory: st
     assert set(environment) <= known
 
 
-def test_the_platform_s_settings_come_from_a_configmap_that_is_followed(tmp_path: Path) -> None:
-    """Its name stays, so that a change rolls out nothing; it is mounted whole, so that a change reaches the file."""
+def test_the_platform_settings_come_from_a_mounted_configmap(tmp_path: Path) -> None:
+    """Its name has no hash, so that a change restarts no Pod; it is mounted without subPath, so that changes arrive."""
     above = os.path.relpath(ROOT, tmp_path.resolve())
     own = {"resources": [f"{above}/base"], "components": [f"{above}/components/platform-settings"]}
     (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(own))
@@ -110,7 +110,7 @@ def test_the_platform_s_settings_come_from_a_configmap_that_is_followed(tmp_path
     assert parse_settings(settings["data"]["platform.yaml"].encode()).publishing.host == "example.org"
 
 
-def test_the_service_is_the_one_that_the_process_takes_for_its_own() -> None:
+def test_the_service_has_the_name_that_the_process_expects() -> None:
     objects = built(".")
     options = parse_command_line(["serve"], {})
     assert isinstance(options, ServeOptions)
@@ -121,7 +121,7 @@ def test_the_service_is_the_one_that_the_process_takes_for_its_own() -> None:
 
 
 @pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
-def test_the_service_leads_to_the_pods_that_the_deployment_makes(directory: str) -> None:
+def test_the_service_selects_the_pods_of_the_deployment(directory: str) -> None:
     objects = built(directory)
     pod = of_kind(objects, "Deployment")["spec"]["template"]
     [container] = pod["spec"]["containers"]
@@ -133,13 +133,13 @@ def test_the_service_leads_to_the_pods_that_the_deployment_makes(directory: str)
 
 
 @pytest.mark.parametrize("directory", [".", "overlays/cert-manager"])
-def test_no_traffic_comes_before_readiness(directory: str) -> None:
+def test_the_readiness_probe_is_readyz(directory: str) -> None:
     [container] = of_kind(built(directory), "Deployment")["spec"]["template"]["spec"]["containers"]
     probe = container["readinessProbe"]["httpGet"]
     assert (probe["path"], probe["scheme"]) == ("/readyz", "HTTPS")
 
 
-def test_the_secret_that_may_be_read_is_the_one_that_is_kept() -> None:
+def test_the_role_grants_access_to_the_serving_certificate_secret() -> None:
     role = of_kind(built("."), "Role", "tenant-apiserver:serving-certificate")
     [named] = [rule for rule in role["rules"] if "resourceNames" in rule]
     assert named["resourceNames"] == [SECRET_NAME]
@@ -153,16 +153,16 @@ def test_the_service_account_may_delegate() -> None:
     assert account in granted[("extension-apiserver-authentication-reader", "kube-system")]
 
 
-def test_the_service_account_is_one_that_may_set_hosts() -> None:
-    """R-259: layer 4 lets it write the label of a tenant's namespace."""
+def test_the_host_policy_trusts_the_service_account() -> None:
+    """R-259: layer 4 allows it to write the label of a tenant's namespace."""
     deployment = of_kind(built("."), "Deployment")
     account = deployment["spec"]["template"]["spec"]["serviceAccountName"]
     assert of_kind(built("."), "ServiceAccount", account)["metadata"]["namespace"] == "cozy-system"
     assert f"system:serviceaccounts:{deployment['metadata']['namespace']}" in TRUSTED_GROUPS
 
 
-def test_everybody_may_list_and_only_list() -> None:
-    """R-337: what is seen is what RBAC lets people get, so the role for all grants no `get` of tenants."""
+def test_the_role_for_all_users_grants_only_listing() -> None:
+    """R-337: users see what RBAC lets them `get`, so the role for all users must not grant `get` on tenants."""
     role = of_kind(built("."), "ClusterRole", "cozy:tenants:visible")
     granted = {resource: set(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
     assert granted == {"tenants": {"list", "watch"}, "tenantnamespaces": {"get", "list", "watch"}}
@@ -171,7 +171,7 @@ def test_everybody_may_list_and_only_list() -> None:
     assert options.visibility == "rbac"
 
 
-def test_the_pod_runs_with_as_little_as_possible() -> None:
+def test_the_pod_runs_with_least_privilege() -> None:
     pod = of_kind(built("."), "Deployment")["spec"]["template"]["spec"]
     [container] = pod["containers"]
     assert pod["securityContext"]["runAsNonRoot"] is True
@@ -183,13 +183,13 @@ def test_the_pod_runs_with_as_little_as_possible() -> None:
     }
 
 
-def test_no_rule_reaches_everything() -> None:
+def test_no_rule_has_a_wildcard() -> None:
     rules = [rule for each in built(".") for rule in each.get("rules") or ()]
     assert rules
     assert [rule for rule in rules if "*" in {*rule.get("apiGroups", ()), *rule["resources"], *rule["verbs"]}] == []
 
 
-def test_a_tenant_s_roles_do_not_reach_the_platform() -> None:
+def test_the_roles_of_tenants_grant_no_writes_to_platform_kinds() -> None:
     writes = {"create", "update", "patch", "delete", "deletecollection"}
     forbidden = {"gateway.networking.k8s.io", "gateway.cozystack.io", "cozystack.io", "helm.toolkit.fluxcd.io"}
     for role in built("overlays/cozy-tenant-roles"):
@@ -199,7 +199,7 @@ def test_a_tenant_s_roles_do_not_reach_the_platform() -> None:
                 assert "namespaces" not in rule["resources"]
 
 
-def test_requirements_are_pinned_by_hash_and_hold_no_addresses() -> None:
+def test_requirements_are_pinned_by_hash_without_urls() -> None:
     for path in (ROOT.parent / "requirements").glob("*.txt"):
         text = path.read_text()
         assert not re.search(r"://|--(extra-)?index-url|--find-links|--trusted-host", text), path.name

@@ -1,4 +1,4 @@
-"""The two forms of the log."""
+"""The two log formats."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tenant_apiserver.log_format import JsonFormatter, TextFormatter
 
 
 def record(**extra: object) -> logging.LogRecord:
-    made = logging.makeLogRecord({"name": "apiserver", "levelno": 20, "levelname": "INFO", "msg": "ready", **extra})
-    made.created, made.msecs = 0.0, 7.0
-    return made
+    result = logging.makeLogRecord({"name": "apiserver", "levelno": 20, "levelname": "INFO", "msg": "ready", **extra})
+    result.created, result.msecs = 0.0, 7.0
+    return result
 
 
-def test_a_json_line_holds_what_the_caller_added() -> None:
+def test_a_json_line_contains_the_extra_fields() -> None:
     line = json.loads(JsonFormatter().format(record(code=200)))
     assert line == {
         "ts": "1970-01-01T00:00:00.007Z",
@@ -25,5 +25,5 @@ def test_a_json_line_holds_what_the_caller_added() -> None:
     }
 
 
-def test_a_text_line_holds_what_the_caller_added() -> None:
+def test_a_text_line_contains_the_extra_fields() -> None:
     assert TextFormatter().format(record(code=200)) == "1970-01-01T00:00:00.007Z INFO    apiserver: ready code=200"

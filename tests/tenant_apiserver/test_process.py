@@ -1,4 +1,4 @@
-"""The application as it is put together: what stands before what."""
+"""The parts that `serve` and `standalone` share: filters, health checks, and the order in which informers start."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from apiserver.metrics import Metrics
 from registry.cluster.event_handlers import RelistListener
 from registry.cluster.informer import Informer
 from registry.cluster.interface import CONFIGMAPS, HELMRELEASES, NAMESPACES
-from tenant_apiserver.process import Process, add_checks, informer_tasks, stages
+from tenant_apiserver.process import Process, add_checks, informer_tasks, shutdown_stages
 from tenant_apiserver.wiring.tenant_api import TenantApi
 from tests.apiserver.endpoints.request_contexts import make_context
 from tests.fakes import FakeCluster
 from tests.virtual_time import virtual
 
 
-class Nobody:
+class UnusedAuthenticator:
     async def authenticate(self, context: object) -> object:
-        raise AssertionError("not asked")
+        raise AssertionError("called")
 
 
 def sink(event: Event) -> None:
     pass
 
 
-def test_filters_run_in_their_order() -> None:
+def test_filters_are_built_in_the_order_of_kube_apiserver() -> None:
     config = FilterConfig(
-        authenticator=Nobody(),  # type: ignore[arg-type]
+        authenticator=UnusedAuthenticator(),  # type: ignore[arg-type]
         authorizer=UnionAuthorizer(()),
         request_headers=RequestHeaderConfig,
         metrics=Metrics(),
@@ -45,20 +45,20 @@ def test_filters_run_in_their_order() -> None:
     )
     assert [type(each).__name__ for each in build_filters(config)] == [
         "AccessLog",
-        "Metering",
-        "Headers",
-        "Recovery",
-        "Deadline",
+        "RequestMetrics",
+        "ResponseHeaders",
+        "ErrorResponses",
+        "RequestDeadline",
         "Authentication",
         "Audit",
         "Impersonation",
-        "Inflight",
+        "MaxInFlight",
         "Authorization",
     ]
 
 
-async def test_readiness_is_red_from_the_signal_on() -> None:
-    process = Process(stages=stages())
+async def test_readyz_fails_and_livez_succeeds_after_the_signal() -> None:
+    process = Process(stages=shutdown_stages())
     add_checks(process, ())
     process.stages.draining.set()
     answer = await process.health.respond(make_context(target="/readyz/shutdown"))
@@ -69,12 +69,12 @@ async def test_readiness_is_red_from_the_signal_on() -> None:
     assert alive.status == 200
 
 
-def test_the_end_takes_no_more_than_ten_seconds() -> None:
-    for each in (stages(), stages(delay=1.0)):
+def test_a_shutdown_takes_at_most_ten_seconds() -> None:
+    for each in (shutdown_stages(), shutdown_stages(delay=1.0)):
         assert each.delay + each.grace <= 10
 
 
-async def test_a_server_that_has_not_seen_everything_is_not_ready() -> None:
+async def test_a_server_is_not_ready_before_all_informers_have_synced() -> None:
     process = Process()
     informer = Informer(FakeCluster(), CONFIGMAPS)
     add_checks(process, (informer,))
@@ -88,7 +88,7 @@ async def test_a_server_that_has_not_seen_everything_is_not_ready() -> None:
 
 @pytest.mark.parametrize("last_comes", [True, False])
 @virtual
-async def test_controllers_are_told_once_the_server_is_ready_or_takes_too_long(last_comes: bool) -> None:
+async def test_late_handlers_run_when_the_server_is_ready_or_after_a_timeout(last_comes: bool) -> None:
     loop, told = asyncio.get_running_loop(), asyncio.Event()
     first, second, last = (Informer(FakeCluster(), kind) for kind in (NAMESPACES, HELMRELEASES, CONFIGMAPS))
     first.add_handler(RelistListener(told.set), late=True)

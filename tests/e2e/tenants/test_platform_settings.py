@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster, KubeCluster
+from tests.e2e.support.clusters import PATIENCE, ROOT, E2eCluster
 from tests.e2e.support.processes import run_command, wait_until
 from tests.e2e.support.tenants import Tenants
 
@@ -51,7 +51,7 @@ def max_history(cluster: E2eCluster, tenant: str) -> int:
 
 
 def readyz(cluster: E2eCluster) -> str:
-    client = cluster.direct_client() if isinstance(cluster, KubeCluster) else cluster.client()
+    client = cluster.direct_client()
     answer = client.get("/readyz?verbose")
     assert answer.status == 200, answer.content
     return answer.content.decode()

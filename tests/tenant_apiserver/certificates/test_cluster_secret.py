@@ -1,4 +1,4 @@
-"""The serving certificate: when it is renewed, whom it is told, and what happens when replicas race."""
+"""The serving certificate in a Secret: when it is renewed, which APIServices get its CA, and races of replicas."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def api_service(name: str = OURS, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"service": service, **spec}}
 
 
-def keeper(cluster: FakeCluster, now: datetime = NOW, **changes: Any) -> ServingCertificate:
+def serving_certificate(cluster: FakeCluster, now: datetime = NOW, **changes: Any) -> ServingCertificate:
     return ServingCertificate(cluster=cluster, service=SERVICE, api_services=[OURS], now=lambda: now, **changes)
 
 
@@ -74,45 +74,47 @@ def material() -> CertificateMaterial:
     ("age", "expected"),
     [
         pytest.param(timedelta(0), Renewal.NOTHING, id="fresh"),
-        pytest.param(timedelta(days=200), Renewal.NOTHING, id="middle-aged"),
-        pytest.param(timedelta(days=250), Renewal.CERTIFICATE, id="two thirds of the certificate's life are over"),
+        pytest.param(timedelta(days=200), Renewal.NOTHING, id="before two thirds of its lifetime"),
+        pytest.param(timedelta(days=250), Renewal.CERTIFICATE, id="after two thirds of the certificate's lifetime"),
         pytest.param(timedelta(days=400), Renewal.CERTIFICATE, id="certificate expired"),
-        pytest.param(timedelta(days=2500), Renewal.EVERYTHING, id="two thirds of the CA's life are over"),
+        pytest.param(timedelta(days=2500), Renewal.EVERYTHING, id="after two thirds of the CA's lifetime"),
     ],
 )
-def test_age_decides_what_is_renewed(material: CertificateMaterial, age: timedelta, expected: Renewal) -> None:
+def test_the_age_of_certificates_determines_what_is_renewed(
+    material: CertificateMaterial, age: timedelta, expected: Renewal
+) -> None:
     assert plan_renewal(secret_of(material), NOW + age, SERVICE.dns_names) is expected
 
 
-def test_without_a_secret_everything_is_made() -> None:
+def test_a_missing_secret_is_created_completely() -> None:
     assert plan_renewal(None, NOW, SERVICE.dns_names) is Renewal.EVERYTHING
 
 
-def test_another_service_name_needs_another_certificate(material: CertificateMaterial) -> None:
+def test_another_service_name_requires_a_new_certificate(material: CertificateMaterial) -> None:
     elsewhere = ServiceReference(namespace="cozy-system", name="renamed")
     assert plan_renewal(secret_of(material), NOW, elsewhere.dns_names) is Renewal.CERTIFICATE
 
 
 @pytest.mark.parametrize("field", ["ca.crt", "ca.key", "tls.crt", "tls.key"])
 @pytest.mark.parametrize("content", [pytest.param(b"", id="empty"), pytest.param(b"not PEM", id="not PEM")])
-def test_a_secret_that_cannot_be_read_is_made_anew(material: CertificateMaterial, field: str, content: bytes) -> None:
+def test_an_unreadable_secret_is_renewed_completely(material: CertificateMaterial, field: str, content: bytes) -> None:
     secret = secret_of(material)
     secret["data"][field] = base64.b64encode(content).decode()
     assert plan_renewal(secret, NOW, SERVICE.dns_names) is Renewal.EVERYTHING
 
 
-def test_a_key_of_another_certificate_is_noticed(material: CertificateMaterial) -> None:
+def test_a_key_that_does_not_match_its_certificate_is_renewed(material: CertificateMaterial) -> None:
     other = certificates.make_serving(material.ca, SERVICE.dns_names, now=NOW)
     assert plan_renewal(secret_of(material, tls_key=other.key), NOW, SERVICE.dns_names) is Renewal.EVERYTHING
 
 
-def test_a_certificate_of_another_ca_is_noticed(material: CertificateMaterial) -> None:
+def test_a_certificate_of_another_ca_is_renewed(material: CertificateMaterial) -> None:
     other = certificates.make_serving(certificates.make_ca("other", now=NOW), SERVICE.dns_names, now=NOW)
     secret = secret_of(material, tls_crt=other.certificate, tls_key=other.key)
     assert plan_renewal(secret, NOW, SERVICE.dns_names) is Renewal.CERTIFICATE
 
 
-def test_the_aggregator_s_name_for_the_service_comes_first() -> None:
+def test_the_first_dns_name_is_the_one_that_the_aggregator_verifies() -> None:
     assert SERVICE.dns_names[0] == "tenant-apiserver.cozy-system.svc"
 
 
@@ -125,10 +127,10 @@ def test_the_old_ca_stays_trusted_until_it_expires(material: CertificateMaterial
     assert not certificates.issued_by(material.serving.certificate, last.bundle)
 
 
-async def test_the_first_start_makes_a_secret_and_tells_the_api_service(cluster: FakeCluster) -> None:
+async def test_the_first_start_creates_the_secret_and_sets_the_ca_bundle(cluster: FakeCluster) -> None:
     """R-340."""
     cluster.add(APISERVICES, api_service(insecureSkipTLSVerify=True))
-    pair = await keeper(cluster).ensure()
+    pair = await serving_certificate(cluster).ensure()
     assert pair == stored(cluster).serving
     assert certificates.issued_by(pair.certificate, bundle_in(cluster))
     found = cluster.peek(APISERVICES, "", OURS)
@@ -138,32 +140,32 @@ async def test_the_first_start_makes_a_secret_and_tells_the_api_service(cluster:
 
 async def test_a_second_pass_writes_nothing(cluster: FakeCluster) -> None:
     cluster.add(APISERVICES, api_service())
-    first = await keeper(cluster).ensure()
+    first = await serving_certificate(cluster).ensure()
     cluster.clear_writes()
-    assert await keeper(cluster).ensure() == first
+    assert await serving_certificate(cluster).ensure() == first
     assert cluster.writes == []
 
 
-async def test_an_api_service_of_somebody_else_is_never_changed(
+async def test_an_api_service_that_refers_to_another_service_is_never_changed(
     cluster: FakeCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
     cluster.add(APISERVICES, api_service(service={"namespace": "cozy-system", "name": "cozystack-api"}))
-    mine = keeper(cluster)
-    await mine.ensure()
-    await mine.ensure()
+    certificate = serving_certificate(cluster)
+    await certificate.ensure()
+    await certificate.ensure()
     assert bundle_in(cluster) == b""
     assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
-        f"APIService {OURS} points at cozy-system/cozystack-api, not at us: it is left alone"
+        f"APIService {OURS} refers to cozy-system/cozystack-api, not to our Service: leaving it unchanged"
     ]
 
 
 async def test_a_local_api_service_is_never_changed(cluster: FakeCluster) -> None:
     cluster.add(APISERVICES, {"metadata": {"name": OURS}, "spec": {"group": "apps.cozystack.io"}})
-    await keeper(cluster).ensure()
+    await serving_certificate(cluster).ensure()
     assert {write.resource for write in cluster.writes} == {SECRETS}
 
 
-async def test_of_two_replicas_that_start_together_one_makes_the_secret(cluster: FakeCluster) -> None:
+async def test_if_two_replicas_start_together_one_creates_the_secret(cluster: FakeCluster) -> None:
     cluster.add(APISERVICES, api_service())
     arrived = asyncio.Barrier(2)
     waited: set[asyncio.Task[Any] | None] = set()
@@ -175,12 +177,12 @@ async def test_of_two_replicas_that_start_together_one_makes_the_secret(cluster:
             await arrived.wait()
 
     cluster.before = together
-    pairs = await asyncio.gather(keeper(cluster).ensure(), keeper(cluster).ensure())
+    pairs = await asyncio.gather(serving_certificate(cluster).ensure(), serving_certificate(cluster).ensure())
     assert pairs[0] == pairs[1] == stored(cluster).serving
     assert bundle_in(cluster) == stored(cluster).bundle
 
 
-async def test_a_renewal_that_loses_the_race_takes_what_the_winner_wrote(
+async def test_a_renewal_that_loses_the_race_uses_the_certificate_of_the_winner(
     cluster: FakeCluster, material: CertificateMaterial
 ) -> None:
     cluster.add(APISERVICES, api_service())
@@ -191,14 +193,16 @@ async def test_a_renewal_that_loses_the_race_takes_what_the_winner_wrote(
     async def overtake(verb: str, res: ClusterResource, key: Key) -> None:
         if verb == "update" and not winner:
             cluster.before = None
-            winner.append(await keeper(cluster, later).ensure())
+            winner.append(await serving_certificate(cluster, later).ensure())
 
     cluster.before = overtake
-    assert await keeper(cluster, later).ensure() == winner[0]
+    assert await serving_certificate(cluster, later).ensure() == winner[0]
     assert stored(cluster).ca == material.ca
 
 
-async def test_following_reloads_and_outlives_an_outage(cluster: FakeCluster, caplog: pytest.LogCaptureFixture) -> None:
+async def test_following_reloads_the_certificate_and_survives_an_outage(
+    cluster: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
     cluster.add(APISERVICES, api_service())
     outage = [False, True, True, False]
     served: list[KeyPair] = []
@@ -209,6 +213,15 @@ async def test_following_reloads_and_outlives_an_outage(cluster: FakeCluster, ca
         cluster.unreachable = outage.pop(0)
 
     with pytest.raises(asyncio.CancelledError):
-        await keeper(cluster, sleep=sleep).follow(served.append)
+        await serving_certificate(cluster, sleep=sleep).follow(served.append)
     assert served == [stored(cluster).serving] * 2
-    assert len([record for record in caplog.records if "cannot be kept up to date" in record.getMessage()]) == 1
+    assert (
+        len(
+            [
+                record
+                for record in caplog.records
+                if "cannot check or renew the serving certificate" in record.getMessage()
+            ]
+        )
+        == 1
+    )

@@ -1,4 +1,4 @@
-"""The ConfigMap extension-apiserver-authentication, read and followed (WIRE-A6 to WIRE-A10)."""
+"""Settings from the ConfigMap extension-apiserver-authentication and from flags (WIRE-A6 to WIRE-A10)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def configmap(**changed: str | None) -> Object:
 
 
 class Listener:
-    """What the TLS listener is told to trust."""
+    """Records the CA bundles that the TLS listener gets."""
 
     def __init__(self) -> None:
         self.bundles: list[bytes] = []
@@ -45,10 +45,10 @@ def listener() -> Listener:
 
 @pytest.fixture
 def delegation(listener: Listener) -> DelegatedAuthentication:
-    return DelegatedAuthentication(fixed=ClusterAuthenticationInfo(), on_change=listener)
+    return DelegatedAuthentication(from_flags=ClusterAuthenticationInfo(), on_change=listener)
 
 
-def test_the_configmap_is_read(delegation: DelegatedAuthentication, listener: Listener) -> None:
+def test_the_configmap_is_parsed(delegation: DelegatedAuthentication, listener: Listener) -> None:
     run_coroutine(delegation.replace([configmap()], 1))
     assert delegation.client_ca() == CLIENT_CA
     assert delegation.request_header() == RequestHeaderConfig(
@@ -62,7 +62,7 @@ def test_the_configmap_is_read(delegation: DelegatedAuthentication, listener: Li
     assert listener.bundles == [CLIENT_CA + b"\n" + PROXY_CA]
 
 
-def test_uid_headers_are_read_where_the_cluster_names_them(delegation: DelegatedAuthentication) -> None:
+def test_uid_headers_are_read_if_the_cluster_sets_them(delegation: DelegatedAuthentication) -> None:
     run_coroutine(delegation.replace([configmap(requestheader_uid_headers='["X-Remote-Uid"]')], 1))
     assert delegation.request_header().uid_headers == ("X-Remote-Uid",)
 
@@ -72,12 +72,12 @@ def test_uid_headers_are_read_where_the_cluster_names_them(delegation: Delegated
     [
         pytest.param({"client_ca_file": "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----"}, id="bad CA"),
         pytest.param({"client_ca_file": "nothing"}, id="no CA at all"),
-        pytest.param({"requestheader_allowed_names": "a,b"}, id="a list that is no JSON"),
-        pytest.param({"requestheader_group_headers": '{"a": 1}'}, id="JSON that is no list"),
-        pytest.param({"requestheader_group_headers": "[1]"}, id="a list of something else"),
+        pytest.param({"requestheader_allowed_names": "a,b"}, id="a list that is not JSON"),
+        pytest.param({"requestheader_group_headers": '{"a": 1}'}, id="JSON that is not a list"),
+        pytest.param({"requestheader_group_headers": "[1]"}, id="a list of numbers"),
     ],
 )
-def test_what_cannot_be_read_leaves_the_old_settings(
+def test_invalid_data_leaves_the_previous_settings(
     delegation: DelegatedAuthentication, listener: Listener, broken: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     run_coroutine(delegation.replace([configmap()], 1))
@@ -85,10 +85,10 @@ def test_what_cannot_be_read_leaves_the_old_settings(
     delegation.apply("MODIFIED", configmap(**broken), 2)
     assert delegation.current == before
     assert len(listener.bundles) == 1
-    assert "the old settings stay" in caplog.text
+    assert "keeping the previous settings" in caplog.text
 
 
-def test_a_change_is_followed(delegation: DelegatedAuthentication, listener: Listener) -> None:
+def test_a_changed_configmap_replaces_the_settings(delegation: DelegatedAuthentication, listener: Listener) -> None:
     run_coroutine(delegation.replace([configmap()], 1))
     other = make_ca("other").certificate
     delegation.apply("MODIFIED", configmap(client_ca_file=other.decode()), 2)
@@ -96,7 +96,7 @@ def test_a_change_is_followed(delegation: DelegatedAuthentication, listener: Lis
     assert listener.bundles[-1] == other + b"\n" + PROXY_CA
 
 
-def test_a_missing_configmap_is_waited_for(delegation: DelegatedAuthentication) -> None:
+def test_a_configmap_that_is_created_later_is_used(delegation: DelegatedAuthentication) -> None:
     run_coroutine(delegation.replace([], 1))
     assert delegation.request_header().ca_pem == b""
     delegation.apply("ADDED", configmap(), 2)
@@ -110,23 +110,23 @@ def test_a_deleted_configmap_changes_nothing(delegation: DelegatedAuthentication
     assert delegation.current == before
 
 
-def test_flags_go_before_the_host(listener: Listener) -> None:
+def test_flags_take_precedence_over_the_cluster(listener: Listener) -> None:
     own = make_ca("own").certificate
-    delegation = DelegatedAuthentication(fixed=ClusterAuthenticationInfo(client_ca=own), on_change=listener)
+    delegation = DelegatedAuthentication(from_flags=ClusterAuthenticationInfo(client_ca=own), on_change=listener)
     run_coroutine(delegation.replace([configmap()], 1))
     assert (delegation.client_ca(), delegation.request_header().ca_pem) == (own, PROXY_CA)
 
 
-def test_a_request_header_ca_of_a_flag_brings_its_own_names(listener: Listener) -> None:
+def test_a_request_header_ca_from_a_flag_replaces_all_request_header_settings(listener: Listener) -> None:
     own = RequestHeaderConfig(ca_pem=make_ca("own").certificate, allowed_names=("me",))
-    delegation = DelegatedAuthentication(fixed=ClusterAuthenticationInfo(request_header=own), on_change=listener)
+    delegation = DelegatedAuthentication(from_flags=ClusterAuthenticationInfo(request_header=own), on_change=listener)
     run_coroutine(delegation.replace([configmap()], 1))
     assert delegation.request_header() == own
 
 
-def test_files_that_change_together_both_count(listener: Listener) -> None:
+def test_both_files_are_reloaded_if_they_change_together(listener: Listener) -> None:
     first = ClusterAuthenticationInfo(client_ca=CLIENT_CA, request_header=RequestHeaderConfig(ca_pem=PROXY_CA))
-    delegation = DelegatedAuthentication(fixed=first, on_change=listener)
+    delegation = DelegatedAuthentication(from_flags=first, on_change=listener)
     clients, proxies = (make_ca(name).certificate for name in ("more clients", "more proxies"))
     delegation.reload_client_ca(clients)
     delegation.reload_request_header_ca(proxies)
@@ -137,10 +137,10 @@ def test_files_that_change_together_both_count(listener: Listener) -> None:
     )
 
 
-def test_a_file_without_a_certificate_is_refused(listener: Listener) -> None:
-    delegation = DelegatedAuthentication(fixed=ClusterAuthenticationInfo(client_ca=CLIENT_CA), on_change=listener)
-    for refuse in (delegation.reload_client_ca, delegation.reload_request_header_ca):
+def test_a_ca_file_without_a_certificate_is_rejected(listener: Listener) -> None:
+    delegation = DelegatedAuthentication(from_flags=ClusterAuthenticationInfo(client_ca=CLIENT_CA), on_change=listener)
+    for reload in (delegation.reload_client_ca, delegation.reload_request_header_ca):
         with pytest.raises(ValueError, match="holds no certificate"):
-            refuse(b"half a fi")
+            reload(b"half a fi")
     assert delegation.client_ca() == CLIENT_CA
     assert listener.bundles == []

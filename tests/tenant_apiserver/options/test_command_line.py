@@ -1,4 +1,4 @@
-"""The command line: names, environment variables, and one line for a bad value."""
+"""Parsing of flags and environment variables, errors, and deprecated names."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def serve(*arguments: str, **environment: str) -> ServeOptions:
     return options
 
 
-def test_defaults_are_those_that_the_help_tells() -> None:
+def test_flags_have_defaults() -> None:
     options = serve()
     assert (options.secure_port, options.root_host, options.controllers) == (8443, "example.org", CONTROLLERS)
 
 
-def test_a_flag_beats_its_environment_variable() -> None:
+def test_a_flag_takes_precedence_over_its_environment_variable() -> None:
     assert serve("--secure-port", "1", TENANT_APISERVER_SECURE_PORT="2").secure_port == 1
 
 
-def test_an_environment_variable_stands_for_its_flag() -> None:
+def test_an_environment_variable_replaces_its_flag() -> None:
     assert serve(TENANT_APISERVER_ROOT_HOST="a.example").root_host == "a.example"
 
 
@@ -46,7 +46,7 @@ def test_an_environment_variable_stands_for_its_flag() -> None:
         pytest.param("*,-tenant", tuple(name for name in CONTROLLERS if name != "tenant"), id="all but one"),
     ],
 )
-def test_controllers_are_chosen(text: str, chosen: tuple[str, ...]) -> None:
+def test_controllers_selects_all_none_or_some(text: str, chosen: tuple[str, ...]) -> None:
     assert serve("--controllers", text).controllers == chosen
 
 
@@ -64,31 +64,31 @@ def test_controllers_are_chosen(text: str, chosen: tuple[str, ...]) -> None:
         pytest.param(["--watch-history-size", "64MB"], {}, "must be a number of bytes", id="size of another unit"),
         pytest.param(["--watch-history-size", "0"], {}, "must be a number of bytes", id="size of nothing"),
         pytest.param(["--cluster-outage-tolerance", "5"], {}, "must be a duration", id="duration without unit"),
-        pytest.param(["--secure-por", "1"], {}, "unrecognized arguments", id="no abbreviations"),
+        pytest.param(["--secure-por", "1"], {}, "unrecognized arguments", id="abbreviated flag"),
         pytest.param(
             ["--requestheader-allowed-names", "a"], {}, "needs --requestheader-client-ca-file", id="names without a CA"
         ),
     ],
 )
-def test_a_bad_value_is_one_line_and_exit_2(
+def test_a_bad_value_prints_one_line_and_exits_with_2(
     arguments: list[str], environment: dict[str, str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:
         parse_command_line(["serve", *arguments], environment)
-    said = capsys.readouterr().err
-    assert (stop.value.code, said.count("\n")) == (2, 1)
-    assert line in said
+    printed = capsys.readouterr().err
+    assert (stop.value.code, printed.count("\n")) == (2, 1)
+    assert line in printed
 
 
-def test_a_certificate_needs_its_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_certificate_without_a_key_is_rejected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     certificate = tmp_path / "tls.crt"
     certificate.write_text("")
     with pytest.raises(SystemExit):
         serve("--tls-cert-file", str(certificate))
-    assert "go together" in capsys.readouterr().err
+    assert "must be set together" in capsys.readouterr().err
 
 
-def test_durations_are_seconds() -> None:
+def test_durations_sizes_and_booleans_are_parsed() -> None:
     assert serve("--cluster-outage-tolerance", "1m30s").cluster_outage_tolerance == 90.0
     assert serve().watch_history_size == serve("--watch-history-size", "64Mi").watch_history_size == 64 * 1024**2
     assert serve("--watch-history-size", "4096").watch_history_size == 4096
@@ -96,7 +96,7 @@ def test_durations_are_seconds() -> None:
     assert serve("--authentication-tolerate-lookup-failure").authentication_tolerate_lookup_failure
 
 
-def test_the_other_commands_parse() -> None:
+def test_the_other_commands_are_parsed() -> None:
     assert isinstance(parse_command_line(["standalone"], {}), StandaloneOptions)
     assert isinstance(parse_command_line(["version"], {}), VersionOptions)
     kubeconfig = parse_command_line(["kubeconfig", "--user", "alice", "--groups", "a,b"], {})
@@ -158,7 +158,7 @@ def test_a_deprecated_name_still_works_and_yields_a_warning(
         ),
     ],
 )
-def test_contradicting_or_bad_values_of_a_deprecated_name_are_one_line_and_exit_2(
+def test_conflicting_or_bad_values_of_a_deprecated_name_print_one_line_and_exit_with_2(
     arguments: list[str], environment: dict[str, str], line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stop:

@@ -1,4 +1,4 @@
-"""The file of platform settings: defaults, errors that name the key, and changes while the server runs."""
+"""The file of platform settings: defaults, errors that name the key, and reloads while the server runs."""
 
 from __future__ import annotations
 
@@ -13,35 +13,39 @@ import pytest
 from controller.platform.settings import PlatformSettings, ReloadableSettings
 from registry.tenant.release_settings import ReleaseSettings
 from tenant_apiserver.options import settings_file as config
-from tenant_apiserver.options.settings_file import SettingsFile, load
+from tenant_apiserver.options.settings_file import SettingsFile, load_settings
 
 
 def written(directory: Path, text: str) -> Path:
-    """As an editor leaves it: never half written."""
+    """Writes the file atomically, as an editor does."""
     path, fresh = directory / "platform.yaml", directory / "fresh.yaml"
     fresh.write_text(text)
     return fresh.rename(path)
 
 
-def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
-    assert load(None) == load(written(tmp_path, "")) == PlatformSettings()
-    assert load(None).release.to_release_settings() == ReleaseSettings()
+def test_no_file_or_an_empty_one_yields_the_defaults(tmp_path: Path) -> None:
+    assert load_settings(None) == load_settings(written(tmp_path, "")) == PlatformSettings()
+    assert load_settings(None).release.to_release_settings() == ReleaseSettings()
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        pytest.param(
-            "publishing: {hots: a}", "platform.yaml: publishing.hots: is not a key that is known", id="unknown key"
-        ),
+        pytest.param("publishing: {hots: a}", "platform.yaml: publishing.hots: is not a known key", id="unknown key"),
         pytest.param("publishing: {host: Example.org}", "publishing.host: must be in lower case", id="capitals"),
         pytest.param("release: {maxHistory: x}", "release.maxHistory: must be a valid integer", id="wrong type"),
         pytest.param("release: {chartRef: 1}", "release.chartRef: must be a mapping", id="wrong section"),
-        pytest.param("gateway: {tlsPassthroughServices: api}", "tlsPassthroughServices: must be a list", id="no list"),
+        pytest.param(
+            "gateway: {tlsPassthroughServices: api}",
+            "tlsPassthroughServices: must be a list",
+            id="text instead of a list",
+        ),
         pytest.param("a: [", "platform.yaml: line 2: did not find", id="broken YAML"),
-        pytest.param("a: 1\na: 2", 'platform.yaml: line 2: key "a" already set in map', id="a key that is there twice"),
-        pytest.param("[1]", "the document: must be a mapping", id="no mapping"),
-        pytest.param("gateway: {a: 1, enabled: x}", "gateway.enabled: must be a valid boolean; gateway.a: ", id="two"),
+        pytest.param("a: 1\na: 2", 'platform.yaml: line 2: key "a" already set in map', id="a duplicate key"),
+        pytest.param("[1]", "the document: must be a mapping", id="a list instead of a mapping"),
+        pytest.param(
+            "gateway: {a: 1, enabled: x}", "gateway.enabled: must be a valid boolean; gateway.a: ", id="two errors"
+        ),
         pytest.param(
             "publishing: {certificates: {acmeServers: {own: {email: a@example.org}}}}",
             "publishing.certificates.acmeServers.own.server: must be set",
@@ -69,27 +73,27 @@ def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_bad_file_is_one_line_that_names_the_key(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=r"platform\.yaml") as refusal:
-        load(written(tmp_path, text))
-    assert said in str(refusal.value)
-    assert "\n" not in str(refusal.value)
+def test_an_error_in_the_file_is_one_line_that_names_the_key(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=r"platform\.yaml") as error:
+        load_settings(written(tmp_path, text))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-def test_what_is_said_of_a_broken_file_holds_nothing_of_it(tmp_path: Path) -> None:
-    """Everybody may read readyz."""
-    with pytest.raises(ValueError, match="line 2") as refusal:
-        load(written(tmp_path, "release:\n  token: [hunter2 : : {"))
-    assert "hunter2" not in str(refusal.value)
+def test_the_error_of_a_malformed_file_quotes_nothing_of_it(tmp_path: Path) -> None:
+    """All users may read readyz, which shows the error."""
+    with pytest.raises(ValueError, match="line 2") as error:
+        load_settings(written(tmp_path, "release:\n  token: [hunter2 : : {"))
+    assert "hunter2" not in str(error.value)
 
 
-def test_a_section_with_nothing_below_it_has_its_defaults(tmp_path: Path) -> None:
-    assert load(written(tmp_path, "publishing:\ngateway:\n  # enabled: true\n")) == PlatformSettings()
+def test_an_empty_section_has_its_defaults(tmp_path: Path) -> None:
+    assert load_settings(written(tmp_path, "publishing:\ngateway:\n  # enabled: true\n")) == PlatformSettings()
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"platform\.yaml: No such file or directory"):
-        load(tmp_path / "platform.yaml")
+        load_settings(tmp_path / "platform.yaml")
 
 
 @asynccontextmanager
@@ -115,60 +119,62 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_changed_file_holds_at_once_and_a_wrong_one_changes_nothing(
+async def test_a_changed_file_takes_effect_and_an_invalid_one_changes_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def write(text: str) -> Path:
         return await asyncio.to_thread(written, tmp_path, text)
 
     path = await write("publishing: {host: a.example}")
-    settings, heard = ReloadableSettings(await asyncio.to_thread(load, path)), list[str | None]()
+    settings, hosts = ReloadableSettings(await asyncio.to_thread(load_settings, path)), list[str | None]()
     file = SettingsFile(path, settings)
-    settings.subscribe(lambda: heard.append(settings.current.publishing.host))
+    settings.subscribe(lambda: hosts.append(settings.current.publishing.host))
     async with following(file):
         await write("publishing: {host: b.example}  # changed")
-        await until(lambda: heard == ["b.example"])
+        await until(lambda: hosts == ["b.example"])
         with caplog.at_level(logging.ERROR):
             await write("publishing: {host: '*'}")
-            await until(lambda: file.refused)
-        assert "publishing.host" in file.refused
+            await until(lambda: file.error)
+        assert "publishing.host" in file.error
         assert settings.current.publishing.host == "b.example"
         assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["--config"]
         await write("publishing: {host: c.example}")
-        await until(lambda: heard == ["b.example", "c.example"])
-        assert file.refused == ""
+        await until(lambda: hosts == ["b.example", "c.example"])
+        assert file.error == ""
 
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("damage", "message"),
     [
         pytest.param(lambda path: path.write_text(""), "it is empty", id="emptied"),
         pytest.param(lambda path: path.unlink(), "it cannot be read: No such file", id="deleted"),
-        pytest.param(lambda path: path.write_bytes(b"\xff"), "can't decode byte", id="no text"),
-        pytest.param(lambda path: path.write_text("gateway: {a: 1}"), "gateway.a: is not a key", id="a wrong key"),
+        pytest.param(lambda path: path.write_bytes(b"\xff"), "can't decode byte", id="not UTF-8"),
+        pytest.param(
+            lambda path: path.write_text("gateway: {a: 1}"), "gateway.a: is not a known key", id="an unknown key"
+        ),
     ],
 )
-async def test_what_is_no_file_of_settings_is_told_until_the_old_one_is_back(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, spoil: Callable[[Path], object], said: str
+async def test_an_unusable_file_is_reported_until_a_valid_one_is_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], object], message: str
 ) -> None:
     text = "publishing: {host: a.example}"
     path = await asyncio.to_thread(written, tmp_path, text)
-    settings = ReloadableSettings(await asyncio.to_thread(load, path))
+    settings = ReloadableSettings(await asyncio.to_thread(load_settings, path))
     before, file = settings.current, SettingsFile(path, settings)
     async with following(file):
-        await asyncio.to_thread(spoil, path)
-        await until(lambda: said in file.refused)
+        await asyncio.to_thread(damage, path)
+        await until(lambda: message in file.error)
         await asyncio.sleep(0.05)
         assert settings.current is before
         assert len([each for each in caplog.records if each.levelno == logging.ERROR]) == 1
         await asyncio.to_thread(written, tmp_path, text)
-        await until(lambda: file.refused == "")
+        await until(lambda: file.error == "")
     assert settings.current is before
 
 
 def mounted(directory: Path) -> Path:
-    """A ConfigMap as the kubelet mounts it, with a second version beside the one that is linked."""
+    """A ConfigMap as the kubelet mounts it, and a second version next to the one that the symlink points to."""
     for name, host in (("one", "a.example"), ("two", "b.example")):
         (directory / name).mkdir()
         written(directory / name, f"publishing: {{host: {host}}}")
@@ -180,31 +186,29 @@ def mounted(directory: Path) -> Path:
 
 
 @pytest.mark.usefixtures("quick")
-async def test_a_mounted_configmap_is_followed_through_its_links(tmp_path: Path) -> None:
+async def test_a_mounted_configmap_is_followed_through_its_symlinks(tmp_path: Path) -> None:
     path = await asyncio.to_thread(mounted, tmp_path)
-    settings = ReloadableSettings(await asyncio.to_thread(load, path))
+    settings = ReloadableSettings(await asyncio.to_thread(load_settings, path))
     async with following(SettingsFile(path, settings)):
         await asyncio.to_thread((tmp_path / "..new").rename, tmp_path / "..data")
         await until(lambda: settings.current.publishing.host == "b.example")
 
 
-async def test_a_file_that_is_just_being_written_is_not_judged_by_its_beginning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_file_that_is_being_written_is_not_loaded_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     last = b"publishing: {host: b.example}"
-    looks = iter([b"publishing: {host: a.example}", b"", b"publishing: {}"])
+    reads = iter([b"publishing: {host: a.example}", b"", b"publishing: {}"])
     changed = asyncio.Event()
-    monkeypatch.setattr(config, "_read", lambda path: next(looks, last))
+    monkeypatch.setattr(config, "_read", lambda path: next(reads, last))
     monkeypatch.setattr(config, "_POLL_SECONDS", 0)
     settings = ReloadableSettings(PlatformSettings.model_validate({"publishing": {"host": "a.example"}}))
-    heard: list[str | None] = []
-    settings.subscribe(lambda: heard.append(settings.current.publishing.host))
+    hosts: list[str | None] = []
+    settings.subscribe(lambda: hosts.append(settings.current.publishing.host))
     settings.subscribe(changed.set)
     file = SettingsFile(tmp_path / "platform.yaml", settings)
     async with following(file):
         await asyncio.wait_for(changed.wait(), 5)
-    assert (heard, file.refused) == (["b.example"], "")
+    assert (hosts, file.error) == (["b.example"], "")
 
 
-async def test_without_a_file_there_is_nothing_to_follow() -> None:
+async def test_following_no_file_returns_at_once() -> None:
     await asyncio.wait_for(SettingsFile(None, ReloadableSettings(PlatformSettings())).follow(), 1)
